@@ -1,0 +1,138 @@
+/**
+ * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged publishing, and consumer
+ * groups. Two implementations stand behind it, kafka.ts and embedded.ts, and one conformance suite holds both to what
+ * is said here.
+ */
+
+/** A record on its way into the log. The partition is the caller's choice (see partition.ts). */
+export interface OutgoingRecord {
+  readonly partition: number;
+  readonly key: string;
+  readonly value: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A record read from the log. */
+export interface LogRecord {
+  readonly offset: bigint;
+  readonly key: string | null;
+  /** Empty where the log holds a null value. */
+  readonly value: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+  /** When the log took it, milliseconds since the epoch. */
+  readonly timestampMs: number;
+}
+
+export type PublishFailure =
+  /** The publisher's memory bound is reached: nothing of the call was sent. */
+  | 'queue-full'
+  /** The record is larger than a record may be. */
+  | 'too-large'
+  /** The deadline passed before the log acknowledged. */
+  | 'timeout'
+  /** The log refused, or an earlier record of the same call and partition failed. */
+  | 'unavailable'
+  /** The publisher is closed. */
+  | 'closed';
+
+export type PublishOutcome =
+  | { readonly ok: true; readonly partition: number; readonly offset: bigint }
+  | {
+      readonly ok: false;
+      readonly reason: PublishFailure;
+      /** True when the record may still be (or become) part of the log: only the same content may then be sent again under its id. */
+      readonly outcomeUnknown: boolean;
+    };
+
+export interface PublisherOptions {
+  /** Milliseconds from the call to its outcome, retries included. */
+  readonly deadlineMs: number;
+  /** Bytes of keys, values and headers that may wait or be on their way, over all partitions. */
+  readonly bufferedBytesMax: number;
+}
+
+export interface Publisher {
+  /**
+   * Resolves with one outcome a record, in order; never rejects. `ok` means that all in-sync replicas have the record
+   * (embedded: Postgres committed it). Records of one call and partition keep their order, and once one of them fails
+   * all later ones of that partition in the call fail too. Calls keep the order in which they were made, partition by
+   * partition.
+   */
+  publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]>;
+  /** Takes nothing new, sends all that was taken (within the deadline), then resolves. */
+  close(): Promise<void>;
+}
+
+/** The offsets that a partition holds now: `earliest` is the first one there is, `latest` the one the next record gets. */
+export interface PartitionBounds {
+  readonly earliest: bigint;
+  readonly latest: bigint;
+}
+
+/** Consecutive records of one partition, at least one. Offsets rise, but may have gaps. */
+export interface LogBatch {
+  readonly topic: string;
+  readonly partition: number;
+  readonly records: readonly LogRecord[];
+  /** The offset that the next record of the partition gets, as known when the batch was read. */
+  readonly latest: bigint;
+  /** Aborted when the partition was taken away or the consumer closes: the handler should end soon. */
+  readonly signal: AbortSignal;
+}
+
+export interface ConsumerOptions {
+  readonly topic: string;
+  readonly group: string;
+  /** Records a batch at most. */
+  readonly batchRecordsMax: number;
+  /**
+   * Called each time a partition is assigned: the offset to read from. The group's own offset is never used to start.
+   * While it rejects, the partition is not read; it is asked again with backoff, and `status()` carries the message.
+   */
+  startOffset(partition: number, bounds: PartitionBounds): Promise<bigint>;
+  /**
+   * Called for one batch of a partition at a time, partitions independent of each other. When it resolves, the group's
+   * offset moves behind the batch. When it rejects, the same records come again after a backoff.
+   */
+  onBatch(batch: LogBatch): Promise<void>;
+}
+
+export interface ConsumerStatus {
+  /** Member of its group with an assignment (which may be empty). */
+  readonly joined: boolean;
+  /** Partitions assigned now. */
+  readonly partitions: readonly number[];
+  /** Partitions that are not read, with the reason in words. */
+  readonly stopped: ReadonlyMap<number, string>;
+  /** Records between what was handled and the newest known, over all assigned partitions. */
+  readonly lag: bigint;
+  /** What is wrong with the connection, in words; undefined when nothing is. */
+  readonly problem: string | undefined;
+}
+
+export interface LogConsumer {
+  status(): ConsumerStatus;
+  /** Stops fetching, aborts the batches' signals, waits for the handlers, commits what they did, and leaves the group. */
+  close(): Promise<void>;
+}
+
+/** What a topic should be when it is created. */
+export interface TopicSpec {
+  readonly topic: string;
+  readonly partitions: number;
+  readonly replicas: number;
+  readonly retentionMs: number;
+  readonly segmentMs?: number;
+}
+
+export interface EventLog {
+  createPublisher(options: PublisherOptions): Publisher;
+  /** Starts consuming at once; connection problems are retried for ever and shown by `status()`. */
+  createConsumer(options: ConsumerOptions): LogConsumer;
+  /** Creates the topics that are missing, waits until each can be written, and resolves with the names it created. */
+  createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
+  /** Partition counts of the topics that exist. Rejects with a retryable AppError `LOG_UNAVAILABLE` when the log cannot be asked. */
+  partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
+  /** Removes what this log holds open besides its publishers and consumers. */
+  close(): Promise<void>;
+}

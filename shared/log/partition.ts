@@ -1,0 +1,48 @@
+/** How a topic's keys are spread: stored when the topics are created, changed by a command only. */
+export interface TopicLayout {
+  readonly partitions: number;
+  /** How many of the partitions one tenant uses (k of n). */
+  readonly tenantPartitions: number;
+}
+
+/** `<tenant>:<entity>`: what a record is ordered by. */
+export function recordKey(tenantId: string, entity: string): string {
+  return `${tenantId}:${entity}`;
+}
+
+/**
+ * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key picks among those.
+ * So one tenant's burst delays only the tenants that share its partitions, and one entity keeps its order.
+ */
+export function partitionOf(tenantId: string, key: string, layout: TopicLayout): number {
+  const first = murmur2(Buffer.from(tenantId)) % layout.partitions;
+  return (first + (murmur2(Buffer.from(key)) % layout.tenantPartitions)) % layout.partitions;
+}
+
+/**
+ * Murmur2 with Kafka's seed, made positive as Kafka's default partitioner does, so that other clients can compute it.
+ * Source: org.apache.kafka.common.utils.Utils.murmur2.
+ */
+export function murmur2(data: Uint8Array): number {
+  const m = 0x5bd1e995;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  let h = 0x9747b28c ^ data.length;
+  const whole = data.length & ~3;
+  for (let i = 0; i < whole; i += 4) {
+    let k = Math.imul(view.getInt32(i, true), m);
+    k ^= k >>> 24;
+    k = Math.imul(k, m);
+    h = Math.imul(h, m) ^ k;
+  }
+  const rest = data.length & 3;
+  if (rest === 3) h ^= data[whole + 2]! << 16;
+  if (rest >= 2) h ^= data[whole + 1]! << 8;
+  if (rest >= 1) {
+    h ^= data[whole]!;
+    h = Math.imul(h, m);
+  }
+  h ^= h >>> 13;
+  h = Math.imul(h, m);
+  h ^= h >>> 15;
+  return h & 0x7fffffff;
+}

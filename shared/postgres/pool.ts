@@ -1,0 +1,73 @@
+import pg from 'pg';
+import type { Logger } from '../logging.ts';
+
+/** Anything that runs statements: the pool, or one connection inside a transaction. */
+export interface Queryable {
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    text: string,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<Row>>;
+}
+
+export type Pool = pg.Pool;
+export type PoolClient = pg.PoolClient;
+
+export interface PoolOptions {
+  readonly connectionString: string;
+  /** Connections at most. */
+  readonly max: number;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+  readonly logger: Logger;
+  /** Milliseconds to wait for a connection. Default 5000. */
+  readonly connectionTimeoutMs?: number;
+}
+
+/**
+ * A pool whose int8 values arrive as bigint and whose timestamptz values arrive as Date (we keep milliseconds there;
+ * nanoseconds live in int8 columns). A database that goes away never ends the process.
+ */
+export function createPool(options: PoolOptions): Pool {
+  const types = new pg.TypeOverrides();
+  types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text));
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    max: options.max,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
+    types,
+  });
+  // Without a handler, the end of an idle connection would end the process.
+  pool.on('error', (error) => options.logger.warn({ err: error }, 'an idle database connection was lost'));
+  return pool;
+}
+
+/**
+ * Runs `work` in one transaction on one connection. Whatever it throws rolls back; a connection on which the rollback
+ * fails too is thrown away. An error of COMMIT itself leaves the outcome unknown: callers must bear a repetition.
+ */
+export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  // A connection that dies while it is checked out emits 'error' besides failing its query.
+  const onError = (error: Error) => {
+    broken = error;
+  };
+  client.on('error', onError);
+  try {
+    await client.query('BEGIN');
+    const result = await work(client);
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    try {
+      await client.query('ROLLBACK');
+    } catch (rollbackError) {
+      broken ??= rollbackError as Error;
+    }
+    throw error;
+  } finally {
+    client.removeListener('error', onError);
+    client.release(broken);
+  }
+}
