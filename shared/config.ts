@@ -1,0 +1,228 @@
+import { z } from 'zod';
+
+/**
+ * All settings, read from the environment by one schema. Nothing else looks at process.env. The text of each setting
+ * is what an operator reads when it is wrong; its example is what `.env.example` shows.
+ */
+
+/** What kind of process asks: each needs other settings. */
+export const ROLES = ['embedded', 'gateway', 'worker', 'admin', 'cli'] as const;
+export type Role = (typeof ROLES)[number];
+
+interface Setting {
+  readonly schema: z.ZodType;
+  /** Roles that cannot start without it. */
+  readonly requiredBy?: readonly Role[];
+  readonly meaning: string;
+  readonly example: string;
+}
+
+const port = (standard: number) => wholeNumber(0, 65_535).default(standard);
+const milliseconds = (standard: number) => wholeNumber(0, 86_400_000).default(standard);
+
+/** Every setting by its name. The order is that of `.env.example`. */
+export const SETTINGS = {
+  DATABASE_URL: {
+    schema: z
+      .string()
+      .regex(/^postgres(ql)?:\/\/\S+$/, { error: 'must be a postgres:// URL' })
+      .optional(),
+    requiredBy: ['gateway', 'worker', 'admin'],
+    meaning: 'Postgres 15 or later. Unset, `npm start` runs a Postgres of its own.',
+    example: 'postgres://sluice:password@localhost:5432/sluice',
+  },
+  KAFKA_BROKERS: {
+    schema: z
+      .string()
+      .transform((text) => text.split(',').map((broker) => broker.trim()))
+      .refine(
+        (brokers) => brokers.every((broker) => /^[^\s:,]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)),
+        {
+          error: 'must be host:port, several separated by commas',
+        },
+      )
+      .optional(),
+    requiredBy: ['gateway', 'worker'],
+    meaning: 'Kafka brokers to begin with. Unset, `npm start` keeps the event log in Postgres.',
+    example: 'localhost:9092',
+  },
+  SLUICE_TOPIC_PREFIX: {
+    schema: z
+      .string()
+      .regex(/^[a-zA-Z0-9._-]{0,100}$/, { error: "must be at most 100 letters, digits, '.', '_' or '-'" })
+      .default('sluice.'),
+    meaning: 'What the names of topics and consumer groups begin with.',
+    example: 'sluice.',
+  },
+  SLUICE_CREDENTIALS_KEYS: {
+    schema: z
+      .string()
+      .refine((text) => text.split(',').every(isKeyEntry), {
+        error: 'must be id:key entries separated by commas, each key 32 bytes in base64',
+      })
+      .optional(),
+    requiredBy: ['gateway', 'worker', 'admin'],
+    meaning:
+      'Keys that encrypt credentials and webhook secrets; the first one encrypts. Make one with: openssl rand -base64 32',
+    example: '2026a:jZae727K08KaOmKSgOaGzww/XVqGr/PKEgIMkjrcbJI=',
+  },
+  PORT: { schema: port(8080), meaning: 'Port of the gateway; 0 picks a free one.', example: '8080' },
+  HOST: {
+    schema: z.string().min(1).optional(),
+    meaning: 'Address the gateway listens on. Default 0.0.0.0, under `npm start` 127.0.0.1.',
+    example: '0.0.0.0',
+  },
+  ADMIN_PORT: {
+    schema: port(8081),
+    meaning: 'Port of the admin listener; 0 picks a free one.',
+    example: '8081',
+  },
+  ADMIN_HOST: {
+    schema: z.string().min(1).default('127.0.0.1'),
+    meaning: 'Address the admin listener listens on.',
+    example: '127.0.0.1',
+  },
+  WORKER_PORT: {
+    schema: port(8082),
+    meaning: "Port of the workers' health checks; 0 picks a free one.",
+    example: '8082',
+  },
+  WORKER_HOST: {
+    schema: z.string().min(1).default('127.0.0.1'),
+    meaning: "Address the workers' health checks listen on.",
+    example: '127.0.0.1',
+  },
+  SLUICE_DATA_DIR: {
+    schema: z.string().min(1).default('.sluice'),
+    meaning: 'Where `npm start` keeps its Postgres, its key and its demo tenant.',
+    example: '.sluice',
+  },
+  SLUICE_WEBHOOK_ALLOW: {
+    schema: z
+      .string()
+      .refine((text) => text.trim() === '' || text.split(',').every(isAllowRule), {
+        error: 'must be CIDR or CIDR:ports, several separated by commas',
+      })
+      .optional(),
+    meaning:
+      'Addresses that webhooks may go to besides public https ones, http included. Default none, under `npm start` loopback.',
+    example: '127.0.0.0/8,10.20.0.0/16:8080-8090',
+  },
+  SLUICE_CREDENTIALS_TTL_HOURS: {
+    schema: wholeNumber(1, 24 * 365).default(24),
+    meaning: 'Hours after which stored credentials are erased.',
+    example: '24',
+  },
+  SLUICE_PUBLISH_DEADLINE_MS: {
+    schema: wholeNumber(100, 60_000).default(5000),
+    meaning: 'How long a request waits for the event log before it is answered 503.',
+    example: '5000',
+  },
+  SLUICE_PUBLISH_BUFFER_BYTES: {
+    schema: wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1).default(64 * 1024 * 1024),
+    meaning: 'Bytes that may wait for the event log; past it requests are answered 503.',
+    example: '67108864',
+  },
+  SLUICE_LOG_RETENTION_HOURS: {
+    schema: wholeNumber(1, 24 * 365).default(168),
+    meaning: 'How long the event log keeps records. Workers may not be down for longer.',
+    example: '168',
+  },
+  SLUICE_DATABASE_CONNECTIONS: {
+    schema: wholeNumber(2, 1000).default(10),
+    meaning: 'Database connections of one process, at most.',
+    example: '10',
+  },
+  SLUICE_DRAIN_DELAY_MS: {
+    schema: milliseconds(5000),
+    meaning:
+      'How long a process that was told to stop goes on serving, so that load balancers see it. `npm start`: 0.',
+    example: '5000',
+  },
+  SLUICE_SHUTDOWN_GRACE_MS: {
+    schema: wholeNumber(1000, 600_000).default(30_000),
+    meaning: 'How long a stopping process may take in all.',
+    example: '30000',
+  },
+  SLUICE_LOG_LEVEL: {
+    schema: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+        error: 'must be one of trace, debug, info, warn, error, fatal, silent',
+      })
+      .default('info'),
+    meaning: 'Least severe lines that are logged.',
+    example: 'info',
+  },
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof SETTINGS;
+export type Config = { readonly [Name in SettingName]: z.output<(typeof SETTINGS)[Name]['schema']> };
+
+/** One setting that is wrong or missing. Never holds the value. */
+export interface ConfigProblem {
+  readonly name: SettingName;
+  readonly problem: string;
+  readonly example: string;
+}
+
+/** All settings that are wrong, at once. `message` has a line for each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    const lines = problems.map(
+      ({ name, problem, example }) => `  ${name} ${problem}, for example ${name}=${example}`,
+    );
+    super(`The settings cannot be used:\n${lines.join('\n')}`);
+    this.problems = problems;
+  }
+}
+
+/** Reads the settings of a role. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>, role: Role): Config {
+  const values: Record<string, unknown> = {};
+  const problems: ConfigProblem[] = [];
+  for (const [name, setting] of Object.entries(SETTINGS) as [SettingName, Setting][]) {
+    const raw = env[name] === '' ? standardOf(name, role) : (env[name] ?? standardOf(name, role));
+    const result = setting.schema.safeParse(raw);
+    if (!result.success) {
+      problems.push({ name, problem: result.error.issues[0]!.message, example: setting.example });
+    } else if (result.data === undefined && setting.requiredBy?.includes(role)) {
+      problems.push({ name, problem: 'is missing', example: setting.example });
+    } else {
+      values[name] = result.data;
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return values as Config;
+}
+
+/** Defaults that differ by role. */
+function standardOf(name: SettingName, role: Role): string | undefined {
+  if (name === 'HOST') return role === 'embedded' ? '127.0.0.1' : '0.0.0.0';
+  if (role !== 'embedded') return undefined;
+  if (name === 'SLUICE_WEBHOOK_ALLOW') return '127.0.0.0/8,::1/128';
+  if (name === 'SLUICE_DRAIN_DELAY_MS') return '0';
+  return undefined;
+}
+
+function wholeNumber(min: number, max: number) {
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value),
+    z
+      .int({ error: `must be a whole number from ${min} to ${max}` })
+      .min(min, { error: `must be a whole number from ${min} to ${max}` })
+      .max(max, { error: `must be a whole number from ${min} to ${max}` }),
+  );
+}
+
+function isKeyEntry(entry: string): boolean {
+  const match = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9+/]{43}=)$/.exec(entry.trim());
+  return match !== null && Buffer.from(match[2]!, 'base64').length === 32;
+}
+
+/** CIDR or CIDR:ports; whether the address itself is one is decided where the rule is used. */
+function isAllowRule(rule: string): boolean {
+  return /^[0-9a-fA-F.:]+\/\d{1,3}(?::(?:\*|\d{1,5}(?:-\d{1,5})?))?$/.test(rule.trim());
+}

@@ -1,0 +1,116 @@
+import { AUTOMATION_EVENT_RAW_MEMBERS } from './automation-events.ts';
+import { isJsonObject, type JsonObject, JsonSyntaxError, readJson, writeJson } from './json.ts';
+import { isKind, type Kind } from './kinds.ts';
+
+/** A record as the log carries it. */
+export interface AcceptedRecord {
+  readonly kind: Kind;
+  readonly tenantId: string;
+  /** eventId, or messageId for MessageSent. */
+  readonly id: string;
+  /** Whether the gateway made the id: then nobody can send it a second time. */
+  readonly idGenerated: boolean;
+  /** What the record is about and ordered by. */
+  readonly entity: string;
+  readonly acceptedAtMs: number;
+  readonly requestId: string;
+  /** W3C trace context of the request. */
+  readonly traceparent?: string | undefined;
+  /** SHA-256 in hex; undefined for credentials. */
+  readonly contentHash?: string | undefined;
+  readonly data: JsonObject;
+}
+
+/** Headers of every record in the log (CloudEvents Kafka protocol binding, structured mode). */
+export const EVENT_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'application/cloudevents+json; charset=utf-8',
+};
+
+/** Header of a record that is published a second time: the position it was first read at. */
+export const ORIGIN_HEADER = 'sluice-origin';
+
+/** A record's data once encoded, at most. */
+export const RECORD_BYTES_MAX = 512 * 1024;
+
+/** The envelope around data that is itself within the request reader's depth. */
+const EVENT_DEPTH_MAX = 40;
+const TYPE = /^sluice\.([a-z-]+)\.v([0-9]+)$/;
+
+/** The record as a CloudEvents 1.0 event in structured JSON mode. */
+export function encodeEvent(record: AcceptedRecord): Buffer {
+  return Buffer.from(
+    writeJson({
+      specversion: '1.0',
+      id: record.id,
+      source: `/tenants/${record.tenantId}/${record.kind}`,
+      type: `sluice.${record.kind}.v1`,
+      subject: record.entity,
+      time: new Date(record.acceptedAtMs).toISOString(),
+      datacontenttype: 'application/json',
+      tenantid: record.tenantId,
+      requestid: record.requestId,
+      traceparent: record.traceparent,
+      contenthash: record.contentHash,
+      generatedid: record.idGenerated ? true : undefined,
+      data: record.data,
+    }),
+  );
+}
+
+/** A value in the log that this release cannot read; with as much of its identity as could be read. */
+export class EventError extends Error {
+  override readonly name = 'EventError';
+  readonly reason: 'undecodable' | 'unknown-version';
+  readonly tenantId: string | undefined;
+  readonly id: string | undefined;
+
+  constructor(reason: 'undecodable' | 'unknown-version', message: string, event?: JsonObject) {
+    super(message);
+    this.reason = reason;
+    this.tenantId = typeof event?.tenantid === 'string' ? event.tenantid : undefined;
+    this.id = typeof event?.id === 'string' ? event.id : undefined;
+  }
+}
+
+/** Reads what {@link encodeEvent} and later releases within v1 write: unknown members are ignored. Throws {@link EventError}. */
+export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
+  const event = readEnvelope(bytes);
+  const type = TYPE.exec(text(event, 'type'));
+  if (!type || !isKind(type[1]!)) throw new EventError('undecodable', 'type is not one of ours', event);
+  if (type[2] !== '1') throw new EventError('unknown-version', `version ${type[2]} is not known here`, event);
+  if (type[1] !== kind)
+    throw new EventError('undecodable', `a record of ${type[1]} in the topic of ${kind}`, event);
+  const acceptedAtMs = Date.parse(text(event, 'time'));
+  if (!Number.isFinite(acceptedAtMs)) throw new EventError('undecodable', 'time is not a timestamp', event);
+  if (!isJsonObject(event.data)) throw new EventError('undecodable', 'data is not an object', event);
+  return {
+    kind,
+    tenantId: text(event, 'tenantid'),
+    id: text(event, 'id'),
+    idGenerated: event.generatedid === true,
+    entity: text(event, 'subject'),
+    acceptedAtMs,
+    requestId: typeof event.requestid === 'string' ? event.requestid : '',
+    traceparent: typeof event.traceparent === 'string' ? event.traceparent : undefined,
+    contentHash: typeof event.contenthash === 'string' ? event.contenthash : undefined,
+    data: event.data,
+  };
+}
+
+function readEnvelope(bytes: Uint8Array): JsonObject {
+  try {
+    const event = readJson(bytes, { rawMembers: AUTOMATION_EVENT_RAW_MEMBERS, depthMax: EVENT_DEPTH_MAX });
+    if (isJsonObject(event)) return event;
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new EventError('undecodable', `the value ${error.message}`);
+  }
+  throw new EventError('undecodable', 'the value is not a JSON object');
+}
+
+function text(event: JsonObject, member: string): string {
+  const value = event[member];
+  if (typeof value !== 'string' || value === '')
+    throw new EventError('undecodable', `${member} is missing`, event);
+  return value;
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { InexactNumber, RawJson, stringProblem } from './json.ts';
+import { parseTimestampNs } from './timestamps.ts';
+
+/** The building blocks of the request schemas. Their messages follow a member's path in a sentence. */
+
+export const ID_LENGTH_MAX = 256;
+export const ARRAY_LENGTH_MAX = 100;
+export const TEXT_LENGTH_MAX = 16_384;
+export const ATTRIBUTES_MAX = 10;
+export const ATTRIBUTE_VALUE_LENGTH_MAX = 1024;
+export const WORD_PATTERN = /^[a-zA-Z0-9_-]+$/;
+const INT32_MAX = 2 ** 31 - 1;
+const INT32_MIN = -(2 ** 31);
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is its purpose
+const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
+
+export interface StringRules {
+  /** Unicode code points at most. */
+  readonly lengthMax: number;
+  readonly lengthMin?: number;
+  readonly pattern?: RegExp;
+  /** The pattern in words, e.g. `letters, digits, '_' and '-'`. */
+  readonly patternText?: string;
+  readonly notBlank?: boolean;
+  readonly noControlCharacters?: boolean;
+}
+
+export function stringField(rules: StringRules) {
+  return z
+    .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
+    .check((ctx) => {
+      const message = brokenRule(ctx.value, rules);
+      if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+    });
+}
+
+function brokenRule(text: string, rules: StringRules): string | undefined {
+  const problem = stringProblem(text);
+  if (problem) return problem;
+  if (text.length > rules.lengthMax && codePoints(text) > rules.lengthMax) {
+    return `must be at most ${rules.lengthMax} characters`;
+  }
+  if (text.length < (rules.lengthMin ?? 0)) return `must be at least ${rules.lengthMin} characters`;
+  if (rules.notBlank && text.trim() === '') return 'must not be blank';
+  if (rules.noControlCharacters && CONTROL_CHARACTERS.test(text))
+    return 'must not contain control characters';
+  if (rules.pattern && !rules.pattern.test(text)) return `must be ${rules.patternText}`;
+  return undefined;
+}
+
+function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+/** An id that must be there. */
+export const requiredId = stringField({
+  lengthMax: ID_LENGTH_MAX,
+  notBlank: true,
+  noControlCharacters: true,
+});
+/** An id that may be blank. */
+export const optionalId = stringField({ lengthMax: ID_LENGTH_MAX, noControlCharacters: true });
+export const text256 = stringField({ lengthMax: 256 });
+
+export function word(lengthMax: number) {
+  return stringField({
+    lengthMax,
+    pattern: WORD_PATTERN,
+    patternText: "one or more letters, digits, '_' or '-'",
+  });
+}
+
+/** A caller's own id of a record. */
+export const eventIdField = word(ID_LENGTH_MAX);
+
+export const ulidField = stringField({
+  lengthMax: 26,
+  pattern: /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/,
+  patternText: 'a ULID (26 upper-case characters)',
+});
+
+/** A whole number within int32; `min` 0 for counts, 1 for positions. */
+export function int32(min: number = INT32_MIN) {
+  const message =
+    min === INT32_MIN
+      ? `must be a whole number from ${INT32_MIN} to ${INT32_MAX}`
+      : `must be a whole number from ${min} to ${INT32_MAX}`;
+  return z.number({ error: message }).check((ctx) => {
+    if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > INT32_MAX) {
+      ctx.issues.push({ code: 'custom', message, input: ctx.value });
+    }
+  });
+}
+
+/** Seconds as a finite double, not negative. */
+export const secondsField = z.preprocess(
+  (value) => (value instanceof InexactNumber ? value.value : value),
+  z
+    .number({ error: 'must be a number of seconds, 0 or more' })
+    .min(0, { error: 'must be a number of seconds, 0 or more' }),
+);
+
+export const timestampField = stringField({ lengthMax: 64 }).refine(
+  (text) => parseTimestampNs(text) !== undefined,
+  { error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262' },
+);
+
+export function oneOf<const T extends readonly string[]>(values: T) {
+  return z.enum(values as unknown as readonly [string, ...string[]], {
+    error: `must be one of ${values.join(', ')}`,
+  });
+}
+
+export function arrayOf<T extends z.ZodType>(item: T, lengthMax: number = ARRAY_LENGTH_MAX) {
+  return z
+    .array(item, { error: (issue) => (issue.input === undefined ? 'is required' : 'must be an array') })
+    .max(lengthMax, { error: `must have at most ${lengthMax} entries` });
+}
+
+export function objectOf<T extends z.ZodRawShape>(shape: T) {
+  return z.object(shape, {
+    error: (issue) => (issue.input === undefined ? 'is required' : 'must be an object'),
+  });
+}
+
+export const attributesField = arrayOf(
+  objectOf({
+    name: stringField({ lengthMax: 256, lengthMin: 1 }),
+    value: stringField({ lengthMax: ATTRIBUTE_VALUE_LENGTH_MAX }),
+  }),
+  ATTRIBUTES_MAX,
+);
+
+/** A free-form object, kept byte for byte. */
+export const freeForm = z
+  .custom<RawJson>((value) => value instanceof RawJson, { error: 'must be an object' })
+  .check((ctx) => {
+    if (ctx.value instanceof RawJson && ctx.value.problem) {
+      ctx.issues.push({ code: 'custom', message: ctx.value.problem, input: ctx.value });
+    }
+  });

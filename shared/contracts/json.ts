@@ -1,0 +1,290 @@
+/**
+ * Reading and writing JSON without losing anything: free-form objects stay as the bytes they were sent as, numbers are
+ * never rounded into integers, of duplicate members the last wins, and nothing is looked up on Object.prototype.
+ * JSON.parse can do neither of the first two (RFC 8259).
+ */
+
+/** A free-form object, kept as the text it was sent as. */
+export class RawJson {
+  readonly text: string;
+  /** Why a string somewhere in it cannot be stored; undefined when all can. */
+  readonly problem: string | undefined;
+
+  constructor(text: string, problem?: string) {
+    this.text = text;
+    this.problem = problem;
+  }
+}
+
+/** A number such as 1.00000000000000000001 whose double is an integer although it is none itself. */
+export class InexactNumber {
+  readonly value: number;
+
+  constructor(value: number) {
+    this.value = value;
+  }
+}
+
+export type JsonValue = null | boolean | number | string | RawJson | InexactNumber | JsonValue[] | JsonObject;
+export interface JsonObject {
+  [member: string]: JsonValue | undefined;
+}
+
+/** The bytes are not JSON as we read it. The message tells what and where, and repeats nothing of the input. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+}
+
+export interface ReadJsonOptions {
+  /** Names of the members whose object values become {@link RawJson}. */
+  readonly rawMembers: ReadonlySet<string>;
+  /** Arrays and objects within each other, the outermost counting as 1. Default 32. */
+  readonly depthMax?: number;
+}
+
+export const NO_RAW_MEMBERS: ReadonlySet<string> = new Set();
+
+/** Reads UTF-8 bytes (a byte order mark is skipped) as one JSON object. Throws {@link JsonSyntaxError}. */
+export function readJsonObject(bytes: Uint8Array, options: ReadJsonOptions): JsonObject {
+  const value = readJson(bytes, options);
+  if (!isJsonObject(value)) throw new JsonSyntaxError('must be one JSON object');
+  return value;
+}
+
+/** Reads UTF-8 bytes (a byte order mark is skipped) as one JSON value. Throws {@link JsonSyntaxError}. */
+export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new JsonSyntaxError('is not valid UTF-8');
+  }
+  return new Reader(text, options).read();
+}
+
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof RawJson) &&
+    !(value instanceof InexactNumber)
+  );
+}
+
+/** The JSON text of a value: members in their order, undefined members left out, raw objects as they are. */
+export function writeJson(value: JsonValue): string {
+  if (value instanceof RawJson) return value.text;
+  if (value instanceof InexactNumber) return JSON.stringify(value.value);
+  if (Array.isArray(value)) return `[${value.map(writeJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  let text = '';
+  for (const name of Object.keys(value)) {
+    const member = value[name];
+    if (member === undefined) continue;
+    text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${writeJson(member)}`;
+  }
+  return `{${text}}`;
+}
+
+/** Why a string cannot be stored (U+0000, unpaired surrogate); undefined when it can. */
+export function stringProblem(text: string): string | undefined {
+  if (text.includes('\u0000')) return 'must not contain U+0000';
+  if (!text.isWellFormed()) return 'must not contain an unpaired surrogate';
+  return undefined;
+}
+
+const DEPTH_MAX = 32;
+const WHITESPACE = /[ \t\n\r]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
+const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const HEX4 = /^[0-9a-fA-F]{4}$/;
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+};
+
+/** A recursive reader over the decoded text; the depth bound keeps the recursion short. */
+class Reader {
+  private readonly text: string;
+  private readonly rawMembers: ReadonlySet<string>;
+  private readonly depthMax: number;
+  private at = 0;
+  private depth = 0;
+  /** First problem of a string inside the raw object that is being read. */
+  private rawProblem: string | undefined;
+  private inRaw = false;
+
+  constructor(text: string, options: ReadJsonOptions) {
+    this.text = text;
+    this.rawMembers = options.rawMembers;
+    this.depthMax = options.depthMax ?? DEPTH_MAX;
+  }
+
+  read(): JsonValue {
+    this.skipWhitespace();
+    if (this.at === this.text.length) throw new JsonSyntaxError('is empty');
+    const value = this.readValue();
+    this.skipWhitespace();
+    if (this.at !== this.text.length) this.fail('text after the JSON value');
+    return value;
+  }
+
+  private readValue(): JsonValue {
+    switch (this.text[this.at]) {
+      case '{':
+        return this.readObject();
+      case '[':
+        return this.readArray();
+      case '"':
+        return this.readString();
+      case 't':
+        return this.readWord('true', true);
+      case 'f':
+        return this.readWord('false', false);
+      case 'n':
+        return this.readWord('null', null);
+      default:
+        return this.readNumber();
+    }
+  }
+
+  private readObject(): JsonObject {
+    // Without a prototype a member named __proto__ is a member like any other.
+    const object: JsonObject = Object.create(null);
+    this.enter();
+    if (!this.skipIf('}')) {
+      do {
+        this.skipWhitespace();
+        if (this.text[this.at] !== '"') this.fail('a member name expected');
+        const name = this.readString();
+        this.skipWhitespace();
+        if (this.text[this.at] !== ':') this.fail("':' expected");
+        this.at++;
+        this.skipWhitespace();
+        object[name] = this.readMember(name);
+        this.skipWhitespace();
+      } while (this.skipIf(','));
+      if (!this.skipIf('}')) this.fail("',' or '}' expected");
+    }
+    this.depth--;
+    return object;
+  }
+
+  private readMember(name: string): JsonValue {
+    if (this.inRaw || this.text[this.at] !== '{' || !this.rawMembers.has(name)) return this.readValue();
+    const start = this.at;
+    this.inRaw = true;
+    this.rawProblem = undefined;
+    this.readObject();
+    this.inRaw = false;
+    return new RawJson(this.text.slice(start, this.at), this.rawProblem);
+  }
+
+  private readArray(): JsonValue[] {
+    const array: JsonValue[] = [];
+    this.enter();
+    if (!this.skipIf(']')) {
+      do {
+        this.skipWhitespace();
+        array.push(this.readValue());
+        this.skipWhitespace();
+      } while (this.skipIf(','));
+      if (!this.skipIf(']')) this.fail("',' or ']' expected");
+    }
+    this.depth--;
+    return array;
+  }
+
+  private readString(): string {
+    this.at++;
+    let value = '';
+    for (;;) {
+      value += this.match(PLAIN_CHARACTERS);
+      const next = this.text[this.at];
+      if (next === '"') {
+        this.at++;
+        if (this.inRaw) this.rawProblem ??= stringProblem(value);
+        return value;
+      }
+      if (next !== '\\')
+        this.fail(next === undefined ? 'unfinished string' : 'control character in a string');
+      value += this.readEscape();
+    }
+  }
+
+  private readEscape(): string {
+    const letter = this.text[this.at + 1] ?? '';
+    if (letter === 'u') {
+      const hex = this.text.slice(this.at + 2, this.at + 6);
+      if (!HEX4.test(hex)) this.fail('malformed \\u escape');
+      this.at += 6;
+      return String.fromCharCode(Number.parseInt(hex, 16));
+    }
+    const character = Object.hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
+    if (character === undefined) return this.fail('unknown escape in a string');
+    this.at += 2;
+    return character;
+  }
+
+  private readNumber(): number | InexactNumber {
+    const token = this.match(NUMBER);
+    if (token === '') this.fail('a value expected');
+    const value = Number(token);
+    return Number.isInteger(value) && !isExactInteger(token) ? new InexactNumber(value) : value;
+  }
+
+  private readWord<T extends JsonValue>(word: string, value: T): T {
+    if (!this.text.startsWith(word, this.at)) this.fail('a value expected');
+    this.at += word.length;
+    return value;
+  }
+
+  private enter(): void {
+    if (++this.depth > this.depthMax) {
+      throw new JsonSyntaxError(`is nested deeper than ${this.depthMax} levels`);
+    }
+    this.at++;
+    this.skipWhitespace();
+  }
+
+  private skipIf(character: string): boolean {
+    if (this.text[this.at] !== character) return false;
+    this.at++;
+    return true;
+  }
+
+  private skipWhitespace(): void {
+    this.match(WHITESPACE);
+  }
+
+  /** What the sticky pattern matches here, which may be nothing; moves behind it. */
+  private match(pattern: RegExp): string {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0] ?? '';
+    this.at += found.length;
+    return found;
+  }
+
+  private fail(what: string): never {
+    throw new JsonSyntaxError(`is not valid JSON: ${what} at character ${this.at + 1}`);
+  }
+}
+
+/** Whether the decimal number that the token spells is an integer. */
+function isExactInteger(token: string): boolean {
+  const [mantissa = '', exponent = '0'] = token.toLowerCase().split('e');
+  const fraction = mantissa.split('.')[1] ?? '';
+  const digits = mantissa.replace(/[-.]/g, '');
+  // Digits that stand behind the decimal point once the exponent is applied.
+  const behind = fraction.length - Number(exponent);
+  if (behind <= 0) return true;
+  return /^0*$/.test(behind >= digits.length ? digits : digits.slice(digits.length - behind));
+}

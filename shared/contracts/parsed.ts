@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import type { z } from 'zod';
+import type { ErrorDetail } from './errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json.ts';
+
+/** One record of a request after validation. */
+export type Parsed<R> =
+  | {
+      readonly ok: true;
+      /** The caller's own id of the record (eventId, messageId), where it sent one. */
+      readonly id: string | undefined;
+      /** What the record is about and ordered by. */
+      readonly entity: string;
+      /** SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without a caller's id. */
+      readonly contentHash: string | undefined;
+      readonly record: R;
+    }
+  | {
+      readonly ok: false;
+      /** The caller's own id where it is a valid one. */
+      readonly id: string | undefined;
+      readonly details: readonly ErrorDetail[];
+    };
+
+export interface RecordRules<S extends z.ZodObject> {
+  readonly schema: S;
+  /** The member that holds the caller's id. It is no part of the content hash. */
+  readonly idMember: string;
+  /** Whether null means something else than omitted (merge patches). */
+  readonly keepNull: boolean;
+  /** What the record is about. */
+  readonly entity: (sent: z.output<S>) => string;
+}
+
+/** What all readers of records with an id do: validate, take the id out, hash what was sent. */
+export function parseRecord<S extends z.ZodObject>(
+  value: JsonValue,
+  rules: RecordRules<S>,
+): Parsed<z.output<S>> {
+  const result = validate(value, rules.schema);
+  if (!result.ok) return { ok: false, id: validId(value, rules), details: result.details };
+  const record = rules.keepNull ? result.value : withoutNulls(result.value);
+  const { [rules.idMember]: id, ...content } = record as JsonObject;
+  return {
+    ok: true,
+    id: typeof id === 'string' ? id : undefined,
+    entity: rules.entity(record),
+    contentHash: createHash('sha256').update(writeJson(content)).digest('hex'),
+    record,
+  };
+}
+
+/** The known members of a value in schema order, or what is wrong with it. */
+export function validate<S extends z.ZodObject>(
+  value: JsonValue,
+  schema: S,
+):
+  | { readonly ok: true; readonly value: z.output<S> }
+  | { readonly ok: false; readonly details: readonly ErrorDetail[] } {
+  const result = schema.safeParse(value);
+  return result.success
+    ? { ok: true, value: result.data }
+    : { ok: false, details: result.error.issues.map(toDetail) };
+}
+
+function validId<S extends z.ZodObject>(value: JsonValue, rules: RecordRules<S>): string | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const result = (rules.schema.shape[rules.idMember] as z.ZodType).safeParse(value[rules.idMember]);
+  return result.success && typeof result.data === 'string' ? result.data : undefined;
+}
+
+/** The record without members that are null, those of objects within it included. */
+function withoutNulls<T extends object>(record: T): T {
+  return Object.fromEntries(
+    Object.entries(record)
+      .filter(([, member]) => member !== null)
+      .map(([name, member]) => [name, isJsonObject(member) ? withoutNulls(member) : member]),
+  ) as T;
+}
+
+function toDetail(issue: { readonly path: PropertyKey[]; readonly message: string }): ErrorDetail {
+  let path = '';
+  for (const step of issue.path) {
+    path += typeof step === 'number' ? `[${step}]` : `${path === '' ? '' : '.'}${String(step)}`;
+  }
+  return { path, message: issue.message };
+}

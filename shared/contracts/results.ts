@@ -1,0 +1,40 @@
+import { DETAILS_MAX, type ErrorDetail } from './errors.ts';
+
+/** What became of one record of a request: `error` is empty when it was accepted. */
+export interface ItemResult {
+  readonly eventId: string;
+  readonly error: string;
+}
+
+/** The answer of the operations that take many items. */
+export interface ItemResults {
+  readonly errorCount: number;
+  readonly results: readonly ItemResult[];
+}
+
+/** The answer of the operation that takes one conversation. */
+export interface SingleResult {
+  readonly result: ItemResult;
+}
+
+/** The one problem whose text callers know without a path in front. */
+export const BLANK_AGENT_ID = 'agent id cannot be blank';
+
+export function failBadJson(what: string): string {
+  return `FAIL_BAD_JSON: ${what}`;
+}
+
+export function failBadParams(details: readonly ErrorDetail[]): string {
+  const texts = details
+    .slice(0, DETAILS_MAX)
+    .map(({ path, message }) => (path === '' ? message : `${path} ${message}`));
+  return `FAIL_BAD_PARAMS: ERROR: ${texts.join('; ')}`;
+}
+
+export function failConflict(): string {
+  return 'FAIL_CONFLICT: this eventId was accepted before with other content';
+}
+
+export function failUnavailable(): string {
+  return 'FAIL_UNAVAILABLE: not stored for now, send it again with the same eventId';
+}

@@ -1,0 +1,24 @@
+/** What a key may be allowed to do. */
+export const SCOPES = [
+  'state:read',
+  'credentials:write',
+  'agent-metadata:write',
+  'conversation-metadata:write',
+  'analytics:write',
+  'automation:write',
+  'webhooks:manage',
+  'events:read',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+/** Grants every scope, those that later releases add included. */
+export const EVERY_SCOPE = '*';
+
+export function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text);
+}
+
+export function hasScope(granted: readonly string[], needed: Scope): boolean {
+  return granted.includes(needed) || granted.includes(EVERY_SCOPE);
+}

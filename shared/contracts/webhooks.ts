@@ -1,0 +1,26 @@
+import { type JsonObject, writeJson } from './json.ts';
+
+/** What a webhook endpoint can be told. */
+export const WEBHOOK_TYPES = [
+  'automation.processing_started',
+  'automation.reply',
+  'automation.processing_ended',
+  'automation.confirmation_required',
+  'automation.authentication_required',
+  'automation.transferred_to_agent',
+  'automation.transferred_to_system',
+  'conversation.credentials_stored',
+  'ingestion.record_rejected',
+  'webhook.endpoint_disabled',
+] as const;
+
+export type WebhookType = (typeof WEBHOOK_TYPES)[number];
+
+export function isWebhookType(text: string): text is WebhookType {
+  return (WEBHOOK_TYPES as readonly string[]).includes(text);
+}
+
+/** The body of a webhook: exactly these bytes are stored, signed and sent. */
+export function webhookBody(type: WebhookType, timestampMs: number, data: JsonObject): string {
+  return writeJson({ type, timestamp: new Date(timestampMs).toISOString(), data });
+}

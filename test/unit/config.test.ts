@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig, SETTINGS } from '../../shared/config.ts';
+
+const problems = (env: Record<string, string>, role: Parameters<typeof loadConfig>[1]) => {
+  try {
+    loadConfig(env, role);
+    return {};
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return Object.fromEntries(error.problems.map(({ name, problem }) => [name, problem]));
+  }
+};
+
+describe('settings', () => {
+  it('start the embedded product with none at all', () => {
+    expect(loadConfig({}, 'embedded')).toMatchObject({
+      PORT: 8080,
+      ADMIN_PORT: 8081,
+      HOST: '127.0.0.1',
+      ADMIN_HOST: '127.0.0.1',
+      SLUICE_DATA_DIR: '.sluice',
+      SLUICE_DRAIN_DELAY_MS: 0,
+      SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8,::1/128',
+    });
+  });
+
+  it('name all that a gateway lacks or has wrong at once, with an example each and without the values', () => {
+    const wrong = {
+      PORT: 'http',
+      KAFKA_BROKERS: 'no-port',
+      SLUICE_CREDENTIALS_KEYS: 'a:c2hvcnQ=',
+      SLUICE_LOG_LEVEL: 'loud',
+    };
+    expect(problems(wrong, 'gateway')).toEqual({
+      DATABASE_URL: 'is missing',
+      KAFKA_BROKERS: 'must be host:port, several separated by commas',
+      SLUICE_CREDENTIALS_KEYS: 'must be id:key entries separated by commas, each key 32 bytes in base64',
+      PORT: 'must be a whole number from 0 to 65535',
+      SLUICE_LOG_LEVEL: 'must be one of trace, debug, info, warn, error, fatal, silent',
+    });
+    expect(() => loadConfig(wrong, 'gateway')).toThrow(
+      /DATABASE_URL is missing, for example DATABASE_URL=postgres:/,
+    );
+    expect(() => loadConfig(wrong, 'gateway')).not.toThrow(/c2hvcnQ=/);
+  });
+
+  it('count an empty variable as unset', () => {
+    expect(loadConfig({ PORT: '' }, 'embedded').PORT).toBe(8080);
+    expect(problems({ DATABASE_URL: '' }, 'admin')).toHaveProperty('DATABASE_URL', 'is missing');
+  });
+
+  it('read lists and numbers', () => {
+    const config = loadConfig(
+      { KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
+      'embedded',
+    );
+    expect(config.KAFKA_BROKERS).toEqual(['a:1', '[::1]:9092']);
+    expect([config.PORT, config.SLUICE_DRAIN_DELAY_MS]).toEqual([0, 250]);
+  });
+
+  it('are all shown by .env.example, with examples that are valid', () => {
+    const example = Object.fromEntries(
+      [...readFileSync('.env.example', 'utf8').matchAll(/^#? ?([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
+        name,
+        value,
+      ]),
+    ) as Record<string, string>;
+    expect(Object.keys(example)).toEqual(Object.keys(SETTINGS));
+    expect(problems(example, 'gateway')).toEqual({});
+    for (const [name, setting] of Object.entries(SETTINGS))
+      expect([name, example[name]]).toEqual([name, setting.example]);
+  });
+});
