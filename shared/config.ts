@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
 
 /**
@@ -28,7 +29,7 @@ export const SETTINGS = {
       .regex(/^postgres(ql)?:\/\/\S+$/, { error: 'must be a postgres:// URL' })
       .optional(),
     requiredBy: ['gateway', 'worker', 'admin'],
-    meaning: 'Postgres 15 or later. Unset, `npm start` runs a Postgres of its own.',
+    meaning: 'Your own Postgres, 15 or later. `npm start` runs one of its own instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
   },
   KAFKA_BROKERS: {
@@ -43,7 +44,7 @@ export const SETTINGS = {
       )
       .optional(),
     requiredBy: ['gateway', 'worker'],
-    meaning: 'Kafka brokers to begin with. Unset, `npm start` keeps the event log in Postgres.',
+    meaning: 'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
     example: 'localhost:9092',
   },
   SLUICE_TOPIC_PREFIX: {
@@ -123,11 +124,6 @@ export const SETTINGS = {
     meaning: 'Bytes that may wait for the event log; past it requests are answered 503.',
     example: '67108864',
   },
-  SLUICE_LOG_RETENTION_HOURS: {
-    schema: wholeNumber(1, 24 * 365).default(168),
-    meaning: 'How long the event log keeps records. Workers may not be down for longer.',
-    example: '168',
-  },
   SLUICE_DATABASE_CONNECTIONS: {
     schema: wholeNumber(2, 1000).default(10),
     meaning: 'Database connections of one process, at most.',
@@ -150,7 +146,7 @@ export const SETTINGS = {
         error: 'must be one of trace, debug, info, warn, error, fatal, silent',
       })
       .default('info'),
-    meaning: 'Least severe lines that are logged.',
+    meaning: 'Least severe lines that are logged. `npm start`: warn.',
     example: 'info',
   },
 } as const satisfies Record<string, Setting>;
@@ -179,6 +175,13 @@ export class ConfigError extends Error {
   }
 }
 
+/** The environment of this process, with what a `.env` file in the working directory adds to it. */
+export function environment(): NodeJS.ProcessEnv {
+  // What is set already wins over the file.
+  if (existsSync('.env')) process.loadEnvFile('.env');
+  return process.env;
+}
+
 /** Reads the settings of a role. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>, role: Role): Config {
   const values: Record<string, unknown> = {};
@@ -204,6 +207,8 @@ function standardOf(name: SettingName, role: Role): string | undefined {
   if (role !== 'embedded') return undefined;
   if (name === 'SLUICE_WEBHOOK_ALLOW') return '127.0.0.0/8,::1/128';
   if (name === 'SLUICE_DRAIN_DELAY_MS') return '0';
+  // The terminal belongs to what a first try needs to read.
+  if (name === 'SLUICE_LOG_LEVEL') return 'warn';
   return undefined;
 }
 

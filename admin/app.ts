@@ -1,0 +1,45 @@
+import { Hono } from 'hono';
+import { NO_RAW_MEMBERS } from '../shared/contracts/json.ts';
+import type { Scope } from '../shared/contracts/scopes.ts';
+import { type Health, healthRoutes } from '../shared/health.ts';
+import { accessLog } from '../shared/http/access-log.ts';
+import { credentials } from '../shared/http/credentials.ts';
+import type { HttpEnv } from '../shared/http/env.ts';
+import { onError, onNotFound } from '../shared/http/failures.ts';
+import type { KeyCache } from '../shared/http/key-cache.ts';
+import { noHead } from '../shared/http/no-head.ts';
+import { jsonBody } from '../shared/http/read-body.ts';
+import { requestId } from '../shared/http/request-id.ts';
+import { requireScope } from '../shared/http/scope.ts';
+import type { Logger } from '../shared/logging.ts';
+import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
+import { deleteWebhookOperation } from './operations/delete-webhook.ts';
+import { showEventOperation } from './operations/show-event.ts';
+import { listWebhooksOperation, showWebhookOperation } from './operations/show-webhooks.ts';
+
+export interface AdminAppDeps extends CreateWebhookDeps {
+  readonly keys: KeyCache;
+  readonly health: Health;
+  readonly logger: Logger;
+}
+
+const BODY_BYTES_MAX = 64 * 1024;
+
+/** The admin listener as a value. Same checks, in the same order, as the gateway's. */
+export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
+  const { clock, logger, pool } = deps;
+  const allowed = (scope: Scope) => [credentials(deps.keys, clock), requireScope(scope)] as const;
+  const app = new Hono<HttpEnv>();
+  app.onError(onError);
+  app.notFound(onNotFound);
+  app.route('/', healthRoutes(deps.health));
+  app.use(requestId(deps.nextId), accessLog(logger, clock), noHead);
+
+  const body = jsonBody({ bytesMax: BODY_BYTES_MAX, rawMembers: NO_RAW_MEMBERS });
+  app.post('/admin/v1/webhooks', ...allowed('webhooks:manage'), body, createWebhookOperation(deps));
+  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), listWebhooksOperation(pool));
+  app.get('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), showWebhookOperation(pool));
+  app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
+  app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
+  return app;
+}

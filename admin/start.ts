@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../shared/clock.ts';
+import { createHealth, type Health } from '../shared/health.ts';
+import { createKeyCache } from '../shared/http/key-cache.ts';
+import { listen } from '../shared/http/serve.ts';
+import type { IdGenerator } from '../shared/ids.ts';
+import type { KeyRing } from '../shared/keyring.ts';
+import type { Logger } from '../shared/logging.ts';
+import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { queryWithin } from '../shared/postgres/query-within.ts';
+import type { AllowRule } from '../shared/webhooks/addresses.ts';
+import { buildAdminApp } from './app.ts';
+
+export interface AdminOptions {
+  readonly pool: Pool;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+  /** Addresses that endpoints may have besides public https ones. */
+  readonly allow: readonly AllowRule[];
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** Milliseconds of normal service after `stop` was called. */
+  readonly drainDelayMs: number;
+}
+
+export interface Admin {
+  readonly host: string;
+  readonly port: number;
+  readonly health: Health;
+  /** Not ready at once, normal service for the drain delay, then answers what is under way. */
+  stop(): Promise<void>;
+}
+
+const KEYS_DEADLINE_MS = 2000;
+const PROBE_EVERY_MS = 2000;
+const PROBE_DEADLINE_MS = 2000;
+
+/** Starts the admin listener; the pool stays the caller's to close. Rejects with AppError LISTEN_FAILED. */
+export async function startAdmin(options: AdminOptions): Promise<Admin> {
+  const { pool, logger, host, port, nextId } = options;
+  const health = createHealth();
+  const keys = createKeyCache({ findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS), logger });
+  const app = buildAdminApp({ ...options, keys, health });
+  const server = await listen({ fetch: app.fetch, host, port, nextId }).catch((error) => {
+    keys.close();
+    throw error;
+  });
+  const stopProbing = probeDatabase(pool, health);
+  logger.info({ host: server.host, port: server.port }, 'the admin listener is up');
+  return {
+    host: server.host,
+    port: server.port,
+    health,
+    async stop() {
+      health.setReady('stopping', 'the process is about to end');
+      server.startDraining();
+      await delay(options.drainDelayMs);
+      await server.close();
+      stopProbing();
+      keys.close();
+    },
+  };
+}
+
+/** Nothing works here without the database, so readiness follows it. */
+function probeDatabase(pool: Pool, health: Health): () => void {
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  health.setReady('database', 'not reached yet');
+  async function probe(): Promise<void> {
+    const problem = await queryWithin(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
+      () => undefined,
+      () => 'cannot be asked',
+    );
+    if (stopped) return;
+    health.setReady('database', problem);
+    timer = setTimeout(probe, PROBE_EVERY_MS);
+    timer.unref();
+  }
+  void probe();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,63 @@
+import type { Command } from 'commander';
+import { AppError } from '../../shared/errors.ts';
+import { createApiKey } from '../../shared/postgres/create-api-key.ts';
+import { listTenants } from '../../shared/postgres/list-tenants.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION, rate, scope } from '../options.ts';
+
+interface KeysCreateOptions {
+  readonly tenant: string;
+  readonly scope: string[];
+  readonly rate?: number;
+  readonly json?: boolean;
+}
+
+export function addKeysCommands(program: Command, context: CommandContext): void {
+  program
+    .command('keys')
+    .description('API keys')
+    .command('create')
+    .description('make a key for a tenant; its secret is shown this once')
+    .requiredOption('--tenant <name>', 'whose key it is')
+    .requiredOption(
+      '--scope <scope...>',
+      "what it may do: '*', or scopes such as agent-metadata:write",
+      scope,
+    )
+    .option('--rate <n>', "requests a second of this key alone (default: the tenant's)", rate)
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nExample: npx sluice keys create --tenant acme --scope agent-metadata:write conversation-metadata:write',
+    )
+    .action(async (options: KeysCreateOptions) => {
+      const apiKeyId = context.nextId();
+      const { tenantId, secret } = await context.withPool(async (pool) => {
+        const [tenant] = await listTenants(pool, options.tenant);
+        if (!tenant) throw new AppError('TENANT_UNKNOWN', unknownTenant(options.tenant));
+        const key = {
+          apiKeyId,
+          tenantId: tenant.tenantId,
+          scopes: options.scope,
+          rate: options.rate,
+          createdAtMs: context.clock.nowMs(),
+        };
+        return { tenantId: tenant.tenantId, secret: await createApiKey(pool, key) };
+      });
+      if (options.json) {
+        return context.printJson({ apiKeyId, apiKeySecret: secret, tenantId, scopes: options.scope });
+      }
+      context.printTable(
+        ['header', 'value'],
+        [
+          ['service-api-id', apiKeyId],
+          ['service-api-secret', secret],
+        ],
+      );
+      context.print('Keep the secret now: it is not stored and cannot be shown again.');
+    });
+}
+
+export function unknownTenant(name: string): string {
+  return `there is no tenant named ${name}: make one with \`npx sluice tenants create ${name}\``;
+}

@@ -1,0 +1,87 @@
+import type { Command } from 'commander';
+import { AppError } from '../../shared/errors.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { createKafkaLog } from '../../shared/log/kafka.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import type { CommandContext } from '../context.ts';
+import type { OpenDatabase } from '../database.ts';
+import { JSON_OPTION, wholeNumber } from '../options.ts';
+
+interface TopicsCreateOptions {
+  readonly partitions: number;
+  readonly tenantPartitions: number;
+  readonly replicas: number;
+  readonly json?: boolean;
+}
+
+export function addTopicsCommands(program: Command, context: CommandContext): void {
+  program
+    .command('topics')
+    .description('the topics of the event log')
+    .command('create')
+    .description('create the topics that are missing and remember their layout; safe to repeat')
+    .option('--partitions <n>', 'partitions a topic', wholeNumber(1, 1000), 12)
+    .option('--tenant-partitions <k>', 'partitions that one tenant uses', wholeNumber(1, 1000), 4)
+    .option('--replicas <n>', 'copies of each partition; fewer than 3 can lose data', wholeNumber(1, 15), 3)
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nExample: npx sluice topics create --replicas 1   (a single broker, for trying out)',
+    )
+    .action(async (options: TopicsCreateOptions) => {
+      const { created, topics } = await context.withDatabase((database) =>
+        createTopics(context, database, options),
+      );
+      if (options.json) return context.printJson({ created, topics });
+      context.printTable(
+        ['topic', 'partitions', ''],
+        topics.map(({ topic, partitions }) => [
+          topic,
+          String(partitions),
+          created.includes(topic) ? 'created' : 'was there',
+        ]),
+      );
+      context.print(
+        "Next: npx sluice tenants create NAME, then npx sluice keys create --tenant NAME --scope '*'",
+      );
+    });
+}
+
+async function createTopics(context: CommandContext, database: OpenDatabase, options: TopicsCreateOptions) {
+  const config = context.config('cli');
+  const log = openLog(context, database);
+  try {
+    const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, options);
+    const names = specs.map((spec) => spec.topic);
+    const created = await log.createTopics(specs);
+    const partitions = await log.partitionCounts(names);
+    const topics = names.map((topic) => ({ topic, partitions: partitions.get(topic) ?? 0 }));
+    await registerTopics(database.pool, topics, {
+      tenantPartitions: options.tenantPartitions,
+      clock: context.clock,
+    });
+    return { created, topics };
+  } finally {
+    await log.close();
+  }
+}
+
+function openLog(context: CommandContext, database: OpenDatabase): EventLog {
+  const config = context.config('cli');
+  if (config.KAFKA_BROKERS) {
+    return createKafkaLog({ brokers: config.KAFKA_BROKERS, clientId: 'sluice-cli', logger: context.logger });
+  }
+  if (!database.embedded) {
+    throw new AppError(
+      'LOG_NOT_CONFIGURED',
+      'KAFKA_BROKERS is not set: name the brokers whose topics should be created, for example KAFKA_BROKERS=localhost:9092',
+    );
+  }
+  return createEmbeddedLog({
+    pool: database.pool,
+    clock: context.clock,
+    logger: context.logger,
+    memberId: context.nextId(),
+  });
+}

@@ -1,0 +1,57 @@
+import Table from 'cli-table3';
+import { type Clock, systemClock } from '../shared/clock.ts';
+import { type Config, loadConfig, type Role } from '../shared/config.ts';
+import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
+import { createLogger, type Logger } from '../shared/logging.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { type OpenDatabase, openDatabase } from './database.ts';
+import type { CommandProcess } from './program.ts';
+
+/** What every command works with. */
+export interface CommandContext {
+  readonly env: CommandProcess['env'];
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+  config(role: Role): Config;
+  /** Runs `work` on the database that the settings name, and closes it whatever happens. */
+  withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
+  withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
+  /** Writes one JSON value for programs. */
+  printJson(value: unknown): void;
+  /** Writes lines for people. */
+  print(...lines: string[]): void;
+  printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
+}
+
+export function createContext(target: CommandProcess): CommandContext {
+  const logger = createLogger('cli', 'silent');
+  const config = (role: Role) => loadConfig(target.env, role);
+  const print = (...lines: string[]) => {
+    for (const line of lines) target.stdout.write(`${line}\n`);
+  };
+  const withDatabase: CommandContext['withDatabase'] = async (work) => {
+    const database = await openDatabase(config('cli'), logger);
+    try {
+      return await work(database);
+    } finally {
+      await database.pool.end();
+    }
+  };
+  return {
+    env: target.env,
+    clock: systemClock,
+    nextId: createUlidGenerator(systemClock),
+    logger,
+    config,
+    withDatabase,
+    withPool: (work) => withDatabase(({ pool }) => work(pool)),
+    printJson: (value) => print(JSON.stringify(value)),
+    print,
+    printTable(head, rows) {
+      const table = new Table({ head: [...head], style: { head: [], border: [] } });
+      for (const row of rows) table.push([...row]);
+      print(table.toString());
+    },
+  };
+}

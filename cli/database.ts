@@ -1,0 +1,56 @@
+import type { Config } from '../shared/config.ts';
+import { AppError, errorMessage } from '../shared/errors.ts';
+import type { Logger } from '../shared/logging.ts';
+import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';
+import { createPool, type Pool } from '../shared/postgres/pool.ts';
+
+export interface OpenDatabase {
+  readonly pool: Pool;
+  readonly connectionString: string;
+  /** Whether it belongs to the embedded instance on SLUICE_DATA_DIR. */
+  readonly embedded: boolean;
+}
+
+/**
+ * Opens the database of DATABASE_URL or, where that is unset, of the embedded instance that runs on SLUICE_DATA_DIR.
+ * Throws AppError `DATABASE_UNAVAILABLE` (retryable) saying which one and what to do.
+ */
+export async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabase> {
+  const embedded = config.DATABASE_URL === undefined;
+  const connectionString = config.DATABASE_URL ?? (await embeddedConnectionString(config.SLUICE_DATA_DIR));
+  const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-cli', logger });
+  try {
+    await pool.query('select 1');
+  } catch (error) {
+    await pool.end();
+    throw new AppError(
+      'DATABASE_UNAVAILABLE',
+      embedded
+        ? nothingRuns(config.SLUICE_DATA_DIR)
+        : `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`,
+      { retryable: true, cause: error },
+    );
+  }
+  return { pool, connectionString, embedded };
+}
+
+async function embeddedConnectionString(dataDir: string): Promise<string> {
+  let connection: Awaited<ReturnType<typeof readConnectionFile>>;
+  try {
+    connection = await readConnectionFile(dataDir);
+  } catch (error) {
+    throw new AppError(
+      'DATA_DIR_UNREADABLE',
+      `SLUICE_DATA_DIR ${dataDir} cannot be read: ${errorMessage(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (!connection) throw new AppError('DATABASE_UNAVAILABLE', nothingRuns(dataDir), { retryable: true });
+  return connectionStringOf(connection);
+}
+
+function nothingRuns(dataDir: string): string {
+  return `no embedded instance runs on ${dataDir}: start one with \`npm start\`, or set DATABASE_URL (or SLUICE_DATA_DIR)`;
+}

@@ -1,0 +1,38 @@
+import { InvalidArgumentError } from 'commander';
+import { isScope, SCOPES } from '../shared/contracts/scopes.ts';
+
+/** Readers of arguments. What they throw makes commander print the usage and exit 2. */
+
+export const JSON_OPTION = ['--json', 'print JSON for programs'] as const;
+
+export function wholeNumber(min: number, max: number) {
+  return (text: string): number => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+const RATE_MAX = 1_000_000;
+
+/** Requests a second, or `none` for no limit. */
+export function rateOrNone(text: string): number | 'none' {
+  return text === 'none' ? 'none' : wholeNumber(1, RATE_MAX)(text);
+}
+
+export const rate = wholeNumber(1, RATE_MAX);
+
+/** One scope of several; `*` is every scope. */
+export function scope(text: string, before: readonly string[] = []): string[] {
+  if (text !== '*' && !isScope(text)) {
+    throw new InvalidArgumentError(`It must be '*' or one of ${SCOPES.join(', ')}.`);
+  }
+  return [...new Set([...before, text])];
+}
+
+export function tenantName(text: string): string {
+  if (/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/.test(text)) return text;
+  throw new InvalidArgumentError(
+    "It must be at most 64 letters, digits, '.', '_' or '-', and begin with a letter or a digit.",
+  );
+}

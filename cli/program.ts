@@ -1,0 +1,45 @@
+import { Command } from 'commander';
+import { addConfigCommands } from './commands/config.ts';
+import { addEventsCommands } from './commands/events.ts';
+import { addKeysCommands } from './commands/keys.ts';
+import { addMigrateCommand } from './commands/migrate.ts';
+import { addTenantsCommands } from './commands/tenants.ts';
+import { addTopicsCommands } from './commands/topics.ts';
+import { createContext } from './context.ts';
+
+/** What the command needs of its process. */
+export interface CommandProcess {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+}
+
+/** The whole `sluice` command. Wrong usage throws a CommanderError after saying what is wrong on standard error. */
+export function buildProgram(target: CommandProcess): Command {
+  const program = new Command('sluice')
+    .description(
+      'Operate Sluice: set up the database and the topics, make tenants and keys, look up records.',
+    )
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => target.stdout.write(text),
+      writeErr: (text) => target.stderr.write(text),
+    })
+    .showHelpAfterError('(add --help for what is possible)')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      `
+Settings come from the environment, or a .env file here: DATABASE_URL and KAFKA_BROKERS name your own services;
+without DATABASE_URL the embedded instance on SLUICE_DATA_DIR (default .sluice) is used, which \`npm start\` runs.
+Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+    );
+  const context = createContext(target);
+  addMigrateCommand(program, context);
+  addTopicsCommands(program, context);
+  addTenantsCommands(program, context);
+  addKeysCommands(program, context);
+  addEventsCommands(program, context);
+  addConfigCommands(program, context);
+  return program;
+}

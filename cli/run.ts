@@ -1,0 +1,31 @@
+import { type Command, CommanderError } from 'commander';
+import { ConfigError } from '../shared/config.ts';
+import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
+
+const DONE = 0;
+const FAILED = 1;
+const WRONG_USAGE = 2;
+
+/** Runs the command of these arguments and resolves with the exit code; what went wrong is one plain message on `stderr`. */
+export async function runCommand(
+  program: Command,
+  argv: readonly string[],
+  stderr: { write(text: string): unknown },
+): Promise<number> {
+  try {
+    await program.parseAsync([...argv]);
+    return DONE;
+  } catch (error) {
+    // Commander has said itself what it has to say.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
+    stderr.write(`sluice: ${explain(error)}\n`);
+    return FAILED;
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof AppError || error instanceof ConfigError) return error.message;
+  const code = errorCode(error);
+  if (code === '42P01') return 'the database has no tables of Sluice yet: run `npx sluice migrate`';
+  return code === undefined ? errorMessage(error) : `${errorMessage(error)} (${code})`;
+}

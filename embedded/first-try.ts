@@ -1,0 +1,84 @@
+import type { Demo } from './demo.ts';
+
+/** Where the receiver of the first try listens. */
+export const RECEIVER_URL = 'http://127.0.0.1:9000/';
+
+/** What `npm start` prints once it is ready: the addresses, the key, and a line to copy for each step of a first try. */
+export function firstTry(demo: Demo, demoFile: string): string {
+  const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
+  const key = `-H 'service-api-id: ${apiKeyId}' -H 'service-api-secret: ${apiKeySecret}'`;
+  const post = (url: string, body: object) =>
+    `curl -i ${url} ${key} -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  const get = (url: string) => `curl -i ${key} '${url}'`;
+  const steps: [string, string][] = [
+    [
+      'Agents (200, one result per item)',
+      post(`${baseUrl}/metadata-ingestion/v1/many-agent-metadata`, {
+        items: [{ externalAgentId: 'agent-1', agentName: 'Ada', languages: ['en-gb'] }],
+      }),
+    ],
+    [
+      'A conversation (200)',
+      post(`${baseUrl}/metadata-ingestion/v1/single-convo-metadata`, {
+        externalConversationId: 'chat-1',
+        eventId: 'convo-event-1',
+        platform: 'WEB',
+      }),
+    ],
+    [
+      'A message that an agent sent (200, empty)',
+      post(`${baseUrl}/compose-assist/v1/analytics/message-sent`, {
+        conversationId: 'CHAT1',
+        messageId: 'message-1',
+        augmentationType: ['FREEHAND'],
+      }),
+    ],
+    [
+      "A customer's credentials (204)",
+      post(`${baseUrl}/conversation/v1/conversations/CHAT1/authenticate`, {
+        customerExternalId: 'customer-1',
+        auth: { token: 'a-token' },
+      }),
+    ],
+    [
+      'A webhook endpoint (201; copy the secret)',
+      post(`${adminUrl}/admin/v1/webhooks`, { url: RECEIVER_URL }),
+    ],
+    [
+      'In a second terminal: a receiver that prints and verifies webhooks',
+      'npm run receiver -- <the secret>',
+    ],
+    [
+      'What the automated agent does (200; the receiver prints a signed webhook)',
+      post(`${baseUrl}/automation-agent/v1/events`, {
+        items: [
+          {
+            conversationId: 'CHAT1',
+            externalConversationId: 'chat-1',
+            type: 'reply',
+            occurredAt: '2026-01-02T03:04:05.678Z',
+            reply: { messageId: 'reply-1', text: 'Hello!' },
+          },
+        ],
+      }),
+    ],
+    ['Its state (200)', get(`${baseUrl}/automation-agent/v1/state?externalId=chat-1`)],
+    ['What became of a record (200)', get(`${adminUrl}/admin/v1/events/convo-event-1`)],
+  ];
+  return [
+    '',
+    'Sluice is ready.',
+    '',
+    `  gateway   ${baseUrl}`,
+    `  admin     ${adminUrl}`,
+    `  key       ${apiKeyId}`,
+    `  secret    ${apiKeySecret}`,
+    `  (all of it in ${demoFile})`,
+    '',
+    'A first try, line by line:',
+    ...steps.flatMap(([title, line], index) => ['', `# ${index + 1}. ${title}`, line]),
+    '',
+    'Ctrl-C stops it; the next `npm start` goes on with the same data and key.',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,124 @@
+import { startAdmin } from '../admin/start.ts';
+import { startGateway } from '../gateway/start.ts';
+import { systemClock } from '../shared/clock.ts';
+import type { Config } from '../shared/config.ts';
+import { createHealth } from '../shared/health.ts';
+import { createUlidGenerator } from '../shared/ids.ts';
+import { createKeyRing } from '../shared/keyring.ts';
+import { createEmbeddedLog } from '../shared/log/embedded.ts';
+import type { Logger } from '../shared/logging.ts';
+import { migrate } from '../shared/postgres/migrate.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/topics.ts';
+import { parseAllowRules } from '../shared/webhooks/addresses.ts';
+import { startWorkers } from '../workers/start.ts';
+import { startWebhooks } from '../workers/webhooks/start.ts';
+import { ensureCredentialsKey } from './credentials-key.ts';
+import { type Demo, ensureDemoKey } from './demo.ts';
+import { startEmbeddedPostgres } from './postgres.ts';
+
+export interface Instance {
+  readonly demo: Demo;
+  /** Drains the listeners, finishes the workers' batches, stops Postgres. */
+  stop(): Promise<void>;
+}
+
+const TENANT_PARTITIONS = 4;
+const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
+const HOUR_MS = 3_600_000;
+/** The data directory belongs to one process at a time, so one name takes its partitions back at once after a crash. */
+const MEMBER_ID = 'embedded';
+
+/**
+ * Wires all parts in this process and resolves once they are ready to take requests. What was started is stopped again
+ * when a later part cannot start. Rejects with the AppErrors of the parts.
+ */
+export async function startInstance(config: Config, logger: Logger): Promise<Instance> {
+  const stops: (() => Promise<void>)[] = [];
+  const stop = async () => {
+    for (const stopPart of stops.splice(0).reverse()) await stopPart();
+  };
+  try {
+    return { demo: await start(config, logger, (stopPart) => stops.push(stopPart)), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function start(
+  config: Config,
+  logger: Logger,
+  onStop: (stopPart: () => Promise<void>) => void,
+): Promise<Demo> {
+  const clock = systemClock;
+  const nextId = createUlidGenerator(clock);
+  const dataDir = config.SLUICE_DATA_DIR;
+  const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    logger,
+    onLost(error) {
+      logger.fatal({ err: error }, 'the data directory belongs to another process now');
+      process.exit(1);
+    },
+  });
+  onStop(() => postgres.stop());
+  const { connectionString } = postgres;
+  await migrate({ connectionString, logger });
+  const pool = createPool({
+    connectionString,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice',
+    logger,
+  });
+  onStop(() => pool.end());
+  const log = createEmbeddedLog({ pool, clock, logger, memberId: MEMBER_ID });
+  onStop(() => log.close());
+  const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, TOPIC_COUNTS);
+  await log.createTopics(specs);
+  await registerTopics(pool, specs, { tenantPartitions: TENANT_PARTITIONS, clock });
+  const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS ?? (await ensureCredentialsKey(dataDir)));
+  const key = await ensureDemoKey(pool, dataDir, { clock, nextId });
+
+  const health = createHealth();
+  const shared = { pool, log, keyRing, clock, nextId, logger };
+  const workers = startWorkers({
+    ...shared,
+    health,
+    prefix: config.SLUICE_TOPIC_PREFIX,
+    credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
+    topicRetentionMs: TOPIC_RETENTION_MS,
+  });
+  onStop(() => workers.close());
+  const webhooks = startWebhooks({ ...shared, health, allow });
+  onStop(() => webhooks.close());
+  const admin = await startAdmin({
+    ...shared,
+    allow,
+    host: config.ADMIN_HOST,
+    port: config.ADMIN_PORT,
+    drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+  });
+  onStop(() => admin.stop());
+  // There is no listener of the workers' own in the one process.
+  admin.health.watchReady('workers', () => health.readyReasons().join('; ') || undefined);
+  admin.health.watchLive('workers', () => health.liveReasons().join('; ') || undefined);
+  const gateway = await startGateway({
+    ...shared,
+    topicPrefix: config.SLUICE_TOPIC_PREFIX,
+    host: config.HOST!,
+    port: config.PORT,
+    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
+    publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+    drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+  });
+  onStop(() => gateway.stop());
+  return { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
+}
+
+/** Where a caller on this machine reaches the listener. */
+function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}

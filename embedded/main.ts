@@ -1,0 +1,31 @@
+import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { AppError } from '../shared/errors.ts';
+import { createLogger } from '../shared/logging.ts';
+import { runMain } from '../shared/main.ts';
+import { stopOnSignals } from '../shared/shutdown.ts';
+import { writeDemo } from './demo.ts';
+import { firstTry } from './first-try.ts';
+import { startInstance } from './instance.ts';
+
+/** `npm start`: the whole product in one process, on a Postgres of its own. */
+await runMain('Sluice', async () => {
+  const config = loadConfig(environment(), 'embedded');
+  refuseOwnServices(config);
+  const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL);
+  process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
+  const instance = await startInstance(config, logger);
+  stopOnSignals({ logger, graceMs: config.SLUICE_SHUTDOWN_GRACE_MS, stop: () => instance.stop() });
+  const demoFile = await writeDemo(config.SLUICE_DATA_DIR, instance.demo);
+  process.stdout.write(firstTry(instance.demo, demoFile));
+});
+
+/** Otherwise the command would look at another database than the one that this process fills. */
+function refuseOwnServices(config: Config): void {
+  const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => config[name] !== undefined);
+  if (set.length === 0) return;
+  throw new AppError(
+    'OWN_SERVICES_CONFIGURED',
+    `\`npm start\` runs services of its own, but ${set.join(' and ')} is set: unset it, ` +
+      'or run the parts on yours with `npm run start:gateway`, `start:worker` and `start:admin`',
+  );
+}

@@ -1,0 +1,94 @@
+import { Hono } from 'hono';
+import type { Clock } from '../shared/clock.ts';
+import { AGENT_RAW_MEMBERS } from '../shared/contracts/agents.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS } from '../shared/contracts/automation-events.ts';
+import { CONVERSATION_RAW_MEMBERS } from '../shared/contracts/conversations.ts';
+import { CREDENTIALS_RAW_MEMBERS } from '../shared/contracts/credentials.ts';
+import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/contracts/message-sent.ts';
+import type { Scope } from '../shared/contracts/scopes.ts';
+import { type Health, healthRoutes } from '../shared/health.ts';
+import { accessLog } from '../shared/http/access-log.ts';
+import { credentials } from '../shared/http/credentials.ts';
+import type { HttpEnv } from '../shared/http/env.ts';
+import { onError, onNotFound } from '../shared/http/failures.ts';
+import type { KeyCache } from '../shared/http/key-cache.ts';
+import { noHead } from '../shared/http/no-head.ts';
+import { jsonBody } from '../shared/http/read-body.ts';
+import { requestId } from '../shared/http/request-id.ts';
+import { requireScope } from '../shared/http/scope.ts';
+import type { IdGenerator } from '../shared/ids.ts';
+import type { KeyRing } from '../shared/keyring.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { Accept } from './accept.ts';
+import { BODY_BYTES_MAX, CREDENTIALS_BODY_BYTES_MAX, ITEMS_BODY_BYTES_MAX } from './limits.ts';
+import { checkConversationId } from './middleware/conversation-id.ts';
+import { authenticateOperation } from './operations/authenticate.ts';
+import { automationEventsOperation } from './operations/automation-events.ts';
+import { manyAgentMetadataOperation } from './operations/many-agent-metadata.ts';
+import { messageSentOperation } from './operations/message-sent.ts';
+import { type ReadState, readStateOperation } from './operations/read-state.ts';
+import { badJsonResult, singleConvoMetadataOperation } from './operations/single-convo-metadata.ts';
+import { PATHS } from './paths.ts';
+
+export interface AppDeps {
+  readonly keys: KeyCache;
+  readonly accept: Accept;
+  readonly readState: ReadState;
+  readonly keyRing: KeyRing;
+  readonly health: Health;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+}
+
+/**
+ * The gateway as a value: no socket, so that tests call `app.request()`. The checks of each operation run in the order
+ * in which they are listed, and nothing of a body is read before its sender is known and allowed.
+ */
+export function buildApp(deps: AppDeps): Hono<HttpEnv> {
+  const { clock, logger, nextId } = deps;
+  const allowed = (scope: Scope) => [credentials(deps.keys, clock), requireScope(scope)] as const;
+  const app = new Hono<HttpEnv>();
+  app.onError(onError);
+  app.notFound(onNotFound);
+  app.route('/', healthRoutes(deps.health));
+  app.use(requestId(nextId), accessLog(logger, clock), noHead);
+
+  app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));
+  app.post(
+    PATHS.authenticate,
+    ...allowed('credentials:write'),
+    checkConversationId,
+    jsonBody({ bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
+    authenticateOperation(deps),
+  );
+  app.post(
+    PATHS.manyAgentMetadata,
+    ...allowed('agent-metadata:write'),
+    jsonBody({ bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
+    manyAgentMetadataOperation(deps),
+  );
+  app.post(
+    PATHS.singleConvoMetadata,
+    ...allowed('conversation-metadata:write'),
+    jsonBody({
+      bytesMax: BODY_BYTES_MAX,
+      rawMembers: CONVERSATION_RAW_MEMBERS,
+      onUnreadable: badJsonResult(nextId),
+    }),
+    singleConvoMetadataOperation(deps),
+  );
+  app.post(
+    PATHS.messageSent,
+    ...allowed('analytics:write'),
+    jsonBody({ bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
+    messageSentOperation(deps),
+  );
+  app.post(
+    PATHS.automationEvents,
+    ...allowed('automation:write'),
+    jsonBody({ bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
+    automationEventsOperation(deps),
+  );
+  return app;
+}

@@ -1,0 +1,51 @@
+import { systemClock } from '../shared/clock.ts';
+import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { createUlidGenerator } from '../shared/ids.ts';
+import { createKeyRing } from '../shared/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka.ts';
+import { createLogger } from '../shared/logging.ts';
+import { runMain } from '../shared/main.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { requireSchema } from '../shared/postgres/require-schema.ts';
+import { stopOnSignals } from '../shared/shutdown.ts';
+import { startGateway } from './start.ts';
+
+/** One gateway process: settings, wiring, listening, draining. */
+async function main(): Promise<void> {
+  const config = loadConfig(environment(), 'gateway');
+  const logger = createLogger('gateway', config.SLUICE_LOG_LEVEL);
+  const pool = createPool({
+    connectionString: config.DATABASE_URL!,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice-gateway',
+    logger,
+  });
+  const log = createKafkaLog({ brokers: config.KAFKA_BROKERS!, clientId: 'sluice-gateway', logger });
+  await requireSchema(pool);
+  const gateway = await startGateway({ pool, log, logger, ...optionsOf(config) });
+  stopOnSignals({
+    logger,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    async stop() {
+      await gateway.stop();
+      await log.close();
+      await pool.end();
+    },
+  });
+}
+
+function optionsOf(config: Config) {
+  return {
+    keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!),
+    clock: systemClock,
+    nextId: createUlidGenerator(systemClock),
+    topicPrefix: config.SLUICE_TOPIC_PREFIX,
+    host: config.HOST!,
+    port: config.PORT,
+    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
+    publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+    drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+  };
+}
+
+await runMain('The gateway', main);

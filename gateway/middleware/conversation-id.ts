@@ -1,0 +1,15 @@
+import type { HttpMiddleware } from '../../shared/http/env.ts';
+import { fail } from '../../shared/http/failures.ts';
+
+const CONVERSATION_ID = /^[A-Z0-9]+$/;
+const LENGTH_MAX = 256;
+
+/** Checks the conversation id of the path, before the body is read: 400-01 for a malformed one. */
+export const checkConversationId: HttpMiddleware = async (c, next) => {
+  const id = c.req.param('conversationId') ?? '';
+  if (!CONVERSATION_ID.test(id) || id.length > LENGTH_MAX) {
+    const message = `must be 1 to ${LENGTH_MAX} upper-case letters and digits`;
+    return fail(c, '400-01', [{ path: 'conversationId', message }]);
+  }
+  return await next();
+};

@@ -1,0 +1,17 @@
+import type { Clock } from '../../shared/clock.ts';
+import { RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
+import type { IdGenerator } from '../../shared/ids.ts';
+import type { Accept } from '../accept.ts';
+
+/** What the operations that write records work with. */
+export interface WriteDeps {
+  readonly accept: Accept;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+}
+
+/** The detail of a record that is valid but larger than the log takes. */
+export const TOO_LARGE_DETAIL = {
+  path: '',
+  message: `the record must be at most ${RECORD_BYTES_MAX / 1024} KiB once encoded`,
+};

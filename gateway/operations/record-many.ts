@@ -1,0 +1,85 @@
+import { readItems } from '../../shared/contracts/items.ts';
+import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import type { Parsed } from '../../shared/contracts/parsed.ts';
+import {
+  failBadParams,
+  failConflict,
+  failUnavailable,
+  type ItemResult,
+} from '../../shared/contracts/results.ts';
+import type { HttpContext } from '../../shared/http/env.ts';
+import { fail } from '../../shared/http/failures.ts';
+import type { Outcome } from '../accept.ts';
+import { type EncodedRecord, encodeRecord } from '../publish.ts';
+import { type RequestFacts, requestFacts, toRecord } from '../records.ts';
+import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
+
+export interface ManyRecords<R extends JsonObject> {
+  readonly kind: Kind;
+  readonly readItem: (value: JsonValue) => Parsed<R>;
+}
+
+/** An item on its way: refused with a text, or a record whose outcome the log decides. */
+type Item =
+  | { readonly eventId: string; readonly error: string; readonly encoded?: undefined }
+  | { readonly eventId: string; readonly encoded: EncodedRecord };
+
+/**
+ * Takes many records in one request, with a result an item in order. All items are validated before any is published.
+ * 200 when at least one was accepted. Otherwise 503-01 when any of them failed only for availability, since then the
+ * same request sent again may succeed in part; else 400 with the results.
+ */
+export function recordManyOperation<R extends JsonObject>(
+  deps: WriteDeps,
+  { kind, readItem }: ManyRecords<R>,
+) {
+  return async (c: HttpContext): Promise<Response> => {
+    const read = readItems(c.var.body);
+    if (!read.ok) return fail(c, '422-01', read.details);
+    const facts = requestFacts(c, deps.clock);
+    const items = read.items.map((value) => toItem(facts, kind, readItem(value), deps));
+    const records = items.flatMap(({ encoded }) => encoded ?? []);
+    const outcomes = await deps.accept(records, { lookUpStored: true });
+    const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
+    if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
+    const results = toResults(items, outcomes);
+    return c.json({ errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
+  };
+}
+
+function toItem<R extends JsonObject>(
+  facts: RequestFacts,
+  kind: Kind,
+  parsed: Parsed<R>,
+  { nextId }: WriteDeps,
+): Item {
+  if (!parsed.ok) return { eventId: parsed.id ?? nextId(), error: failBadParams(parsed.details) };
+  const record = toRecord(facts, kind, parsed, parsed.record, nextId);
+  const encoded = encodeRecord(record);
+  return encoded
+    ? { eventId: record.id, encoded }
+    : { eventId: record.id, error: failBadParams([TOO_LARGE_DETAIL]) };
+}
+
+function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemResult[] {
+  let next = 0;
+  return items.map((item) => {
+    const { eventId } = item;
+    return { eventId, error: item.encoded ? outcomeError(outcomes[next++]!) : item.error };
+  });
+}
+
+/** The text of a record's outcome in a result; empty when it was accepted. */
+export function outcomeError(outcome: Outcome): string {
+  switch (outcome) {
+    case 'accepted':
+      return '';
+    case 'conflict':
+      return failConflict();
+    case 'too-large':
+      return failBadParams([TOO_LARGE_DETAIL]);
+    case 'unavailable':
+      return failUnavailable();
+  }
+}

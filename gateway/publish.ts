@@ -1,0 +1,57 @@
+import {
+  type AcceptedRecord,
+  EVENT_HEADERS,
+  encodeEvent,
+  RECORD_BYTES_MAX,
+} from '../shared/contracts/event.ts';
+import { writeJson } from '../shared/contracts/json.ts';
+import { type Kind, topicOf } from '../shared/contracts/kinds.ts';
+import type { Publisher, PublishOutcome } from '../shared/log/log.ts';
+import { partitionOf, recordKey, type TopicLayout } from '../shared/log/partition.ts';
+
+/** A record and its bytes in the log. */
+export interface EncodedRecord {
+  readonly record: AcceptedRecord;
+  readonly value: Buffer;
+}
+
+/** Encodes a record for the log; undefined when its data is larger than a record may be. */
+export function encodeRecord(record: AcceptedRecord): EncodedRecord | undefined {
+  const value = encodeEvent(record);
+  // The event is larger than its data: only where even the event is too large the data is measured by itself.
+  if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(writeJson(record.data)) > RECORD_BYTES_MAX) {
+    return undefined;
+  }
+  return { record, value };
+}
+
+/** Publishes records of one kind in order; one outcome a record. Never rejects. */
+export type WriteToLog = (kind: Kind, records: readonly EncodedRecord[]) => Promise<PublishOutcome[]>;
+
+export interface LogWriterOptions {
+  readonly publisher: Publisher;
+  readonly topicPrefix: string;
+  /** How a topic's keys are spread; undefined until it is known. */
+  readonly layoutOf: (topic: string) => TopicLayout | undefined;
+  readonly onOutcomes?: (outcomes: readonly PublishOutcome[]) => void;
+}
+
+/** The gateway's only way into the log: chooses each record's partition and publishes. */
+export function createLogWriter(options: LogWriterOptions): WriteToLog {
+  const { publisher, topicPrefix, layoutOf, onOutcomes = () => {} } = options;
+  return async (kind, records) => {
+    if (records.length === 0) return [];
+    const topic = topicOf(topicPrefix, kind);
+    const layout = layoutOf(topic);
+    if (!layout) return records.map(() => ({ ok: false, reason: 'unavailable', outcomeUnknown: false }));
+    const outcomes = await publisher.publish(
+      topic,
+      records.map(({ record, value }) => {
+        const key = recordKey(record.tenantId, record.entity);
+        return { partition: partitionOf(record.tenantId, key, layout), key, value, headers: EVENT_HEADERS };
+      }),
+    );
+    onOutcomes(outcomes);
+    return outcomes;
+  };
+}

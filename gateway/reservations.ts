@@ -1,0 +1,143 @@
+import type { Clock } from '../shared/clock.ts';
+import type { Kind } from '../shared/contracts/kinds.ts';
+
+/** What became of a key that was reserved. */
+export type Settlement =
+  /** The log has the record. */
+  | { readonly as: 'accepted' }
+  /** The store has a record of this key already, with this content. */
+  | { readonly as: 'stored'; readonly contentHash: string }
+  /** Certainly not in the log: the key is free again. */
+  | { readonly as: 'failed' }
+  /** May be in the log: until the memory forgets it, only the same content may use the key. */
+  | { readonly as: 'unknown' };
+
+export type Reservation =
+  /** The caller holds the key and must settle it; only the first settlement counts. */
+  | { readonly state: 'reserved'; settle(settlement: Settlement): void }
+  /** Accepted before with the same content: nothing is left to do. */
+  | { readonly state: 'accepted' }
+  /** Accepted before with other content. */
+  | { readonly state: 'conflict' }
+  /** Other content may be in the log under this key. */
+  | { readonly state: 'unavailable' }
+  /** Another request holds the key; ask again once `settled` resolves (it never rejects). */
+  | { readonly state: 'held'; readonly settled: Promise<void> };
+
+export interface Reservations {
+  /** Takes the key for a record with this content, or tells who has it. Never waits. */
+  reserve(key: string, contentHash: string): Reservation;
+}
+
+export interface ReservationOptions {
+  readonly clock: Clock;
+  /** Settled keys remembered at most, the oldest goes first. Default 200,000. */
+  readonly settledMax?: number;
+  /** Milliseconds that a settled key is remembered. Default 10 minutes. */
+  readonly memoryMs?: number;
+}
+
+interface Held {
+  readonly settled: Promise<void>;
+  readonly wake: () => void;
+}
+
+interface Settled {
+  readonly contentHash: string;
+  readonly known: boolean;
+  readonly sinceMs: number;
+}
+
+/** The key of a caller's id: ids hold no control characters, so that the parts cannot run into each other. */
+export function reservationKey(tenantId: string, kind: Kind, id: string): string {
+  return `${tenantId}\u0000${kind}\u0000${id}`;
+}
+
+/**
+ * Which callers' ids are on their way to the log, and what became of the last ones: so that of concurrent requests
+ * with one id exactly one publishes, and its repetitions are answered without publishing.
+ */
+export function createReservations(options: ReservationOptions): Reservations {
+  const { clock, settledMax = 200_000, memoryMs = 600_000 } = options;
+  /** As many as requests under way carry, which the publisher's memory bounds. */
+  const held = new Map<string, Held>();
+  /** In the order in which they were settled. */
+  const settled = new Map<string, Settled>();
+
+  function reserve(key: string, contentHash: string): Reservation {
+    const holder = held.get(key);
+    if (holder) return { state: 'held', settled: holder.settled };
+    const before = recall(key);
+    if (before) {
+      const same = before.contentHash === contentHash;
+      if (before.known) return { state: same ? 'accepted' : 'conflict' };
+      if (!same) return { state: 'unavailable' };
+    }
+    return hold(key, contentHash, before);
+  }
+
+  function hold(key: string, contentHash: string, before: Settled | undefined): Reservation {
+    const { promise, resolve } = withResolver();
+    const own: Held = { settled: promise, wake: resolve };
+    held.set(key, own);
+    return {
+      state: 'reserved',
+      settle(settlement) {
+        if (held.get(key) !== own) return;
+        held.delete(key);
+        const after = remembered(settlement, contentHash, before);
+        settled.delete(key);
+        if (after) remember(key, after);
+        own.wake();
+      },
+    };
+  }
+
+  /** A failure of a second try says nothing about the first one, whose outcome stays unknown. */
+  function remembered(
+    settlement: Settlement,
+    contentHash: string,
+    before: Settled | undefined,
+  ): Settled | undefined {
+    const sinceMs = clock.nowMs();
+    switch (settlement.as) {
+      case 'accepted':
+        return { contentHash, known: true, sinceMs };
+      case 'stored':
+        return { contentHash: settlement.contentHash, known: true, sinceMs };
+      case 'unknown':
+        return { contentHash, known: false, sinceMs };
+      case 'failed':
+        return before;
+    }
+  }
+
+  function recall(key: string): Settled | undefined {
+    const entry = settled.get(key);
+    if (!entry || !isOld(entry)) return entry;
+    settled.delete(key);
+    return undefined;
+  }
+
+  function remember(key: string, entry: Settled): void {
+    settled.set(key, entry);
+    for (const [oldest, oldestEntry] of settled) {
+      if (settled.size <= settledMax && !isOld(oldestEntry)) break;
+      settled.delete(oldest);
+    }
+  }
+
+  function isOld(entry: Settled): boolean {
+    return clock.nowMs() - entry.sinceMs >= memoryMs;
+  }
+
+  return { reserve };
+}
+
+function withResolver(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((onResolved) => {
+    resolve = onResolved;
+  });
+  return { promise, resolve };
+}

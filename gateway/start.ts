@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../shared/clock.ts';
+import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
+import { AppError } from '../shared/errors.ts';
+import { createHealth, type Health } from '../shared/health.ts';
+import { createKeyCache } from '../shared/http/key-cache.ts';
+import { listen } from '../shared/http/serve.ts';
+import type { IdGenerator } from '../shared/ids.ts';
+import type { KeyRing } from '../shared/keyring.ts';
+import type { EventLog } from '../shared/log/log.ts';
+import type { Logger } from '../shared/logging.ts';
+import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
+import { findEventKeys } from '../shared/postgres/find-event-keys.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { readConversationState } from '../shared/postgres/read-conversation-state.ts';
+import { loadTopicLayouts } from '../shared/postgres/topics.ts';
+import { createAcceptor } from './accept.ts';
+import { buildApp } from './app.ts';
+import { createLogHealth } from './log-health.ts';
+import { createLogWriter } from './publish.ts';
+import { createReservations } from './reservations.ts';
+import { createStoredKeys } from './stored-keys.ts';
+import { createTopicLayouts, type TopicLayouts } from './topic-layouts.ts';
+
+export interface GatewayOptions {
+  readonly pool: Pool;
+  readonly log: EventLog;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+  readonly topicPrefix: string;
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** Milliseconds that a request waits for the log. */
+  readonly publishDeadlineMs: number;
+  /** Bytes of records that may wait for the log. */
+  readonly publishBufferBytesMax: number;
+  /** Milliseconds of normal service after `stop` was called, so that load balancers see that it is not ready. */
+  readonly drainDelayMs: number;
+}
+
+export interface Gateway {
+  readonly host: string;
+  readonly port: number;
+  readonly health: Health;
+  /** Drains: not ready at once, normal service for the drain delay, then answers what is under way and flushes. */
+  stop(): Promise<void>;
+}
+
+const KEYS_DEADLINE_MS = 2000;
+const STATE_DEADLINE_MS = 2000;
+/** Longer than a request waits: the answer to a slow query still tells that the database works. */
+const STORED_KEYS_DEADLINE_MS = 250;
+
+/**
+ * Starts a gateway and resolves once it listens; `health` tells when it is ready. The pool and the log stay the
+ * caller's to close. Rejects with AppError LISTEN_FAILED.
+ */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { pool, log, clock, nextId, logger } = options;
+  const health = createHealth();
+  const layouts = createTopicLayouts({
+    load: () => loadTopicLayouts(pool, options.topicPrefix),
+    topicPrefix: options.topicPrefix,
+    health,
+    logger,
+  });
+  const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts), health, logger });
+  const keys = createKeyCache({
+    findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS),
+    logger,
+    onStore: (failed) => health.setNote('database', failed && 'cannot be asked; keys seen before go on'),
+  });
+  const publisher = log.createPublisher({
+    deadlineMs: options.publishDeadlineMs,
+    bufferedBytesMax: options.publishBufferBytesMax,
+  });
+  const closeParts = async () => {
+    layouts.close();
+    logHealth.close();
+    keys.close();
+    await publisher.close();
+  };
+  const accept = createAcceptor({
+    writeToLog: createLogWriter({
+      publisher,
+      topicPrefix: options.topicPrefix,
+      layoutOf: layouts.of,
+      onOutcomes: logHealth.onOutcomes,
+    }),
+    reservations: createReservations({ clock }),
+    findStored: createStoredKeys({
+      findEventKeys: (tenantId, kind, ids) =>
+        findEventKeys(pool, tenantId, kind, ids, STORED_KEYS_DEADLINE_MS),
+      clock,
+      logger,
+    }),
+    clock,
+    waitMs: options.publishDeadlineMs,
+  });
+  const app = buildApp({
+    keys,
+    accept,
+    readState: (tenantId, id) => readConversationState(pool, tenantId, id, STATE_DEADLINE_MS),
+    keyRing: options.keyRing,
+    health,
+    clock,
+    nextId,
+    logger,
+  });
+  const { host, port } = options;
+  const server = await listen({ fetch: app.fetch, host, port, nextId }).catch(async (error) => {
+    await closeParts();
+    throw error;
+  });
+  logger.info({ host: server.host, port: server.port }, 'the gateway listens');
+  return {
+    host: server.host,
+    port: server.port,
+    health,
+    async stop() {
+      health.setReady('stopping', 'the process is about to end');
+      server.startDraining();
+      await delay(options.drainDelayMs);
+      await server.close();
+      await closeParts();
+    },
+  };
+}
+
+/** Rejects unless the log has all topics as they were registered. */
+async function probeTopics(
+  { log, topicPrefix }: Pick<GatewayOptions, 'log' | 'topicPrefix'>,
+  layouts: TopicLayouts,
+): Promise<void> {
+  const topics = KINDS.map((kind) => topicOf(topicPrefix, kind));
+  const counts = await log.partitionCounts(topics);
+  for (const topic of topics) {
+    const count = counts.get(topic);
+    const registered = layouts.of(topic)?.partitions;
+    if (count === undefined) throw new AppError('TOPIC_MISSING', `${topic} does not exist`);
+    if (registered !== undefined && registered !== count) {
+      throw new AppError(
+        'TOPIC_LAYOUT_DIFFERS',
+        `${topic} has ${count} partitions, registered are ${registered}`,
+      );
+    }
+  }
+}

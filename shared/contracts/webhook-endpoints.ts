@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import type { ErrorDetail } from './errors.ts';
+import { arrayOf, objectOf, oneOf, stringField } from './fields.ts';
+import type { JsonObject } from './json.ts';
+import { validate } from './parsed.ts';
+import { WEBHOOK_TYPES, type WebhookType } from './webhooks.ts';
+
+const URL_LENGTH_MAX = 2048;
+
+const schema = objectOf({
+  url: stringField({ lengthMax: URL_LENGTH_MAX, notBlank: true, noControlCharacters: true }),
+  eventTypes: arrayOf(oneOf(WEBHOOK_TYPES))
+    .min(1, { error: 'must have at least one entry; leave it out for all types' })
+    .nullish(),
+});
+
+/** What a new endpoint is to be. Whether its URL may be used is for the caller to check. */
+export interface EndpointRequest {
+  readonly url: string;
+  /** Null: all types. */
+  readonly eventTypes: readonly WebhookType[] | null;
+}
+
+/** Reads the body of a request that creates a webhook endpoint. */
+export function readEndpointRequest(
+  body: JsonObject,
+):
+  | { readonly ok: true; readonly request: EndpointRequest }
+  | { readonly ok: false; readonly details: readonly ErrorDetail[] } {
+  const result = validate(body, schema);
+  if (!result.ok) return result;
+  const { url, eventTypes } = result.value as z.output<typeof schema>;
+  const types = eventTypes ? ([...new Set(eventTypes)] as WebhookType[]) : null;
+  return { ok: true, request: { url, eventTypes: types } };
+}

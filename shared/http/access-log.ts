@@ -1,0 +1,27 @@
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logging.ts';
+import type { HttpMiddleware } from './env.ts';
+
+/**
+ * One line a request: debug, 503 as a warning, other failures of ours as errors with their cause. The path is logged
+ * without the query; headers and bodies never are.
+ */
+export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
+  return async (c, next) => {
+    const startedAtMs = clock.nowMs();
+    await next();
+    const { status } = c.res;
+    if (status < 500 && !logger.isLevelEnabled('debug')) return;
+    const fields = {
+      requestId: c.var.requestId,
+      tenantId: c.var.apiKey?.tenantId,
+      method: c.req.method,
+      path: c.req.path,
+      status,
+      durationMs: clock.nowMs() - startedAtMs,
+    };
+    if (status < 500) logger.debug(fields, 'request');
+    else if (status === 503) logger.warn(fields, 'request refused: unavailable');
+    else logger.error({ ...fields, err: c.var.cause }, 'request failed');
+  };
+}

@@ -1,0 +1,22 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { JsonObject } from '../contracts/json.ts';
+import type { ApiKey } from '../postgres/find-api-keys.ts';
+
+/** What the checks in front of an operation leave for it. */
+export interface HttpEnv {
+  /** Absent in tests that call the app without a socket. */
+  Bindings: Partial<HttpBindings>;
+  Variables: {
+    requestId: string;
+    /** Set by the credentials check. */
+    apiKey: ApiKey;
+    /** Set by the body check. */
+    body: JsonObject;
+    /** Set by the error handler, for the access log. */
+    cause: unknown;
+  };
+}
+
+export type HttpContext = Context<HttpEnv>;
+export type HttpMiddleware = MiddlewareHandler<HttpEnv>;

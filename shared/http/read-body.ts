@@ -1,0 +1,58 @@
+import { type JsonObject, JsonSyntaxError, readJsonObject } from '../contracts/json.ts';
+import { collectBody } from './collect.ts';
+import { checkContentHeaders } from './content-headers.ts';
+import type { HttpContext, HttpMiddleware } from './env.ts';
+import { fail } from './failures.ts';
+import { gunzipBounded } from './gunzip.ts';
+
+export interface ReadBodyOptions {
+  /** Bytes of the body at most, as sent and after gunzip. */
+  readonly bytesMax: number;
+  /** Members whose objects are kept byte for byte. */
+  readonly rawMembers: ReadonlySet<string>;
+  /** The answer to a body that is not one JSON object; without it 400-01 with the problem as its detail. */
+  readonly onUnreadable?: (c: HttpContext, path: string, message: string) => Response;
+}
+
+/** The body as one JSON object, or why there is none. */
+export type BodyRead =
+  | { readonly ok: true; readonly body: JsonObject }
+  | { readonly ok: false; readonly reason: 'too-large' }
+  | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
+
+/** Reads the body into `c.var.body`: 413-01 over the limit, 400-01 (or `onUnreadable`) for what is not a JSON object. */
+export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
+  return async (c, next) => {
+    const read = await readBody(c, options);
+    if (!read.ok) {
+      if (read.reason === 'too-large') return fail(c, '413-01');
+      if (options.onUnreadable) return options.onUnreadable(c, read.path, read.message);
+      return fail(c, '400-01', [{ path: read.path, message: read.message }]);
+    }
+    c.set('body', read.body);
+    return await next();
+  };
+}
+
+async function readBody(c: HttpContext, options: ReadBodyOptions): Promise<BodyRead> {
+  // Size first: a body that is too large is 413-01 whatever its headers say.
+  const raw = await collectBody(c, options.bytesMax);
+  if (!raw) return { ok: false, reason: 'too-large' };
+  const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
+  if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
+  let bytes = raw;
+  if (content.gzip) {
+    const unpacked = await gunzipBounded(raw, options.bytesMax);
+    if (!unpacked.ok) {
+      if (unpacked.reason === 'too-large') return { ok: false, reason: 'too-large' };
+      return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
+    }
+    bytes = unpacked.bytes;
+  }
+  try {
+    return { ok: true, body: readJsonObject(bytes, options) };
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    return { ok: false, reason: 'unreadable', path: 'body', message: error.message };
+  }
+}

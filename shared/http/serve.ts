@@ -1,0 +1,116 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { AppError, errorCode } from '../errors.ts';
+import type { IdGenerator } from '../ids.ts';
+import { answerUnparsable, refusalOf } from './unparsable.ts';
+
+export interface ListenOptions {
+  readonly fetch: (request: Request, env: HttpBindings) => Response | Promise<Response>;
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** Names the requests that cannot be parsed. */
+  readonly nextId: IdGenerator;
+  /** Milliseconds in which a request must have arrived whole. Default 120,000. */
+  readonly requestTimeoutMs?: number;
+}
+
+export interface HttpServer {
+  readonly host: string;
+  readonly port: number;
+  /** From now on answers say `Connection: close`, so that callers move to another process. */
+  startDraining(): void;
+  /** Takes no new connections and resolves once the requests under way are answered. */
+  close(): Promise<void>;
+  /** Cuts what is left. */
+  destroy(): void;
+}
+
+/** Bytes of request line and headers at most. */
+const HEADER_BYTES_MAX = 16 * 1024;
+const HEADERS_TIMEOUT_MS = 15_000;
+const CHECK_TIMEOUTS_MS = 5000;
+/** Above the idle timeouts of the usual load balancers (60 s), so that they and not we close an idle connection. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+const CLOSE_IDLE_MS = 100;
+
+/** Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` (port in use, host not ours). */
+export async function listen(options: ListenOptions): Promise<HttpServer> {
+  const { requestTimeoutMs = 120_000 } = options;
+  let draining = false;
+  const listener = getRequestListener(
+    async (request, env) => {
+      const { incoming, outgoing } = env as HttpBindings;
+      const response = await options.fetch(request, { incoming, outgoing });
+      if (mustClose(incoming, draining)) outgoing.setHeader('connection', 'close');
+      return response;
+    },
+    {
+      // A client of HTTP/1.0 sends no Host header; the name is used for nothing.
+      hostname: 'localhost',
+      overrideGlobalObjects: false,
+      // Node itself throws away what was not read of a body; the adapter would cut the connection after 500 ms, and
+      // a caller still sending would see a reset instead of its answer.
+      autoCleanupIncoming: false,
+      errorHandler: () => refusalOf(options.nextId(), 'request', 'target or Host header is malformed'),
+    },
+  );
+  const server = createServer({
+    maxHeaderSize: HEADER_BYTES_MAX,
+    requireHostHeader: false,
+    headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+  });
+  const serveRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    void listener(incoming, outgoing);
+  };
+  server.on('request', serveRequest);
+  // Whether the body is wanted is decided behind the checks; without these Node would ask for it at once.
+  server.on('checkContinue', serveRequest);
+  server.on('checkExpectation', serveRequest);
+  answerUnparsable(server, options.nextId);
+  await bind(server, options);
+  const { address, port } = server.address() as AddressInfo;
+  return {
+    host: address,
+    port,
+    startDraining() {
+      draining = true;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        draining = true;
+        // A connection whose last answer did not say `close` (its body was still arriving) becomes idle only later.
+        const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
+        server.close(() => {
+          clearInterval(closingIdle);
+          resolve();
+        });
+      }),
+    destroy: () => server.closeAllConnections(),
+  };
+}
+
+/**
+ * Never while a body is still arriving: closing then resets the connection and the caller may lose its answer. But
+ * after a body that we did not ask for: the caller may or may not send it, so the connection cannot be used again.
+ */
+function mustClose(incoming: IncomingMessage, draining: boolean): boolean {
+  if (incoming.headers.expect !== undefined && !incoming.readableDidRead) return true;
+  return draining && incoming.complete;
+}
+
+async function bind(server: Server, { host, port }: ListenOptions): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => {
+      const reason = errorCode(error) === 'EADDRINUSE' ? 'the port is in use' : error.message;
+      reject(new AppError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${reason}`, { cause: error }));
+    });
+    server.listen(port, host, resolve);
+  });
+  server.removeAllListeners('error');
+  server.on('error', () => {});
+}

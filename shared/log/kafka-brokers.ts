@@ -1,0 +1,268 @@
+import kafkajs, { type Logger as KafkajsLogger } from 'kafkajs';
+import Broker from 'kafkajs/src/broker/index.js';
+import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js';
+import loggers from 'kafkajs/src/loggers/index.js';
+import socketFactory from 'kafkajs/src/network/socketFactory.js';
+import protocolErrors from 'kafkajs/src/protocol/error.js';
+import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
+import protocol from 'kafkajs/src/protocol/requests/index.js';
+import { AppError, errorMessage } from '../errors.ts';
+import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
+import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './kafka-transport.ts';
+import type { OutgoingRecord } from './log.ts';
+
+/** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
+const METADATA_TIMEOUT_MS = 2_000;
+
+/** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
+const MAYBE_STORED_CODES = new Set([7, 20]);
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Produce requests straight to the leaders, on kafkajs's connections and encoders but below its producer. The producer
+ * cannot give what is promised here: it remembers acknowledgements per broker across retries and so resolves with
+ * records that were never written (kafkajs #1303), throws away the whole answer when one partition of it failed, lets
+ * one partition without a leader stop all others, and does not tell whether a request that failed was ever sent.
+ *
+ * `requestTimeoutMs` is both the leader's time to gather acknowledgements and ours to wait for its answer.
+ */
+export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs: number): ProduceTransport {
+  const logger: KafkajsLogger = loggers.createLogger({
+    level: kafkajs.logLevel.INFO,
+    logCreator: kafkaLogCreator(connection.logger),
+  });
+  const pools = connectionPoolBuilder({
+    brokers: [...connection.brokers],
+    clientId: connection.clientId,
+    socketFactory: socketFactory(),
+    connectionTimeout: CONNECTION_TIMEOUT_MS,
+    requestTimeout: requestTimeoutMs,
+    enforceRequestTimeout: true,
+    maxInFlightRequests: null,
+    logger,
+  });
+  const leaders = new Map<string, number>();
+  const addresses = new Map<number, Address>();
+  const connected = new Map<number, Broker>();
+  let closed = false;
+
+  async function open(nodeId: number | null, address: Address): Promise<Broker> {
+    if (closed) throw new AppError('LOG_CLOSED', 'the connection to Kafka is closed');
+    const connectionPool = await pools.build(address);
+    return new Broker({ connectionPool, logger, nodeId, allowAutoTopicCreation: false });
+  }
+
+  async function brokerOf(nodeId: number): Promise<Broker> {
+    const address = addresses.get(nodeId);
+    if (address === undefined) throw new AppError('LOG_UNAVAILABLE', `broker ${nodeId} is not known`);
+    const broker = connected.get(nodeId) ?? (await open(nodeId, address));
+    connected.set(nodeId, broker);
+    await broker.connect();
+    return broker;
+  }
+
+  /** Cuts the broker's connections: what was sent on them and is unanswered fails now, nothing is read from them again. */
+  function drop(nodeId: number): void {
+    const broker = connected.get(nodeId);
+    connected.delete(nodeId);
+    if (broker !== undefined) cut(broker);
+  }
+
+  async function produce(leader: number, batches: readonly ProduceBatch[]): Promise<ProduceAnswer[]> {
+    let sent = false;
+    try {
+      const broker = await brokerOf(leader);
+      const { request, response } = broker.lookupRequest(
+        apiKeys.Produce,
+        protocol.requests.Produce,
+      )({ acks: -1, timeout: requestTimeoutMs, compression: 0, topicData: topicData(batches) });
+      const encode = async (): Promise<KafkajsEncodable> => {
+        const encoded = await request.encode();
+        sent = true;
+        return encoded;
+      };
+      const answer = await broker.connectionPool.send({
+        request: { ...request, encode },
+        response: { decode: response.decode, parse: unchecked },
+        requestTimeout: requestTimeoutMs,
+      });
+      return answersOf(answer as ProduceResponse, batches);
+    } catch (error) {
+      drop(leader);
+      const unanswered: ProduceAnswer = { kind: 'unanswered', maybeStored: sent, cause: errorMessage(error) };
+      return batches.map(() => unanswered);
+    }
+  }
+
+  async function refresh(topics: readonly string[]): Promise<void> {
+    let lastError: unknown = new AppError('LOG_UNAVAILABLE', 'no broker is known');
+    for (const address of candidates()) {
+      try {
+        take(await ask(address, topics));
+        return;
+      } catch (error) {
+        lastError = error;
+      }
+      if (closed) break;
+    }
+    throw new AppError('LOG_UNAVAILABLE', `no Kafka broker answers: ${errorMessage(lastError)}`, {
+      retryable: true,
+      cause: lastError,
+    });
+  }
+
+  /** Whom to ask for metadata: brokers that are connected first, then known ones, then those of the settings. */
+  function candidates(): Address[] {
+    const known = shuffled([...addresses]).sort(
+      ([a], [b]) => Number(isConnected(connected.get(b))) - Number(isConnected(connected.get(a))),
+    );
+    return [...known.map(([, address]) => address), ...shuffled(connection.brokers).map(parseAddress)];
+  }
+
+  /**
+   * On a connection of its own: a broker answers one request of a connection after the other, so a question behind a
+   * produce request that waits for a dead replica would wait as long.
+   */
+  async function ask(address: Address, topics: readonly string[]): Promise<MetadataResponse> {
+    const broker = await open(null, address);
+    try {
+      return await within(METADATA_TIMEOUT_MS, async () => {
+        await broker.connect();
+        return metadataOf(broker, topics);
+      });
+    } finally {
+      cut(broker);
+    }
+  }
+
+  function take(metadata: MetadataResponse): void {
+    for (const { nodeId, host, port } of metadata.brokers) {
+      const before = addresses.get(nodeId);
+      if (before !== undefined && (before.host !== host || before.port !== port)) drop(nodeId);
+      addresses.set(nodeId, { host, port });
+    }
+    for (const { topic, partitionMetadata } of metadata.topicMetadata) {
+      for (const { partitionId, leader } of partitionMetadata) {
+        if (leader >= 0 && addresses.has(leader)) leaders.set(partitionKey(topic, partitionId), leader);
+        else leaders.delete(partitionKey(topic, partitionId));
+      }
+    }
+  }
+
+  return {
+    leaderOf: (topic, partition) => leaders.get(partitionKey(topic, partition)),
+    forget: (topic, partition) => void leaders.delete(partitionKey(topic, partition)),
+    refresh,
+    produce,
+    close() {
+      closed = true;
+      for (const nodeId of [...connected.keys()]) drop(nodeId);
+    },
+  };
+}
+
+/** Kafka's Metadata and Produce responses as kafkajs decodes them, before it throws for the first error inside. */
+interface MetadataResponse {
+  readonly brokers: readonly (Address & { readonly nodeId: number })[];
+  readonly topicMetadata: readonly {
+    readonly topic: string;
+    readonly partitionMetadata: readonly { readonly partitionId: number; readonly leader: number }[];
+  }[];
+}
+
+interface ProduceResponse {
+  readonly topics: readonly {
+    readonly topicName: string;
+    readonly partitions: readonly {
+      readonly partition: number;
+      readonly errorCode: number;
+      readonly baseOffset: string;
+    }[];
+  }[];
+}
+
+const unchecked = async (decoded: unknown): Promise<unknown> => decoded;
+
+async function metadataOf(broker: Broker, topics: readonly string[]): Promise<MetadataResponse> {
+  const { request, response } = broker.lookupRequest(
+    apiKeys.Metadata,
+    protocol.requests.Metadata,
+  )({ topics: [...topics], allowAutoTopicCreation: false });
+  const answer = await broker.connectionPool.send({
+    request,
+    response: { decode: response.decode, parse: unchecked },
+  });
+  return answer as MetadataResponse;
+}
+
+function topicData(batches: readonly ProduceBatch[]): object[] {
+  const byTopic = new Map<string, { partition: number; messages: readonly OutgoingRecord[] }[]>();
+  for (const { topic, partition, records } of batches) {
+    const partitions = byTopic.get(topic) ?? [];
+    byTopic.set(topic, partitions);
+    partitions.push({ partition, messages: records });
+  }
+  return [...byTopic].map(([topic, partitions]) => ({ topic, partitions }));
+}
+
+/** Each batch's own answer. A batch that the response does not name was not acknowledged, whatever else it says. */
+function answersOf(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
+  const named = new Map<string, { errorCode: number; baseOffset: string }>();
+  for (const { topicName, partitions } of response.topics) {
+    for (const answer of partitions) named.set(partitionKey(topicName, answer.partition), answer);
+  }
+  return batches.map(({ topic, partition }): ProduceAnswer => {
+    const answer = named.get(partitionKey(topic, partition));
+    if (answer === undefined) {
+      return { kind: 'unanswered', maybeStored: true, cause: 'the answer does not name the partition' };
+    }
+    const { errorCode, baseOffset } = answer;
+    if (errorCode === 0 && BigInt(baseOffset) >= 0n)
+      return { kind: 'stored', baseOffset: BigInt(baseOffset) };
+    const error = protocolErrors.createErrorFromCode(errorCode);
+    const maybeStored = errorCode === 0 || MAYBE_STORED_CODES.has(errorCode);
+    return { kind: 'refused', type: error.type, retryable: maybeStored || error.retriable, maybeStored };
+  });
+}
+
+const partitionKey = (topic: string, partition: number): string => `${topic}/${partition}`;
+
+const isConnected = (broker: Broker | undefined): boolean => broker?.isConnected() ?? false;
+
+function parseAddress(broker: string): Address {
+  const colon = broker.lastIndexOf(':');
+  return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)) };
+}
+
+/** With an error, so that kafkajs fails what is under way at once; without one it would wait for each timeout. */
+function cut(broker: Broker): void {
+  for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const copy = [...items];
+  for (let last = copy.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1));
+    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
+  }
+  return copy;
+}
+
+async function within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new AppError('LOG_UNAVAILABLE', `no answer within ${timeoutMs} ms`, { retryable: true })),
+      timeoutMs,
+    );
+  });
+  try {
+    return await Promise.race([work(), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

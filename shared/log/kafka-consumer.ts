@@ -1,0 +1,146 @@
+import type { Logger } from '../logging.ts';
+import type { KafkaConnection } from './kafka-client.ts';
+import { createOffsetCommits, type OffsetCommits } from './kafka-commits.ts';
+import { type Member, type MemberTimes, startMember } from './kafka-member.ts';
+import { createPartitionReader, type PartitionReader } from './kafka-partition.ts';
+import type { ConsumerOptions, ConsumerStatus, LogConsumer, PartitionBounds } from './log.ts';
+
+const REBUILD_MIN_MS = 100;
+const REBUILD_MAX_MS = 5_000;
+/** A member that lived so long starts the backoff anew. */
+const STABLE_AFTER_MS = 30_000;
+
+/** What the consumer needs besides its options. */
+export interface KafkaConsumerDependencies {
+  readonly connection: KafkaConnection;
+  readonly times: MemberTimes;
+  bounds(topic: string, partition: number): Promise<PartitionBounds>;
+}
+
+/**
+ * A consumer that is always there: whenever its member of the group ends, for whatever reason, the next one is started.
+ * Each assignment makes a new reader for every partition, which asks for its start; the readers of partitions that went
+ * to others are aborted, and only the present readers' offsets are committed.
+ */
+export function createKafkaConsumer(
+  options: ConsumerOptions,
+  dependencies: KafkaConsumerDependencies,
+): LogConsumer {
+  const { connection, times } = dependencies;
+  const logger: Logger = connection.logger.child({ topic: options.topic, group: options.group });
+  let readers = new Map<number, PartitionReader>();
+  /** Readers whose last handler may still run. */
+  const ending = new Map<number, Promise<void>>();
+  let member: Member | undefined;
+  let commits: OffsetCommits | undefined;
+  let joined = false;
+  let problem: string | undefined = 'not connected yet';
+  let closing = false;
+  let skipBackoff: (() => void) | undefined;
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !closing; failures++) {
+      const startedAtMs = performance.now();
+      const reason = await live();
+      if (closing) return;
+      problem = reason;
+      if (performance.now() - startedAtMs > STABLE_AFTER_MS) failures = 0;
+      logger.warn({ reason, failures }, 'consumer lost its group; joining again');
+      await backoff(failures);
+    }
+  }
+
+  /** One member's life; resolves with why it ended. */
+  async function live(): Promise<string> {
+    const current = startMember(connection, options.topic, options.group, times, {
+      assigned: (partitions) => assign(current, partitions),
+      fetched: (partition, fetched) => readers.get(partition)?.offer(fetched) ?? false,
+    });
+    member = current;
+    commits = createOffsetCommits(current, logger);
+    const reason = await current.ended;
+    joined = false;
+    retireAll(false);
+    return reason;
+  }
+
+  function assign(current: Member, partitions: readonly number[]): void {
+    commits?.stop();
+    const before = readers;
+    const kept = new Set(partitions);
+    for (const [partition, reader] of before) retire(partition, reader, !kept.has(partition));
+    readers = new Map();
+    if (closing) return;
+    commits = createOffsetCommits(current, logger);
+    for (const partition of partitions) readers.set(partition, read(current, commits, partition));
+    joined = true;
+    problem = undefined;
+    logger.info({ partitions }, 'consumer joined its group');
+  }
+
+  function read(current: Member, currentCommits: OffsetCommits, partition: number): PartitionReader {
+    const previous = ending.get(partition) ?? Promise.resolve();
+    const source = {
+      bounds: (wanted: number) => dependencies.bounds(options.topic, wanted),
+      seek: current.seek,
+      pause: current.pause,
+      resume: current.resume,
+      handled: currentCommits.mark,
+    };
+    return createPartitionReader(partition, options, source, logger, previous);
+  }
+
+  function retire(partition: number, reader: PartitionReader, abort: boolean): void {
+    reader.retire(abort);
+    ending.set(partition, reader.done);
+  }
+
+  function retireAll(abort: boolean): void {
+    commits?.stop();
+    for (const [partition, reader] of readers) retire(partition, reader, abort);
+    readers = new Map();
+  }
+
+  function backoff(failures: number): Promise<void> {
+    return new Promise((resolve) => {
+      const delayMs = Math.min(REBUILD_MIN_MS * 2 ** Math.min(failures, 10), REBUILD_MAX_MS);
+      const timer = setTimeout(resolve, delayMs * (0.75 + Math.random() * 0.25));
+      skipBackoff = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  function status(): ConsumerStatus {
+    const stopped = new Map<number, string>();
+    let lag = 0n;
+    for (const [partition, reader] of readers) {
+      const reason = reader.stoppedBecause();
+      if (reason !== undefined) stopped.set(partition, reason);
+      lag += reader.lag();
+    }
+    return { joined, partitions: [...readers.keys()].sort((a, b) => a - b), stopped, lag, problem };
+  }
+
+  const running = run();
+  let closed: Promise<void> | undefined;
+
+  async function close(): Promise<void> {
+    closing = true;
+    skipBackoff?.();
+    for (const [partition, reader] of readers) retire(partition, reader, true);
+    await Promise.all(ending.values());
+    await commits?.flush();
+    await member?.end();
+    await running;
+  }
+
+  return {
+    status,
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * The parts of kafkajs 2.2.4 below its public API that the publisher is built on. The package is pinned to that exact
+ * version (the last one), so these files do not move; the conformance suite would show it if they did.
+ */
+interface KafkajsEncodable {
+  readonly buffer: Buffer;
+}
+
+interface KafkajsRequest {
+  readonly apiKey: number;
+  encode(): Promise<KafkajsEncodable>;
+}
+
+interface KafkajsResponse {
+  decode(raw: Buffer): Promise<unknown>;
+  parse(decoded: unknown): Promise<unknown>;
+}
+
+interface KafkajsProtocol {
+  readonly request: KafkajsRequest;
+  readonly response: KafkajsResponse;
+}
+
+interface KafkajsApi {
+  readonly versions: string[];
+}
+
+interface KafkajsConnectionPool {
+  readonly pool: { readonly socket?: import('node:net').Socket }[];
+  send(options: KafkajsProtocol & { readonly requestTimeout?: number }): Promise<unknown>;
+}
+
+declare module 'kafkajs/src/broker/index.js' {
+  export default class Broker {
+    constructor(options: {
+      connectionPool: KafkajsConnectionPool;
+      logger: import('kafkajs').Logger;
+      nodeId: number | null;
+      allowAutoTopicCreation: boolean;
+    });
+    readonly connectionPool: KafkajsConnectionPool;
+    /** Throws until connected. */
+    lookupRequest(apiKey: number, api: KafkajsApi): (payload: object) => KafkajsProtocol;
+    isConnected(): boolean;
+    connect(): Promise<void>;
+    disconnect(): Promise<void>;
+  }
+}
+
+declare module 'kafkajs/src/cluster/connectionPoolBuilder.js' {
+  export default function connectionPoolBuilder(options: {
+    brokers: string[];
+    clientId: string;
+    socketFactory: import('kafkajs').ISocketFactory;
+    connectionTimeout: number;
+    requestTimeout: number;
+    enforceRequestTimeout: boolean;
+    maxInFlightRequests: number | null;
+    logger: import('kafkajs').Logger;
+  }): { build(address: { host: string; port: number }): Promise<KafkajsConnectionPool> };
+}
+
+declare module 'kafkajs/src/network/socketFactory.js' {
+  export default function socketFactory(): import('kafkajs').ISocketFactory;
+}
+
+declare module 'kafkajs/src/network/requestQueue/index.js' {
+  export default class RequestQueue {
+    readonly pending: readonly unknown[];
+    readonly throttledUntil: number;
+    throttleCheckTimeoutId: NodeJS.Timeout | null;
+    checkPendingRequests(): void;
+    scheduleCheckPendingRequests(): void;
+  }
+}
+
+declare module 'kafkajs/src/protocol/requests/index.js' {
+  const protocol: { readonly requests: Readonly<Record<'Produce' | 'Metadata', KafkajsApi>> };
+  export default protocol;
+}
+
+declare module 'kafkajs/src/protocol/requests/apiKeys.js' {
+  const apiKeys: Readonly<Record<'Produce' | 'Metadata', number>>;
+  export default apiKeys;
+}
+
+declare module 'kafkajs/src/protocol/error.js' {
+  const errors: {
+    createErrorFromCode(code: number): Error & { readonly type: string; readonly retriable: boolean };
+  };
+  export default errors;
+}
+
+declare module 'kafkajs/src/loggers/index.js' {
+  const loggers: {
+    createLogger(options: {
+      level: number;
+      logCreator: import('kafkajs').logCreator;
+    }): import('kafkajs').Logger;
+  };
+  export default loggers;
+}

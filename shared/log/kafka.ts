@@ -1,0 +1,81 @@
+import type { Admin } from 'kafkajs';
+import { AppError, errorMessage } from '../errors.ts';
+import type { Logger } from '../logging.ts';
+import { createKafkaBrokers } from './kafka-brokers.ts';
+import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
+import { createKafkaConsumer } from './kafka-consumer.ts';
+import type { MemberTimes } from './kafka-member.ts';
+import { createKafkaPublisher } from './kafka-publisher.ts';
+import { createTopics, partitionCounts, topicBounds } from './kafka-topics.ts';
+import type { EventLog, PartitionBounds } from './log.ts';
+
+/** Options of {@link createKafkaLog}. */
+export interface KafkaLogOptions {
+  /** `host:port`, any of the cluster's brokers. */
+  readonly brokers: readonly string[];
+  readonly clientId: string;
+  readonly logger: Logger;
+  /** Times of consumers, where they differ from the defaults. */
+  readonly consumerTimes?: Partial<MemberTimes>;
+}
+
+const DEFAULT_TIMES: MemberTimes = {
+  sessionTimeoutMs: 30_000,
+  rebalanceTimeoutMs: 60_000,
+  heartbeatIntervalMs: 3_000,
+  fetchWaitMs: 200,
+};
+
+/** A produce request is given up after its callers' deadline, when nobody waits for it any more, but not before this. */
+const PRODUCE_TIMEOUT_MIN_MS = 1_000;
+
+/** The event log on Apache Kafka. Connects when first used; nothing here throws because Kafka is down. */
+export function createKafkaLog(options: KafkaLogOptions): EventLog {
+  const connection: KafkaConnection = options;
+  const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
+  const asking = new Map<string, Promise<Map<number, PartitionBounds>>>();
+
+  /** The partitions of one assignment ask at the same time: they share one answer. */
+  async function bounds(topic: string, partition: number): Promise<PartitionBounds> {
+    const asked =
+      asking.get(topic) ??
+      withAdmin(connection, (admin) => topicBounds(admin, topic)).finally(() => asking.delete(topic));
+    asking.set(topic, asked);
+    const found = (await asked).get(partition);
+    if (found === undefined) {
+      throw new AppError('LOG_UNAVAILABLE', `${topic} has no partition ${partition}`, { retryable: true });
+    }
+    return found;
+  }
+
+  return {
+    createPublisher(publisherOptions) {
+      const requestTimeoutMs = Math.max(publisherOptions.deadlineMs, PRODUCE_TIMEOUT_MIN_MS);
+      const transport = createKafkaBrokers(connection, requestTimeoutMs);
+      return createKafkaPublisher(transport, publisherOptions, connection.logger);
+    },
+    createConsumer: (consumerOptions) => createKafkaConsumer(consumerOptions, { connection, times, bounds }),
+    createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
+    partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
+    async close() {
+      await Promise.allSettled(asking.values());
+    },
+  };
+}
+
+/** A connection for one question: questions are rare, and one that is kept would have to be watched and rebuilt. */
+async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = createKafkaClient(connection).admin();
+  try {
+    await admin.connect();
+    return await work(admin);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError('LOG_UNAVAILABLE', `Kafka cannot be asked: ${errorMessage(error)}`, {
+      retryable: true,
+      cause: error,
+    });
+  } finally {
+    await admin.disconnect().catch(() => undefined);
+  }
+}

@@ -1,0 +1,28 @@
+import pg from 'pg';
+
+export type Client = pg.Client;
+
+/** Options of {@link openClient}. */
+export interface ClientOptions {
+  readonly connectionString: string;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+  /** Milliseconds to wait for the connection. Default 5000. */
+  readonly connectionTimeoutMs?: number;
+}
+
+/**
+ * Opens one connection outside any pool, for what belongs to a session (locks) or asks whether a server answers.
+ * Its end, when it comes from the other side, is silent here: queries fail, and `end` is emitted.
+ */
+export async function openClient(options: ClientOptions): Promise<Client> {
+  const client = new pg.Client({
+    connectionString: options.connectionString,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
+  });
+  // Without a handler, a connection lost between two queries would end the process.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}

@@ -1,0 +1,45 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { errorCode } from '../errors.ts';
+
+const schema = z.object({
+  host: z.string(),
+  port: z.int(),
+  user: z.string(),
+  password: z.string(),
+  database: z.string(),
+});
+
+/** How the database of an embedded instance is reached. */
+export type DatabaseConnection = Readonly<z.infer<typeof schema>>;
+
+const FILE = 'postgres.json';
+
+/** The connection of the embedded instance on this data directory; undefined when none runs there. Rejects when the file cannot be read. */
+export async function readConnectionFile(dataDir: string): Promise<DatabaseConnection | undefined> {
+  try {
+    return schema.parse(JSON.parse(await readFile(join(dataDir, FILE), 'utf8')));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Replaces the file at once, readable by its owner only: it holds the password. */
+export async function writeConnectionFile(dataDir: string, connection: DatabaseConnection): Promise<void> {
+  const file = join(dataDir, FILE);
+  const temporary = `${file}.${process.pid}`;
+  await writeFile(temporary, `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600 });
+  await rename(temporary, file);
+}
+
+/** Says that no instance runs here any more. */
+export async function removeConnectionFile(dataDir: string): Promise<void> {
+  await rm(join(dataDir, FILE), { force: true });
+}
+
+export function connectionStringOf(connection: DatabaseConnection): string {
+  const { user, password, host, port, database } = connection;
+  return `postgres://${encodeURIComponent(user)}:${encodeURIComponent(password)}@${host}:${port}/${encodeURIComponent(database)}`;
+}

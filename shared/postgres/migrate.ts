@@ -1,0 +1,146 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+import { AppError, errorCode } from '../errors.ts';
+import type { Logger } from '../logging.ts';
+import { openClient } from './client.ts';
+import type { Queryable } from './pool.ts';
+
+/** Options of {@link migrate}. */
+export interface MigrateOptions {
+  /** A role that may create tables. */
+  readonly connectionString: string;
+  readonly logger: Logger;
+  /** Where the SQL files are. Default: shared/postgres/migrations of this package. */
+  readonly directory?: string;
+}
+
+const MIGRATIONS_TABLE = 'schema_migrations';
+const UNDEFINED_TABLE = '42P01';
+
+/**
+ * Applies the migrations that the database does not have yet, each in a transaction of its own, and resolves with
+ * their names. Several may run at once: one applies, the others wait for it and find nothing to do.
+ * Rejects with the database's error; migrations before the one that failed stay applied.
+ */
+export async function migrate(options: MigrateOptions): Promise<string[]> {
+  const { logger } = options;
+  // A connection of its own: the lock that keeps two runs apart belongs to the session.
+  const client = await openClient({
+    connectionString: options.connectionString,
+    applicationName: 'sluice-migrate',
+  });
+  try {
+    const known = await readSchema(client);
+    // A schema of a newer release is not ours to extend, though its migrations may look like none of ours.
+    if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));
+    const applied = await runner({
+      dbClient: client,
+      dir: options.directory ?? migrationsDirectory(),
+      direction: 'up',
+      migrationsTable: MIGRATIONS_TABLE,
+      singleTransaction: false,
+      advisoryLockMode: 'wait',
+      // Names are compared as sets by checkSchema; a database that knows more than this release is no error.
+      checkOrder: false,
+      logger: {
+        info: (text) => logger.debug(text),
+        warn: (text) => logger.warn(text),
+        error: (text) => logger.error(text),
+      },
+    });
+    return applied.map((migration) => migration.name);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Names of the migrations of this release that the database does not have, in order. */
+export async function pendingMigrations(db: Queryable, directory?: string): Promise<string[]> {
+  const applied = new Set((await readSchema(db))?.applied);
+  return migrationNames(directory).filter((name) => !applied.has(name));
+}
+
+/**
+ * Resolves when this release can work on the database's schema, also when that schema has more than this release knows.
+ * Throws AppError `SCHEMA_OUTDATED` when migrations are missing and `SCHEMA_TOO_NEW` when a newer release has changed
+ * the schema in a way that this one cannot bear; neither is retryable.
+ */
+export async function checkSchema(db: Queryable, directory?: string): Promise<void> {
+  const names = migrationNames(directory);
+  const schema = await readSchema(db);
+  if (schema !== undefined) refuseTooNew(schema, names);
+  const applied = new Set(schema?.applied);
+  const missing = names.filter((name) => !applied.has(name));
+  if (missing.length > 0) {
+    throw new AppError(
+      'SCHEMA_OUTDATED',
+      `the database lacks ${missing.length} of this release's migrations (${missing.join(', ')}): run \`npx sluice migrate\``,
+    );
+  }
+}
+
+/** The number of the newest migration of this release, which is what `min_compatible_version` is compared with. */
+export function schemaVersion(names: readonly string[] = migrationNames()): number {
+  return Math.max(0, ...names.map((name) => Number.parseInt(name, 10)));
+}
+
+interface Schema {
+  readonly applied: readonly string[];
+  /** Releases with a lower schema version must not touch the database. */
+  readonly minCompatibleVersion: number;
+}
+
+function refuseTooNew(schema: Schema, names: readonly string[]): void {
+  const version = schemaVersion(names);
+  if (schema.minCompatibleVersion <= version) return;
+  throw new AppError(
+    'SCHEMA_TOO_NEW',
+    `a newer release changed the database: it needs schema version ${schema.minCompatibleVersion} or later, ` +
+      `this release has ${version}; run the newer release`,
+  );
+}
+
+/** What the database says of its schema; undefined where no migration ever ran. */
+async function readSchema(db: Queryable): Promise<Schema | undefined> {
+  try {
+    const migrations = await db.query<{ name: string }>(`SELECT name FROM ${MIGRATIONS_TABLE} ORDER BY id`);
+    if (migrations.rows.length === 0) return undefined;
+    const compatibility = await db.query<{ min_compatible_version: number }>(
+      'SELECT min_compatible_version FROM schema_compatibility',
+    );
+    return {
+      applied: migrations.rows.map((row) => row.name),
+      minCompatibleVersion: compatibility.rows[0]?.min_compatible_version ?? 0,
+    };
+  } catch (error) {
+    if (errorCode(error) === UNDEFINED_TABLE) return undefined;
+    throw error;
+  }
+}
+
+function migrationNames(directory: string = migrationsDirectory()): string[] {
+  return readdirSync(directory)
+    .filter((file) => /^\d{4}_.*\.sql$/.test(file))
+    .map((file) => file.slice(0, -'.sql'.length))
+    .sort();
+}
+
+/** The SQL files stay with the sources: they are found from the package's root, also by the compiled code. */
+function migrationsDirectory(): string {
+  let directory = dirname(fileURLToPath(import.meta.url));
+  while (!isPackageRoot(directory)) {
+    const parent = dirname(directory);
+    if (parent === directory)
+      throw new AppError('MIGRATIONS_MISSING', 'the package that holds the migrations is incomplete');
+    directory = parent;
+  }
+  return join(directory, 'shared', 'postgres', 'migrations');
+}
+
+function isPackageRoot(directory: string): boolean {
+  const file = join(directory, 'package.json');
+  if (!existsSync(file)) return false;
+  return (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === 'sluice';
+}

@@ -1,0 +1,82 @@
+import { inTransaction, type Pool } from './pool.ts';
+
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+/** 1970-01-05, the first Monday of the epoch. */
+const FIRST_MONDAY_MS = 4 * DAY_MS;
+/** Any number will do, as long as nothing else in this database takes the same advisory lock. */
+const PARTITIONS_LOCK = 7_305_411_902;
+
+/** The append-only tables that are partitioned by week. */
+export const TIME_PARTITIONED_TABLES = [
+  'agent_records',
+  'conversation_records',
+  'message_sent',
+  'automation_events',
+  'webhook_messages',
+  'webhook_deliveries',
+  'webhook_attempts',
+] as const;
+
+export type TimePartitionedTable = (typeof TIME_PARTITIONED_TABLES)[number];
+
+export function isTimePartitioned(table: string): table is TimePartitionedTable {
+  return (TIME_PARTITIONED_TABLES as readonly string[]).includes(table);
+}
+
+/**
+ * Makes the table's weekly partitions for all times from `fromMs` to `toMs` (milliseconds, both included) that are
+ * missing, and resolves with the names of the new ones. Running inserts are not held up: a new table is attached, which
+ * locks the parent against other attaches only. Several processes may do it at once.
+ */
+export async function ensureTimePartitions(
+  pool: Pool,
+  table: TimePartitionedTable,
+  fromMs: number,
+  toMs: number,
+): Promise<string[]> {
+  const weeks: number[] = [];
+  for (let week = weekStartMs(fromMs); week <= toMs; week += WEEK_MS) weeks.push(week);
+  const missing = await missingPartitions(pool, table, weeks);
+  if (missing.length === 0) return [];
+  return inTransaction(pool, async (client) => {
+    await client.query('select pg_advisory_xact_lock($1)', [PARTITIONS_LOCK]);
+    // Another process may have made them while this one waited.
+    const still = await missingPartitions(client, table, weeks);
+    for (const week of still) {
+      const name = timePartitionName(table, week);
+      const bounds = `from ('${isoTime(week)}') to ('${isoTime(week + WEEK_MS)}')`;
+      await client.query(`create table ${name} (like ${table} including defaults including constraints)`);
+      await client.query(`alter table ${table} attach partition ${name} for values ${bounds}`);
+    }
+    return still.map((week) => timePartitionName(table, week));
+  });
+}
+
+/** `<table>_pYYYYMMDD`, named by the Monday (UTC) that its week begins with. */
+export function timePartitionName(table: TimePartitionedTable, timeMs: number): string {
+  return `${table}_p${isoTime(weekStartMs(timeMs)).slice(0, 10).replaceAll('-', '')}`;
+}
+
+function weekStartMs(timeMs: number): number {
+  return Math.floor((timeMs - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
+}
+
+function isoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
+async function missingPartitions(
+  db: Pick<Pool, 'query'>,
+  table: TimePartitionedTable,
+  weeks: readonly number[],
+): Promise<number[]> {
+  // Not to_regclass: a session's cache may still say "missing" after another process has made it.
+  const { rows } = await db.query<{ name: string }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = $1::regclass and c.relname = any ($2::text[])`,
+    [table, weeks.map((week) => timePartitionName(table, week))],
+  );
+  const there = new Set(rows.map((row) => row.name));
+  return weeks.filter((week) => !there.has(timePartitionName(table, week)));
+}

@@ -1,0 +1,99 @@
+import type { Clock } from '../clock.ts';
+import { deadLetterTopicOf, KINDS, topicOf } from '../contracts/kinds.ts';
+import { AppError } from '../errors.ts';
+import type { TopicSpec } from '../log/log.ts';
+import type { TopicLayout } from '../log/partition.ts';
+import type { Queryable } from './pool.ts';
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** How long the log keeps accepted records; workers that are down for longer lose what was accepted. */
+export const TOPIC_RETENTION_MS = 7 * DAY_MS;
+export const DEAD_LETTER_RETENTION_MS = 30 * DAY_MS;
+
+/** A topic as it was made: see log_topics. */
+export interface RegisteredTopic extends TopicLayout {
+  readonly generation: number;
+}
+
+/**
+ * The ten topics of a prefix. Credentials leave the log sooner than other dead letters, and in short segments, since a
+ * log deletes whole segments only.
+ */
+export function topicSpecs(
+  prefix: string,
+  counts: { readonly partitions: number; readonly replicas: number },
+): TopicSpec[] {
+  return KINDS.flatMap((kind) => {
+    const topic = topicOf(prefix, kind);
+    const secret = kind === 'credentials';
+    const shared = { ...counts, ...(secret ? { segmentMs: HOUR_MS } : {}) };
+    return [
+      { ...shared, topic, retentionMs: TOPIC_RETENTION_MS },
+      {
+        ...shared,
+        topic: deadLetterTopicOf(topic),
+        retentionMs: secret ? TOPIC_RETENTION_MS : DEAD_LETTER_RETENTION_MS,
+      },
+    ];
+  });
+}
+
+/**
+ * Remembers how the topics are laid out, and resolves with the names that were new. Throws an AppError
+ * `TOPIC_LAYOUT_DIFFERS` (not retryable) when one is registered with another number of partitions: the place of every
+ * key depends on it. `tenantPartitions` counts only for new topics.
+ */
+export async function registerTopics(
+  db: Queryable,
+  specs: readonly Pick<TopicSpec, 'topic' | 'partitions'>[],
+  options: { readonly tenantPartitions: number; readonly clock: Clock },
+): Promise<string[]> {
+  const sorted = [...specs].sort((a, b) => (a.topic < b.topic ? -1 : 1));
+  const inserted = await db.query<{ topic: string }>(
+    `insert into log_topics (topic, generation, partitions, tenant_partitions, created_at)
+     select topic, 1, partitions, least(partitions, $3::integer), $4::timestamptz
+     from unnest($1::text[], $2::integer[]) as sent (topic, partitions)
+     on conflict (topic) do nothing
+     returning topic`,
+    [
+      sorted.map((spec) => spec.topic),
+      sorted.map((spec) => spec.partitions),
+      options.tenantPartitions,
+      new Date(options.clock.nowMs()).toISOString(),
+    ],
+  );
+  const found = await db.query<{ topic: string; partitions: number }>(
+    'select topic, partitions from log_topics where topic = any ($1::text[])',
+    [sorted.map((spec) => spec.topic)],
+  );
+  const partitionsOf = new Map(found.rows.map((row) => [row.topic, row.partitions]));
+  for (const { topic, partitions } of sorted) {
+    const registered = partitionsOf.get(topic);
+    if (registered === partitions) continue;
+    throw new AppError(
+      'TOPIC_LAYOUT_DIFFERS',
+      `${topic} is registered with ${registered} partitions, not ${partitions}: the number is fixed once records were accepted`,
+    );
+  }
+  return inserted.rows.map((row) => row.topic);
+}
+
+/** The registered topics whose names start with the prefix, dead-letter topics included. */
+export async function loadTopicLayouts(db: Queryable, prefix: string): Promise<Map<string, RegisteredTopic>> {
+  const { rows } = await db.query<{
+    topic: string;
+    generation: number;
+    partitions: number;
+    tenant_partitions: number;
+  }>(
+    'select topic, generation, partitions, tenant_partitions from log_topics where starts_with(topic, $1::text)',
+    [prefix],
+  );
+  return new Map(
+    rows.map((row) => [
+      row.topic,
+      { generation: row.generation, partitions: row.partitions, tenantPartitions: row.tenant_partitions },
+    ]),
+  );
+}

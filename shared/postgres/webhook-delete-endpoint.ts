@@ -1,0 +1,20 @@
+import type { Queryable } from './pool.ts';
+
+/**
+ * Deletes an endpoint and erases its secret; resolves with whether it was there. The dispatchers drop what waits for
+ * it: the row stays, as signals for it may be being written at this moment.
+ */
+export async function deleteEndpoint(
+  db: Queryable,
+  tenantId: string,
+  endpointId: string,
+  nowMs: number,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update webhook_endpoints
+        set state = 'deleted', secret_key_id = null, secret_ciphertext = null, updated_at = $3
+      where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
+    [tenantId, endpointId, new Date(nowMs)],
+  );
+  return rowCount === 1;
+}

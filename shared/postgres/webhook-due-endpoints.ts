@@ -1,0 +1,39 @@
+import type { Queryable } from './pool.ts';
+
+export interface EndpointId {
+  readonly tenantId: string;
+  readonly endpointId: string;
+}
+
+/**
+ * Endpoints that something is to be done for: a delivery is due, one has held others of its conversation since before
+ * `heldSinceMs`, or what waits for a disabled or deleted endpoint must be dropped. Takes no locks; may name an endpoint
+ * whose only due deliveries turn out to wait behind others.
+ */
+export async function findDueEndpoints(
+  client: Queryable,
+  options: { readonly nowMs: number; readonly heldSinceMs: number },
+): Promise<EndpointId[]> {
+  const { rows } = await client.query<{ tenant_id: string; endpoint_id: string }>(
+    `select e.tenant_id, e.endpoint_id
+       from webhook_endpoints e
+      where e.state = 'enabled'
+        and (e.paused_until is null or e.paused_until <= $1)
+        and (exists (select 1 from webhook_deliveries d
+                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
+                        and d.state = 'pending' and not d.parked and d.due_at <= $1)
+          or exists (select 1 from webhook_deliveries d
+                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
+                        and d.state = 'pending' and d.holds and d.ordering_key is not null
+                        and d.first_failed_at is not null and d.first_failed_at <= $2))
+     union all
+     select e.tenant_id, e.endpoint_id
+       from webhook_endpoints e
+      where e.state <> 'enabled'
+        and exists (select 1 from webhook_deliveries d
+                     where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
+                       and d.state = 'pending' and (d.lease_token is null or d.due_at <= $1))`,
+    [new Date(options.nowMs), new Date(options.heldSinceMs)],
+  );
+  return rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.endpoint_id }));
+}

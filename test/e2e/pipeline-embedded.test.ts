@@ -1,0 +1,4 @@
+import { startEmbeddedProduct } from '../support/product.ts';
+import { describePipeline } from './pipeline.ts';
+
+describePipeline('the embedded log', startEmbeddedProduct);

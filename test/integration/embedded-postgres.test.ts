@@ -1,0 +1,316 @@
+import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../embedded/postgres.ts';
+import { isAlive } from '../../embedded/process-table.ts';
+import type { AppError } from '../../shared/errors.ts';
+import { openClient } from '../../shared/postgres/client.ts';
+import { readConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { createPool } from '../../shared/postgres/pool.ts';
+import { waitFor } from '../support/wait.ts';
+
+const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
+const settings = { fsync: 'off' };
+const isRoot = process.getuid?.() === 0;
+
+/** A database that was made and stopped; most tests begin with a copy of it, because making one takes a while. */
+let madeDir: string;
+let dataDir: string;
+
+beforeAll(async () => {
+  const parent = await makeParent();
+  afterAll(() => rm(parent, { recursive: true, force: true }));
+  madeDir = join(parent, 'made');
+  await (await startEmbeddedPostgres({ dataDir: madeDir, logger, settings })).stop();
+});
+
+beforeEach(async () => {
+  const parent = await makeParent();
+  dataDir = join(parent, 'data');
+  onTestFinished(async () => {
+    await killServer();
+    await rm(parent, { recursive: true, force: true });
+  });
+});
+
+async function makeParent(): Promise<string> {
+  const parent = await realpath(await mkdtemp(join(tmpdir(), 'sluice-embedded-')));
+  if (isRoot) await chmod(parent, 0o711);
+  return parent;
+}
+
+/** Begins with a database that was made before. Ownership is kept, which Node's own copy does not do. */
+async function useMadeDatabase(): Promise<void> {
+  await promisify(execFile)('cp', ['-a', madeDir, dataDir]);
+}
+
+test('makes a database that only its owner can reach, keeps it over a restart, and stops the server', async () => {
+  const first = await start();
+  await query(first.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
+  expect(await readConnectionFile(dataDir)).toEqual(first.connection);
+  expect((await stat(join(dataDir, 'postgres.json'))).mode & 0o777).toBe(0o600);
+  expect((await stat(dataDir)).mode & 0o777).toBe(isRoot ? 0o711 : 0o700);
+  expect(first.connection.host).toBe('127.0.0.1');
+  const wrong = first.connectionString.replace(first.connection.password, 'wrong');
+  await expect(query(wrong, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  expect(await query(first.connectionString, 'SHOW server_encoding')).toEqual([{ server_encoding: 'UTF8' }]);
+  const pid = await serverPid();
+  await first.stop();
+  expect(await isAlive(pid)).toBe(false);
+  expect(await readConnectionFile(dataDir)).toBeUndefined();
+
+  const second = await start();
+  expect(await query(second.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+});
+
+test('refuses a start beside a running instance, by its process id, and leaves that one alone', async () => {
+  await useMadeDatabase();
+  const owner = await startOwner();
+  await expect(start()).rejects.toMatchObject({
+    code: 'ALREADY_RUNNING',
+    message: expect.stringContaining(`(process ${owner.child.pid})`),
+  });
+  expect(await query(owner.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('takes over the server that a killed process left running', async () => {
+  await useMadeDatabase();
+  const owner = await startOwner();
+  await query(owner.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
+  const pid = await serverPid();
+  await kill(owner.child);
+  expect(await isAlive(pid)).toBe(true);
+  const next = await start();
+  expect(await serverPid()).toBe(pid);
+  expect(next.connectionString).toBe(owner.connectionString);
+  expect(await query(next.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+  await next.stop();
+  expect(await isAlive(pid)).toBe(false);
+});
+
+test('recovers after process and server were killed together', async () => {
+  await useMadeDatabase();
+  const owner = await startOwner();
+  await query(owner.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
+  const pid = await serverPid();
+  process.kill(pid, 'SIGKILL');
+  await kill(owner.child);
+  const next = await start();
+  expect(await serverPid()).not.toBe(pid);
+  expect(await query(next.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+});
+
+test('waits for a server that still shuts down', async () => {
+  await useMadeDatabase();
+  const owner = await startOwner();
+  const pid = await serverPid();
+  await kill(owner.child);
+  // A smart shutdown waits for this session; no new one is let in meanwhile.
+  const session = await openClient({ connectionString: owner.connectionString, applicationName: 'test' });
+  process.kill(pid, 'SIGTERM');
+  await waitFor(
+    () =>
+      query(owner.connectionString, 'SELECT 1').then(
+        () => false,
+        () => true,
+      ),
+    { timeoutMs: 5000, what: 'the refusal of new sessions' },
+  );
+  const starting = start();
+  await session.end();
+  await starting;
+  expect(await serverPid()).not.toBe(pid);
+});
+
+test('starts a server that is killed again on the same port, so that pools go on', async () => {
+  await useMadeDatabase();
+  const postgres = await start();
+  const pool = createPool({
+    connectionString: postgres.connectionString,
+    max: 2,
+    applicationName: 'test',
+    logger,
+  });
+  onTestFinished(() => pool.end());
+  for (const round of [1, 2]) {
+    const pid = await serverPid();
+    await pool.query('SELECT 1');
+    process.kill(pid, 'SIGKILL');
+    await waitFor(async () => (await serverPid()) !== pid && (await pool.query('SELECT 1')).rowCount === 1, {
+      timeoutMs: 20_000,
+      what: `an answer after kill ${round}`,
+    });
+  }
+  // Still the owner.
+  await expect(startOwner()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
+});
+
+test('says so when another process became the owner', async () => {
+  await useMadeDatabase();
+  const lost: AppError[] = [];
+  const postgres = await start({ onLost: (error) => lost.push(error) });
+  const usurper = await openClient({
+    connectionString: postgres.connectionString,
+    applicationName: `sluice-instance ${process.pid}`,
+  });
+  onTestFinished(() => usurper.end());
+  const taken = usurper.query(
+    "SELECT pg_advisory_lock(classid::int, objid::int) FROM pg_locks WHERE locktype = 'advisory' AND granted",
+  );
+  await waitFor(
+    async () =>
+      (
+        await query(
+          postgres.connectionString,
+          "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'",
+        )
+      ).length,
+    { timeoutMs: 5000, what: 'the other one to wait for the lock' },
+  );
+  await query(
+    postgres.connectionString,
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted",
+  );
+  await taken;
+  await waitFor(() => lost.length > 0, { timeoutMs: 10_000, what: 'the news of the loss' });
+  expect(lost.map(({ code }) => code)).toEqual(['ALREADY_RUNNING']);
+  // What is no longer ours is not stopped.
+  const pid = await serverPid();
+  await postgres.stop();
+  expect(await isAlive(pid)).toBe(true);
+});
+
+test('of two first starts at once one becomes the owner', async () => {
+  const attempts = await Promise.allSettled([startOwner(), startOwner()]);
+  const owners = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? [attempt.value] : []));
+  const refusals = attempts.flatMap((attempt) =>
+    attempt.status === 'rejected' ? [attempt.reason.code] : [],
+  );
+  expect(refusals).toEqual(['ALREADY_RUNNING']);
+  expect(await query(owners[0]!.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
+});
+
+test('begins anew after a kill during the initialisation', async () => {
+  const child = forkOwner();
+  await waitFor(async () => (await readdir(dataDir)).some((name) => name.startsWith('postgres.unfinished')), {
+    timeoutMs: 10_000,
+    what: 'the initialisation',
+  });
+  await kill(child);
+  const postgres = await start();
+  expect(await query(postgres.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  await postgres.stop();
+  await (await start()).stop();
+  expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
+});
+
+test('is not misled by a lock file whose process id now belongs to another program', async () => {
+  await useMadeDatabase();
+  await (await start()).stop();
+  await writeFile(
+    join(dataDir, 'postgres', 'postmaster.pid'),
+    `${process.pid}\n${join(dataDir, 'postgres')}\n1\n5432\n`,
+  );
+  const postgres = await start();
+  expect(await query(postgres.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+describe('says in a sentence what to do about', () => {
+  test('a data directory that cannot be written', async () => {
+    await writeFile(dataDir, 'a file');
+    await expect(start()).rejects.toMatchObject({
+      code: 'DATA_DIR_UNUSABLE',
+      message: expect.stringContaining('SLUICE_DATA_DIR'),
+    });
+  });
+
+  test('a database of another major version', async () => {
+    await mkdir(join(dataDir, 'postgres'), { recursive: true });
+    await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '12\n');
+    await expect(start()).rejects.toMatchObject({
+      code: 'POSTGRES_VERSION_MISMATCH',
+      message: expect.stringContaining('Postgres 12'),
+    });
+  });
+
+  test('a directory that holds something else', async () => {
+    await mkdir(join(dataDir, 'postgres'), { recursive: true });
+    await expect(start()).rejects.toMatchObject({ code: 'DATA_DIR_UNUSABLE' });
+  });
+
+  test('a server that does not start', async () => {
+    await useMadeDatabase();
+    await expect(start({ settings: { shared_buffers: 'nonsense' } })).rejects.toMatchObject({
+      code: 'POSTGRES_FAILED',
+      message: expect.stringContaining('shared_buffers'),
+    });
+  });
+
+  test.runIf(isRoot)('a data directory that the server user cannot reach', async () => {
+    await chmod(join(dataDir, '..'), 0o700);
+    await expect(start()).rejects.toMatchObject({
+      code: 'DATA_DIR_UNUSABLE',
+      message: expect.stringContaining('cannot reach'),
+    });
+  });
+});
+
+async function start(options: { onLost?(error: AppError): void; settings?: Record<string, string> } = {}) {
+  const postgres = await startEmbeddedPostgres({ dataDir, logger, settings, ...options });
+  onTestFinished(() => postgres.stop());
+  return postgres;
+}
+
+/** A start in a process of its own; rejects with the code and message that it told. */
+async function startOwner(): Promise<{ child: ChildProcess; connectionString: string }> {
+  const child = forkOwner();
+  const [message] = (await once(child, 'message')) as [
+    { connectionString?: string; code?: string; message?: string },
+  ];
+  if (message.connectionString === undefined)
+    throw Object.assign(new Error(message.message), { code: message.code });
+  return { child, connectionString: message.connectionString };
+}
+
+function forkOwner(): ChildProcess {
+  const script = join(import.meta.dirname, '../support/embedded-postgres-child.mjs');
+  const child = fork(script, [dataDir], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  onTestFinished(() => kill(child));
+  return child;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+async function serverPid(): Promise<number> {
+  return Number((await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]);
+}
+
+/** After a test that leaves the server without an owner. */
+async function killServer(): Promise<void> {
+  if (!existsSync(join(dataDir, 'postgres', 'postmaster.pid'))) return;
+  const pid = await serverPid();
+  if (pid === process.pid || !(await isAlive(pid))) return;
+  process.kill(pid, 'SIGQUIT');
+  await waitFor(async () => !(await isAlive(pid)), { timeoutMs: 10_000, what: 'the end of the server' });
+}
+
+async function query(connectionString: string, text: string): Promise<unknown[]> {
+  const client = await openClient({ connectionString, applicationName: 'test' });
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,86 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { checkSchema, migrate, pendingMigrations, schemaVersion } from '../../shared/postgres/migrate.ts';
+import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
+
+const logger = pino({ level: 'silent' });
+const COMPATIBILITY = `CREATE TABLE schema_compatibility (min_compatible_version integer NOT NULL);
+  INSERT INTO schema_compatibility VALUES (1)`;
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await copyTemplate();
+  onTestFinished(() => database.drop());
+});
+
+test('a migrated database satisfies this release', async () => {
+  await checkSchema(database.pool);
+  expect(await pendingMigrations(database.pool)).toEqual([]);
+  expect(await migrate({ connectionString: database.url, logger })).toEqual([]);
+  expect(schemaVersion()).toBeGreaterThanOrEqual(2);
+});
+
+test('an empty database lacks every migration, in words that say what to run', async () => {
+  const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
+  await emptyDatabase();
+  expect(await pendingMigrations(database.pool, directory)).toEqual(['0001_a', '0002_b']);
+  await expect(checkSchema(database.pool, directory)).rejects.toMatchObject({
+    code: 'SCHEMA_OUTDATED',
+    message: expect.stringContaining('npx sluice migrate'),
+  });
+});
+
+test('several runs at once apply each migration once', async () => {
+  const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
+  await emptyDatabase();
+  const runs = Array.from({ length: 4 }, () =>
+    migrate({ connectionString: database.url, logger, directory }),
+  );
+  expect((await Promise.all(runs)).flat()).toEqual(['0001_a', '0002_b']);
+  await checkSchema(database.pool, directory);
+});
+
+test('a migration that fails leaves nothing of itself, and those before it stay', async () => {
+  const directory = await migrations({
+    '0001_a': COMPATIBILITY,
+    '0002_b': 'CREATE TABLE b (id int); SELECT 1/0',
+  });
+  await emptyDatabase();
+  await expect(migrate({ connectionString: database.url, logger, directory })).rejects.toMatchObject({
+    code: '22012',
+  });
+  expect(await pendingMigrations(database.pool, directory)).toEqual(['0002_b']);
+  await writeFile(join(directory, '0002_b.sql'), 'CREATE TABLE b (id int)');
+  expect(await migrate({ connectionString: database.url, logger, directory })).toEqual(['0002_b']);
+});
+
+test('a newer schema is fine while it says so, and refused by name once it does not', async () => {
+  const newer = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
+  const older = await migrations({ '0001_a': COMPATIBILITY });
+  await emptyDatabase();
+  await migrate({ connectionString: database.url, logger, directory: newer });
+  await checkSchema(database.pool, older);
+  expect(await migrate({ connectionString: database.url, logger, directory: older })).toEqual([]);
+
+  await database.pool.query('UPDATE schema_compatibility SET min_compatible_version = 2');
+  const refusal = { code: 'SCHEMA_TOO_NEW', message: expect.stringContaining('newer release') };
+  await expect(checkSchema(database.pool, older)).rejects.toMatchObject(refusal);
+  await expect(migrate({ connectionString: database.url, logger, directory: older })).rejects.toMatchObject(
+    refusal,
+  );
+  await checkSchema(database.pool, newer);
+});
+
+async function emptyDatabase(): Promise<void> {
+  await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+}
+
+async function migrations(files: Record<string, string>): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-migrations-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  for (const [name, sql] of Object.entries(files)) await writeFile(join(directory, `${name}.sql`), sql);
+  return directory;
+}

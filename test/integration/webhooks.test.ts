@@ -1,0 +1,263 @@
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RawJson } from '../../shared/contracts/json.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench, reply } from '../support/webhooks.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const { pool } = await createTestDatabase();
+const bench = createWebhookBench(pool);
+let tenants = 0;
+let tenantId: string;
+let receiver: Receiver;
+let running: Dispatcher[] = [];
+
+beforeEach(async () => {
+  tenants += 1;
+  tenantId = `tenant${tenants}`;
+  await bench.tenant(tenantId);
+  receiver = await startReceiver();
+});
+
+afterEach(async () => {
+  await Promise.all([...running.map((dispatcher) => dispatcher.close()), receiver.close()]);
+  running = [];
+});
+
+function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
+  const dispatcher = bench.dispatcher({ deadlineMs: 3000, leaseMs: 6000, ...options });
+  running.push(dispatcher);
+  return dispatcher;
+}
+
+const numbers = (): unknown[] => receiver.requests.map(({ json }) => json.data.number);
+const received = (count: number): Promise<unknown> =>
+  waitFor(() => receiver.requests.length >= count, { timeoutMs: 10_000, what: `${count} requests` });
+const states = async (endpointId: string): Promise<string[]> =>
+  (await bench.deliveries(endpointId)).map(({ state }) => state);
+const waitForStates = (endpointId: string, wanted: string[]): Promise<unknown> =>
+  waitFor(async () => String(await states(endpointId)) === String(wanted), {
+    timeoutMs: 10_000,
+    what: `deliveries ${wanted}`,
+  });
+const waitForAttempts = (endpointId: string, count: number): Promise<unknown> =>
+  waitFor(async () => (await bench.attempts(endpointId)).length >= count, {
+    timeoutMs: 10_000,
+    what: `${count} attempts`,
+  });
+
+test('a signal reaches each endpoint that wants it, signed over exactly the bytes that were stored', async () => {
+  const all = await bench.endpoint(tenantId, `${receiver.url}/all`);
+  const replies = await bench.endpoint(tenantId, `${receiver.url}/replies`, ['automation.reply']);
+  await bench.endpoint(tenantId, `${receiver.url}/others`, ['conversation.credentials_stored']);
+  await bench.tenant(`${tenantId}x`);
+  await bench.endpoint(`${tenantId}x`, `${receiver.url}/stranger`);
+  start();
+  const data = { text: 'żółw 🐢', inputVariables: new RawJson('{"price":1.0,"n":12345678901234567890}') };
+  const deliveries = await bench.signal({
+    tenantId,
+    type: 'automation.reply',
+    orderingKey: 'C1',
+    timestampMs: Date.UTC(2026, 1, 3),
+    data,
+  });
+  expect(deliveries).toBe(2);
+  await received(2);
+  await waitForStates(all.endpointId, ['delivered']);
+
+  const paths = receiver.requests.map(({ path }) => path).sort();
+  expect(paths).toEqual(['/hooks/all', '/hooks/replies']);
+  for (const { path, body, headers, json } of receiver.requests) {
+    const { secret } = path === '/hooks/all' ? all : replies;
+    new Webhook(secret).verify(body, headers as Record<string, string>);
+    expect(body.toString()).toContain('{"price":1.0,"n":12345678901234567890}');
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': 'Sluice-Webhooks/1' });
+    expect(json).toMatchObject({ type: 'automation.reply', timestamp: '2026-02-03T00:00:00.000Z' });
+    expect(json.data.text).toBe('żółw 🐢');
+  }
+  const { rows } = await pool.query('select body from webhook_messages where tenant_id = $1', [tenantId]);
+  expect(rows.map((row) => row.body.toString())).toEqual([receiver.requests[0]!.body.toString()]);
+  expect(receiver.requests[0]!.messageId).toBe(receiver.requests[1]!.messageId);
+});
+
+test('nothing is written for whom nobody listens', async () => {
+  await bench.endpoint(tenantId, receiver.url, ['webhook.endpoint_disabled']);
+  expect(await bench.signal(reply(tenantId, 'C1', 1))).toBe(0);
+  const { rows } = await pool.query('select 1 from webhook_messages where tenant_id = $1', [tenantId]);
+  expect(rows).toEqual([]);
+});
+
+test('a conversation arrives in order, a failing one holds back only itself', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  let broken = true;
+  receiver.script(({ json }) => (broken && json.data.number === 10 ? 500 : 200));
+  start();
+  await bench.signal(...[10, 11, 12].map((n) => reply(tenantId, 'A', n)));
+  await bench.signal(...Array.from({ length: 20 }, (_, i) => reply(tenantId, 'B', 20 + i)));
+  await waitForStates(endpointId, ['pending', 'pending', 'pending', ...Array(20).fill('delivered')]);
+  expect(numbers().filter((n) => n !== 10)).toEqual(Array.from({ length: 20 }, (_, i) => 20 + i));
+
+  broken = false;
+  bench.clock.advance(6000);
+  await waitForStates(endpointId, Array(23).fill('delivered'));
+  expect(numbers().slice(-3)).toEqual([10, 11, 12]);
+  expect((await bench.attempts(endpointId)).filter(({ status }) => status === 500)).toHaveLength(1);
+});
+
+test('attempts follow the schedule, with the same id and a fresh timestamp, and end after the tenth', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script(() => 500);
+  start({ random: () => 0.5 });
+  const startedAtMs = bench.clock.nowMs();
+  await bench.signal(reply(tenantId, null, 1));
+  const delays = [5 / 60, 5, 30, 120, 300, 600, 840, 1200, 1440].map((minutes) => minutes * MINUTE_MS);
+  for (const [index, delayMs] of delays.entries()) {
+    await waitForAttempts(endpointId, index + 1);
+    const [delivery] = await bench.deliveries(endpointId);
+    expect(Math.abs(delivery!.due_at.getTime() - bench.clock.nowMs() - delayMs)).toBeLessThan(2000);
+    bench.clock.advance(delayMs);
+  }
+  await waitForStates(endpointId, ['failed']);
+  expect(receiver.requests).toHaveLength(10);
+  expect(new Set(receiver.requests.map(({ messageId }) => messageId)).size).toBe(1);
+  const spentMs = delays.reduce((sum, ms) => sum + ms);
+  const lastSeconds = Number(receiver.requests.at(-1)!.headers['webhook-timestamp']);
+  expect(lastSeconds).toBeGreaterThanOrEqual(Math.floor((startedAtMs + spentMs) / 1000));
+  expect((await bench.attempts(endpointId)).map(({ attempt }) => attempt)).toEqual([
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+  ]);
+});
+
+test('after an hour without a success the whole conversation goes without waiting', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script(() => 500);
+  start({ random: () => 0.5 });
+  await bench.signal(...[1, 2, 3, 4].map((n) => reply(tenantId, 'A', n)));
+  await waitForAttempts(endpointId, 1);
+  bench.clock.advance(HOUR_MS - MINUTE_MS);
+  await waitForAttempts(endpointId, 2);
+  expect(new Set(numbers())).toEqual(new Set([1]));
+
+  bench.clock.advance(2 * MINUTE_MS);
+  await waitFor(() => new Set(numbers()).size === 4, { timeoutMs: 10_000, what: 'all four' });
+  await bench.signal(reply(tenantId, 'A', 5));
+  await waitFor(() => numbers().includes(5), { timeoutMs: 10_000, what: 'a later one, without waiting' });
+});
+
+test('in a healthy endpoint one that never succeeds lets the next in line go after its hour', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script(({ json }) => (json.data.number === 1 || json.data.number === 2 ? 500 : 200));
+  start({ random: () => 0.5 });
+  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
+  await waitForAttempts(endpointId, 1);
+  bench.clock.advance(1000);
+  await bench.signal(reply(tenantId, 'B', 4));
+  await waitFor(() => numbers().includes(4), { timeoutMs: 10_000, what: 'the other conversation' });
+  bench.clock.advance(HOUR_MS);
+  await waitFor(() => numbers().includes(2), { timeoutMs: 10_000, what: 'the next in line' });
+  await waitFor(async () => (await bench.attempts(endpointId)).length === numbers().length, {
+    timeoutMs: 10_000,
+    what: 'all recorded',
+  });
+  expect(numbers()).not.toContain(3);
+  const [first, second, third] = await bench.deliveries(endpointId);
+  expect([first!.holds, second!.holds, third!.parked]).toEqual([false, true, true]);
+  // The first one never holds again: the third waits for the second one's hour alone.
+  bench.clock.advance(HOUR_MS + 1000);
+  await waitFor(() => numbers().includes(3), { timeoutMs: 10_000, what: 'the third' });
+});
+
+test('16 at once over two dispatchers, one after five failures in a row until a success', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const waiting: (() => void)[] = [];
+  receiver.script(() => new Promise((resolve) => waiting.push(() => resolve(500))));
+  start();
+  start();
+  await bench.signal(...Array.from({ length: 40 }, (_, n) => reply(tenantId, null, n)));
+  await received(16);
+  expect(receiver.open).toEqual({ now: 16, most: 16 });
+  for (const answer of waiting.splice(0)) answer();
+  await received(17);
+  await waitForAttempts(endpointId, 16);
+  expect(receiver.open).toEqual({ now: 1, most: 16 });
+
+  receiver.script(() => 200);
+  for (const answer of waiting.splice(0)) answer();
+  await waitFor(
+    async () => (await states(endpointId)).filter((state) => state === 'delivered').length === 23,
+    {
+      timeoutMs: 10_000,
+      what: 'all but the 17 that failed',
+    },
+  );
+});
+
+test('410 disables the endpoint, drops what waits, and tells the other endpoints of the tenant', async () => {
+  const gone = await bench.endpoint(tenantId, `${receiver.url}/gone`, ['automation.reply']);
+  await bench.endpoint(tenantId, `${receiver.url}/owner`, ['webhook.endpoint_disabled']);
+  receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
+  start();
+  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
+  await waitForStates(gone.endpointId, ['failed', 'dropped', 'dropped']);
+  await received(2);
+  expect(receiver.requests[1]).toMatchObject({
+    path: '/hooks/owner',
+    json: {
+      type: 'webhook.endpoint_disabled',
+      data: { endpointId: gone.endpointId, url: `${receiver.url}/gone`, reason: 'gone' },
+    },
+  });
+  expect(await bench.signal(reply(tenantId, 'A', 4))).toBe(0);
+});
+
+test('Retry-After pauses the endpoint, for everything that waits for it', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script((_, response) => {
+    response.setHeader('retry-after', '600');
+    return 503;
+  });
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  await waitForAttempts(endpointId, 1);
+  receiver.script(() => 200);
+  await bench.signal(reply(tenantId, null, 2));
+  bench.clock.advance(9 * MINUTE_MS);
+  // Another endpoint is visited after the pause was looked at, so the pause was kept and not only slow.
+  const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
+  await bench.signal(reply(tenantId, null, 3));
+  await waitForStates(other.endpointId, ['delivered']);
+  expect(receiver.requests).toHaveLength(2);
+  bench.clock.advance(2 * MINUTE_MS);
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
+});
+
+test('what waits for a deleted endpoint is dropped, its secret erased', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(...[1, 2].map((n) => reply(tenantId, 'A', n)));
+  await deleteEndpoint(pool, tenantId, endpointId, bench.clock.nowMs());
+  start();
+  await waitForStates(endpointId, ['dropped', 'dropped']);
+  expect(receiver.requests).toEqual([]);
+  const { rows } = await pool.query(
+    'select secret_ciphertext from webhook_endpoints where endpoint_id = $1',
+    [endpointId],
+  );
+  expect(rows).toEqual([{ secret_ciphertext: null }]);
+});
+
+test('the URL is read at dispatch', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
+  await bench.signal(reply(tenantId, null, 1));
+  await pool.query('update webhook_endpoints set url = $1 where endpoint_id = $2', [
+    receiver.url,
+    endpointId,
+  ]);
+  start();
+  await waitForStates(endpointId, ['delivered']);
+});

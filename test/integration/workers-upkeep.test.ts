@@ -1,0 +1,124 @@
+import { pino } from 'pino';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
+import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { makePartitionsAhead, startMaintenance } from '../../workers/maintenance.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+
+const NOW_MS = Date.parse('2026-06-10T12:00:00Z');
+const clock = { nowMs: () => NOW_MS };
+
+describe('upkeep', () => {
+  let pool: Pool;
+  beforeAll(async () => {
+    ({ pool } = await createTestDatabase());
+  });
+
+  it('makes partitions by week, once, whoever else does', async () => {
+    const made = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        ensureTimePartitions(
+          pool,
+          'message_sent',
+          Date.parse('2026-02-01T23:59:59.999Z'),
+          Date.parse('2026-02-09'),
+        ),
+      ),
+    );
+    expect(made.flat().sort()).toEqual([
+      'message_sent_p20260126',
+      'message_sent_p20260202',
+      'message_sent_p20260209',
+    ]);
+    const { rows } = await pool.query(
+      `select c.relname, pg_get_expr(c.relpartbound, c.oid) as bound, (select count(*)::int from pg_index where indrelid = c.oid) as indexes
+       from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'message_sent'::regclass order by 1`,
+    );
+    expect(rows[0]).toMatchObject({ relname: 'message_sent_p20260126', indexes: 1 });
+    expect(rows[0].bound).toMatch(/2026-01-26.*2026-02-02/);
+  });
+
+  it('makes this week and the next two of every table', async () => {
+    await makePartitionsAhead({ pool, clock });
+    for (const table of TIME_PARTITIONED_TABLES) {
+      const { rows } = await pool.query<{ there: boolean }>(
+        'select to_regclass($1 || suffix) is not null as there from unnest($2::text[]) as suffixes (suffix)',
+        [table, ['_p20260608', '_p20260615', '_p20260622']],
+      );
+      expect(rows.map(({ there }) => there)).toEqual([true, true, true]);
+    }
+  });
+
+  it('attaches partitions beside a transaction that has inserted', async () => {
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      await client.query(`insert into agent_records values ('t', 'a', $1, 1, 0, 0, 'e', 'r', '{}', $1)`, [
+        new Date(NOW_MS),
+      ]);
+      const made = await ensureTimePartitions(
+        pool,
+        'agent_records',
+        NOW_MS + 60 * 86_400_000,
+        NOW_MS + 60 * 86_400_000,
+      );
+      expect(made).toHaveLength(1);
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+  });
+
+  it('deletes ids and erases credentials whose time is over', async () => {
+    await pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
+       select 't', 'message-sent', key, 'stored', 1, 0, 0, $1, $1, $1, $1::timestamptz + (expires || ' ms')::interval
+       from (values ('over', 0), ('not over', 1)) as keys (key, expires)`,
+      [new Date(NOW_MS)],
+    );
+    await pool.query(
+      `insert into credentials (tenant_id, conversation_id, event_id, customer_external_id, key_id, ciphertext, accepted_at, expires_at, generation, partition, "offset", request_id, stored_at)
+       select 't', 'C', id, 'c', 'k', '\\x01', $1, $1::timestamptz + (expires || ' ms')::interval, 1, 0, 0, 'r', $1
+       from (values ('over', 0), ('not over', 1)) as ids (id, expires)`,
+      [new Date(NOW_MS)],
+    );
+    const maintenance = startMaintenance({ pool, clock, logger: pino({ level: 'silent' }) });
+    await waitFor(
+      async () => {
+        const keys = await pool.query('select key from event_keys');
+        return keys.rows.length === 1 && keys.rows[0].key === 'not over';
+      },
+      { timeoutMs: 10_000, what: 'the sweep' },
+    );
+    await maintenance.close();
+    const { rows } = await pool.query('select event_id, ciphertext from credentials order by event_id');
+    expect(rows).toEqual([
+      { event_id: 'not over', ciphertext: Buffer.from([1]) },
+      { event_id: 'over', ciphertext: null },
+    ]);
+  });
+
+  it('registers topics, and refuses another number of partitions', async () => {
+    const specs = topicSpecs('a.', { partitions: 12, replicas: 3 });
+    expect(specs).toHaveLength(10);
+    expect(specs.find(({ topic }) => topic === 'a.credentials.dead-letter')).toEqual({
+      topic: 'a.credentials.dead-letter',
+      partitions: 12,
+      replicas: 3,
+      retentionMs: 7 * 86_400_000,
+      segmentMs: 3_600_000,
+    });
+    expect(await registerTopics(pool, specs, { tenantPartitions: 4, clock })).toHaveLength(10);
+    expect(await registerTopics(pool, specs, { tenantPartitions: 5, clock })).toEqual([]);
+    expect((await loadTopicLayouts(pool, 'a.')).get('a.message-sent')).toEqual({
+      generation: 1,
+      partitions: 12,
+      tenantPartitions: 4,
+    });
+    await expect(
+      registerTopics(pool, topicSpecs('a.', { partitions: 6, replicas: 3 }), { tenantPartitions: 4, clock }),
+    ).rejects.toThrow('is registered with 12 partitions, not 6');
+  });
+});

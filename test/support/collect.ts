@@ -1,0 +1,32 @@
+import type { EventLog, LogConsumer, LogRecord, PartitionBounds } from '../../shared/log/log.ts';
+
+/** What a collecting consumer got: the records of each partition in the order in which they came. */
+export interface Collector {
+  readonly consumer: LogConsumer;
+  readonly byPartition: ReadonlyMap<number, readonly LogRecord[]>;
+  count(): number;
+}
+
+/** Reads a topic, from where `startOffset` says (from the first record if it is left out), and keeps all of it. */
+export function collect(
+  log: EventLog,
+  topic: string,
+  group: string,
+  startOffset: (partition: number, bounds: PartitionBounds) => bigint = (_, bounds) => bounds.earliest,
+): Collector {
+  const byPartition = new Map<number, LogRecord[]>();
+  let count = 0;
+  const consumer = log.createConsumer({
+    topic,
+    group,
+    batchRecordsMax: 500,
+    startOffset: async (partition, bounds) => startOffset(partition, bounds),
+    async onBatch({ partition, records }) {
+      const collected = byPartition.get(partition) ?? [];
+      byPartition.set(partition, collected);
+      collected.push(...records);
+      count += records.length;
+    },
+  });
+  return { consumer, byPartition, count: () => count };
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { pino } from 'pino';
+import { createAcceptor } from '../../gateway/accept.ts';
+import { buildApp } from '../../gateway/app.ts';
+import type { ReadState } from '../../gateway/operations/read-state.ts';
+import { createLogWriter } from '../../gateway/publish.ts';
+import { createReservations } from '../../gateway/reservations.ts';
+import type { FindStored } from '../../gateway/stored-keys.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { createHealth } from '../../shared/health.ts';
+import { createKeyCache } from '../../shared/http/key-cache.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { createKeyRing } from '../../shared/keyring.ts';
+import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import { createScriptedPublisher } from './scripted-publisher.ts';
+
+export const SECRET = 'a:secret:with:colons';
+export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
+const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
+
+/** What a test scripts of the gateway's surroundings. */
+export interface GatewayAppOptions {
+  readonly keys?: Record<string, Partial<ApiKey>>;
+  readonly findKeys?: (ids: readonly string[]) => Promise<ApiKey[]>;
+  readonly readState?: ReadState;
+  readonly findStored?: FindStored;
+  readonly clock?: Clock;
+  readonly waitMs?: number;
+}
+
+/** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless told otherwise. */
+export function createGatewayApp(options: GatewayAppOptions = {}) {
+  const lines: string[] = [];
+  const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
+  const clock = options.clock ?? { nowMs: () => NOW_MS };
+  const publisher = createScriptedPublisher();
+  const keyRing = createKeyRing(KEY_RING);
+  const known = options.keys ?? { 'key-1': {} };
+  const keys = createKeyCache({
+    findKeys:
+      options.findKeys ?? (async (ids) => ids.flatMap((id) => (known[id] ? [apiKey(id, known[id])] : []))),
+    logger,
+  });
+  const accept = createAcceptor({
+    writeToLog: createLogWriter({
+      publisher,
+      topicPrefix: 'sluice.',
+      layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
+    }),
+    reservations: createReservations({ clock }),
+    findStored: options.findStored ?? (async () => new Map()),
+    clock,
+    waitMs: options.waitMs ?? 1000,
+  });
+  const app = buildApp({
+    keys,
+    accept,
+    readState: options.readState ?? (async () => undefined),
+    keyRing,
+    health: createHealth(),
+    clock,
+    nextId: createUlidGenerator(clock),
+    logger,
+  });
+  const credentials = { 'service-api-id': 'key-1', 'service-api-secret': SECRET };
+  return {
+    app,
+    publisher,
+    keyRing,
+    keys,
+    credentials,
+    /** The log so far, as text. */
+    log: () => lines.join(''),
+    get: (path: string, headers: Record<string, string> = {}) =>
+      app.request(path, { headers: { ...credentials, ...headers } }),
+    post: (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      app.request(path, {
+        method: 'POST',
+        headers: { ...credentials, 'content-type': 'application/json', ...headers },
+        body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+      } as RequestInit),
+  };
+}
+
+export function apiKey(apiKeyId: string, changes: Partial<ApiKey> = {}): ApiKey {
+  return {
+    apiKeyId,
+    tenantId: 'tenant-1',
+    secretSha256: createHash('sha256').update(SECRET).digest(),
+    scopes: ['*'],
+    expiresAtMs: undefined,
+    revoked: false,
+    tenantDisabled: false,
+    ...changes,
+  };
+}

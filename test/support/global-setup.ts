@@ -1,0 +1,24 @@
+import type { TestProject } from 'vitest/node';
+import { findKafka } from './kafka.ts';
+import { startTestPostgres } from './postgres.ts';
+
+/** Starts what the whole run shares, and says in a line each what is used, or what is skipped. */
+export default async function globalSetup(project: TestProject): Promise<() => Promise<void>> {
+  const kafka = await findKafka();
+  console.log('skipped' in kafka ? `Skipped: ${kafka.skipped}` : `Kafka for tests: ${kafka.how}`);
+  project.provide('kafkaBrokers', 'skipped' in kafka ? '' : kafka.brokers.join(','));
+  const stopKafka = async (): Promise<void> => {
+    if (!('skipped' in kafka)) await kafka.stop();
+  };
+  try {
+    const postgres = await startTestPostgres();
+    console.log(`Postgres for tests: ${postgres.how}`);
+    project.provide('postgresUrl', postgres.url);
+    return async () => {
+      await Promise.all([postgres.stop(), stopKafka()]);
+    };
+  } catch (error) {
+    await stopKafka();
+    throw error;
+  }
+}

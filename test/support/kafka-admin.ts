@@ -1,0 +1,32 @@
+import kafkajs from 'kafkajs';
+
+/** What tests ask of a cluster besides the log itself. */
+export interface KafkaAdmin {
+  /** The offset that a group committed; undefined where it has none. */
+  groupOffset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
+  /** Deletes the topics whose names start with the prefix. */
+  deleteTopics(prefix: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function createKafkaAdmin(brokers: string[]): Promise<KafkaAdmin> {
+  const client = new kafkajs.Kafka({
+    brokers,
+    clientId: 'sluice-test-admin',
+    logLevel: kafkajs.logLevel.NOTHING,
+  });
+  const admin = client.admin();
+  await admin.connect();
+  return {
+    async groupOffset(groupId, topic, partition) {
+      const [found] = await admin.fetchOffsets({ groupId, topics: [topic] });
+      const offset = found?.partitions.find((entry) => entry.partition === partition)?.offset ?? '-1';
+      return offset === '-1' ? undefined : BigInt(offset);
+    },
+    async deleteTopics(prefix) {
+      const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));
+      if (topics.length > 0) await admin.deleteTopics({ topics });
+    },
+    close: () => admin.disconnect(),
+  };
+}

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const KAFKA_VERSION = '4.4.0';
+const CACHE_DIR = path.join(os.homedir(), '.cache', 'sluice-test');
+
+/** Apache Kafka's server with everything it needs, outside the repository, kept between runs. */
+export const KAFKA_JARS_DIR = path.join(CACHE_DIR, `kafka-${KAFKA_VERSION}`);
+
+const POM = `<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>sluice</groupId><artifactId>test-kafka</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA_VERSION}</version></dependency>
+    <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.5</version></dependency>
+  </dependencies>
+</project>
+`;
+
+/** Downloads the jars (44 MB) beside their place and renames them into it, so that runs at the same time do no harm. */
+export async function fetchKafkaJars(): Promise<void> {
+  await mkdir(CACHE_DIR, { recursive: true });
+  const work = await mkdtemp(path.join(CACHE_DIR, 'download-'));
+  try {
+    const pom = path.join(work, 'pom.xml');
+    const jars = path.join(work, 'jars');
+    await writeFile(pom, POM);
+    await promisify(execFile)('mvn', [
+      ...['-q', '-B', '-ntp', '-f', pom],
+      'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies',
+      '-DincludeScope=runtime',
+      `-DoutputDirectory=${jars}`,
+    ]);
+    await rename(jars, KAFKA_JARS_DIR).catch((error: unknown) => {
+      if (!existsSync(KAFKA_JARS_DIR)) throw error;
+    });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,72 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { waitFor } from './wait.ts';
+
+/** How a child opens the log: `openLog(options)` of an .mjs module. */
+export interface ChildLog {
+  readonly module: string;
+  readonly options: unknown;
+}
+
+/** One record as the writing child makes it. */
+export interface WrittenEntry {
+  readonly writer: string;
+  readonly partition: number;
+  /** Counts up from 0 for each writer and partition. */
+  readonly sequence: number;
+}
+
+export type ChildTask =
+  | {
+      readonly role: 'write';
+      readonly topic: string;
+      readonly writer: string;
+      readonly partitions: number;
+      readonly records: number;
+      readonly callRecords: number;
+      readonly callsAtOnce: number;
+    }
+  | { readonly role: 'consume'; readonly topic: string; readonly group: string };
+
+export type ChildMessage =
+  | { readonly type: 'published'; readonly entries: WrittenEntry[]; readonly ok: boolean[] }
+  | { readonly type: 'done' }
+  | { readonly type: 'assigned'; readonly partition: number; readonly again: boolean }
+  | { readonly type: 'batch'; readonly partition: number; readonly records: number };
+
+/** A running child. */
+export interface LogChild {
+  readonly messages: readonly ChildMessage[];
+  /** Called with every message as it comes. */
+  onMessage(listener: (message: ChildMessage) => void): void;
+  /** Waits for a message that has come or comes. */
+  saw(what: string, matches: (message: ChildMessage) => boolean, timeoutMs?: number): Promise<void>;
+  release(): void;
+  signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void;
+  /** Kills it and waits until it is gone. */
+  stop(): Promise<void>;
+}
+
+/** Starts a child; its log runs on the compiled code in dist/. */
+export function startLogChild(log: ChildLog, task: ChildTask): LogChild {
+  const script = path.join(import.meta.dirname, 'log-child.mjs');
+  const child: ChildProcess = fork(script, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const messages: ChildMessage[] = [];
+  child.on('message', (message) => messages.push(message as ChildMessage));
+  child.send({ ...log, ...task });
+  return {
+    messages,
+    onMessage: (listener) => void child.on('message', (message) => listener(message as ChildMessage)),
+    async saw(what, matches, timeoutMs = 20_000) {
+      await waitFor(() => messages.some(matches), { timeoutMs, what });
+    },
+    release: () => void child.send('release'),
+    signal: (signal) => void child.kill(signal),
+    async stop() {
+      const exited = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined;
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,22 @@
+/** How a child process opens the embedded log. */
+import { pino } from 'pino';
+import { systemClock } from '../../dist/shared/clock.js';
+import { createEmbeddedLog } from '../../dist/shared/log/embedded.js';
+import { createPool } from '../../dist/shared/postgres/pool.js';
+
+export async function openLog({ connectionString, leaseMs }) {
+  const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
+  const pool = createPool({ connectionString, max: 5, applicationName: 'sluice-test-child', logger });
+  const log = createEmbeddedLog({
+    pool,
+    clock: systemClock,
+    logger,
+    memberId: `child-${process.pid}`,
+    leaseMs,
+  });
+  const close = async () => {
+    await log.close();
+    await pool.end();
+  };
+  return { log, close };
+}

@@ -1,0 +1,8 @@
+/** How a child process opens the log on Kafka. */
+import { pino } from 'pino';
+import { createKafkaLog } from '../../dist/shared/log/kafka.js';
+
+export async function openLog(options) {
+  const log = createKafkaLog({ ...options, logger: pino({ level: process.env.LOG_LEVEL ?? 'silent' }) });
+  return { log, close: () => log.close() };
+}

@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, inject } from 'vitest';
+import { startEmbeddedPostgres } from '../../embedded/postgres.ts';
+import { openClient } from '../../shared/postgres/client.ts';
+import { migrate } from '../../shared/postgres/migrate.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** A database of the test server from which others can be made. */
+    postgresUrl: string;
+  }
+}
+
+/** The Postgres of one test run. */
+export interface TestPostgres {
+  readonly url: string;
+  /** For people: which server it is. */
+  readonly how: string;
+  stop(): Promise<void>;
+}
+
+/** A database of a test's own, with all migrations. */
+export interface TestDatabase {
+  readonly url: string;
+  readonly pool: Pool;
+  /** Happens by itself after the test file. */
+  drop(): Promise<void>;
+}
+
+const TEMPLATE = 'sluice_test_template';
+
+/**
+ * Starts the one Postgres of a run, or takes the server of TEST_DATABASE_URL (whose role may create databases), and
+ * makes the template that every test database is a copy of.
+ */
+export async function startTestPostgres(): Promise<TestPostgres> {
+  const given = process.env.TEST_DATABASE_URL;
+  const server = given
+    ? { url: given, how: 'the server of TEST_DATABASE_URL', stop: async () => {} }
+    : await startOwn();
+  const template = `${TEMPLATE}_${process.pid}`;
+  try {
+    await admin(server.url, `DROP DATABASE IF EXISTS ${template}`);
+    await admin(server.url, `CREATE DATABASE ${template}`);
+    await migrate({
+      connectionString: withDatabase(server.url, template),
+      logger: pino({ level: 'silent' }),
+    });
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return {
+    url: withParameter(server.url, template),
+    how: server.how,
+    async stop() {
+      await admin(server.url, `DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
+      await server.stop();
+    },
+  };
+}
+
+/** Makes a database for the calling test file, and removes it after the file. Call it in the file or in beforeAll. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const database = await copyTemplate();
+  afterAll(() => database.drop());
+  return database;
+}
+
+/** Makes a database that the caller drops. */
+export async function copyTemplate(): Promise<TestDatabase> {
+  const { server, template } = readParameter(inject('postgresUrl'));
+  const name = `sluice_test_${process.pid}_${randomBytes(6).toString('hex')}`;
+  await admin(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const url = withDatabase(server, name);
+  const pool = createPool({
+    connectionString: url,
+    max: 10,
+    applicationName: 'sluice-test',
+    logger: pino({ level: 'silent' }),
+  });
+  let dropping: Promise<void> | undefined;
+  return {
+    url,
+    pool,
+    drop() {
+      dropping ??= pool.end().then(() => admin(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+      return dropping;
+    },
+  };
+}
+
+async function startOwn(): Promise<TestPostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'));
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    logger: pino({ level: 'silent' }),
+    // Nothing here outlives the run.
+    settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
+  });
+  return {
+    url: postgres.connectionString,
+    how: 'its own Postgres, from npm',
+    async stop() {
+      await postgres.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function admin(url: string, statement: string): Promise<void> {
+  const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+function withDatabase(url: string, name: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${name}`;
+  return changed.href;
+}
+
+/** The run's template travels to the test processes in the fragment of the server's address. */
+function withParameter(url: string, template: string): string {
+  return `${url}#${template}`;
+}
+
+function readParameter(provided: string): { server: string; template: string } {
+  const url = new URL(provided);
+  const template = url.hash.slice(1);
+  url.hash = '';
+  return { server: url.href, template };
+}

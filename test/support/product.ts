@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { systemClock } from '../../shared/clock.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { createKafkaLog } from '../../shared/log/kafka.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { copyTemplate } from './postgres.ts';
+import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from './program.ts';
+
+/** The whole product, running, as its users have it: processes, HTTP, a database. */
+export interface Product {
+  readonly baseUrl: string;
+  readonly adminUrl: string;
+  readonly tenantId: string;
+  readonly apiKeyId: string;
+  readonly apiKeySecret: string;
+  readonly topicPrefix: string;
+  /** A connection of the test's own. */
+  readonly pool: Pool;
+  /** The event log, for what only a test does to it. */
+  readonly log: EventLog;
+  /** Names of the processes that can be killed. */
+  readonly parts: readonly string[];
+  /** SIGKILL, then a start of the same part; resolves when it is ready again. */
+  killAndRestart(part: string): Promise<void>;
+  /** Everything that the processes wrote, those that were killed included. */
+  output(): string;
+  stop(): Promise<void>;
+}
+
+const logger = pino({ level: 'silent' });
+
+/** `npm start` on a directory of its own. */
+export async function startEmbeddedProduct(): Promise<Product> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-e2e-'));
+  const [port, adminPort] = await freePorts(2);
+  const env = {
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    SLUICE_DATA_DIR: dataDir,
+    SLUICE_LOG_LEVEL: 'debug',
+  };
+  const programs: Program[] = [];
+  const start = async () => {
+    const program = startProgram('embedded/main.js', env);
+    programs.push(program);
+    await waitUntilReady(program, `http://127.0.0.1:${port}`);
+    await waitUntilReady(program, `http://127.0.0.1:${adminPort}`);
+  };
+  await start();
+  const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
+  // Postgres takes another port at each start that does not find it running, so the pool is made anew then.
+  let pool = await openPool(dataDir);
+  const openLog = () =>
+    createEmbeddedLog({
+      pool,
+      clock: systemClock,
+      logger,
+      memberId: `test-${randomBytes(4).toString('hex')}`,
+    });
+  let log = openLog();
+  const closeTools = async () => {
+    await log.close();
+    await pool.end();
+  };
+  return {
+    ...demo,
+    topicPrefix: 'sluice.',
+    get pool() {
+      return pool;
+    },
+    get log() {
+      return log;
+    },
+    parts: ['sluice'],
+    async killAndRestart() {
+      await programs.at(-1)!.end('SIGKILL');
+      await start();
+      await closeTools();
+      pool = await openPool(dataDir);
+      log = openLog();
+    },
+    output: () => programs.map((program) => program.output()).join(''),
+    async stop() {
+      await closeTools();
+      await programs.at(-1)!.end('SIGTERM');
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Gateway, workers and admin listener as processes of their own, on the brokers and a database of the test server. */
+export async function startOwnProduct(brokers: string): Promise<Product> {
+  const database = await copyTemplate();
+  const [port, adminPort, workerPort] = await freePorts(3);
+  const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
+  const env = {
+    DATABASE_URL: database.url,
+    KAFKA_BROKERS: brokers,
+    SLUICE_TOPIC_PREFIX: topicPrefix,
+    SLUICE_CREDENTIALS_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
+    SLUICE_DRAIN_DELAY_MS: '0',
+    SLUICE_LOG_LEVEL: 'debug',
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    WORKER_PORT: String(workerPort),
+  };
+  const sluice = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runProgram('cli/main.js', [...args, '--json'], env);
+    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
+    return JSON.parse(stdout);
+  };
+  await sluice('topics', 'create', '--replicas', '1');
+  await sluice('tenants', 'create', 'acme', '--rate', 'none');
+  const key = await sluice('keys', 'create', '--tenant', 'acme', '--scope', '*');
+
+  const scripts: Readonly<Record<string, [script: string, url: string]>> = {
+    gateway: ['gateway/main.js', `http://127.0.0.1:${port}`],
+    worker: ['workers/main.js', `http://127.0.0.1:${workerPort}`],
+    admin: ['admin/main.js', `http://127.0.0.1:${adminPort}`],
+  };
+  const programs = new Map<string, Program>();
+  let ended = '';
+  const start = async (part: string) => {
+    const [script, url] = scripts[part]!;
+    const program = startProgram(script, env);
+    programs.set(part, program);
+    await waitUntilReady(program, url);
+  };
+  await Promise.all(Object.keys(scripts).map(start));
+  const log = createKafkaLog({ brokers: brokers.split(','), clientId: 'sluice-test', logger });
+  return {
+    baseUrl: scripts.gateway![1],
+    adminUrl: scripts.admin![1],
+    ...key,
+    topicPrefix,
+    pool: database.pool,
+    log,
+    parts: ['gateway', 'worker'],
+    async killAndRestart(part) {
+      const program = programs.get(part)!;
+      await program.end('SIGKILL');
+      ended += program.output();
+      await start(part);
+    },
+    output: () => ended + [...programs.values()].map((program) => program.output()).join(''),
+    async stop() {
+      await Promise.all([...programs.values()].map((program) => program.end('SIGTERM')));
+      await log.close();
+      await database.drop();
+    },
+  };
+}
+
+async function openPool(dataDir: string): Promise<Pool> {
+  const connection = await readConnectionFile(dataDir);
+  if (!connection) throw new Error(`no connection file in ${dataDir}`);
+  return createPool({
+    connectionString: connectionStringOf(connection),
+    max: 5,
+    applicationName: 'sluice-test',
+    logger,
+  });
+}

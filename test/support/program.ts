@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { waitFor } from './wait.ts';
+
+/** The root of the checkout. */
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A process of the compiled product. */
+export interface Program {
+  readonly process: ChildProcess;
+  /** Everything it wrote so far, both streams. */
+  output(): string;
+  /** Sends the signal and resolves with the exit code (null when the signal ended it). */
+  end(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs. */
+export function startProgram(
+  script: string,
+  env: Readonly<Record<string, string>>,
+  options: { readonly args?: readonly string[]; readonly cwd?: string } = {},
+): Program {
+  const child = spawn(process.execPath, [`${ROOT}dist/${script}`, ...(options.args ?? [])], {
+    cwd: options.cwd ?? ROOT,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const collect = (chunk: Buffer) => {
+    output += chunk.toString();
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  return {
+    process: child,
+    output: () => output,
+    async end(signal) {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      const exited = once(child, 'close');
+      child.kill(signal);
+      await exited;
+      return child.exitCode;
+    },
+  };
+}
+
+/** Runs `dist/<script>` to its end. */
+export async function runProgram(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd?: string,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [`${ROOT}dist/${script}`, ...args], {
+    cwd: cwd ?? ROOT,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  await once(child, 'close');
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** Waits until the listener answers 200 on /health/ready; a program that ends meanwhile fails at once with its output. */
+export async function waitUntilReady(program: Program, url: string): Promise<void> {
+  await waitFor(
+    async () => {
+      if (program.process.exitCode !== null || program.process.signalCode !== null) {
+        throw new Error(`the program ended:\n${program.output()}`);
+      }
+      const response = await fetch(`${url}/health/ready`);
+      if (response.ok) return true;
+      throw new Error(await response.text());
+    },
+    { timeoutMs: 40_000, what: `${url} to be ready` },
+  );
+}
+
+/** Ports that were free a moment ago. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

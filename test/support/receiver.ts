@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+
+/** A request that a receiver got, whole. */
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** The body as JSON, of any shape. */
+  readonly json: { type: string; timestamp: string; data: Record<string, unknown> };
+  readonly messageId: string;
+  /** Number of the connection it came on, from 1. */
+  readonly connection: number;
+}
+
+/** Answers a request as a test wants; a number is a status with an empty body, undefined means never. */
+export type Script = (
+  request: Received,
+  response: ServerResponse,
+) => number | undefined | Promise<number | undefined>;
+
+export interface Receiver {
+  readonly port: number;
+  readonly url: string;
+  readonly requests: readonly Received[];
+  /** Requests that were not answered yet, now and at most. */
+  readonly open: { readonly now: number; readonly most: number };
+  /** From now on requests are answered so. At first all get 200. */
+  script(script: Script): void;
+  close(): Promise<void>;
+}
+
+export interface ReceiverOptions {
+  /** PEM; makes it an https receiver. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+}
+
+/** A webhook receiver on a free port of loopback. */
+export async function startReceiver({ tls }: ReceiverOptions = {}): Promise<Receiver> {
+  const requests: Received[] = [];
+  const open = { now: 0, most: 0 };
+  let script: Script = () => 200;
+  let connections = 0;
+  const numbers = new WeakMap<object, number>();
+
+  const server = tls ? createTlsServer(tls) : createServer();
+  server.on(tls ? 'secureConnection' : 'connection', (socket: object) => {
+    connections += 1;
+    numbers.set(socket, connections);
+  });
+  server.on('request', async (request, response) => {
+    open.now += 1;
+    open.most = Math.max(open.most, open.now);
+    response.once('close', () => {
+      open.now -= 1;
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const received: Received = {
+      path: request.url ?? '',
+      headers: request.headers,
+      body,
+      json: JSON.parse(body.toString()),
+      messageId: String(request.headers['webhook-id']),
+      connection: numbers.get(request.socket) ?? 0,
+    };
+    requests.push(received);
+    const status = await script(received, response);
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}/hooks`,
+    requests,
+    open,
+    script(next) {
+      script = next;
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

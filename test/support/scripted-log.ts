@@ -1,0 +1,139 @@
+import type {
+  ConsumerOptions,
+  EventLog,
+  LogConsumer,
+  LogRecord,
+  OutgoingRecord,
+  Publisher,
+  PublishOutcome,
+} from '../../shared/log/log.ts';
+
+/** A log in memory whose consumers read when the test says so: the edge of tests of what reads from it. */
+export interface ScriptedLog extends EventLog {
+  /** Adds a record to a partition, and resolves into its offset. */
+  append(topic: string, record: OutgoingRecord): bigint;
+  /** What a topic's partition holds. */
+  records(topic: string, partition: number): LogRecord[];
+  /** Deletes the records below the offset, as retention does. */
+  deleteBelow(topic: string, partition: number, offset: bigint): void;
+  /** Forgets the partition, as a topic made anew. */
+  forget(topic: string, partition: number): void;
+  /** Decides what becomes of a published record; without it all are taken. */
+  outcome: ((topic: string, record: OutgoingRecord) => PublishOutcome | undefined) | undefined;
+  /** Consumers in the order in which they were made. */
+  readonly consumers: ScriptedConsumer[];
+}
+
+export interface ScriptedConsumer extends LogConsumer {
+  /** Takes a partition and hands all of its records from the start offset on, in one batch. */
+  read(partition: number): Promise<void>;
+  /** Asks where to start, without reading. */
+  take(partition: number): Promise<bigint>;
+  /** Hands the records from `from` to `to` (exclusive) without taking the partition, as a redelivery does. */
+  deliver(partition: number, from: bigint, to?: bigint): Promise<void>;
+}
+
+interface Partition {
+  earliest: bigint;
+  records: LogRecord[];
+}
+
+export function createScriptedLog(nowMs: () => number): ScriptedLog {
+  const partitions = new Map<string, Partition>();
+  const at = (topic: string, partition: number): Partition => {
+    const name = `${topic}/${partition}`;
+    const found = partitions.get(name) ?? { earliest: 0n, records: [] };
+    partitions.set(name, found);
+    return found;
+  };
+  const latest = (topic: string, partition: number) => {
+    const { earliest, records } = at(topic, partition);
+    return (records.at(-1)?.offset ?? earliest - 1n) + 1n;
+  };
+  const log: ScriptedLog = {
+    consumers: [],
+    outcome: undefined,
+    append(topic, { partition, key, value, headers }) {
+      const offset = latest(topic, partition);
+      at(topic, partition).records.push({ offset, key, value, headers: headers ?? {}, timestampMs: nowMs() });
+      return offset;
+    },
+    records: (topic, partition) => at(topic, partition).records,
+    deleteBelow(topic, partition, offset) {
+      const found = at(topic, partition);
+      found.earliest = offset;
+      found.records = found.records.filter((record) => record.offset >= offset);
+    },
+    forget: (topic, partition) => {
+      partitions.delete(`${topic}/${partition}`);
+    },
+    createPublisher: (): Publisher => ({
+      publish: async (topic, records) => {
+        const failed = new Set<number>();
+        return records.map((record): PublishOutcome => {
+          const { partition } = record;
+          if (failed.has(partition)) return { ok: false, reason: 'unavailable', outcomeUnknown: false };
+          const outcome = log.outcome?.(topic, record);
+          if (!outcome) return { ok: true, partition, offset: log.append(topic, record) };
+          failed.add(partition);
+          return outcome;
+        });
+      },
+      close: async () => {},
+    }),
+    createConsumer(options: ConsumerOptions) {
+      const consumer = createConsumer(options);
+      log.consumers.push(consumer);
+      return consumer;
+    },
+    createTopics: async () => [],
+    partitionCounts: async () => new Map(),
+    close: async () => {},
+  };
+
+  function createConsumer({ topic, startOffset, onBatch }: ConsumerOptions): ScriptedConsumer {
+    const closing = new AbortController();
+    const running = new Set<Promise<void>>();
+    const taken = new Set<number>();
+    const consumer: ScriptedConsumer = {
+      async take(partition) {
+        taken.add(partition);
+        return startOffset(partition, {
+          earliest: at(topic, partition).earliest,
+          latest: latest(topic, partition),
+        });
+      },
+      async read(partition) {
+        await consumer.deliver(partition, await consumer.take(partition));
+      },
+      async deliver(partition, from, to = latest(topic, partition)) {
+        const records = at(topic, partition).records.filter(({ offset }) => offset >= from && offset < to);
+        if (records.length === 0) return;
+        const handled = onBatch({
+          topic,
+          partition,
+          records,
+          latest: latest(topic, partition),
+          signal: closing.signal,
+        });
+        const settled = handled.catch(() => {});
+        running.add(settled);
+        await handled.finally(() => running.delete(settled));
+      },
+      status: () => ({
+        joined: true,
+        partitions: [...taken],
+        stopped: new Map(),
+        lag: 0n,
+        problem: undefined,
+      }),
+      async close() {
+        closing.abort();
+        await Promise.all(running);
+      },
+    };
+    return consumer;
+  }
+
+  return log;
+}

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Options of {@link waitFor}. */
+export interface WaitOptions {
+  /** Milliseconds after which the wait fails. */
+  readonly timeoutMs: number;
+  /** What is waited for, for the failure's message. */
+  readonly what: string;
+}
+
+/**
+ * Asks again and again until the condition gives something truthy, and resolves with it. What the condition throws counts
+ * as "not yet"; the last of it is the cause of the failure.
+ */
+export async function waitFor<T>(
+  condition: () => T | undefined | false | null | Promise<T | undefined | false | null>,
+  options: WaitOptions,
+): Promise<T> {
+  const deadline = Date.now() + options.timeoutMs;
+  let cause: unknown;
+  for (;;) {
+    try {
+      const result = await condition();
+      if (result) return result;
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    if (Date.now() > deadline) {
+      throw new Error(`waited ${options.timeoutMs} ms in vain for ${options.what}`, { cause });
+    }
+    await delay(10);
+  }
+}

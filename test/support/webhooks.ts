@@ -1,0 +1,150 @@
+import { pino } from 'pino';
+import type { Clock } from '../../shared/clock.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { insertSignals, type Signal } from '../../shared/postgres/insert-signals.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
+import { createEndpoint } from '../../shared/postgres/webhook-create-endpoint.ts';
+import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
+import { formatWebhookSecret, newWebhookSecret, webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+import {
+  type Dispatcher,
+  type DispatcherOptions,
+  startDispatcher,
+} from '../../workers/webhooks/dispatcher.ts';
+
+const DAY_MS = 86_400_000;
+
+/** A clock that runs, and can be put forward. */
+export class TestClock implements Clock {
+  #aheadMs = 0;
+
+  nowMs(): number {
+    return Date.now() + this.#aheadMs;
+  }
+
+  advance(byMs: number): void {
+    this.#aheadMs += byMs;
+  }
+}
+
+/** The webhook side of a product on one database, with everything that tests ask of it. */
+export interface WebhookBench {
+  readonly clock: TestClock;
+  readonly nextId: () => string;
+  readonly keyRing: ReturnType<typeof createKeyRing>;
+  /** Adds a tenant with this id. */
+  tenant(tenantId: string): Promise<void>;
+  endpoint(
+    tenantId: string,
+    url: string,
+    eventTypes?: readonly string[],
+  ): Promise<{ endpointId: string; secret: string }>;
+  /** Writes signals in a transaction, as a worker's batch does; resolves with the number of deliveries. */
+  signal(...signals: readonly Signal[]): Promise<number>;
+  /** Starts a dispatcher that may dial loopback; the caller closes it. */
+  dispatcher(options?: Partial<DispatcherOptions>): Dispatcher;
+  deliveries(endpointId: string): Promise<DeliveryRow[]>;
+  attempts(endpointId: string): Promise<AttemptRow[]>;
+}
+
+export interface DeliveryRow {
+  readonly message_id: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly parked: boolean;
+  readonly holds: boolean;
+  readonly due_at: Date;
+}
+
+export interface AttemptRow {
+  readonly message_id: string;
+  readonly attempt: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly duration_ms: number;
+  readonly answer: Buffer | null;
+}
+
+export function createWebhookBench(pool: Pool): WebhookBench {
+  const clock = new TestClock();
+  const nextId = createUlidGenerator(clock);
+  const keyRing = createKeyRing(generateKeySpec());
+
+  async function ensurePartitions(nowMs: number): Promise<void> {
+    for (const table of ['webhook_messages', 'webhook_deliveries', 'webhook_attempts'] as const) {
+      await ensureTimePartitions(pool, table, nowMs, nowMs + DAY_MS);
+    }
+  }
+
+  return {
+    clock,
+    nextId,
+    keyRing,
+    async tenant(tenantId) {
+      await pool.query('insert into tenants (tenant_id, name, created_at) values ($1, $1, $2)', [
+        tenantId,
+        new Date(clock.nowMs()),
+      ]);
+    },
+    async endpoint(tenantId, url, eventTypes) {
+      const endpointId = nextId();
+      const secret = newWebhookSecret();
+      await createEndpoint(pool, {
+        tenantId,
+        endpointId,
+        url,
+        eventTypes: eventTypes ?? null,
+        secret: keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId)),
+        createdAtMs: clock.nowMs(),
+      });
+      return { endpointId, secret: formatWebhookSecret(secret) };
+    },
+    async signal(...signals) {
+      const nowMs = clock.nowMs();
+      await ensurePartitions(nowMs);
+      return await inTransaction(pool, (client) => insertSignals(client, signals, { nowMs, nextId }));
+    },
+    dispatcher(options = {}) {
+      return startDispatcher({
+        pool,
+        clock,
+        logger: pino({ level: 'silent' }),
+        nextId,
+        keyRing,
+        allow: parseAllowRules('127.0.0.0/8,::1/128'),
+        ensurePartitions,
+        pollMs: 100,
+        ...options,
+      });
+    },
+    async deliveries(endpointId) {
+      const { rows } = await pool.query<DeliveryRow>(
+        `select message_id, state, attempts, parked, holds, due_at
+           from webhook_deliveries where endpoint_id = $1 order by seq`,
+        [endpointId],
+      );
+      return rows;
+    },
+    async attempts(endpointId) {
+      const { rows } = await pool.query<AttemptRow>(
+        `select message_id, attempt, status, error, duration_ms, answer
+           from webhook_attempts where endpoint_id = $1 order by created_at, message_id, attempt`,
+        [endpointId],
+      );
+      return rows;
+    },
+  };
+}
+
+/** A signal of the engine about a conversation, with a number to tell it by. */
+export function reply(tenantId: string, conversation: string | null, number: number): Signal {
+  return {
+    tenantId,
+    type: 'automation.reply',
+    orderingKey: conversation,
+    timestampMs: Date.UTC(2026, 0, 1),
+    data: { externalConversationId: conversation, number },
+  };
+}

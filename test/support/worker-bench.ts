@@ -1,0 +1,144 @@
+import { pino } from 'pino';
+import { EVENT_HEADERS, encodeEvent, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import { deadLetterTopicOf, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import type { LogRecord } from '../../shared/log/log.ts';
+import { recordKey } from '../../shared/log/partition.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume.ts';
+import { makePartitionsAhead } from '../../workers/maintenance.ts';
+import type { RecordKind } from '../../workers/record.ts';
+import type { BatchStep } from '../../workers/store-batch.ts';
+import { createTurns } from '../../workers/turns.ts';
+import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
+
+const DAY_MS = 86_400_000;
+
+export interface RecordOptions {
+  readonly id?: string;
+  readonly tenantId?: string;
+  readonly entity?: string;
+  readonly contentHash?: string | undefined;
+  readonly idGenerated?: boolean;
+  readonly acceptedAtMs?: number;
+  readonly partition?: number;
+}
+
+/** One kind's worker on a real database and a log that the test drives. */
+export interface WorkerBench<Row> {
+  readonly log: ScriptedLog;
+  readonly pool: Pool;
+  readonly topic: string;
+  readonly clock: { ms: number; nowMs(): number };
+  /** Puts a record into the log, and resolves into its offset. */
+  append(data: JsonObject, options?: RecordOptions): bigint;
+  /** Puts any bytes into the log. */
+  appendRaw(
+    value: Buffer,
+    options?: { readonly key?: string; readonly headers?: Record<string, string> },
+  ): bigint;
+  /** Puts a dead letter into its topic again. */
+  replay(deadLetter: LogRecord): bigint;
+  deadLetters(partition?: number): LogRecord[];
+  /** Another worker on the same log and database, as another process would be. */
+  startWorker(options?: StartWorkerOptions): BenchWorker;
+  readonly kind: RecordKind<Row>;
+}
+
+export interface StartWorkerOptions {
+  readonly pool?: Pool;
+  readonly batchRecordsMax?: number;
+  readonly idleInTransactionMs?: number;
+  readonly onStep?: (step: BatchStep) => void | Promise<void>;
+}
+
+export interface BenchWorker {
+  readonly consumer: ScriptedConsumer;
+  readonly worker: TopicConsumer;
+  close(): Promise<void>;
+}
+
+/** `prefix` keeps the tests of one database apart. */
+export async function createWorkerBench<Row>(
+  pool: Pool,
+  kind: RecordKind<Row>,
+  prefix: string,
+): Promise<WorkerBench<Row>> {
+  const clock = {
+    ms: Date.parse('2026-06-10T12:00:00Z'),
+    nowMs: () => clock.ms,
+  };
+  const log = createScriptedLog(clock.nowMs);
+  const topic = topicOf(prefix, kind.kind);
+  await registerTopics(pool, topicSpecs(prefix, { partitions: 4, replicas: 1 }), {
+    tenantPartitions: 2,
+    clock,
+  });
+  await makePartitionsAhead({ pool, clock });
+  let count = 0;
+  return {
+    log,
+    pool,
+    topic,
+    clock,
+    kind,
+    append(data, options = {}) {
+      count++;
+      const tenantId = options.tenantId ?? `${prefix}tenant`;
+      const entity = options.entity ?? 'entity';
+      return log.append(topic, {
+        partition: options.partition ?? 0,
+        key: recordKey(tenantId, entity),
+        headers: EVENT_HEADERS,
+        value: encodeEvent({
+          kind: kind.kind as Kind,
+          tenantId,
+          id: options.id ?? `id-${count}`,
+          idGenerated: options.idGenerated ?? false,
+          entity,
+          acceptedAtMs: options.acceptedAtMs ?? clock.ms,
+          requestId: 'request-1',
+          contentHash: 'contentHash' in options ? options.contentHash : hash(count),
+          data,
+        }),
+      });
+    },
+    appendRaw: (value, { key = 'some:key', headers = {} } = {}) =>
+      log.append(topic, { partition: 0, key, value, headers }),
+    replay: ({ key, value, headers }) =>
+      log.append(topic, {
+        partition: 0,
+        key: key!,
+        value,
+        headers: { [ORIGIN_HEADER]: headers[ORIGIN_HEADER]! },
+      }),
+    deadLetters: (partition = 0) => log.records(deadLetterTopicOf(topic), partition),
+    startWorker(options = {}) {
+      const deps: ConsumeDeps = {
+        pool: options.pool ?? pool,
+        log,
+        prefix,
+        clock,
+        nextId: createUlidGenerator(clock),
+        logger: pino({ level: 'silent' }),
+        publisher: log.createPublisher({ deadlineMs: 1000, bufferedBytesMax: 1e6 }),
+        turns: createTurns(4),
+        batchRecordsMax: options.batchRecordsMax ?? 1000,
+        recordAgeMaxMs: 90 * DAY_MS,
+        topicRetentionMs: 7 * DAY_MS,
+        generatedIdKeptMs: 8 * DAY_MS,
+        idleInTransactionMs: options.idleInTransactionMs,
+        onStep: options.onStep,
+      };
+      const worker = startConsuming(deps, kind);
+      return { worker, consumer: log.consumers.at(-1)!, close: () => worker.close() };
+    },
+  };
+}
+
+/** A content hash of its own for each number. */
+export function hash(number: number): string {
+  return number.toString(16).padStart(64, '0');
+}

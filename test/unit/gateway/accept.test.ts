@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest';
+import { type Accept, createAcceptor, type Outcome } from '../../../gateway/accept.ts';
+import { createLogWriter, type EncodedRecord, encodeRecord } from '../../../gateway/publish.ts';
+import { createReservations } from '../../../gateway/reservations.ts';
+import type { StoredKeys } from '../../../gateway/stored-keys.ts';
+import { createScriptedPublisher, REFUSED, TIMED_OUT } from '../../support/scripted-publisher.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const LOOK_UP = { lookUpStored: true };
+
+function setUp(stored: StoredKeys = new Map(), waitMs = 5000) {
+  const publisher = createScriptedPublisher();
+  const time = { nowMs: 0 };
+  const clock = { nowMs: () => time.nowMs };
+  const asked: string[][] = [];
+  const accept = createAcceptor({
+    writeToLog: createLogWriter({
+      publisher,
+      topicPrefix: 'sluice.',
+      layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
+    }),
+    reservations: createReservations({ clock }),
+    findStored: async (_tenantId, _kind, keys) => {
+      asked.push([...keys]);
+      return stored;
+    },
+    clock,
+    waitMs,
+  });
+  return { publisher, accept, time, asked };
+}
+
+function record(id: string | undefined, content: string, entity = 'agent'): EncodedRecord {
+  return encodeRecord({
+    kind: 'agent-metadata',
+    tenantId: 'tenant',
+    id: id ?? 'generated',
+    idGenerated: id === undefined,
+    entity,
+    acceptedAtMs: 0,
+    requestId: 'request',
+    contentHash: content,
+    data: { content },
+  })!;
+}
+
+const accept1 = async (accept: Accept, id: string, content: string): Promise<Outcome> =>
+  (await accept([record(id, content)], LOOK_UP))[0]!;
+
+describe('accepting records', () => {
+  it('publishes an id once, answers its repetition without publishing and refuses other content', async () => {
+    const { accept, publisher } = setUp();
+    expect(await accept1(accept, 'a', 'x')).toBe('accepted');
+    expect(await accept1(accept, 'a', 'x')).toBe('accepted');
+    expect(await accept1(accept, 'a', 'y')).toBe('conflict');
+    expect(publisher.accepted).toHaveLength(1);
+  });
+
+  it('lets exactly one content of twenty concurrent requests win', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = undefined;
+    const requests = Array.from({ length: 20 }, (_, i) => accept1(accept, 'a', i % 2 ? 'odd' : 'even'));
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the first publish' });
+    publisher.calls[0]!.answer('ok');
+    const outcomes = await Promise.all(requests);
+    expect(outcomes.filter((outcome) => outcome === 'accepted')).toHaveLength(10);
+    expect(outcomes.filter((outcome) => outcome === 'conflict')).toHaveLength(10);
+    expect(publisher.calls).toHaveLength(1);
+  });
+
+  it('frees an id after a definite failure, and a waiting request publishes its own content', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = undefined;
+    const first = accept1(accept, 'a', 'x');
+    const second = accept1(accept, 'a', 'y');
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the first publish' });
+    publisher.calls[0]!.answer(REFUSED);
+    expect(await first).toBe('unavailable');
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the second publish' });
+    publisher.calls[1]!.answer('ok');
+    expect(await second).toBe('accepted');
+    expect(await accept1(accept, 'a', 'x')).toBe('conflict');
+  });
+
+  it('keeps an id for the same content after a timeout, also when a second try fails, until it is forgotten', async () => {
+    const { accept, publisher, time } = setUp();
+    publisher.script = (call) => call.answer(TIMED_OUT);
+    expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
+    publisher.script = (call) => call.answer(REFUSED);
+    expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
+    publisher.script = (call) => call.answer('ok');
+    expect(await accept1(accept, 'a', 'y')).toBe('unavailable');
+    expect(publisher.calls).toHaveLength(2);
+    time.nowMs = 600_000;
+    expect(await accept1(accept, 'a', 'y')).toBe('accepted');
+  });
+
+  it('takes the outcome of a second try with the same content', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = (call) => call.answer(TIMED_OUT);
+    expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
+    publisher.script = (call) => call.answer('ok');
+    expect(await accept1(accept, 'a', 'x')).toBe('accepted');
+    expect(await accept1(accept, 'a', 'y')).toBe('conflict');
+  });
+
+  it('publishes at once what it reserved while it waits for an id of another request', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = undefined;
+    const holder = accept([record('a', 'x', '1')], LOOK_UP);
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the holder' });
+    const both = accept([record('a', 'x', '1'), record('b', 'x', '2')], LOOK_UP);
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the free record' });
+    expect(publisher.calls[1]!.records.map(({ id }) => id)).toEqual(['b']);
+    publisher.calls[1]!.answer('ok');
+    publisher.calls[0]!.answer('ok');
+    expect(await both).toEqual(['accepted', 'accepted']);
+    expect(await holder).toEqual(['accepted']);
+  });
+
+  it('ends two requests that hold what the other wants', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = (call) => setImmediate(() => call.answer('ok'));
+    const [one, other] = await Promise.all([
+      accept([record('a', 'x', '1'), record('b', 'x', '2')], LOOK_UP),
+      accept([record('b', 'x', '2'), record('a', 'x', '1')], LOOK_UP),
+    ]);
+    expect([...one, ...other]).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
+    expect(publisher.accepted.map(({ id }) => id).sort()).toEqual(['a', 'b']);
+  });
+
+  it('refuses to publish a record behind a later one of its entity', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = undefined;
+    const holder = accept([record('a', 'x')], LOOK_UP);
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the holder' });
+    const both = accept([record('a', 'x'), record('b', 'x')], LOOK_UP);
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the later record' });
+    publisher.calls[1]!.answer('ok');
+    publisher.calls[0]!.answer(REFUSED);
+    expect(await holder).toEqual(['unavailable']);
+    expect(await both).toEqual(['unavailable', 'accepted']);
+    expect(publisher.calls).toHaveLength(2);
+  });
+
+  it('fails later records of an entity behind one that could not be published', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = (call) => call.answer(TIMED_OUT);
+    await accept([record('a', 'x')], LOOK_UP);
+    publisher.script = (call) => call.answer('ok');
+    const outcomes = await accept(
+      [record('a', 'other'), record('b', 'x'), record(undefined, 'x'), record('c', 'x', 'another')],
+      LOOK_UP,
+    );
+    expect(outcomes).toEqual(['unavailable', 'unavailable', 'unavailable', 'accepted']);
+    expect(await accept1(accept, 'b', 'y')).toBe('accepted');
+  });
+
+  it('gives up waiting for another request in time', async () => {
+    const { publisher, accept } = setUp(new Map(), 20);
+    publisher.script = undefined;
+    const holder = accept1(accept, 'a', 'x');
+    expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
+    publisher.calls[0]!.answer('ok');
+    expect(await holder).toBe('accepted');
+  });
+
+  it('counts the first of equal ids in one request', async () => {
+    const { accept, publisher } = setUp();
+    const outcomes = await accept([record('a', 'x'), record('a', 'x'), record('a', 'y')], LOOK_UP);
+    expect(outcomes).toEqual(['accepted', 'accepted', 'conflict']);
+    expect(publisher.accepted).toHaveLength(1);
+  });
+
+  it('publishes every record whose id it made, without asking anybody', async () => {
+    const { accept, publisher, asked } = setUp();
+    expect(await accept([record(undefined, 'x'), record(undefined, 'x')], LOOK_UP)).toEqual([
+      'accepted',
+      'accepted',
+    ]);
+    expect(publisher.accepted).toHaveLength(2);
+    expect(asked).toEqual([]);
+  });
+
+  it('goes by what is stored: same content, other content, dead-lettered', async () => {
+    const key = (name: string, contentHash: string, status: 'stored' | 'dead-lettered') =>
+      [name, { key: name, contentHash, status }] as const;
+    const { accept, publisher } = setUp(
+      new Map([key('same', 'x', 'stored'), key('other', 'y', 'stored'), key('dead', 'y', 'dead-lettered')]),
+    );
+    const records = ['same', 'other', 'dead', 'new'].map((id) => record(id, 'x', id));
+    expect(await accept(records, LOOK_UP)).toEqual(['accepted', 'conflict', 'accepted', 'accepted']);
+    expect(publisher.accepted.map(({ id }) => id)).toEqual(['dead', 'new']);
+    expect(await accept1(accept, 'other', 'y')).toBe('accepted');
+    expect(publisher.accepted).toHaveLength(2);
+  });
+
+  it('leaves no id held when publishing throws', async () => {
+    const { accept, publisher } = setUp();
+    publisher.script = () => {
+      throw new Error('a defect');
+    };
+    await expect(accept1(accept, 'a', 'x')).rejects.toThrow('a defect');
+    publisher.script = (call) => call.answer('ok');
+    expect(await accept1(accept, 'a', 'y')).toBe('unavailable');
+    expect(await accept1(accept, 'a', 'x')).toBe('accepted');
+  });
+});
+
+describe('the memory of ids', () => {
+  it('is bounded by count and by age', () => {
+    const time = { nowMs: 0 };
+    const reservations = createReservations({
+      clock: { nowMs: () => time.nowMs },
+      settledMax: 2,
+      memoryMs: 100,
+    });
+    const accept = (key: string) => {
+      const reservation = reservations.reserve(key, 'x');
+      if (reservation.state === 'reserved') reservation.settle({ as: 'accepted' });
+      return reservation.state;
+    };
+    expect(['a', 'b', 'c'].map(accept)).toEqual(['reserved', 'reserved', 'reserved']);
+    expect(['b', 'c', 'a'].map(accept)).toEqual(['accepted', 'accepted', 'reserved']);
+    time.nowMs = 100;
+    expect(accept('a')).toBe('reserved');
+  });
+});

@@ -1,0 +1,68 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { createStoredKeys } from '../../../gateway/stored-keys.ts';
+import type { StoredKey } from '../../../shared/postgres/find-event-keys.ts';
+
+const KIND = 'agent-metadata';
+const row = (key: string): StoredKey => ({ key, contentHash: 'x', status: 'stored' });
+
+function setUp(findEventKeys: (tenantId: string, keys: readonly string[]) => Promise<StoredKey[]>) {
+  const time = { nowMs: 0 };
+  const queries: [string, readonly string[]][] = [];
+  const findStored = createStoredKeys({
+    findEventKeys: (tenantId, _kind, keys) => {
+      queries.push([tenantId, keys]);
+      return findEventKeys(tenantId, keys);
+    },
+    clock: { nowMs: () => time.nowMs },
+    logger: pino({ level: 'silent' }),
+    budgetMs: 20,
+  });
+  return { findStored, queries, time };
+}
+
+describe('looking up stored ids', () => {
+  it('gathers the ids of a tenant while queries are in flight', async () => {
+    const { findStored, queries } = setUp(async (_tenant, keys) => keys.map(row));
+    const found = await Promise.all([
+      ...['a', 'b', 'c', 'd'].map((tenant) => findStored(tenant, KIND, ['1'])),
+      findStored('e', KIND, ['1']),
+      findStored('e', KIND, ['2', '1']),
+    ]);
+    expect(queries.at(-1)).toEqual(['e', ['1', '2']]);
+    expect(queries).toHaveLength(5);
+    expect(found.map((keys) => keys.has('1'))).toEqual([true, true, true, true, true, true]);
+  });
+
+  it('waits for its budget only, whatever the database does', async () => {
+    const { findStored } = setUp(() => new Promise(() => {}));
+    expect(await findStored('a', KIND, ['1'])).toEqual(new Map());
+  });
+
+  it('asks nobody after failures in a row, then one at a time until the database answers', async () => {
+    let down = true;
+    const { findStored, queries, time } = setUp(async (_tenant, keys) => {
+      if (down) throw new Error('connection refused');
+      return keys.map(row);
+    });
+    for (let i = 0; i < 10; i++) expect(await findStored('a', KIND, ['1'])).toEqual(new Map());
+    expect(queries).toHaveLength(5);
+    time.nowMs = 5000;
+    await Promise.all([findStored('a', KIND, ['1']), findStored('a', KIND, ['1'])]);
+    expect(queries).toHaveLength(6);
+    down = false;
+    time.nowMs = 10_000;
+    expect((await findStored('a', KIND, ['1'])).size).toBe(1);
+    expect((await findStored('a', KIND, ['1'])).size).toBe(1);
+    expect(queries).toHaveLength(8);
+  });
+
+  it('counts answers over the budget as failures', async () => {
+    const { findStored, queries, time } = setUp(async () => {
+      time.nowMs += 21;
+      return [];
+    });
+    for (let i = 0; i < 8; i++) await findStored('a', KIND, ['1']);
+    expect(queries).toHaveLength(5);
+  });
+});

@@ -1,0 +1,89 @@
+import { pino } from 'pino';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createKeyCache, type KeyCache } from '../../../shared/http/key-cache.ts';
+import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import { apiKey } from '../../support/gateway-app.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const open: KeyCache[] = [];
+afterEach(() => {
+  for (const cache of open.splice(0)) cache.close();
+});
+
+function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
+  const store = new Map<string, ApiKey>();
+  const queries: string[][] = [];
+  const state = { down: false, held: undefined as Promise<void> | undefined };
+  const problems: (string | undefined)[] = [];
+  const keys = createKeyCache({
+    findKeys: async (ids) => {
+      queries.push([...ids]);
+      await state.held;
+      if (state.down) throw new Error('connection refused');
+      return ids.flatMap((id) => store.get(id) ?? []);
+    },
+    logger: pino({ level: 'silent' }),
+    onStore: (problem) => problems.push(problem),
+    refreshMs: 60_000,
+    ...options,
+  });
+  open.push(keys);
+  return { keys, store, queries, state, problems };
+}
+
+describe('the key cache', () => {
+  it('asks once for a key it then knows, and never remembers that there is none', async () => {
+    const { keys, store, queries } = setUp();
+    expect(await keys.find('a')).toBeUndefined();
+    store.set('a', apiKey('a'));
+    expect(keys.peek('a')).toBeUndefined();
+    expect(await keys.find('a')).toMatchObject({ apiKeyId: 'a' });
+    expect(keys.peek('a')).toMatchObject({ apiKeyId: 'a' });
+    expect(queries).toEqual([['a'], ['a']]);
+  });
+
+  it('gathers concurrent look-ups: one query in flight, the rest in the next one', async () => {
+    const { keys, store, queries, state } = setUp();
+    store.set('b', apiKey('b'));
+    let release = () => {};
+    state.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const found = Promise.all(['a', 'b', 'c', 'b', 'a'].map((id) => keys.find(id)));
+    release();
+    expect((await found).map((key) => key?.apiKeyId)).toEqual([undefined, 'b', undefined, 'b', undefined]);
+    expect(queries).toEqual([['a'], ['b', 'c', 'a']]);
+  });
+
+  it('learns of revocations and deletions in the background', async () => {
+    const { keys, store } = setUp({ refreshMs: 5 });
+    store.set('a', apiKey('a')).set('b', apiKey('b'));
+    await Promise.all([keys.find('a'), keys.find('b')]);
+    store.set('a', apiKey('a', { revoked: true })).delete('b');
+    await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
+  });
+
+  it('goes on with what it knows while the store is down, and says so', async () => {
+    const { keys, store, state, problems, queries } = setUp({ refreshMs: 5 });
+    store.set('a', apiKey('a'));
+    await keys.find('a');
+    state.down = true;
+    const before = queries.length;
+    await waitFor(() => queries.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
+    expect(keys.peek('a')).toBeDefined();
+    await expect(keys.find('b')).rejects.toMatchObject({ code: 'KEYS_UNAVAILABLE', retryable: true });
+    expect(problems.at(-1)).toBe('connection refused');
+    state.down = false;
+    await waitFor(() => problems.at(-1) === undefined, { timeoutMs: 2000, what: 'the store' });
+  });
+
+  it('keeps the keys that were used last', async () => {
+    const { keys, store } = setUp({ keysMax: 2 });
+    for (const id of ['a', 'b', 'c']) store.set(id, apiKey(id));
+    await keys.find('a');
+    await keys.find('b');
+    keys.peek('a');
+    await keys.find('c');
+    expect(['a', 'b', 'c'].filter((id) => keys.peek(id))).toEqual(['a', 'c']);
+  });
+});

@@ -1,0 +1,232 @@
+import { request } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import { gunzipBounded } from '../../../shared/http/gunzip.ts';
+import { type HttpServer, listen } from '../../../shared/http/serve.ts';
+import { createGatewayApp, SECRET } from '../../support/gateway-app.ts';
+import { openRaw } from '../../support/raw-http.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const PATH = '/metadata-ingestion/v1/single-convo-metadata';
+const MIB = 1024 * 1024;
+const HEADERS = `Host: x\r\nservice-api-id: key-1\r\nservice-api-secret: ${SECRET}\r\nContent-Type: application/json\r\n`;
+const BODY = '{"externalConversationId":"c"}';
+
+const servers: HttpServer[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.destroy();
+});
+
+async function start(options: { requestTimeoutMs?: number } = {}) {
+  const gateway = createGatewayApp();
+  let ids = 0;
+  const server = await listen({
+    fetch: gateway.app.fetch,
+    host: '127.0.0.1',
+    port: 0,
+    nextId: () => `id-${++ids}`,
+    ...options,
+  });
+  servers.push(server);
+  return { ...gateway, server };
+}
+
+describe('a body over the limit', () => {
+  it.each(['content-length', 'chunked'])(
+    'of 100 MB (%s) is answered 413-01 while it is sent, and the connection goes on',
+    async (framing) => {
+      const { server } = await start();
+      const connection = await openRaw(server.port);
+      const chunk = Buffer.alloc(MIB, 'x');
+      const chunked = framing === 'chunked';
+      await connection.write(
+        `POST ${PATH} HTTP/1.1\r\n${HEADERS}${chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${100 * MIB}`}\r\n\r\n`,
+      );
+      for (let sent = 0; sent < 100; sent++) {
+        if (chunked) await connection.write(`${MIB.toString(16)}\r\n`);
+        await connection.write(chunk);
+        if (chunked) await connection.write('\r\n');
+      }
+      if (chunked) await connection.write('0\r\n\r\n');
+      await connection.received(/HTTP\/1\.1 413 .*"code":"413-01"/s);
+      await connection.write(
+        `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`,
+      );
+      await connection.received(/HTTP\/1\.1 200 .*"error":""/s);
+      expect(connection.errors()).toEqual([]);
+    },
+  );
+
+  it('reaches a client of node:http that reads only after it has written all', async () => {
+    const { server } = await start();
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const sending = request(
+        { port: server.port, path: PATH, method: 'POST', headers: headers() },
+        (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        },
+      );
+      sending.on('error', reject);
+      sending.end(Buffer.alloc(40 * MIB, 'x'));
+    });
+    expect(status).toBe(413);
+  });
+
+  it('is answered without credentials 401-01, unread, and not reset', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${20 * MIB}\r\n\r\n`);
+    await connection.received(/HTTP\/1\.1 401 /);
+    await connection.write(Buffer.alloc(20 * MIB, 'x'));
+    await connection.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await connection.received(/HTTP\/1\.1 200 .*"status":"ok"/s);
+    expect(connection.errors()).toEqual([]);
+  });
+
+  it('is never unpacked beyond the limit', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * MIB));
+    const before = process.memoryUsage().arrayBuffers;
+    expect(await gunzipBounded(bomb, MIB)).toEqual({ ok: false, reason: 'too-large' });
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MIB);
+  });
+});
+
+describe('Expect: 100-continue', () => {
+  const head = (secret: string) =>
+    `POST ${PATH} HTTP/1.1\r\nHost: x\r\nservice-api-id: key-1\r\nservice-api-secret: ${secret}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\nExpect: 100-continue\r\n\r\n`;
+
+  it('is granted once the body is wanted', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(head(SECRET));
+    await connection.received(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+    await connection.write(BODY);
+    await connection.received(/HTTP\/1\.1 200 /);
+  });
+
+  it('is not granted to a sender without credentials, and the connection ends', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(head('wrong'));
+    await connection.received(/^HTTP\/1\.1 401 .*connection: close/is);
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+  });
+});
+
+describe('requests that are no proper HTTP', () => {
+  it.each([
+    ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(17 * 1024)}\r\n\r\n`],
+    ['garbage', 'what is this\r\n\r\n'],
+    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
+    ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
+  ])('%s are answered with the 400-01 envelope', async (_what, text) => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(text);
+    await connection.received(/^HTTP\/1\.1 400 .*"requestId":"[^"]+","code":"400-01"/s);
+  });
+
+  it('take 16 KiB of headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
+    const { server } = await start();
+    for (const text of [
+      `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(15 * 1024)}\r\n\r\n`,
+      'GET / HTTP/1.0\r\n\r\n',
+    ]) {
+      const connection = await openRaw(server.port);
+      await connection.write(text);
+      await connection.received(/HTTP\/1\.1 404 /);
+    }
+    const connection = await openRaw(server.port);
+    await connection.write(
+      Buffer.from(
+        `POST ${PATH} HTTP/1.1\r\nHost: x\r\nservice-api-id: k\u00e9\r\nservice-api-secret: \u00e9\r\n\r\n`,
+      ),
+    );
+    await connection.received(/HTTP\/1\.1 401 /);
+  });
+
+  it('that come too slowly are answered, then cut', async () => {
+    const { server, publisher } = await start({ requestTimeoutMs: 300 });
+    const connection = await openRaw(server.port);
+    await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 1000\r\n\r\n{`);
+    await connection.received(/"code":"400-01"/);
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+    expect(publisher.calls).toHaveLength(0);
+  });
+
+  it('that end in the middle of a body leave nothing behind', async () => {
+    const { server, log, publisher } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 1000\r\n\r\n{`);
+    connection.socket.destroy();
+    await waitFor(() => log().includes('"status":400'), { timeoutMs: 5000, what: 'the end of the request' });
+    expect(log()).not.toContain('"level":"error"');
+    expect(publisher.calls).toHaveLength(0);
+  });
+});
+
+describe('answers without content', () => {
+  it('have no body and no chunked framing', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    const message = '{"messageId":"m","augmentationType":["FREEHAND"]}';
+    await connection.write(
+      `POST /compose-assist/v1/analytics/message-sent HTTP/1.1\r\n${HEADERS}Content-Length: ${message.length}\r\n\r\n${message}`,
+    );
+    const [answer] = await connection.received(/^HTTP\/1\.1 200 .*\r\n\r\n$/s);
+    expect(answer).toMatch(/content-length: 0/i);
+    expect(answer).not.toMatch(/transfer-encoding|content-type/i);
+  });
+});
+
+describe('draining', () => {
+  it('answers with Connection: close, finishes what is under way, then takes nothing new', async () => {
+    const { server, publisher } = await start();
+    publisher.script = undefined;
+    const underWay = await openRaw(server.port);
+    await underWay.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the publish' });
+    const idle = await openRaw(server.port);
+    server.startDraining();
+    await idle.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await idle.received(/^HTTP\/1\.1 200 .*connection: close/is);
+    let closed = false;
+    const closing = server.close().then(() => {
+      closed = true;
+    });
+    await expect(openRaw(server.port)).rejects.toThrow();
+    expect(closed).toBe(false);
+    publisher.calls[0]!.answer('ok');
+    await underWay.received(/^HTTP\/1\.1 200 .*"error":""/s);
+    expect(underWay.text()).toMatch(/connection: close/i);
+    await closing;
+  });
+
+  it('does not wait for connections that are idle', async () => {
+    const { server } = await start();
+    const idle = await openRaw(server.port);
+    await idle.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await idle.received(/HTTP\/1\.1 200 /);
+    await server.close();
+    await waitFor(idle.closed, { timeoutMs: 5000, what: 'the end of the idle connection' });
+  });
+});
+
+describe('listening', () => {
+  it('says when the port is in use', async () => {
+    const { server } = await start();
+    const second = listen({
+      fetch: () => new Response(),
+      host: '127.0.0.1',
+      port: server.port,
+      nextId: String,
+    });
+    await expect(second).rejects.toMatchObject({ code: 'LISTEN_FAILED', message: /port is in use/ });
+  });
+});
+
+function headers() {
+  return { 'service-api-id': 'key-1', 'service-api-secret': SECRET, 'content-type': 'application/json' };
+}

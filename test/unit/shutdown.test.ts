@@ -1,0 +1,46 @@
+import { EventEmitter } from 'node:events';
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { stopOnSignals } from '../../shared/shutdown.ts';
+import { waitFor } from '../support/wait.ts';
+
+function setUp(stop: () => Promise<void>, graceMs = 10_000) {
+  const exits: number[] = [];
+  const target = Object.assign(new EventEmitter(), { exit: (code: number) => void exits.push(code) });
+  stopOnSignals({
+    logger: pino({ level: 'silent' }),
+    graceMs,
+    stop,
+    process: target as unknown as NodeJS.Process,
+  });
+  return { exits, signal: (name: string) => target.emit(name, name) };
+}
+
+const exited = (exits: number[]) => waitFor(() => exits.length > 0, { timeoutMs: 2000, what: 'the exit' });
+
+describe('stopping on a signal', () => {
+  it('exits 0 once everything has stopped', async () => {
+    const { exits, signal } = setUp(async () => {});
+    signal('SIGTERM');
+    await exited(exits);
+    expect(exits).toEqual([0]);
+  });
+
+  it.each([
+    ['stopping fails', () => Promise.reject(new Error('cannot')), 10_000],
+    ['the grace period is over', () => new Promise<void>(() => {}), 10],
+  ])('exits 1 when %s', async (_what, stop, graceMs) => {
+    const { exits, signal } = setUp(stop, graceMs);
+    signal('SIGINT');
+    await exited(exits);
+    expect(exits).toEqual([1]);
+  });
+
+  it('exits at once at a second signal', async () => {
+    const { exits, signal } = setUp(() => new Promise<void>(() => {}), 1000);
+    signal('SIGTERM');
+    expect(exits).toEqual([]);
+    signal('SIGTERM');
+    expect(exits).toEqual([1]);
+  });
+});

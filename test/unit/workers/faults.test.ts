@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { AppError } from '../../../shared/errors.ts';
+import { classifyFault, POSITION_LOST } from '../../../workers/faults.ts';
+
+const server = (code: string, more: object = {}) =>
+  Object.assign(new Error('value "planted" of the record'), {
+    severity: 'ERROR',
+    code,
+    detail: 'planted',
+    ...more,
+  });
+
+describe('a fault', () => {
+  it.each([
+    ['21000', 'record'],
+    ['22021', 'record'],
+    ['22P02', 'record'],
+    ['22P05', 'record'],
+    ['23505', 'record'],
+    ['54000', 'record'],
+    ['08006', 'wait'],
+    ['40001', 'wait'],
+    ['40P01', 'wait'],
+    ['53100', 'wait'],
+    ['53300', 'wait'],
+    ['55P03', 'wait'],
+    ['57014', 'wait'],
+    ['57P01', 'wait'],
+    ['58030', 'wait'],
+    ['25P03', 'wait'],
+    ['25006', 'unexpected'],
+    ['28P01', 'unexpected'],
+    ['42501', 'unexpected'],
+    ['42P01', 'unexpected'],
+    ['0A000', 'unexpected'],
+    ['XX000', 'unexpected'],
+  ])('of SQLSTATE %s is a matter of: %s', (code, kind) => {
+    expect(classifyFault(server(code)).kind).toBe(kind);
+  });
+
+  it('of a record tells nothing of its values', () => {
+    const fault = classifyFault(server('22P02', { table: 'agents', column: 'ranking' }));
+    expect(fault.text).toBe('a malformed value (SQLSTATE 22P02, agents.ranking)');
+  });
+
+  it('of a missing partition is told from one of a rule', () => {
+    expect(classifyFault(server('23514', { table: 'message_sent' }))).toMatchObject({
+      kind: 'no-partition',
+      table: 'message_sent',
+    });
+    expect(classifyFault(server('23514', { table: 'tenants', constraint: 'c' })).kind).toBe('record');
+  });
+
+  it.each([
+    [Object.assign(new Error('socket'), { code: 'EPIPE' }), 'wait'],
+    [Object.assign(new Error('socket'), { code: 'ECONNREFUSED', errno: -111 }), 'wait'],
+    [new Error('Connection terminated unexpectedly'), 'wait'],
+    [new AppError('LOG_UNAVAILABLE', 'down', { retryable: true }), 'wait'],
+    [new AppError(POSITION_LOST, 'another log'), 'stop'],
+    [new AppError('SOMETHING', 'else'), 'unexpected'],
+    [new TypeError('a bug'), 'unexpected'],
+    ['thrown text', 'unexpected'],
+  ])('%s is a matter of: %s', (error, kind) => {
+    expect(classifyFault(error).kind).toBe(kind);
+  });
+});

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { createTurns } from '../../../workers/turns.ts';
+
+/** Work that ends when it is told to. */
+function held() {
+  const work = { running: false, end: () => {} };
+  const run = () =>
+    new Promise<void>((resolve) => {
+      work.running = true;
+      work.end = () => {
+        work.running = false;
+        resolve();
+      };
+    });
+  return { work, run };
+}
+
+it('turns let so many in, and somebody alone when all are out', async () => {
+  const turns = createTurns(2);
+  const [first, second, alone, third] = [held(), held(), held(), held()];
+  const done = [
+    turns.shared(first.run),
+    turns.shared(second.run),
+    turns.alone(alone.run),
+    turns.shared(third.run),
+  ];
+  const running = () => [first, second, alone, third].map(({ work }) => work.running);
+  await Promise.resolve();
+  expect(running()).toEqual([true, true, false, false]);
+  first.work.end();
+  await done[0];
+  expect(running()).toEqual([false, true, false, false]);
+  second.work.end();
+  await done[1];
+  await Promise.resolve();
+  expect(running()).toEqual([false, false, true, false]);
+  alone.work.end();
+  await done[2];
+  await Promise.resolve();
+  expect(running()).toEqual([false, false, false, true]);
+  third.work.end();
+  await Promise.all(done);
+});
+
+it('a turn ends with an error, too', async () => {
+  const turns = createTurns(1);
+  await expect(turns.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  expect(await turns.shared(async () => 'next')).toBe('next');
+});

@@ -1,0 +1,86 @@
+import type { JsonObject } from '../shared/contracts/json.ts';
+import { type CredentialsRow, insertCredentials } from '../shared/postgres/credentials.ts';
+import type { Signal } from '../shared/postgres/insert-signals.ts';
+import { requiredText, textMember } from './members.ts';
+import { compareText, DataError, type ReadRecord, type RecordKind } from './record.ts';
+
+/** What the log holds of a submission: the credentials themselves are encrypted before they get there. */
+export interface StoredCredentials {
+  readonly customerExternalId: string;
+  readonly streamId: string | undefined;
+  readonly keyId: string;
+  readonly ciphertext: Buffer;
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/**
+ * Credentials: one row a submission, kept for `ttlMs` from their acceptance. What is read later than that is stored
+ * without its ciphertext. Customers are told that they came, never what they are.
+ */
+export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentials> {
+  return {
+    kind: 'credentials',
+    timePartitioned: [],
+    read: ({ data }) => readCredentials(data),
+    async write(db, records, { nowMs }) {
+      const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);
+      await insertCredentials(db, rows, nowMs);
+      return records.map(toSignal);
+    },
+  };
+}
+
+function readCredentials(data: JsonObject): StoredCredentials {
+  const ciphertext = requiredText(data, 'ciphertext');
+  if (ciphertext === '' || !BASE64.test(ciphertext)) throw new DataError('ciphertext is not base64');
+  return {
+    customerExternalId: requiredText(data, 'customerExternalId'),
+    streamId: textMember(data, 'streamId'),
+    keyId: requiredText(data, 'keyId'),
+    ciphertext: Buffer.from(ciphertext, 'base64'),
+  };
+}
+
+function toRow(
+  { event, row, origin }: ReadRecord<StoredCredentials>,
+  ttlMs: number,
+  nowMs: number,
+): CredentialsRow {
+  const expiresAtMs = event.acceptedAtMs + ttlMs;
+  return {
+    tenantId: event.tenantId,
+    conversationId: event.entity,
+    eventId: event.id,
+    customerExternalId: row.customerExternalId,
+    streamId: row.streamId ?? null,
+    keyId: row.keyId,
+    ciphertext: expiresAtMs > nowMs ? row.ciphertext : null,
+    acceptedAtMs: event.acceptedAtMs,
+    expiresAtMs,
+    ...origin,
+    requestId: event.requestId,
+  };
+}
+
+function compareRows(a: CredentialsRow, b: CredentialsRow): number {
+  return (
+    compareText(a.tenantId, b.tenantId) ||
+    compareText(a.conversationId, b.conversationId) ||
+    compareText(a.eventId, b.eventId)
+  );
+}
+
+function toSignal({ event, row }: ReadRecord<StoredCredentials>): Signal {
+  return {
+    tenantId: event.tenantId,
+    type: 'conversation.credentials_stored',
+    orderingKey: event.entity,
+    timestampMs: event.acceptedAtMs,
+    data: {
+      conversationId: event.entity,
+      customerExternalId: row.customerExternalId,
+      streamId: row.streamId,
+    },
+  };
+}

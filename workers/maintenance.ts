@@ -1,0 +1,81 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/logging.ts';
+import { eraseExpiredCredentials } from '../shared/postgres/credentials.ts';
+import { sweepEventKeys } from '../shared/postgres/event-keys.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
+import { classifyFault } from './faults.ts';
+
+export interface MaintenanceDeps {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Milliseconds between two rounds. Default 60,000. */
+  readonly intervalMs?: number;
+}
+
+const DAY_MS = 86_400_000;
+/** Partitions are made for this week and the next two. */
+const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
+/** Rows of one statement, and statements of one round: what is more waits for the next. */
+const ROWS_MAX = 1000;
+const STATEMENTS_MAX = 100;
+
+/**
+ * Keeps the tables in order, at once and then at every interval: time partitions ahead, ids and credentials whose time
+ * is over. Any number of processes may do it. The result ends it.
+ */
+export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
+  const stopped = new AbortController();
+  const done = run(deps, stopped.signal);
+  return {
+    async close() {
+      stopped.abort();
+      await done;
+    },
+  };
+}
+
+async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    for (const [task, work] of Object.entries(TASKS)) {
+      try {
+        await work(deps, signal);
+      } catch (error) {
+        deps.logger.warn(
+          { task, reason: classifyFault(error).text },
+          'maintenance failed and is tried again',
+        );
+      }
+    }
+    await delay(deps.intervalMs ?? 60_000, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}
+
+type Task = (deps: MaintenanceDeps, signal: AbortSignal) => Promise<void>;
+
+const TASKS: Readonly<Record<string, Task>> = {
+  'time partitions': (deps) => makePartitionsAhead(deps),
+  'expired credentials': (deps, signal) =>
+    repeat(signal, () => eraseExpiredCredentials(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
+  'expired ids': (deps, signal) =>
+    repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
+};
+
+/** Makes every table's partitions for this week and the next two. */
+export async function makePartitionsAhead({
+  pool,
+  clock,
+}: Pick<MaintenanceDeps, 'pool' | 'clock'>): Promise<void> {
+  const nowMs = clock.nowMs();
+  for (const table of TIME_PARTITIONED_TABLES) {
+    await ensureTimePartitions(pool, table, nowMs, nowMs + PARTITIONS_AHEAD_MS);
+  }
+}
+
+async function repeat(signal: AbortSignal, statement: () => Promise<number>): Promise<void> {
+  for (let i = 0; i < STATEMENTS_MAX && !signal.aborted; i++) {
+    if ((await statement()) < ROWS_MAX) return;
+  }
+}

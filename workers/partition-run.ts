@@ -1,0 +1,320 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LogBatch, LogRecord } from '../shared/log/log.ts';
+import type { Logger } from '../shared/logging.ts';
+import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
+import { ensureTimePartitions, isTimePartitioned } from '../shared/postgres/time-partitions.ts';
+import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
+import { classifyFault, type Fault } from './faults.ts';
+import type { RecordKind } from './record.ts';
+import { type Slice, type StoreBatchDeps, type StoreResult, storeBatch } from './store-batch.ts';
+import type { Turns } from './turns.ts';
+
+export interface PartitionRunDeps extends StoreBatchDeps {
+  readonly logger: Logger;
+  readonly turns: Turns;
+  readonly topic: string;
+  readonly batchRecordsMax: number;
+  /** Records accepted longer ago than this become dead letters. */
+  readonly recordAgeMaxMs: number;
+  /** How long the topic keeps its records. */
+  readonly topicRetentionMs: number;
+}
+
+/** What a partition is doing. */
+export interface PartitionRunStatus {
+  /** Since when it has been at the records that it is at; undefined while it has none. */
+  readonly busySinceMs: number | undefined;
+  /** Why it does not get on. */
+  readonly fault: Fault | undefined;
+}
+
+/** One partition from when it was taken: its batches, one at a time. */
+export interface PartitionRun {
+  /** Resolves when all records are stored or dead letters; rejects when it was taken away or must not go on. */
+  handle(batch: LogBatch): Promise<void>;
+  status(): PartitionRunStatus;
+  /** When the last commit was, in milliseconds; undefined before the first. */
+  lastCommitMs(): number | undefined;
+  /** Takes note that the partition is given back in order, so that its start is not taken for a death. */
+  release(): Promise<void>;
+}
+
+const BACKOFF_MIN_MS = 100;
+const BACKOFF_MAX_MS = 5000;
+const WARN_EVERY_MS = 60_000;
+/** A record that was begun alone in so many starts, all of which ended without a commit, is not begun again. */
+const DEATHS_MAX = 3;
+
+export function createPartitionRun<Row>(
+  deps: PartitionRunDeps,
+  kind: RecordKind<Row>,
+  partition: number,
+  generation: number,
+): PartitionRun {
+  const { topic, logger, clock, turns } = deps;
+  const key = { topic, partition };
+  let busySinceMs: number | undefined;
+  let committedMs: number | undefined;
+  let fault: Fault | undefined;
+  let warnedMs = Number.NEGATIVE_INFINITY;
+  /** Whether a start is counted that no commit has cleared. */
+  let startCounted = false;
+  let started = false;
+  let nextOffset = 0n;
+  let suspectEnd: bigint | undefined;
+  let aloneOffset: bigint | undefined;
+
+  async function handle(batch: LogBatch): Promise<void> {
+    busySinceMs = clock.nowMs();
+    try {
+      if (!started) await start(batch);
+      warnOfRetention(batch);
+      const suspects = suspectEnd === undefined ? [] : batch.records.filter(isSuspect);
+      const before = batch.records.filter(
+        (record) => suspects.length > 0 && record.offset < suspects[0]!.offset,
+      );
+      if (before.length > 0) await store(batch, before);
+      for (const record of suspects) await storeAlone(batch, record);
+      const rest = batch.records.slice(before.length + suspects.length);
+      if (rest.length > 0) await store(batch, rest);
+      fault = undefined;
+    } catch (error) {
+      if (batch.signal.aborted) {
+        fault = undefined;
+        await release();
+      } else noteFault(classifyFault(error));
+      throw error;
+    } finally {
+      busySinceMs = undefined;
+    }
+  }
+
+  async function start(batch: LogBatch): Promise<void> {
+    const row = await persist(batch, () =>
+      countStart(deps.pool, key, {
+        generation,
+        batchRecordsMax: deps.batchRecordsMax,
+        latest: batch.latest,
+        nowMs: clock.nowMs(),
+      }),
+    );
+    started = true;
+    startCounted = true;
+    nextOffset = row.nextOffset;
+    suspectEnd = row.suspectEnd ?? undefined;
+    if (suspectEnd !== undefined) {
+      logger.warn(
+        {
+          topic,
+          partition,
+          nextOffset: String(nextOffset),
+          suspectEnd: String(suspectEnd),
+          starts: row.starts,
+        },
+        'earlier starts ended without a commit: records go one at a time',
+      );
+    }
+  }
+
+  function isSuspect({ offset }: LogRecord): boolean {
+    return suspectEnd !== undefined && offset >= nextOffset && offset < suspectEnd;
+  }
+
+  /** Nothing else is stored or decoded in this process meanwhile, so that the death of it has one suspect. */
+  async function storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
+    await persist(
+      batch,
+      async () => {
+        const deaths =
+          aloneOffset === record.offset ? 0 : await countAlone(deps.pool, key, record.offset, clock.nowMs());
+        aloneOffset = record.offset;
+        if (deaths < DEATHS_MAX) return;
+        logger.error(
+          { topic, partition, offset: String(record.offset) },
+          'a record that ends the process is set aside',
+        );
+        const crash: Rejection = {
+          reason: 'crash',
+          stage: 'store',
+          text: `the worker ended ${deaths} times while it was at this record alone`,
+        };
+        await commit(batch, [rejectedUnread(record, crash, decodeContext())]);
+      },
+      { alone: true },
+    );
+    if (nextOffset > record.offset) return;
+    await store(batch, [record], { alone: true });
+  }
+
+  /** Stores records together, or finds the ones that cannot be stored by halves, in order. */
+  async function store(batch: LogBatch, records: readonly LogRecord[], how = SHARED): Promise<void> {
+    let candidates: readonly Candidate<Row>[] = [];
+    try {
+      await persist(
+        batch,
+        () => {
+          candidates = records.map((record) => toCandidate(kind, record, decodeContext()));
+          return commit(batch, candidates);
+        },
+        how,
+        records,
+      );
+    } catch (error) {
+      const found = classifyFault(error);
+      if (found.kind !== 'record' && found.kind !== 'no-partition') throw error;
+      if (records.length === 1) return setAside(batch, candidates[0]!, found, how);
+      const middle = records.length >> 1;
+      await store(batch, records.slice(0, middle), how);
+      await store(batch, records.slice(middle), how);
+    }
+  }
+
+  async function setAside(batch: LogBatch, candidate: Candidate<Row>, found: Fault, how: How): Promise<void> {
+    const refused = rejected(candidate, { reason: 'refused', stage: 'store', text: found.text });
+    try {
+      await persist(batch, () => commit(batch, [refused]), how, [candidate.log]);
+    } catch (error) {
+      if (classifyFault(error).kind !== 'record') throw error;
+      // Not even its id can be stored.
+      await persist(batch, () => commit(batch, [refused], true), how);
+    }
+  }
+
+  async function commit(batch: LogBatch, candidates: readonly Candidate<Row>[], bare = false): Promise<void> {
+    const slice: Slice<Row> = {
+      topic,
+      partition,
+      generation,
+      candidates,
+      batchFrom: batch.records[0]!.offset,
+      latest: batch.latest,
+      bare,
+    };
+    noteCommit(await storeBatch(deps, kind, slice));
+  }
+
+  function noteCommit(result: StoreResult<Row>): void {
+    nextOffset = result.nextOffset;
+    committedMs = clock.nowMs();
+    busySinceMs = committedMs;
+    if (suspectEnd !== undefined && nextOffset >= suspectEnd) suspectEnd = undefined;
+    if (suspectEnd === undefined) startCounted = false;
+    for (const { candidate, rejection } of result.deadLetters) {
+      logger.warn(
+        {
+          topic,
+          partition,
+          offset: String(candidate.log.offset),
+          tenantId: candidate.identity?.tenantId,
+          eventId: candidate.identity?.id,
+          ...rejection,
+        },
+        'a record became a dead letter',
+      );
+    }
+  }
+
+  /** Does the work again for as long as what hinders it can go away; makes time partitions that are missing. */
+  async function persist<T>(
+    batch: LogBatch,
+    work: () => Promise<T>,
+    how: How = SHARED,
+    records: readonly LogRecord[] = [],
+  ): Promise<T> {
+    let missing: Fault | undefined;
+    const made = new Set<string | undefined>();
+    for (let failures = 0; ; failures++) {
+      batch.signal.throwIfAborted();
+      try {
+        if (missing) await makePartitions(missing, records);
+        missing = undefined;
+        const result = await (how.alone ? turns.alone(work) : turns.shared(work));
+        fault = undefined;
+        return result;
+      } catch (error) {
+        const found = classifyFault(error);
+        if (found.kind === 'no-partition' && !made.has(found.table)) {
+          made.add(found.table);
+          missing = found;
+          continue;
+        }
+        if (found.kind !== 'wait' && found.kind !== 'unexpected') throw error;
+        noteFault(found);
+        await delay(backoffMs(failures), undefined, { signal: batch.signal });
+      }
+    }
+  }
+
+  async function makePartitions({ table }: Fault, records: readonly LogRecord[]): Promise<void> {
+    if (table === undefined || !isTimePartitioned(table)) return;
+    // What is not the kind's own table holds what is written now.
+    const times = kind.timePartitioned.includes(table) ? acceptanceTimes(records) : [clock.nowMs()];
+    if (times.length === 0) return;
+    const names = await ensureTimePartitions(deps.pool, table, Math.min(...times), Math.max(...times));
+    logger.info({ table, names }, 'made time partitions that records called for');
+  }
+
+  function acceptanceTimes(records: readonly LogRecord[]): number[] {
+    return records.flatMap((record) => {
+      const { outcome } = toCandidate(kind, record, decodeContext());
+      return outcome.ok ? outcome.record.event.acceptedAtMs : [];
+    });
+  }
+
+  function decodeContext() {
+    return {
+      topic,
+      partition,
+      generation,
+      nowMs: clock.nowMs(),
+      recordAgeMaxMs: deps.recordAgeMaxMs,
+    };
+  }
+
+  function noteFault(found: Fault): void {
+    if (fault?.text !== found.text) {
+      logger.warn({ topic, partition, fault: found.kind, reason: found.text }, 'a partition does not get on');
+    }
+    fault = found;
+  }
+
+  function warnOfRetention(batch: LogBatch): void {
+    const nowMs = clock.nowMs();
+    const oldest = batch.records.find((record) => record.offset >= nextOffset);
+    if (!oldest || nowMs - oldest.timestampMs < deps.topicRetentionMs / 2 || nowMs - warnedMs < WARN_EVERY_MS)
+      return;
+    warnedMs = nowMs;
+    logger.warn(
+      { topic, partition, ageMs: nowMs - oldest.timestampMs, retentionMs: deps.topicRetentionMs },
+      'records are older than half of their retention: what is not stored in time is lost',
+    );
+  }
+
+  async function release(): Promise<void> {
+    if (!startCounted) return;
+    startCounted = false;
+    started = false;
+    try {
+      await uncountStart(deps.pool, key, aloneOffset ?? null, clock.nowMs());
+      aloneOffset = undefined;
+    } catch (error) {
+      logger.warn(
+        { topic, partition, reason: classifyFault(error).text },
+        'the end of a partition was not noted',
+      );
+    }
+  }
+
+  return { handle, release, status: () => ({ busySinceMs, fault }), lastCommitMs: () => committedMs };
+}
+
+interface How {
+  /** Whether nothing else may be at work. */
+  readonly alone: boolean;
+}
+
+const SHARED: How = { alone: false };
+
+function backoffMs(failures: number): number {
+  return Math.min(BACKOFF_MIN_MS * 2 ** failures, BACKOFF_MAX_MS);
+}

@@ -1,0 +1,151 @@
+import type { Kind } from '../shared/contracts/kinds.ts';
+import {
+  type EventKey,
+  insertEventKeys,
+  lockEventKeys,
+  updateEventKeys,
+} from '../shared/postgres/event-keys.ts';
+import type { Queryable } from '../shared/postgres/pool.ts';
+import type { Candidate, Identity, Rejection } from './candidates.ts';
+import { compareText, type ReadRecord } from './record.ts';
+
+const DAY_MS = 86_400_000;
+/** How long an id that a caller gave stays unique. */
+const CALLERS_ID_KEPT_MS = 30 * DAY_MS;
+/** A day longer than dead letters are kept. */
+const DEAD_LETTER_KEPT_MS = 31 * DAY_MS;
+
+/** What becomes of each candidate. Those that are in neither list are repeats of what is stored. */
+export interface Verdicts<Row> {
+  readonly stored: readonly ReadRecord<Row>[];
+  readonly deadLetters: readonly DeadLetter<Row>[];
+}
+
+export interface DeadLetter<Row> {
+  readonly candidate: Candidate<Row>;
+  readonly rejection: Rejection;
+}
+
+export interface SettleContext {
+  readonly kind: Kind;
+  readonly nowMs: number;
+  /** How long ids made by the gateway are kept: a little longer than the log can deliver them again. */
+  readonly generatedIdKeptMs: number;
+}
+
+/**
+ * Decides by the candidates' ids which are new, and writes that down, in the caller's transaction: the first one stored
+ * under an id wins, the same content again is a repeat, other content a conflict; the id of a dead letter may be taken over.
+ */
+export async function settleKeys<Row>(
+  db: Queryable,
+  candidates: readonly Candidate<Row>[],
+  context: SettleContext,
+): Promise<Verdicts<Row>> {
+  const wanted = firstOfEachKey(candidates, context);
+  const ids = [...wanted.values()].sort(
+    (a, b) => compareText(a.tenantId, b.tenantId) || compareText(a.key, b.key),
+  );
+  const inserted = new Set((await insertEventKeys(db, context.kind, ids)).map(keyText));
+  // A statement of its own: in the inserting one, keys that came meanwhile would not be seen.
+  const there = await lockEventKeys(
+    db,
+    context.kind,
+    ids.filter((id) => !inserted.has(keyText(id))),
+  );
+  const before = new Map(there.map((key) => [keyText(key), key]));
+  const settled = decide(candidates, before, context);
+  const changed = ids.flatMap((id) => {
+    const now = settled.keys.get(keyText(id))!;
+    const same = inserted.has(keyText(id)) ? sameKey(now, id) : now === before.get(keyText(id));
+    return same ? [] : [now];
+  });
+  await updateEventKeys(db, context.kind, changed);
+  return settled;
+}
+
+/** The decision alone: `there` holds the keys that existed before. Resolves into the keys as they should be now. */
+export function decide<Row>(
+  candidates: readonly Candidate<Row>[],
+  there: ReadonlyMap<string, EventKey>,
+  context: SettleContext,
+): Verdicts<Row> & { readonly keys: ReadonlyMap<string, EventKey> } {
+  const keys = new Map(there);
+  const stored: ReadRecord<Row>[] = [];
+  const deadLetters: DeadLetter<Row>[] = [];
+  for (const candidate of candidates) {
+    const { identity, outcome } = candidate;
+    const name = identity && keyText({ tenantId: identity.tenantId, key: identity.id });
+    const current = name === undefined ? undefined : keys.get(name);
+    const taken = current?.status === 'stored' && current.expiresAtMs > context.nowMs ? current : undefined;
+    if (!outcome.ok) {
+      deadLetters.push({ candidate, rejection: outcome.rejection });
+      if (name !== undefined && !taken) keys.set(name, newKey(candidate, identity!, context, current));
+    } else if (!taken) {
+      stored.push(outcome.record);
+      keys.set(name!, newKey(candidate, identity!, context, current));
+    } else if (taken.contentHash !== identity!.contentHash) {
+      deadLetters.push({ candidate, rejection: CONFLICT });
+      // A dead letter that is published again was counted before.
+      if (!candidate.replayed) {
+        keys.set(name!, { ...taken, conflicts: taken.conflicts + 1, updatedAtMs: context.nowMs });
+      }
+    }
+  }
+  return { stored, deadLetters, keys };
+}
+
+const CONFLICT: Rejection = {
+  reason: 'conflict',
+  stage: 'store',
+  text: 'other content is stored under the same id',
+};
+
+function firstOfEachKey<Row>(
+  candidates: readonly Candidate<Row>[],
+  context: SettleContext,
+): Map<string, EventKey> {
+  const first = new Map<string, EventKey>();
+  for (const candidate of candidates) {
+    if (!candidate.identity) continue;
+    const key = newKey(candidate, candidate.identity, context, undefined);
+    if (!first.has(keyText(key))) first.set(keyText(key), key);
+  }
+  return first;
+}
+
+function newKey<Row>(
+  candidate: Candidate<Row>,
+  identity: Identity,
+  context: SettleContext,
+  before: EventKey | undefined,
+): EventKey {
+  const { origin, outcome } = candidate;
+  const { nowMs } = context;
+  const keptMs = !outcome.ok
+    ? DEAD_LETTER_KEPT_MS
+    : identity.idGenerated
+      ? context.generatedIdKeptMs
+      : CALLERS_ID_KEPT_MS;
+  return {
+    tenantId: identity.tenantId,
+    key: identity.id,
+    contentHash: identity.contentHash,
+    status: outcome.ok ? 'stored' : 'dead-lettered',
+    conflicts: before !== undefined && before.expiresAtMs > nowMs ? before.conflicts : 0,
+    error: outcome.ok ? null : `${outcome.rejection.reason}: ${outcome.rejection.text}`,
+    ...origin,
+    acceptedAtMs: identity.acceptedAtMs,
+    storedAtMs: nowMs,
+    updatedAtMs: nowMs,
+    expiresAtMs: nowMs + keptMs,
+  };
+}
+
+function sameKey(a: EventKey, b: EventKey): boolean {
+  return a.status === b.status && a.conflicts === b.conflicts && a.offset === b.offset && a.error === b.error;
+}
+
+function keyText({ tenantId, key }: { readonly tenantId: string; readonly key: string }): string {
+  return `${tenantId.length}:${tenantId}${key}`;
+}

@@ -1,0 +1,145 @@
+import type { Clock } from '../shared/clock.ts';
+import type { Kind } from '../shared/contracts/kinds.ts';
+import { KINDS } from '../shared/contracts/kinds.ts';
+import type { Health } from '../shared/health.ts';
+import type { IdGenerator } from '../shared/ids.ts';
+import type { EventLog } from '../shared/log/log.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { agentMetadata } from './agent-metadata.ts';
+import { automationEvents } from './automation-events.ts';
+import { type ConsumeDeps, startConsuming, type TopicConsumer, type TopicStatus } from './consume.ts';
+import { conversationMetadata } from './conversation-metadata.ts';
+import { createCredentialsKind } from './credentials.ts';
+import { startMaintenance } from './maintenance.ts';
+import { messageSent } from './message-sent.ts';
+import type { BatchStep } from './store-batch.ts';
+import { createTurns } from './turns.ts';
+
+export interface WorkersDeps {
+  readonly pool: Pool;
+  readonly log: EventLog;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+  readonly health: Health;
+  /** What the names of topics and consumer groups begin with. */
+  readonly prefix: string;
+  /** Which kinds to store. Default: all. */
+  readonly kinds?: readonly Kind[];
+  /** How long credentials are kept from their acceptance, in milliseconds. */
+  readonly credentialsTtlMs: number;
+  /** How long the topics keep their records, in milliseconds. */
+  readonly topicRetentionMs: number;
+  /** Records accepted longer ago than this become dead letters, in milliseconds. Default 90 days. */
+  readonly recordAgeMaxMs?: number;
+  /** Records of a batch at most. Default 1000. */
+  readonly batchRecordsMax?: number;
+  /** Transactions at once, fewer than the pool has connections. Default 4. */
+  readonly transactionsMax?: number;
+  /** For dead letters: milliseconds until the log must have acknowledged. Default 5000. */
+  readonly publishDeadlineMs?: number;
+  /** For dead letters: bytes that may wait. Default 64 MiB. */
+  readonly bufferedBytesMax?: number;
+  /** For tests. */
+  readonly onStep?: (step: BatchStep) => void | Promise<void>;
+}
+
+export interface Workers {
+  status(): TopicStatus[];
+  /** Finishes what is being stored, then resolves. */
+  close(): Promise<void>;
+}
+
+const DAY_MS = 86_400_000;
+/** Without a commit for so long, with records to store and no reason not to, a worker should be restarted. */
+const STUCK_AFTER_MS = 60_000;
+const OBSERVE_EVERY_MS = 1000;
+
+/** Starts the workers of the kinds, and the upkeep of the tables; reports to `health` under the topics' names. */
+export function startWorkers(deps: WorkersDeps): Workers {
+  const { pool, clock, logger, health } = deps;
+  const publisher = deps.log.createPublisher({
+    deadlineMs: deps.publishDeadlineMs ?? 5000,
+    bufferedBytesMax: deps.bufferedBytesMax ?? 64 * 1024 * 1024,
+  });
+  const consumeDeps: ConsumeDeps = {
+    pool,
+    clock,
+    logger,
+    publisher,
+    nextId: deps.nextId,
+    log: deps.log,
+    prefix: deps.prefix,
+    turns: createTurns(deps.transactionsMax ?? 4),
+    batchRecordsMax: deps.batchRecordsMax ?? 1000,
+    recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
+    topicRetentionMs: deps.topicRetentionMs,
+    generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
+    onStep: deps.onStep,
+  };
+  const maintenance = startMaintenance({ pool, clock, logger });
+  const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
+  const observer = observe(consumers, clock, health);
+  return {
+    status: () => consumers.map((consumer) => consumer.status()),
+    async close() {
+      clearInterval(observer);
+      await Promise.all(consumers.map((consumer) => consumer.close()));
+      await Promise.all([publisher.close(), maintenance.close()]);
+    },
+  };
+}
+
+function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): TopicConsumer {
+  switch (kind) {
+    case 'agent-metadata':
+      return startConsuming(deps, agentMetadata);
+    case 'conversation-metadata':
+      return startConsuming(deps, conversationMetadata);
+    case 'credentials':
+      return startConsuming(deps, createCredentialsKind(credentialsTtlMs));
+    case 'message-sent':
+      return startConsuming(deps, messageSent);
+    case 'automation-events':
+      return startConsuming(deps, automationEvents);
+  }
+}
+
+/** Readiness is asked when it is wanted; whether there is progress can only be seen by looking regularly. */
+function observe(consumers: readonly TopicConsumer[], clock: Clock, health: Health): NodeJS.Timeout {
+  const progressMs = new Map<string, number>();
+  const look = () => {
+    const statuses = consumers.map((consumer) => consumer.status());
+    const waiting = statuses.some((status) => status.waiting);
+    const nowMs = clock.nowMs();
+    for (const status of statuses) {
+      if (waiting || isIdle(status) || !progressMs.has(status.topic)) progressMs.set(status.topic, nowMs);
+      const sinceMs = lastProgressMs(status, progressMs.get(status.topic)!, waiting);
+      health.setLive(
+        status.topic,
+        nowMs - sinceMs > STUCK_AFTER_MS
+          ? `records wait, but none was stored for ${Math.round((nowMs - sinceMs) / 1000)} s`
+          : undefined,
+      );
+    }
+  };
+  for (const consumer of consumers) {
+    health.watchReady(consumer.status().topic, () => consumer.status().reasons.join('; ') || undefined);
+  }
+  look();
+  return setInterval(look, OBSERVE_EVERY_MS).unref();
+}
+
+/** Nothing to store, or nothing that may be stored: a stopped partition waits for a person. */
+function isIdle({ consumer }: TopicStatus): boolean {
+  return consumer.lag === 0n || consumer.stopped.size > 0;
+}
+
+function lastProgressMs(status: TopicStatus, seenMs: number, waiting: boolean): number {
+  const topicMs = Math.max(seenMs, status.lastCommitMs ?? 0);
+  // One partition may hang while others go on.
+  return waiting || status.busySinceMs === undefined
+    ? topicMs
+    : Math.min(topicMs, Math.max(status.busySinceMs, 0));
+}

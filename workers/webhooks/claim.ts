@@ -1,0 +1,124 @@
+import type { IdGenerator } from '../../shared/ids.ts';
+import type { PoolClient } from '../../shared/postgres/pool.ts';
+import { countLeased } from '../../shared/postgres/webhook-count-leased.ts';
+import { type DueDelivery, findDueDeliveries } from '../../shared/postgres/webhook-find-due.ts';
+import { finishDeliveries } from '../../shared/postgres/webhook-finish-deliveries.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import { leaseDeliveries } from '../../shared/postgres/webhook-lease.ts';
+import type { LockedEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
+import { parkDeliveries } from '../../shared/postgres/webhook-park.ts';
+import { unparkNext } from '../../shared/postgres/webhook-unpark.ts';
+import type { PreparedDelivery } from './attempt.ts';
+import { concurrencyOf } from './health.ts';
+import { ATTEMPTS_MAX } from './schedule.ts';
+
+export interface ClaimOptions {
+  readonly nowMs: number;
+  readonly nextId: IdGenerator;
+  /** Deliveries at most. */
+  readonly limit: number;
+  /** Exchanges an endpoint in good health may have at once, over all dispatchers. */
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly secrets: readonly Uint8Array[];
+}
+
+export interface Claimed {
+  readonly deliveries: readonly PreparedDelivery[];
+  /** Whether more may be due that could be claimed at once. */
+  readonly more: boolean;
+}
+
+/** Due deliveries that are looked at together: enough to get past many that wait, few enough for a short lock. */
+const LOOK_AT = 200;
+/** Times that is done in one transaction. */
+const LOOKS_MAX = 5;
+
+/** Claims what an endpoint may be sent now. Runs under the endpoint's lock. */
+export async function claimDeliveries(
+  client: PoolClient,
+  endpoint: LockedEndpoint,
+  options: ClaimOptions,
+): Promise<Claimed> {
+  const bound = concurrencyOf(endpoint.health, options.concurrency);
+  const leased = await countLeased(client, endpoint, options.nowMs);
+  const free = Math.min(options.limit, bound - leased);
+  const deliveries: PreparedDelivery[] = [];
+  // Where all is taken, the end of an exchange brings the next visit.
+  if (free <= 0) return { deliveries, more: false };
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    const due = await findDueDeliveries(client, endpoint, {
+      nowMs: options.nowMs,
+      lastSuccessAtMs: endpoint.health.lastSuccessAtMs,
+      limit: LOOK_AT,
+    });
+    await parkDeliveries(
+      client,
+      endpoint,
+      due.filter(({ held }) => held),
+    );
+    const ready = due.filter(({ held }) => !held);
+    const chosen = ready.slice(0, free - deliveries.length);
+    const claimed = await claimChosen(client, endpoint, chosen, options);
+    deliveries.push(...claimed);
+    if (ready.length > chosen.length || deliveries.length === free) break;
+    if (due.length < LOOK_AT && claimed.length === chosen.length) return { deliveries, more: false };
+  }
+  return { deliveries, more: true };
+}
+
+async function claimChosen(
+  client: PoolClient,
+  endpoint: LockedEndpoint,
+  chosen: readonly DueDelivery[],
+  options: ClaimOptions,
+): Promise<PreparedDelivery[]> {
+  if (chosen.length === 0) return [];
+  await recordLost(client, endpoint, chosen, options.nowMs);
+  const spent = chosen.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
+  const token = options.nextId();
+  const leaseUntilMs = options.nowMs + options.leaseMs;
+  const leased = await leaseDeliveries(
+    client,
+    endpoint,
+    chosen.filter((delivery) => !spent.includes(delivery)),
+    { token, untilMs: leaseUntilMs },
+  );
+  const places = new Map(chosen.map(({ messageId }, place) => [messageId, place]));
+  const gone = new Set(leased.map(({ messageId }) => messageId));
+  const messageless = chosen.filter((delivery) => !spent.includes(delivery) && !gone.has(delivery.messageId));
+  await finishDeliveries(client, endpoint, spent, 'failed', options.nowMs);
+  await finishDeliveries(client, endpoint, messageless, 'dropped', options.nowMs);
+  await unparkNext(client, endpoint, orderingKeys([...spent, ...messageless]));
+  return leased
+    .sort((a, b) => places.get(a.messageId)! - places.get(b.messageId)!)
+    .map((delivery) => ({ ...delivery, token, leaseUntilMs, url: endpoint.url, secrets: options.secrets }));
+}
+
+/** An attempt whose sender never told its result was an attempt all the same. */
+async function recordLost(
+  client: PoolClient,
+  endpoint: LockedEndpoint,
+  chosen: readonly DueDelivery[],
+  nowMs: number,
+): Promise<void> {
+  const lost = chosen.filter(({ leaseRanOut }) => leaseRanOut);
+  await insertAttempts(
+    client,
+    endpoint,
+    lost.map(({ messageId, attempts }) => ({
+      messageId,
+      attempt: attempts,
+      createdAtMs: nowMs,
+      durationMs: 0,
+      status: null,
+      error: 'the sender stopped before it knew the result',
+      answer: null,
+    })),
+  );
+}
+
+function orderingKeys(deliveries: readonly DueDelivery[]): string[] {
+  const keys = deliveries.map(({ orderingKey }) => orderingKey).filter((key) => key !== null);
+  return [...new Set(keys)].sort();
+}

@@ -1,0 +1,266 @@
+import type { Clock } from '../../shared/clock.ts';
+import { errorCode, errorMessage } from '../../shared/errors.ts';
+import type { IdGenerator } from '../../shared/ids.ts';
+import type { KeyRing } from '../../shared/keyring.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { type EndpointId, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
+import type { AllowRule } from '../../shared/webhooks/addresses.ts';
+import type { PreparedDelivery } from './attempt.ts';
+import { createAgent } from './connect.ts';
+import { Lane } from './lane.ts';
+import { createResolve, type Resolve } from './resolve.ts';
+import { HOLD_MS } from './schedule.ts';
+import { createSend } from './send.ts';
+import { Slots } from './slots.ts';
+import { createSweep } from './sweep.ts';
+import { Turns } from './turns.ts';
+import { type Visit, visitEndpoint } from './visit.ts';
+
+export interface DispatcherOptions {
+  /** Needs at least two connections: one listens. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly nextId: IdGenerator;
+  readonly keyRing: KeyRing;
+  /** Addresses permitted besides public ones over https. */
+  readonly allow: readonly AllowRule[];
+  /** Makes the time partitions of the webhook tables around this time; called when a row found none. */
+  readonly ensurePartitions: (nowMs: number) => Promise<void>;
+  /** Numbers from 0 to 1 for the jitter of retries. Default Math.random. */
+  readonly random?: () => number;
+  /** Default: DNS, then the operating system. */
+  readonly resolve?: Resolve;
+  /** Certificates to trust instead of the usual ones, PEM; for tests. */
+  readonly ca?: string;
+  /** Exchanges of one endpoint at once, over all dispatchers. Default 16. */
+  readonly concurrency?: number;
+  /** Exchanges of this dispatcher at once. Default 256. */
+  readonly exchangesMax?: number;
+  /** Milliseconds for a whole exchange. Default 15,000. */
+  readonly deadlineMs?: number;
+  /** Milliseconds after which a delivery without a result is sent again; longer than the deadline. Default 30,000. */
+  readonly leaseMs?: number;
+  /** Milliseconds between two looks for what is due, besides notifications. Default 1000. */
+  readonly pollMs?: number;
+}
+
+export interface Dispatcher {
+  /** Why deliveries are not found or recorded at the moment, in words; undefined when all is well. */
+  problem(): string | undefined;
+  /** Looks for due deliveries at once. */
+  wake(): void;
+  /** Claims nothing more, waits for the exchanges that run (their deadline bounds it), and records them. */
+  close(): Promise<void>;
+}
+
+/** Transactions at once. */
+const VISITS_MAX = 4;
+/** Deliveries claimed for one endpoint at a time. */
+const TURN_MAX = 16;
+/** After a visit that found the endpoint locked, or failed: doubled each time up to the second. */
+const REST_FIRST_MS = 25;
+const REST_MAX_MS = 5000;
+/** Beyond the exchanges' deadline, for recording when the service stops. */
+const CLOSE_RECORD_MS = 5000;
+
+/**
+ * Sends due deliveries until closed. Any number of dispatchers may run on one database: they share out the work by the
+ * locks of the endpoints' rows. A delivery is sent at least once: again, under the same id, when a dispatcher dies
+ * between sending and recording.
+ */
+export function startDispatcher(options: DispatcherOptions): Dispatcher {
+  const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000, leaseMs = 30_000 } = options;
+  const agent = createAgent({
+    allow: options.allow,
+    resolve: options.resolve ?? createResolve(),
+    ...(options.ca === undefined ? {} : { ca: options.ca }),
+  });
+  const send = createSend({ agent, clock, deadlineMs });
+  const visitOptions = { ...options, concurrency, leaseMs, random: options.random ?? Math.random };
+  const slots = new Slots(options.exchangesMax ?? 256);
+  const turns = new Turns<Lane>();
+  const lanes = new Map<string, Lane>();
+  let visits = 0;
+  let closing = false;
+  let closed = false;
+  let visitProblem: string | undefined;
+  let onQuiet: (() => void) | undefined;
+
+  const sweep = createSweep({
+    pollMs: options.pollMs ?? 1000,
+    logger,
+    async look() {
+      const nowMs = clock.nowMs();
+      const due = await findDueEndpoints(pool, { nowMs, heldSinceMs: nowMs - HOLD_MS });
+      if (closing) return;
+      for (const id of due) want(laneOf(id));
+      pump();
+    },
+  });
+  const listener = listenForDeliveries(pool, logger, sweep.wake);
+
+  function laneOf(id: EndpointId): Lane {
+    const key = JSON.stringify([id.tenantId, id.endpointId]);
+    const known = lanes.get(key);
+    if (known) return known;
+    const lane = new Lane(id, concurrency);
+    lanes.set(key, lane);
+    return lane;
+  }
+
+  function want(lane: Lane): void {
+    lane.wanted = true;
+    turns.add(lane.tenantId, lane);
+  }
+
+  function claimable(lane: Lane): number {
+    if (closing) return 0;
+    return Math.min(TURN_MAX, lane.concurrency - lane.held + lane.finished.length, slots.free(lane));
+  }
+
+  function mayVisit(lane: Lane): boolean {
+    if (lane.visiting || lane.resting) return false;
+    return lane.finished.length > 0 || claimable(lane) > 0;
+  }
+
+  /** Starts as many visits as may run. */
+  function pump(): void {
+    while (visits < VISITS_MAX && !closed) {
+      const lane = turns.take(mayVisit);
+      if (!lane) break;
+      lane.wanted = false;
+      void visit(lane);
+    }
+    if (closing && slots.held === 0 && visits === 0) onQuiet?.();
+  }
+
+  async function visit(lane: Lane): Promise<void> {
+    const finished = lane.finished;
+    const releases = Array.from({ length: claimable(lane) }, () => slots.take(lane));
+    lane.finished = [];
+    lane.visiting = true;
+    visits += 1;
+    try {
+      const attempts = finished.map(({ attempt }) => attempt);
+      const done = await visitEndpoint(visitOptions, lane.id, attempts, releases.length);
+      if (!done) throw new EndpointLocked();
+      visitProblem = undefined;
+      lane.fruitless = 0;
+      lane.held -= finished.length;
+      for (const { release } of finished) release();
+      follow(lane, done, releases);
+    } catch (error) {
+      lane.finished.unshift(...finished);
+      await onFruitless(lane, error);
+    } finally {
+      for (const release of releases) release();
+      lane.visiting = false;
+      visits -= 1;
+      if (lane.finished.length > 0) want(lane);
+      if (lane.idle) forget(lane);
+      pump();
+    }
+  }
+
+  /** Starts the exchanges that a visit claimed; each takes one of `releases` with it. */
+  function follow(lane: Lane, done: Visit, releases: (() => void)[]): void {
+    lane.concurrency = done.concurrency;
+    lane.failing = done.failing;
+    for (const delivery of done.deliveries) {
+      lane.held += 1;
+      void exchange(lane, delivery, releases.pop()!);
+    }
+    if (done.more) want(lane);
+    if (done.secretError !== undefined) {
+      logger.error(
+        { err: done.secretError, ...lane.id },
+        'the signing secret of a webhook endpoint cannot be read',
+      );
+    }
+  }
+
+  async function exchange(lane: Lane, delivery: PreparedDelivery, release: () => void): Promise<void> {
+    const attempt = await send(delivery);
+    const { messageId, attempt: number } = delivery;
+    logger.debug(
+      { ...lane.id, messageId, attempt: number, outcome: attempt.outcome.kind },
+      'webhook attempt',
+    );
+    lane.finished.push({ attempt, release });
+    want(lane);
+    pump();
+  }
+
+  /** Results wait in the lane until they can be recorded: their leases may outlive a database that is away. */
+  async function onFruitless(lane: Lane, error: unknown): Promise<void> {
+    if (!(error instanceof EndpointLocked)) {
+      visitProblem = `webhook deliveries cannot be claimed or recorded: ${errorMessage(error)}`;
+      logger.warn(
+        { err: error, ...lane.id },
+        'webhook deliveries of an endpoint could not be claimed or recorded',
+      );
+      if (errorCode(error) === NO_PARTITION) await makePartitions();
+    }
+    const restMs = Math.min(REST_FIRST_MS * 2 ** lane.fruitless, REST_MAX_MS);
+    lane.fruitless += 1;
+    lane.resting = true;
+    setTimeout(() => {
+      lane.resting = false;
+      want(lane);
+      pump();
+    }, restMs);
+  }
+
+  async function makePartitions(): Promise<void> {
+    try {
+      await options.ensurePartitions(clock.nowMs());
+    } catch (error) {
+      logger.warn({ err: error }, 'time partitions of the webhook tables could not be made');
+    }
+  }
+
+  function forget(lane: Lane): void {
+    lanes.delete(JSON.stringify([lane.id.tenantId, lane.id.endpointId]));
+  }
+
+  /** Resolves once no exchange runs and every result is recorded. */
+  function quiet(): Promise<void> {
+    return new Promise((resolve) => {
+      onQuiet = resolve;
+      pump();
+    });
+  }
+
+  return {
+    problem: () => visitProblem ?? sweep.problem(),
+    wake: sweep.wake,
+    async close() {
+      closing = true;
+      await atMost(deadlineMs + CLOSE_RECORD_MS, [sweep.close(), listener.close(), quiet()]);
+      closed = true;
+      if (slots.held > 0) {
+        logger.warn({ exchanges: slots.held }, 'webhook results were not recorded; they will be sent again');
+      }
+      await agent.destroy();
+    },
+  };
+}
+
+/** Waits for all, but not for longer than that. */
+async function atMost(timeoutMs: number, work: readonly Promise<void>[]): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs);
+  });
+  await Promise.race([Promise.all(work), late]);
+  clearTimeout(timer);
+}
+
+/** SQLSTATE check_violation: the row found no partition for its time. */
+const NO_PARTITION = '23514';
+
+/** Another dispatcher is busy with the endpoint, for as long as a transaction takes. */
+class EndpointLocked extends Error {}

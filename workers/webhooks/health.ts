@@ -1,0 +1,50 @@
+import type { EndpointHealth } from '../../shared/postgres/webhook-lock-endpoint.ts';
+import type { Attempt } from './attempt.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** An endpoint that has only failed for so long is disabled. */
+export const FAILING_MAX_MS = 5 * DAY_MS;
+/**
+ * Longer than the longest wait between two attempts of a delivery: when nothing was tried for so long, it is not known
+ * that the endpoint was failing all the time, and the five days begin anew.
+ */
+const SILENCE_MS = 2 * DAY_MS;
+/** Failures in a row after which an endpoint gets one exchange at a time, until a success. */
+const FAILURES_UNTIL_ONE = 5;
+
+/** Exchanges that an endpoint may have at once, over all dispatchers. */
+export function concurrencyOf(health: EndpointHealth, standard: number): number {
+  return health.failures >= FAILURES_UNTIL_ONE ? 1 : standard;
+}
+
+/** How an endpoint is doing after these attempts, taken in the order in which they ended. */
+export function healthAfter(health: EndpointHealth, attempts: readonly Attempt[]): EndpointHealth {
+  return [...attempts].sort((a, b) => a.finishedAtMs - b.finishedAtMs).reduce(healthAfterOne, health);
+}
+
+function healthAfterOne(health: EndpointHealth, { outcome, finishedAtMs }: Attempt): EndpointHealth {
+  if (outcome.kind === 'delivered') {
+    return { ...health, failures: 0, failingSinceMs: null, lastSuccessAtMs: finishedAtMs };
+  }
+  const wentOn = health.lastFailureAtMs !== null && finishedAtMs - health.lastFailureAtMs <= SILENCE_MS;
+  const failingSinceMs = wentOn && health.failingSinceMs !== null ? health.failingSinceMs : finishedAtMs;
+  const failed: EndpointHealth = {
+    ...health,
+    failures: health.failures + 1,
+    failingSinceMs,
+    lastFailureAtMs: finishedAtMs,
+    pausedUntilMs: later(health.pausedUntilMs, outcome.pausedUntilMs ?? null),
+  };
+  if (health.state !== 'enabled') return failed;
+  if (outcome.gone) return { ...failed, state: 'disabled', disabledReason: 'gone' };
+  if (finishedAtMs - failingSinceMs >= FAILING_MAX_MS) {
+    return { ...failed, state: 'disabled', disabledReason: 'failing' };
+  }
+  return failed;
+}
+
+function later(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.max(a, b);
+}

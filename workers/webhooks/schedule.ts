@@ -1,0 +1,38 @@
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Milliseconds from the end of each failed attempt to the next one. */
+const RETRY_DELAYS_MS = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+/** Each delay is made up to a tenth shorter or longer, so that what failed together does not return together. */
+const JITTER = 0.1;
+
+/** Attempts of a delivery, after which it has failed for good. */
+export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
+
+/** How long a failing delivery holds back the later ones of its conversation. */
+export const HOLD_MS = HOUR_MS;
+
+/**
+ * When the attempt after number `attempt` (from 1) is due; undefined when that was the last one.
+ * `random` gives numbers from 0 (included) to 1 (excluded).
+ */
+export function nextAttemptAtMs(
+  attempt: number,
+  finishedAtMs: number,
+  random: () => number,
+): number | undefined {
+  const delayMs = RETRY_DELAYS_MS[attempt - 1];
+  if (delayMs === undefined) return undefined;
+  return Math.round(finishedAtMs + delayMs * (1 + JITTER * (2 * random() - 1)));
+}

@@ -1,0 +1,29 @@
+import { createHmac } from 'node:crypto';
+
+export interface SignedMessage {
+  /** The same at every attempt, so that receivers can tell a repetition. */
+  readonly messageId: string;
+  /** Exactly the bytes that are sent. */
+  readonly body: Uint8Array;
+  /** Time of this attempt. */
+  readonly timestampMs: number;
+}
+
+/** The three headers of Standard Webhooks 1.0, with one signature for each active secret. */
+export function signatureHeaders(
+  message: SignedMessage,
+  secrets: readonly Uint8Array[],
+): Record<string, string> {
+  const timestamp = String(Math.floor(message.timestampMs / 1000));
+  const signatures = secrets.map((secret) => {
+    const hmac = createHmac('sha256', secret)
+      .update(`${message.messageId}.${timestamp}.`)
+      .update(message.body);
+    return `v1,${hmac.digest('base64')}`;
+  });
+  return {
+    'webhook-id': message.messageId,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.join(' '),
+  };
+}

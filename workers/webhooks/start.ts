@@ -1,0 +1,35 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Health } from '../../shared/health.ts';
+import type { IdGenerator } from '../../shared/ids.ts';
+import type { KeyRing } from '../../shared/keyring.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
+import type { AllowRule } from '../../shared/webhooks/addresses.ts';
+import { type Dispatcher, startDispatcher } from './dispatcher.ts';
+
+export interface WebhooksDeps {
+  /** Needs at least two connections: one listens. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+  readonly health: Health;
+  readonly keyRing: KeyRing;
+  readonly allow: readonly AllowRule[];
+}
+
+const TABLES = ['webhook_messages', 'webhook_deliveries', 'webhook_attempts'] as const;
+const WEEK_MS = 7 * 86_400_000;
+
+/** Starts the webhook worker; reports to `health` as `webhooks`. */
+export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
+  const dispatcher = startDispatcher({
+    ...deps,
+    async ensurePartitions(nowMs) {
+      for (const table of TABLES) await ensureTimePartitions(deps.pool, table, nowMs, nowMs + WEEK_MS);
+    },
+  });
+  health.watchReady('webhooks', dispatcher.problem);
+  return dispatcher;
+}
