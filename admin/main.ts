@@ -1,19 +1,18 @@
 import { systemClock } from '../shared/clock.ts';
-import { ConfigError, loadConfig } from '../shared/config.ts';
-import { AppError, errorMessage } from '../shared/errors.ts';
+import { environment, loadConfig } from '../shared/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
-import { checkSchema } from '../shared/postgres/migrate.ts';
-import { createPool, type Pool } from '../shared/postgres/pool.ts';
-import { isDatabaseUnavailable } from '../shared/postgres/unavailable.ts';
+import { runMain } from '../shared/main.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { parseAllowRules } from '../shared/webhooks/addresses.ts';
 import { startAdmin } from './start.ts';
 
 /** One admin process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
-  const config = loadConfig(process.env, 'admin');
+  const config = loadConfig(environment(), 'admin');
   const logger = createLogger('admin', config.SLUICE_LOG_LEVEL);
   const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS!);
@@ -23,7 +22,7 @@ async function main(): Promise<void> {
     applicationName: 'sluice-admin',
     logger,
   });
-  await refuseOtherSchema(pool);
+  await requireSchema(pool);
   const admin = await startAdmin({
     pool,
     keyRing,
@@ -45,18 +44,4 @@ async function main(): Promise<void> {
   });
 }
 
-/** A schema that does not fit ends the start; a database that is down does not: readiness waits for it. */
-async function refuseOtherSchema(pool: Pool): Promise<void> {
-  try {
-    await checkSchema(pool);
-  } catch (error) {
-    if (error instanceof AppError || !isDatabaseUnavailable(error)) throw error;
-  }
-}
-
-main().catch((error) => {
-  const text =
-    error instanceof ConfigError ? error.message : `The admin listener cannot start: ${errorMessage(error)}`;
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
-});
+await runMain('The admin listener', main);

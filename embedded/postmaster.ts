@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -149,26 +149,23 @@ async function removeStale(lockFile: string, judged: string): Promise<void> {
 async function spawnServer(setup: ServerSetup, port: number): Promise<string | undefined> {
   const { cluster } = setup;
   const log = await openLog(cluster.logFile);
-  let child: ChildProcess;
   const logStart = (await log.stat()).size;
-  try {
-    child = spawn(setup.binaries.postgres, serverArguments(cluster, port, setup.settings), {
-      ...serverProcess(setup.serverUser),
-      // A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when nothing needs it.
-      detached: true,
-      stdio: ['ignore', log.fd, log.fd],
-    });
-  } finally {
-    await log.close();
-  }
+  const child = spawn(setup.binaries.postgres, serverArguments(cluster, port, setup.settings), {
+    ...serverProcess(setup.serverUser),
+    // A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when nothing needs it.
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+  });
   child.unref();
   let failure: string | undefined;
+  // Before anything is awaited: a server that ends at once would end unheard.
   child.once('error', (error) => {
     failure = error.message;
   });
   child.once('exit', (code, signal) => {
     failure ??= `it ended with ${signal ?? `code ${code}`}`;
   });
+  await log.close();
   const lockFile = join(cluster.directory, 'postmaster.pid');
   while (failure === undefined) {
     const content = await readIfThere(lockFile);

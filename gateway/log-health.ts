@@ -11,6 +11,8 @@ export interface LogHealthOptions {
   /** Milliseconds until the first and the longest repetition of a probe. Defaults 2000 and 30,000. */
   readonly probeMs?: number;
   readonly probeMsMax?: number;
+  /** Milliseconds after which a probe without an answer counts as failed. Default 3000. */
+  readonly probeDeadlineMs?: number;
 }
 
 export interface LogHealth {
@@ -28,7 +30,8 @@ const FAILURES_MAX = 3;
  * but still refuses records (a full disk) is believed for ever shorter: the interval grows until a publish succeeds.
  */
 export function createLogHealth(options: LogHealthOptions): LogHealth {
-  const { health, logger, probeMs = 2000, probeMsMax = 30_000 } = options;
+  const { health, logger, probeMs = 2000, probeMsMax = 30_000, probeDeadlineMs = 3000 } = options;
+  const ask = askWithin(options.probe, probeDeadlineMs);
   let failures = 0;
   let intervalMs = probeMs;
   let problem: string | undefined;
@@ -67,7 +70,7 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
 
   async function probe(): Promise<void> {
     try {
-      await options.probe();
+      await ask();
       if (closed) return;
       probing = false;
       failures = 0;
@@ -97,4 +100,23 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
 /** A full queue is ours, not the log's. */
 function isLogFailure(outcome: PublishOutcome): boolean {
   return !outcome.ok && (outcome.reason === 'timeout' || outcome.reason === 'unavailable');
+}
+
+/** Gives up on an answer after `ms`, but asks anew only when the last question has ended: questions must not pile up. */
+function askWithin(probe: () => Promise<void>, ms: number): () => Promise<void> {
+  let asked: Promise<void> | undefined;
+  return async () => {
+    asked ??= probe().finally(() => {
+      asked = undefined;
+    });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(reject, ms, new Error(`no answer within ${ms} ms`));
+    });
+    try {
+      await Promise.race([asked, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
 }

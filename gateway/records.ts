@@ -24,8 +24,8 @@ export interface RecordContent {
 
 export function requestFacts(c: HttpContext, clock: Clock): RequestFacts {
   return {
-    tenantId: c.var.apiKey.tenantId,
-    requestId: c.var.requestId,
+    tenantId: c.get('apiKey').tenantId,
+    requestId: c.get('requestId'),
     traceparent: validTraceparent(c.req.header('traceparent')),
     acceptedAtMs: clock.nowMs(),
   };

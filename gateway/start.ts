@@ -39,6 +39,8 @@ export interface GatewayOptions {
   readonly publishBufferBytesMax: number;
   /** Milliseconds of normal service after `stop` was called, so that load balancers see that it is not ready. */
   readonly drainDelayMs: number;
+  /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
+  readonly storedKeysBudgetMs?: number;
 }
 
 export interface Gateway {
@@ -51,6 +53,7 @@ export interface Gateway {
 
 const KEYS_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
+const STORED_KEYS_BUDGET_MS = 25;
 /** Longer than a request waits: the answer to a slow query still tells that the database works. */
 const STORED_KEYS_DEADLINE_MS = 250;
 
@@ -62,7 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, log, clock, nextId, logger } = options;
   const health = createHealth();
   const layouts = createTopicLayouts({
-    load: () => loadTopicLayouts(pool, options.topicPrefix),
+    load: () => loadLayouts(options),
     topicPrefix: options.topicPrefix,
     health,
     logger,
@@ -96,6 +99,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         findEventKeys(pool, tenantId, kind, ids, STORED_KEYS_DEADLINE_MS),
       clock,
       logger,
+      budgetMs: options.storedKeysBudgetMs ?? STORED_KEYS_BUDGET_MS,
     }),
     clock,
     waitMs: options.publishDeadlineMs,
@@ -128,6 +132,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await closeParts();
     },
   };
+}
+
+/** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */
+async function loadLayouts({ pool, topicPrefix }: Pick<GatewayOptions, 'pool' | 'topicPrefix'>) {
+  await findEventKeys(pool, '', 'agent-metadata', [''], KEYS_DEADLINE_MS);
+  return await loadTopicLayouts(pool, topicPrefix);
 }
 
 /** Rejects unless the log has all topics as they were registered. */

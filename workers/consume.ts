@@ -43,6 +43,7 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
   async function startOffset(partition: number, bounds: PartitionBounds): Promise<bigint> {
     try {
       const { generation, offset } = await findStart(deps, topic, partition, bounds);
+      await runs.get(partition)?.release();
       runs.set(partition, createPartitionRun({ ...deps, topic }, kind, partition, generation));
       return offset;
     } catch (error) {

@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { LogBatch, LogRecord } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
-import { ensureTimePartitions, isTimePartitioned } from '../shared/postgres/time-partitions.ts';
 import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
 import { classifyFault, type Fault } from './faults.ts';
+import { createPersistence, type How, SHARED } from './persist.ts';
 import type { RecordKind } from './record.ts';
 import { type Slice, type StoreBatchDeps, type StoreResult, storeBatch } from './store-batch.ts';
 import type { Turns } from './turns.ts';
@@ -39,8 +38,6 @@ export interface PartitionRun {
   release(): Promise<void>;
 }
 
-const BACKOFF_MIN_MS = 100;
-const BACKOFF_MAX_MS = 5000;
 const WARN_EVERY_MS = 60_000;
 /** A record that was begun alone in so many starts, all of which ended without a commit, is not begun again. */
 const DEATHS_MAX = 3;
@@ -51,7 +48,7 @@ export function createPartitionRun<Row>(
   partition: number,
   generation: number,
 ): PartitionRun {
-  const { topic, logger, clock, turns } = deps;
+  const { topic, logger, clock } = deps;
   const key = { topic, partition };
   let busySinceMs: number | undefined;
   let committedMs: number | undefined;
@@ -63,6 +60,12 @@ export function createPartitionRun<Row>(
   let nextOffset = 0n;
   let suspectEnd: bigint | undefined;
   let aloneOffset: bigint | undefined;
+  const persist = createPersistence<Row>({
+    ...deps,
+    kind,
+    decodeContext,
+    onFault: (found) => (found ? noteFault(found) : clearFault()),
+  });
 
   async function handle(batch: LogBatch): Promise<void> {
     busySinceMs = clock.nowMs();
@@ -214,53 +217,6 @@ export function createPartitionRun<Row>(
     }
   }
 
-  /** Does the work again for as long as what hinders it can go away; makes time partitions that are missing. */
-  async function persist<T>(
-    batch: LogBatch,
-    work: () => Promise<T>,
-    how: How = SHARED,
-    records: readonly LogRecord[] = [],
-  ): Promise<T> {
-    let missing: Fault | undefined;
-    const made = new Set<string | undefined>();
-    for (let failures = 0; ; failures++) {
-      batch.signal.throwIfAborted();
-      try {
-        if (missing) await makePartitions(missing, records);
-        missing = undefined;
-        const result = await (how.alone ? turns.alone(work) : turns.shared(work));
-        fault = undefined;
-        return result;
-      } catch (error) {
-        const found = classifyFault(error);
-        if (found.kind === 'no-partition' && !made.has(found.table)) {
-          made.add(found.table);
-          missing = found;
-          continue;
-        }
-        if (found.kind !== 'wait' && found.kind !== 'unexpected') throw error;
-        noteFault(found);
-        await delay(backoffMs(failures), undefined, { signal: batch.signal });
-      }
-    }
-  }
-
-  async function makePartitions({ table }: Fault, records: readonly LogRecord[]): Promise<void> {
-    if (table === undefined || !isTimePartitioned(table)) return;
-    // What is not the kind's own table holds what is written now.
-    const times = kind.timePartitioned.includes(table) ? acceptanceTimes(records) : [clock.nowMs()];
-    if (times.length === 0) return;
-    const names = await ensureTimePartitions(deps.pool, table, Math.min(...times), Math.max(...times));
-    logger.info({ table, names }, 'made time partitions that records called for');
-  }
-
-  function acceptanceTimes(records: readonly LogRecord[]): number[] {
-    return records.flatMap((record) => {
-      const { outcome } = toCandidate(kind, record, decodeContext());
-      return outcome.ok ? outcome.record.event.acceptedAtMs : [];
-    });
-  }
-
   function decodeContext() {
     return {
       topic,
@@ -269,6 +225,10 @@ export function createPartitionRun<Row>(
       nowMs: clock.nowMs(),
       recordAgeMaxMs: deps.recordAgeMaxMs,
     };
+  }
+
+  function clearFault(): void {
+    fault = undefined;
   }
 
   function noteFault(found: Fault): void {
@@ -306,15 +266,4 @@ export function createPartitionRun<Row>(
   }
 
   return { handle, release, status: () => ({ busySinceMs, fault }), lastCommitMs: () => committedMs };
-}
-
-interface How {
-  /** Whether nothing else may be at work. */
-  readonly alone: boolean;
-}
-
-const SHARED: How = { alone: false };
-
-function backoffMs(failures: number): number {
-  return Math.min(BACKOFF_MIN_MS * 2 ** failures, BACKOFF_MAX_MS);
 }

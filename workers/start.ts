@@ -13,6 +13,7 @@ import { conversationMetadata } from './conversation-metadata.ts';
 import { createCredentialsKind } from './credentials.ts';
 import { startMaintenance } from './maintenance.ts';
 import { messageSent } from './message-sent.ts';
+import { createProgressWatch } from './progress.ts';
 import type { BatchStep } from './store-batch.ts';
 import { createTurns } from './turns.ts';
 
@@ -52,8 +53,6 @@ export interface Workers {
 }
 
 const DAY_MS = 86_400_000;
-/** Without a commit for so long, with records to store and no reason not to, a worker should be restarted. */
-const STUCK_AFTER_MS = 60_000;
 const OBSERVE_EVERY_MS = 1000;
 
 /** Starts the workers of the kinds, and the upkeep of the tables; reports to `health` under the topics' names. */
@@ -108,38 +107,14 @@ function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): Top
 
 /** Readiness is asked when it is wanted; whether there is progress can only be seen by looking regularly. */
 function observe(consumers: readonly TopicConsumer[], clock: Clock, health: Health): NodeJS.Timeout {
-  const progressMs = new Map<string, number>();
+  const progress = createProgressWatch(clock);
   const look = () => {
-    const statuses = consumers.map((consumer) => consumer.status());
-    const waiting = statuses.some((status) => status.waiting);
-    const nowMs = clock.nowMs();
-    for (const status of statuses) {
-      if (waiting || isIdle(status) || !progressMs.has(status.topic)) progressMs.set(status.topic, nowMs);
-      const sinceMs = lastProgressMs(status, progressMs.get(status.topic)!, waiting);
-      health.setLive(
-        status.topic,
-        nowMs - sinceMs > STUCK_AFTER_MS
-          ? `records wait, but none was stored for ${Math.round((nowMs - sinceMs) / 1000)} s`
-          : undefined,
-      );
-    }
+    const reasons = progress.look(consumers.map((consumer) => consumer.status()));
+    for (const [topic, reason] of reasons) health.setLive(topic, reason);
   };
   for (const consumer of consumers) {
     health.watchReady(consumer.status().topic, () => consumer.status().reasons.join('; ') || undefined);
   }
   look();
   return setInterval(look, OBSERVE_EVERY_MS).unref();
-}
-
-/** Nothing to store, or nothing that may be stored: a stopped partition waits for a person. */
-function isIdle({ consumer }: TopicStatus): boolean {
-  return consumer.lag === 0n || consumer.stopped.size > 0;
-}
-
-function lastProgressMs(status: TopicStatus, seenMs: number, waiting: boolean): number {
-  const topicMs = Math.max(seenMs, status.lastCommitMs ?? 0);
-  // One partition may hang while others go on.
-  return waiting || status.busySinceMs === undefined
-    ? topicMs
-    : Math.min(topicMs, Math.max(status.busySinceMs, 0));
 }

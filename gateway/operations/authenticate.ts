@@ -15,7 +15,7 @@ export interface AuthenticateDeps extends WriteDeps {
 export function authenticateOperation(deps: AuthenticateDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const conversationId = c.req.param('conversationId')!;
-    const parsed = readCredentials(c.var.body, conversationId);
+    const parsed = readCredentials(c.get('body'), conversationId);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
     const data = encrypted(deps.keyRing, facts.tenantId, conversationId, parsed.record);

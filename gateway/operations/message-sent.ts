@@ -8,7 +8,7 @@ import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
 /** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never asks the database. */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
-    const parsed = readMessageSent(c.var.body);
+    const parsed = readMessageSent(c.get('body'));
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
     const encoded = encodeRecord(toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId));

@@ -18,7 +18,7 @@ export function readStateOperation(readState: ReadState) {
     if (!query.ok) return fail(c, '400-01', [{ path: query.path, message: query.message }]);
     let stored: StoredState | undefined;
     try {
-      stored = await readState(c.var.apiKey.tenantId, query.externalId);
+      stored = await readState(c.get('apiKey').tenantId, query.externalId);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       c.set('cause', error);

@@ -35,7 +35,7 @@ export function recordManyOperation<R extends JsonObject>(
   { kind, readItem }: ManyRecords<R>,
 ) {
   return async (c: HttpContext): Promise<Response> => {
-    const read = readItems(c.var.body);
+    const read = readItems(c.get('body'));
     if (!read.ok) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
     const items = read.items.map((value) => toItem(facts, kind, readItem(value), deps));

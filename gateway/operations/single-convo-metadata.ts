@@ -10,7 +10,7 @@ import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
 /** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
-    const parsed = readConversation(c.var.body);
+    const parsed = readConversation(c.get('body'));
     if (!parsed.ok) return answer(c, 400, parsed.id ?? deps.nextId(), failBadParams(parsed.details));
     const facts = requestFacts(c, deps.clock);
     const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);

@@ -3,7 +3,7 @@ import type { Logger } from '../logging.ts';
 import type { HttpMiddleware } from './env.ts';
 
 /**
- * One line a request: debug, 503 as a warning, other failures of ours as errors with their cause. The path is logged
+ * One line a request: debug, 503 as a warning, other failures of ours as errors, both with their cause. The path is logged
  * without the query; headers and bodies never are.
  */
 export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
@@ -13,15 +13,19 @@ export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
     const { status } = c.res;
     if (status < 500 && !logger.isLevelEnabled('debug')) return;
     const fields = {
-      requestId: c.var.requestId,
-      tenantId: c.var.apiKey?.tenantId,
+      requestId: c.get('requestId'),
+      tenantId: c.get('apiKey')?.tenantId,
       method: c.req.method,
       path: c.req.path,
       status,
       durationMs: clock.nowMs() - startedAtMs,
     };
-    if (status < 500) logger.debug(fields, 'request');
-    else if (status === 503) logger.warn(fields, 'request refused: unavailable');
-    else logger.error({ ...fields, err: c.var.cause }, 'request failed');
+    if (status < 500) {
+      logger.debug(fields, 'request');
+      return;
+    }
+    const withCause = { ...fields, err: c.get('cause') };
+    if (status === 503) logger.warn(withCause, 'request refused: unavailable');
+    else logger.error(withCause, 'request failed');
   };
 }

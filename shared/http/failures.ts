@@ -12,7 +12,7 @@ export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 /** The error envelope as an answer; 503-01 carries Retry-After. */
 export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDetail[]): Response {
   if (code === '503-01') c.header('retry-after', String(RETRY_AFTER_SECONDS));
-  return c.json(errorEnvelope(c.var.requestId, code, details), ERRORS[code].status);
+  return c.json(errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);
 }
 
 /** The one place where what was thrown becomes an answer: 500-01, of which the access log tells the cause. */

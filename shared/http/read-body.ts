@@ -20,7 +20,7 @@ export type BodyRead =
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
-/** Reads the body into `c.var.body`: 413-01 over the limit, 400-01 (or `onUnreadable`) for what is not a JSON object. */
+/** Reads the body into `c.get('body')`: 413-01 over the limit, 400-01 (or `onUnreadable`) for what is not a JSON object. */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
     const read = await readBody(c, options);

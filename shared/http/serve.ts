@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
 import { AppError, errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
-import { answerUnparsable, refusalOf } from './unparsable.ts';
+import { answerUnparsable, refusal } from './unparsable.ts';
 
 export interface ListenOptions {
   readonly fetch: (request: Request, env: HttpBindings) => Response | Promise<Response>;
@@ -49,11 +49,13 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     {
       // A client of HTTP/1.0 sends no Host header; the name is used for nothing.
       hostname: 'localhost',
-      overrideGlobalObjects: false,
       // Node itself throws away what was not read of a body; the adapter would cut the connection after 500 ms, and
       // a caller still sending would see a reset instead of its answer.
       autoCleanupIncoming: false,
-      errorHandler: () => refusalOf(options.nextId(), 'request', 'target or Host header is malformed'),
+      errorHandler: (error) =>
+        error instanceof RequestError
+          ? refusal(options.nextId(), '400-01', 'target or Host header is malformed')
+          : refusal(options.nextId(), '500-01'),
     },
   );
   const server = createServer({

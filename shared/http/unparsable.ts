@@ -1,14 +1,15 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorEnvelope } from '../contracts/errors.ts';
+import { ERRORS, errorEnvelope } from '../contracts/errors.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
-/** The 400-01 answer for requests that never reach the app. */
-export function refusalOf(requestId: string, path: string, message: string): Response {
-  return new Response(JSON.stringify(errorEnvelope(requestId, '400-01', [{ path, message }])), {
-    status: 400,
+/** The answer to a request that never reaches the app. */
+export function refusal(requestId: string, code: '400-01' | '500-01', message?: string): Response {
+  const details = message === undefined ? [] : [{ path: 'request', message }];
+  return new Response(JSON.stringify(errorEnvelope(requestId, code, details)), {
+    status: ERRORS[code].status,
     headers: { 'content-type': 'application/json', [REQUEST_ID_HEADER]: requestId },
   });
 }

@@ -1,13 +1,10 @@
-import kafkajs, { type Logger as KafkajsLogger } from 'kafkajs';
-import Broker from 'kafkajs/src/broker/index.js';
-import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js';
-import loggers from 'kafkajs/src/loggers/index.js';
-import socketFactory from 'kafkajs/src/network/socketFactory.js';
+import type Broker from 'kafkajs/src/broker/index.js';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
 import { AppError, errorMessage } from '../errors.ts';
-import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
+import type { KafkaConnection } from './kafka-client.ts';
+import { type Address, createBrokerOpener, cut, seedAddresses, shuffled, within } from './kafka-connect.ts';
 import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './kafka-transport.ts';
 import type { OutgoingRecord } from './log.ts';
 
@@ -16,11 +13,6 @@ const METADATA_TIMEOUT_MS = 2_000;
 
 /** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
 const MAYBE_STORED_CODES = new Set([7, 20]);
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
 
 /**
  * Produce requests straight to the leaders, on kafkajs's connections and encoders but below its producer. The producer
@@ -31,35 +23,21 @@ interface Address {
  * `requestTimeoutMs` is both the leader's time to gather acknowledgements and ours to wait for its answer.
  */
 export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs: number): ProduceTransport {
-  const logger: KafkajsLogger = loggers.createLogger({
-    level: kafkajs.logLevel.INFO,
-    logCreator: kafkaLogCreator(connection.logger),
-  });
-  const pools = connectionPoolBuilder({
-    brokers: [...connection.brokers],
-    clientId: connection.clientId,
-    socketFactory: socketFactory(),
-    connectionTimeout: CONNECTION_TIMEOUT_MS,
-    requestTimeout: requestTimeoutMs,
-    enforceRequestTimeout: true,
-    maxInFlightRequests: null,
-    logger,
-  });
+  const openBroker = createBrokerOpener(connection, requestTimeoutMs);
   const leaders = new Map<string, number>();
   const addresses = new Map<number, Address>();
   const connected = new Map<number, Broker>();
   let closed = false;
 
-  async function open(nodeId: number | null, address: Address): Promise<Broker> {
+  function open(address: Address, nodeId?: number): Promise<Broker> {
     if (closed) throw new AppError('LOG_CLOSED', 'the connection to Kafka is closed');
-    const connectionPool = await pools.build(address);
-    return new Broker({ connectionPool, logger, nodeId, allowAutoTopicCreation: false });
+    return openBroker(address, nodeId);
   }
 
   async function brokerOf(nodeId: number): Promise<Broker> {
     const address = addresses.get(nodeId);
     if (address === undefined) throw new AppError('LOG_UNAVAILABLE', `broker ${nodeId} is not known`);
-    const broker = connected.get(nodeId) ?? (await open(nodeId, address));
+    const broker = connected.get(nodeId) ?? (await open(address, nodeId));
     connected.set(nodeId, broker);
     await broker.connect();
     return broker;
@@ -120,7 +98,7 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
     const known = shuffled([...addresses]).sort(
       ([a], [b]) => Number(isConnected(connected.get(b))) - Number(isConnected(connected.get(a))),
     );
-    return [...known.map(([, address]) => address), ...shuffled(connection.brokers).map(parseAddress)];
+    return [...known.map(([, address]) => address), ...seedAddresses(connection)];
   }
 
   /**
@@ -128,7 +106,7 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
    * produce request that waits for a dead replica would wait as long.
    */
   async function ask(address: Address, topics: readonly string[]): Promise<MetadataResponse> {
-    const broker = await open(null, address);
+    const broker = await open(address);
     try {
       return await within(METADATA_TIMEOUT_MS, async () => {
         await broker.connect();
@@ -224,7 +202,8 @@ function answersOf(response: ProduceResponse, batches: readonly ProduceBatch[]):
     if (errorCode === 0 && BigInt(baseOffset) >= 0n)
       return { kind: 'stored', baseOffset: BigInt(baseOffset) };
     const error = protocolErrors.createErrorFromCode(errorCode);
-    const maybeStored = errorCode === 0 || MAYBE_STORED_CODES.has(errorCode);
+    const unknown = errorCode === 0 || error.type === 'KAFKAJS_UNKNOWN_ERROR_CODE';
+    const maybeStored = unknown || MAYBE_STORED_CODES.has(errorCode);
     return { kind: 'refused', type: error.type, retryable: maybeStored || error.retriable, maybeStored };
   });
 }
@@ -232,37 +211,3 @@ function answersOf(response: ProduceResponse, batches: readonly ProduceBatch[]):
 const partitionKey = (topic: string, partition: number): string => `${topic}/${partition}`;
 
 const isConnected = (broker: Broker | undefined): boolean => broker?.isConnected() ?? false;
-
-function parseAddress(broker: string): Address {
-  const colon = broker.lastIndexOf(':');
-  return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)) };
-}
-
-/** With an error, so that kafkajs fails what is under way at once; without one it would wait for each timeout. */
-function cut(broker: Broker): void {
-  for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
-}
-
-function shuffled<T>(items: readonly T[]): T[] {
-  const copy = [...items];
-  for (let last = copy.length - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1));
-    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
-  }
-  return copy;
-}
-
-async function within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new AppError('LOG_UNAVAILABLE', `no answer within ${timeoutMs} ms`, { retryable: true })),
-      timeoutMs,
-    );
-  });
-  try {
-    return await Promise.race([work(), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

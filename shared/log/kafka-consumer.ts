@@ -1,14 +1,15 @@
 import type { Logger } from '../logging.ts';
 import type { KafkaConnection } from './kafka-client.ts';
 import { createOffsetCommits, type OffsetCommits } from './kafka-commits.ts';
+import { leaveGroup } from './kafka-leave.ts';
 import { type Member, type MemberTimes, startMember } from './kafka-member.ts';
 import { createPartitionReader, type PartitionReader } from './kafka-partition.ts';
 import type { ConsumerOptions, ConsumerStatus, LogConsumer, PartitionBounds } from './log.ts';
 
 const REBUILD_MIN_MS = 100;
-const REBUILD_MAX_MS = 5_000;
-/** A member that lived so long starts the backoff anew. */
-const STABLE_AFTER_MS = 30_000;
+const REBUILD_MAX_MS = 2_000;
+/** A member that was in its group for so long starts the backoff anew. */
+const STABLE_AFTER_MS = 3_000;
 
 /** What the consumer needs besides its options. */
 export interface KafkaConsumerDependencies {
@@ -34,19 +35,25 @@ export function createKafkaConsumer(
   let member: Member | undefined;
   let commits: OffsetCommits | undefined;
   let joined = false;
+  let joinedAtMs: number | undefined;
+  /** A member of ours that crashed and is perhaps still counted in the group. */
+  let lostMemberId: string | undefined;
   let problem: string | undefined = 'not connected yet';
   let closing = false;
   let skipBackoff: (() => void) | undefined;
 
   async function run(): Promise<void> {
     for (let failures = 0; !closing; failures++) {
-      const startedAtMs = performance.now();
       const reason = await live();
       if (closing) return;
       problem = reason;
-      if (performance.now() - startedAtMs > STABLE_AFTER_MS) failures = 0;
+      if (joinedAtMs !== undefined && performance.now() - joinedAtMs > STABLE_AFTER_MS) failures = 0;
+      joinedAtMs = undefined;
       logger.warn({ reason, failures }, 'consumer lost its group; joining again');
       await backoff(failures);
+      if (lostMemberId !== undefined && (await leaveGroup(connection, options.group, lostMemberId))) {
+        lostMemberId = undefined;
+      }
     }
   }
 
@@ -57,8 +64,8 @@ export function createKafkaConsumer(
       fetched: (partition, fetched) => readers.get(partition)?.offer(fetched) ?? false,
     });
     member = current;
-    commits = createOffsetCommits(current, logger);
     const reason = await current.ended;
+    lostMemberId = current.memberId() ?? lostMemberId;
     joined = false;
     retireAll(false);
     return reason;
@@ -74,6 +81,7 @@ export function createKafkaConsumer(
     commits = createOffsetCommits(current, logger);
     for (const partition of partitions) readers.set(partition, read(current, commits, partition));
     joined = true;
+    joinedAtMs ??= performance.now();
     problem = undefined;
     logger.info({ partitions }, 'consumer joined its group');
   }

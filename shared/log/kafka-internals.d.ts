@@ -43,7 +43,10 @@ declare module 'kafkajs/src/broker/index.js' {
     lookupRequest(apiKey: number, api: KafkajsApi): (payload: object) => KafkajsProtocol;
     isConnected(): boolean;
     connect(): Promise<void>;
-    disconnect(): Promise<void>;
+    findGroupCoordinator(options: { groupId: string }): Promise<{
+      readonly coordinator: { readonly nodeId: number; readonly host: string; readonly port: number };
+    }>;
+    leaveGroup(options: { groupId: string; memberId: string }): Promise<unknown>;
   }
 }
 

@@ -35,6 +35,8 @@ export interface Member {
    * fetched, because a fetch brings the other way. Rejects when the group does not take it.
    */
   commit(offsets: ReadonlyMap<number, bigint>): Promise<void>;
+  /** Its id in the group; undefined before it joined. */
+  memberId(): string | undefined;
   /** Leaves the group and closes all connections. */
   end(): Promise<void>;
   /** Resolves with the reason in words. */
@@ -80,6 +82,7 @@ export function startMember(
   });
   const { CRASH, DISCONNECT, STOP, GROUP_JOIN, HEARTBEAT, REBALANCING } = consumer.events;
   let over = false;
+  let memberId: string | undefined;
   let commitNow: EachBatchPayload['commitOffsetsIfNecessary'] | undefined;
   let settleEnded: (reason: string) => void;
   const ended = new Promise<string>((resolve) => {
@@ -115,6 +118,7 @@ export function startMember(
   consumer.on(GROUP_JOIN, ({ payload }) => {
     if (over) return;
     alive(true);
+    memberId = payload.memberId;
     const partitions = payload.memberAssignment[topic] ?? [];
     consumer.pause([{ topic, partitions }]);
     events.assigned(partitions);
@@ -181,6 +185,7 @@ export function startMember(
       if (commitNow !== undefined) await commitNow({ topics: [{ topic, partitions }] });
       else await consumer.commitOffsets(partitions.map((commit) => ({ topic, ...commit })));
     },
+    memberId: () => memberId,
     end: () => finish('closed'),
     ended,
   };

@@ -93,7 +93,7 @@ export function createPartitionReader(
       } catch (error) {
         if (retired.signal.aborted) return;
         stopped = errorMessage(error);
-        logger.error({ err: error, topic: options.topic, partition }, 'partition is not read');
+        logger.warn({ topic: options.topic, partition, attempt, reason: stopped }, 'partition is not read');
         await pauseFor(backoffMs(attempt, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
       }
     }

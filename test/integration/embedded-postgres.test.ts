@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../embedded/postgres.ts';
 import { isAlive } from '../../embedded/process-table.ts';
 import type { AppError } from '../../shared/errors.ts';
@@ -25,9 +25,9 @@ let dataDir: string;
 
 beforeAll(async () => {
   const parent = await makeParent();
-  afterAll(() => rm(parent, { recursive: true, force: true }));
   madeDir = join(parent, 'made');
   await (await startEmbeddedPostgres({ dataDir: madeDir, logger, settings })).stop();
+  return () => rm(parent, { recursive: true, force: true });
 });
 
 beforeEach(async () => {

@@ -57,6 +57,8 @@ beforeAll(async () => {
     publishDeadlineMs: 1000,
     publishBufferBytesMax: 64 * 1024 * 1024,
     drainDelayMs: 0,
+    // The machine that runs this may be busy; what the default is good for, unit tests show.
+    storedKeysBudgetMs: 500,
   });
   await ready(true);
 });
@@ -152,13 +154,13 @@ describe('a gateway on the embedded log and Postgres', () => {
 
   it('answers 503-01 while the log is down, is not ready, and comes back without traffic', async () => {
     logProxy.freeze();
-    const statuses: number[] = [];
-    for (let i = 0; i < 2; i++) {
-      statuses.push((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status);
+    try {
+      expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);
+      expect((await post(CONVO, { externalConversationId: 'd', eventId: 'down' })).status).toBe(503);
+      await ready(false);
+    } finally {
+      logProxy.thaw();
     }
-    expect(statuses).toEqual([503, 503]);
-    await ready(false);
-    logProxy.thaw();
     await ready(true);
     expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(200);
   });

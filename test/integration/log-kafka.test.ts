@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { pino } from 'pino';
-import { describe, inject } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { collect } from '../support/collect.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { startKafkaBroker } from '../support/kafka-broker.ts';
+import { waitFor } from '../support/wait.ts';
 import { describeEventLog, type FreezableLog, type LogHarness } from './log-conformance.ts';
 
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
@@ -14,7 +16,12 @@ const SESSION_TIMEOUT_MS = 6_000;
 const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
 
 if (brokers.length === 0) describe.skip('event log: Kafka (no broker)');
-else describeEventLog('Kafka', makeHarness);
+else {
+  describeEventLog('Kafka', makeHarness);
+  describe('event log: Kafka, its broker killed', () => {
+    it('goes on by itself, publisher and consumer, with all that was acknowledged', surviveKill, 60_000);
+  });
+}
 
 async function makeHarness(): Promise<LogHarness> {
   const options = { brokers, clientId: 'sluice-test', consumerTimes };
@@ -49,4 +56,44 @@ async function freezable(): Promise<FreezableLog> {
       await broker.stop();
     },
   };
+}
+
+async function surviveKill(): Promise<void> {
+  const broker = await startKafkaBroker();
+  onTestFinished(() => broker.stop());
+  const log = createKafkaLog({ brokers: [broker.address], clientId: 'sluice-test', consumerTimes, logger });
+  const topic = 'sluice-test-kill';
+  await log.createTopics([{ topic, partitions: 3, replicas: 1, retentionMs: 3_600_000 }]);
+  const publisher = log.createPublisher({ deadlineMs: 2_000, bufferedBytesMax: 1_048_576 });
+  onTestFinished(() => publisher.close());
+  const collector = collect(log, topic, 'sluice-test-kill');
+  onTestFinished(() => collector.consumer.close());
+  const acknowledged: string[] = [];
+  let calls = 0;
+  const publish = async (): Promise<boolean> => {
+    calls += 1;
+    const values = [0, 1, 2].map((partition) => `${calls}.${partition}`);
+    const records = values.map((value, partition) => ({ partition, key: 'k', value: Buffer.from(value) }));
+    const outcomes = await publisher.publish(topic, records);
+    acknowledged.push(...values.filter((_, index) => outcomes[index]!.ok));
+    return outcomes.every(({ ok }) => ok);
+  };
+  const stored = (): Set<string> =>
+    new Set([...collector.byPartition.values()].flat().map(({ value }) => value.toString()));
+  const allStored = (): boolean => acknowledged.every((value) => stored().has(value));
+
+  for (let call = 0; call < 20; call++) expect(await publish()).toBe(true);
+  await waitFor(allStored, { timeoutMs: 10_000, what: 'the records before' });
+  const underWay = Array.from({ length: 20 }, publish);
+  await broker.kill('SIGKILL');
+  await Promise.all(underWay);
+  expect(await publish()).toBe(false);
+  await waitFor(() => collector.consumer.status().problem, {
+    timeoutMs: 10_000,
+    what: 'a problem in the status',
+  });
+  await broker.restart();
+  await waitFor(publish, { timeoutMs: 20_000, what: 'an acknowledgement after the restart' });
+  await waitFor(allStored, { timeoutMs: 30_000, what: 'everything acknowledged at the consumer' });
+  expect(collector.consumer.status().problem).toBeUndefined();
 }

@@ -7,7 +7,10 @@ export interface Collector {
   count(): number;
 }
 
-/** Reads a topic, from where `startOffset` says (from the first record if it is left out), and keeps all of it. */
+/**
+ * Reads a topic, from where `startOffset` says (from the first record if it is left out), and keeps all of it. A
+ * partition that is assigned again goes on behind what was kept.
+ */
 export function collect(
   log: EventLog,
   topic: string,
@@ -20,7 +23,10 @@ export function collect(
     topic,
     group,
     batchRecordsMax: 500,
-    startOffset: async (partition, bounds) => startOffset(partition, bounds),
+    async startOffset(partition, bounds) {
+      const last = byPartition.get(partition)?.at(-1);
+      return last === undefined ? startOffset(partition, bounds) : last.offset + 1n;
+    },
     async onBatch({ partition, records }) {
       const collected = byPartition.get(partition) ?? [];
       byPartition.set(partition, collected);

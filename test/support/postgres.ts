@@ -32,7 +32,8 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-const TEMPLATE = 'sluice_test_template';
+/** Every database of a run begins with this and the process id of the run. */
+const PREFIX = 'sluice_test';
 
 /**
  * Starts the one Postgres of a run, or takes the server of TEST_DATABASE_URL (whose role may create databases), and
@@ -43,7 +44,8 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   const server = given
     ? { url: given, how: 'the server of TEST_DATABASE_URL', stop: async () => {} }
     : await startOwn();
-  const template = `${TEMPLATE}_${process.pid}`;
+  const run = `${PREFIX}_${process.pid}`;
+  const template = `${run}_template`;
   try {
     await admin(server.url, `DROP DATABASE IF EXISTS ${template}`);
     await admin(server.url, `CREATE DATABASE ${template}`);
@@ -56,16 +58,17 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     throw error;
   }
   return {
-    url: withParameter(server.url, template),
+    url: withTemplate(server.url, template),
     how: server.how,
     async stop() {
-      await admin(server.url, `DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
+      // Not only the template: a test file that was killed has dropped nothing.
+      if (given) await dropAll(given, run);
       await server.stop();
     },
   };
 }
 
-/** Makes a database for the calling test file, and removes it after the file. Call it in the file or in beforeAll. */
+/** Makes a database for the calling test file, and removes it after the file; from a hook, after the run. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await copyTemplate();
   afterAll(() => database.drop());
@@ -74,8 +77,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 /** Makes a database that the caller drops. */
 export async function copyTemplate(): Promise<TestDatabase> {
-  const { server, template } = readParameter(inject('postgresUrl'));
-  const name = `sluice_test_${process.pid}_${randomBytes(6).toString('hex')}`;
+  const { server, template } = splitTemplate(inject('postgresUrl'));
+  const name = template.replace(/template$/, randomBytes(6).toString('hex'));
   await admin(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
   const url = withDatabase(server, name);
   const pool = createPool({
@@ -113,6 +116,19 @@ async function startOwn(): Promise<TestPostgres> {
   };
 }
 
+async function dropAll(url: string, run: string): Promise<void> {
+  const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
+  try {
+    const left = await client.query<{ datname: string }>(
+      'SELECT datname FROM pg_database WHERE starts_with(datname, $1)',
+      [`${run}_`],
+    );
+    for (const { datname } of left.rows) await client.query(`DROP DATABASE ${datname} WITH (FORCE)`);
+  } finally {
+    await client.end();
+  }
+}
+
 async function admin(url: string, statement: string): Promise<void> {
   const client = await openClient({ connectionString: url, applicationName: 'sluice-test-admin' });
   try {
@@ -129,11 +145,11 @@ function withDatabase(url: string, name: string): string {
 }
 
 /** The run's template travels to the test processes in the fragment of the server's address. */
-function withParameter(url: string, template: string): string {
+function withTemplate(url: string, template: string): string {
   return `${url}#${template}`;
 }
 
-function readParameter(provided: string): { server: string; template: string } {
+function splitTemplate(provided: string): { server: string; template: string } {
   const url = new URL(provided);
   const template = url.hash.slice(1);
   url.hash = '';

@@ -36,7 +36,7 @@ describe('imports', () => {
   });
 
   it.each([
-    ['kafkajs', /^shared\/log\/kafka(-[a-z-]+)?\.ts$/],
+    ['kafkajs', /^shared\/log\/kafka(-[a-z-]+)?(\.d)?\.ts$/],
     ['pg', /^shared\/postgres\//],
     ['node-pg-migrate', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/(http\/|health\.ts)/],
@@ -76,7 +76,7 @@ function sourceFiles(): string[] {
 
 function importsOf(file: string): Import[] {
   const source = readFileSync(file, 'utf8');
-  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport\(?)\s*'([^']+)'/g)].map((match) => match[1]!);
+  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport\(?|\.resolve\()\s*'([^']+)'/g)].map((match) => match[1]!);
   return specifiers.map((specifier) =>
     specifier.startsWith('.')
       ? { file, own: true, target: normalize(join(dirname(file), specifier)) }

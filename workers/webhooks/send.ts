@@ -109,6 +109,10 @@ function failedWithoutAnswer(error: string): Outcome {
 function describe(error: unknown): string {
   if (error instanceof AppError) return error.message;
   const errors = error instanceof AggregateError ? error.errors : [error];
-  const codes = [...new Set(errors.map((one) => errorCode(one) ?? 'unknown error'))];
+  const codes = [...new Set(errors.map((one) => errorCode(one) ?? nameOf(one)))];
   return `could not be sent: ${codes.join(', ')}`;
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown error';
 }

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { buildProgram } from '../../cli/program.ts';
+import { runCommand } from '../../cli/run.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+
+describe('the sluice command', () => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+
+  async function sluice(args: string, env: Record<string, string> = { DATABASE_URL: database.url }) {
+    let stdout = '';
+    let stderr = '';
+    const streams = {
+      stdout: {
+        write: (text: string) => {
+          stdout += text;
+        },
+      },
+      stderr: {
+        write: (text: string) => {
+          stderr += text;
+        },
+      },
+    };
+    const argv = ['node', 'sluice', ...args.split(' ').filter((arg) => arg !== '')];
+    const code = await runCommand(buildProgram({ env, ...streams }), argv, streams.stderr);
+    return { code, stdout, stderr };
+  }
+
+  it('finds a migrated database up to date', async () => {
+    expect(await sluice('migrate')).toEqual({ code: 0, stdout: 'The database is up to date.\n', stderr: '' });
+    expect(JSON.parse((await sluice('migrate --json')).stdout)).toEqual({ applied: [] });
+  });
+
+  it('makes tenants, once by name, with a rate, without one or with none', async () => {
+    expect(JSON.parse((await sluice('tenants create acme --rate 50 --json')).stdout)).toEqual({
+      tenantId: expect.any(String),
+      name: 'acme',
+      rate: 50,
+    });
+    expect((await sluice('tenants create free --rate none')).stdout).toContain(
+      'npx sluice keys create --tenant free',
+    );
+    expect((await sluice('tenants create plain')).code).toBe(0);
+    expect(await sluice('tenants create acme')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'sluice: there is a tenant named acme already\n',
+    });
+    const { rows } = await database.pool.query(
+      'select name, request_rate, unlimited from tenants order by name',
+    );
+    expect(rows).toEqual([
+      { name: 'acme', request_rate: 50, unlimited: false },
+      { name: 'free', request_rate: null, unlimited: true },
+      { name: 'plain', request_rate: null, unlimited: false },
+    ]);
+  });
+
+  it("makes a key and shows its secret this once; only the secret's hash is kept", async () => {
+    const { stdout } = await sluice(
+      'keys create --tenant acme --scope events:read analytics:write --rate 7 --json',
+    );
+    const key = JSON.parse(stdout);
+    expect(key).toEqual({
+      apiKeyId: expect.any(String),
+      apiKeySecret: expect.any(String),
+      tenantId: expect.any(String),
+      scopes: ['events:read', 'analytics:write'],
+    });
+    const { rows } = await database.pool.query('select * from api_keys where api_key_id = $1', [
+      key.apiKeyId,
+    ]);
+    expect(rows[0]).toMatchObject({ tenant_id: key.tenantId, scopes: key.scopes, request_rate: 7 });
+    expect(rows[0].secret_sha256).toEqual(createHash('sha256').update(key.apiKeySecret).digest());
+    expect(JSON.stringify(rows)).not.toContain(key.apiKeySecret);
+    expect((await sluice('keys create --tenant acme --scope *')).stdout).toContain('service-api-secret');
+    expect(await sluice('keys create --tenant nobody --scope *')).toMatchObject({
+      code: 1,
+      stderr: 'sluice: there is no tenant named nobody: make one with `npx sluice tenants create nobody`\n',
+    });
+  });
+
+  it('shows what became of a record, of any tenant or of one', async () => {
+    const acme = (await database.pool.query("select tenant_id from tenants where name = 'acme'")).rows[0]
+      .tenant_id;
+    await database.pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, conflicts, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
+       values ($1, 'message-sent', 'm-1', 'stored', 2, 1, 0, 0, $2, $2, $2, $2)`,
+      [acme, new Date('2026-01-01T00:00:00Z')],
+    );
+    const shown = {
+      tenant: 'acme',
+      id: 'm-1',
+      kind: 'message-sent',
+      status: 'stored',
+      acceptedAt: '2026-01-01T00:00:00.000Z',
+      storedAt: '2026-01-01T00:00:00.000Z',
+      conflicts: 2,
+      error: null,
+    };
+    expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([shown]);
+    expect(
+      JSON.parse((await sluice('events show m-1 --tenant acme --kind message-sent --json')).stdout),
+    ).toEqual([shown]);
+    expect(await sluice('events show m-1 --tenant free')).toMatchObject({ code: 1, stdout: '' });
+    expect((await sluice('events show m-2')).stderr).toBe(
+      'sluice: no record with the id m-2 is stored or dead-lettered (yet)\n',
+    );
+  });
+
+  it.each([
+    ['', 'Usage: sluice'],
+    ['unknown', "unknown command 'unknown'"],
+    ['tenants create', "missing required argument 'name'"],
+    ['tenants create -- -x', 'at most 64 letters'],
+    ['tenants create x --rate 0', 'whole number from 1 to'],
+    ['keys create --tenant acme', "required option '--scope <scope...>' not specified"],
+    ['keys create --tenant acme --scope everything', 'state:read'],
+    ['events show', "missing required argument 'id'"],
+    ['events show x --kind y', 'Allowed choices are agent-metadata'],
+    ['topics create --replicas x', 'whole number from 1 to 15'],
+    ['config check --role cli', 'Allowed choices are embedded'],
+    ['migrate --force', "unknown option '--force'"],
+  ])('exits 2 and says how it is used for: %s', async (args, message) => {
+    const { code, stdout, stderr } = await sluice(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+  });
+
+  it('explains every command with an example', async () => {
+    for (const command of [
+      'migrate',
+      'topics create',
+      'tenants create',
+      'keys create',
+      'events show',
+      'config check',
+    ]) {
+      const { code, stdout } = await sluice(`${command} --help`);
+      expect([command, code]).toEqual([command, 0]);
+      expect(stdout).toContain('Example: ');
+      expect(stdout).toContain('--json');
+    }
+  });
+
+  it('checks the settings for what they are set for', async () => {
+    expect(await sluice('config check', {})).toMatchObject({
+      code: 0,
+      stdout: 'The settings are fine for: embedded\n',
+    });
+    const wrong = await sluice('config check --json', { DATABASE_URL: 'mysql://secret@x' });
+    expect(wrong.code).toBe(1);
+    expect(JSON.parse(wrong.stdout)).toMatchObject({ ok: false, roles: ['gateway', 'worker', 'admin'] });
+    expect(wrong.stdout + wrong.stderr).not.toContain('secret@x');
+    expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
+  });
+
+  it('says in a sentence what cannot be reached', async () => {
+    expect(await sluice('migrate', { DATABASE_URL: 'postgres://u:p4ss@127.0.0.1:1/x' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^sluice: the database of DATABASE_URL does not answer: (?!.*p4ss)/),
+    });
+    expect(await sluice('migrate', { SLUICE_DATA_DIR: '/nonexistent' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        'no embedded instance runs on /nonexistent: start one with `npm start`',
+      ),
+    });
+    expect(await sluice('topics create')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('KAFKA_BROKERS is not set'),
+    });
+    const unreachable = await sluice('topics create', {
+      DATABASE_URL: database.url,
+      KAFKA_BROKERS: '127.0.0.1:1',
+    });
+    expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringMatching(/^sluice: .*KAFKA_BROKERS/) });
+  });
+});

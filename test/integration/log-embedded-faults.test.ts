@@ -1,0 +1,160 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
+import { readGroupOffset } from '../../shared/postgres/embedded-log-group.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { collect } from '../support/collect.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
+const database = await createTestDatabase();
+const PUBLISHER = { deadlineMs: 10_000, bufferedBytesMax: 8 * 1_048_576 };
+const HOUR_MS = 3_600_000;
+
+test('a statement whose answer is lost is sent again in order, and its records are acknowledged', async () => {
+  const url = new URL(database.url);
+  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+  url.port = String(proxy.port);
+  const pool = createPool({ connectionString: url.href, max: 3, applicationName: 'sluice-test-cut', logger });
+  const log = openLog({ pool });
+  await makeTopic(log, 'cut');
+  const publisher = log.createPublisher(PUBLISHER);
+  onTestFinished(async () => {
+    await publisher.close();
+    await log.close();
+    await pool.end();
+    await proxy.close();
+  });
+
+  let lost = 0;
+  proxy.onAnswer((data) => {
+    // The statement's answer names its columns, "range" and "first": by then the transaction may have been committed.
+    if (lost < 3 && data.includes('range\0')) {
+      lost += 1;
+      proxy.cut();
+    }
+  });
+  const calls = Array.from({ length: 40 }, async (_, call) => {
+    if (call >= 20) await waitFor(() => lost > 0, { timeoutMs: 5000, what: 'a lost answer' });
+    return publisher.publish('cut', [record(0, `${call}`)]);
+  });
+  const outcomes = (await Promise.all(calls)).flat();
+  expect(lost).toBe(3);
+  expect(outcomes.every(({ ok }) => ok)).toBe(true);
+
+  const values = await storedValues('cut');
+  const first = values.filter((value, index) => values.indexOf(value) === index);
+  expect(first.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, call) => `${call}`));
+  expect(new Set(values).size).toBe(40);
+});
+
+test('a partition that does not exist fails alone, and says that nothing was stored', async () => {
+  const log = openLog();
+  await makeTopic(log, 'narrow', 1);
+  const publisher = log.createPublisher(PUBLISHER);
+  const absent = { ok: false, reason: 'unavailable', outcomeUnknown: false };
+  expect(await publisher.publish('narrow', [record(0, 'here'), record(7, 'nowhere')])).toEqual([
+    { ok: true, partition: 0, offset: 0n },
+    absent,
+  ]);
+  expect(await publisher.publish('no-such-topic', [record(0, 'nowhere')])).toEqual([absent]);
+});
+
+test('two members share the partitions, the first one alone has all again when the other leaves', async () => {
+  const log = openLog({ memberId: 'first' });
+  await makeTopic(log, 'shared', 5);
+  const first = collect(log, 'shared', 'sharers');
+  onTestFinished(() => first.consumer.close());
+  const shareOf = (consumer: { status(): { partitions: readonly number[] } }) =>
+    consumer.status().partitions.length;
+  await waitFor(() => shareOf(first.consumer) === 5, { timeoutMs: 5000, what: 'all partitions' });
+  const second = collect(openLog({ memberId: 'second' }), 'shared', 'sharers');
+  onTestFinished(() => second.consumer.close());
+  await waitFor(() => shareOf(first.consumer) === 3 && shareOf(second.consumer) === 2, {
+    timeoutMs: 10_000,
+    what: 'shares of 3 and 2',
+  });
+  await second.consumer.close();
+  await waitFor(() => shareOf(first.consumer) === 5, { timeoutMs: 10_000, what: 'all partitions again' });
+});
+
+test('a member that starts again under its name does not wait for its own leases', async () => {
+  const leaseMs = 60_000;
+  const before = openLog({ memberId: 'same', leaseMs });
+  await makeTopic(before, 'again', 4);
+  const dead = collect(before, 'again', 'restarters');
+  onTestFinished(() => dead.consumer.close());
+  await waitFor(() => dead.consumer.status().partitions.length === 4, {
+    timeoutMs: 5000,
+    what: 'the first one',
+  });
+  const next = collect(openLog({ memberId: 'same', leaseMs }), 'again', 'restarters');
+  onTestFinished(() => next.consumer.close());
+  await waitFor(() => next.consumer.status().partitions.length === 4, {
+    timeoutMs: 5000,
+    what: 'the second one',
+  });
+});
+
+test('deletes what is older than the retention and handled by every group, and nothing else', async () => {
+  let nowMs = Date.now() - 2 * HOUR_MS;
+  const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
+  await log.createTopics([{ topic: 'kept', partitions: 1, replicas: 1, retentionMs: HOUR_MS }]);
+  const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: HOUR_MS });
+  await publisher.publish(
+    'kept',
+    Array.from({ length: 2500 }, (_, index) => record(0, `old ${index}`)),
+  );
+  const reader = collect(log, 'kept', 'readers');
+  await waitFor(() => reader.count() === 2500, { timeoutMs: 10_000, what: 'the old records' });
+  await reader.consumer.close();
+  await publisher.publish('kept', [record(0, 'old, not handled')]);
+  nowMs += 2 * HOUR_MS;
+  await publisher.publish('kept', [record(0, 'new')]);
+  await waitFor(async () => (await storedValues('kept')).length <= 2, {
+    timeoutMs: 10_000,
+    what: 'the deletion',
+  });
+  expect(await storedValues('kept')).toEqual(['old, not handled', 'new']);
+  expect(await readGroupOffset(database.pool, 'readers', 'kept', 0)).toBe(2500n);
+  const again = collect(log, 'kept', 'readers', (_, bounds) => {
+    expect(bounds).toEqual({ earliest: 2500n, latest: 2502n });
+    return 0n;
+  });
+  onTestFinished(() => again.consumer.close());
+  await waitFor(() => again.count() === 2, { timeoutMs: 10_000, what: 'what is left' });
+  await waitFor(async () => (await storedValues('kept')).length === 1, {
+    timeoutMs: 10_000,
+    what: 'the next one',
+  });
+  expect(await storedValues('kept')).toEqual(['new']);
+});
+
+function openLog(options: Partial<Parameters<typeof createEmbeddedLog>[0]> = {}): EventLog {
+  const log = createEmbeddedLog({
+    ...{ pool: database.pool as Pool, clock: systemClock, logger, memberId: 'test', leaseMs: 1000 },
+    ...options,
+  });
+  onTestFinished(() => log.close());
+  return log;
+}
+
+async function makeTopic(log: EventLog, topic: string, partitions = 1): Promise<void> {
+  await log.createTopics([{ topic, partitions, replicas: 1, retentionMs: HOUR_MS }]);
+}
+
+async function storedValues(topic: string): Promise<string[]> {
+  const result = await database.pool.query<{ value: Buffer }>(
+    'SELECT value FROM log_records WHERE topic = $1 ORDER BY partition, "offset"',
+    [topic],
+  );
+  return result.rows.map(({ value }) => value.toString());
+}
+
+function record(partition: number, value: string): OutgoingRecord {
+  return { partition, key: 'key', value: Buffer.from(value) };
+}

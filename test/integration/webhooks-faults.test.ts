@@ -1,0 +1,356 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { createPool } from '../../shared/postgres/pool.ts';
+import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
+import type { Attempt } from '../../workers/webhooks/attempt.ts';
+import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
+import { visitEndpoint } from '../../workers/webhooks/visit.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { TEST_CERTIFICATE, TEST_CERTIFICATE_KEY } from '../support/tls.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench, reply } from '../support/webhooks.ts';
+
+const database = await createTestDatabase();
+const { pool } = database;
+const bench = createWebhookBench(pool);
+let tenants = 0;
+let tenantId: string;
+let receiver: Receiver;
+let cleanUps: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  tenants += 1;
+  tenantId = `tenant${tenants}`;
+  await bench.tenant(tenantId);
+  receiver = await startReceiver();
+});
+
+afterEach(async () => {
+  await Promise.all(cleanUps.map((cleanUp) => cleanUp()));
+  await receiver.close();
+  cleanUps = [];
+});
+
+function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
+  const dispatcher = bench.dispatcher({ deadlineMs: 2000, leaseMs: 20_000, ...options });
+  cleanUps.push(() => dispatcher.close());
+  return dispatcher;
+}
+
+const attemptsOf = async (endpointId: string, count: number) =>
+  await waitFor(
+    async () => {
+      const attempts = await bench.attempts(endpointId);
+      return attempts.length >= count && attempts;
+    },
+    { timeoutMs: 10_000, what: `${count} attempts` },
+  );
+const states = async (endpointId: string): Promise<string[]> =>
+  (await bench.deliveries(endpointId)).map(({ state }) => state);
+const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown> =>
+  waitFor(async () => String(await states(endpointId)) === String(wanted), {
+    timeoutMs: 10_000,
+    what: `deliveries ${wanted}`,
+  });
+const visitOptions = (leaseMs: number) => ({
+  pool,
+  clock: bench.clock,
+  nextId: bench.nextId,
+  random: () => 0.5,
+  keyRing: bench.keyRing,
+  concurrency: 16,
+  leaseMs,
+});
+
+test('an answer that drips is cut at the deadline and counts as a failure', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script((_, response) => {
+    response.writeHead(200);
+    const timer = setInterval(() => response.write('x'), 20);
+    response.once('close', () => clearInterval(timer));
+    return undefined;
+  });
+  start({ deadlineMs: 400 });
+  await bench.signal(reply(tenantId, null, 1));
+  const [attempt] = await attemptsOf(endpointId, 1);
+  expect(attempt).toMatchObject({ status: null, error: 'no complete answer within 400 ms' });
+  expect(attempt!.duration_ms).toBeGreaterThanOrEqual(390);
+  await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
+});
+
+test('an endless answer is read to its bound, and its start kept', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  let written = 0;
+  receiver.script((_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      while (!response.destroyed && response.write(Buffer.alloc(1024, 'a'))) written += 1024;
+    };
+    response.on('drain', more);
+    more();
+    return undefined;
+  });
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  const [attempt] = await attemptsOf(endpointId, 1);
+  expect(attempt).toMatchObject({ status: 200, error: null });
+  expect(attempt!.answer).toEqual(Buffer.alloc(1024, 'a'));
+  await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
+  expect(written).toBeLessThan(64 * 1024 * 1024);
+});
+
+test('a redirect is a failure and is not followed', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script((_, response) => {
+    response.setHeader('location', `${receiver.url}/elsewhere`);
+    return 307;
+  });
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  const attempts = await attemptsOf(endpointId, 1);
+  expect(attempts[0]).toMatchObject({ status: 307, error: 'answered 307' });
+  expect(receiver.requests.map(({ path }) => path)).toEqual(['/hooks']);
+});
+
+test('what is no HTTP, and what hangs up, are failures', async () => {
+  const answers = ['SSH-2.0-OpenSSH\r\n', ''];
+  const server = createServer((socket: Socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(answers.shift() ?? ''));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUps.push(async () => server.close());
+  const { port } = server.address() as { port: number };
+  const { endpointId } = await bench.endpoint(tenantId, `http://127.0.0.1:${port}/`);
+  start();
+  await bench.signal(reply(tenantId, null, 1), reply(tenantId, null, 2));
+  for (const { status, error } of await attemptsOf(endpointId, 2)) {
+    expect([status, error]).toEqual([
+      null,
+      expect.stringMatching(/^could not be sent: (HTTPParserError|[A-Z_]{5,})$/),
+    ]);
+  }
+});
+
+test('what a dead dispatcher had leased is sent again after the lease, its late result counts for nothing', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  const dead = await visitEndpoint(visitOptions(60_000), { tenantId, endpointId }, [], 16);
+  expect(dead!.deliveries).toHaveLength(1);
+  const [delivery] = dead!.deliveries;
+
+  start();
+  await bench.signal(reply(tenantId, 'B', 3));
+  await waitForStates(endpointId, 'pending', 'pending', 'delivered');
+  bench.clock.advance(61_000);
+  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([3, 1, 2]);
+  expect(receiver.requests[1]!.messageId).toBe(delivery!.messageId);
+
+  const nowMs = bench.clock.nowMs();
+  await visitEndpoint(
+    visitOptions(60_000),
+    { tenantId, endpointId },
+    [
+      {
+        delivery: delivery!,
+        startedAtMs: nowMs,
+        finishedAtMs: nowMs,
+        outcome: {
+          kind: 'failed',
+          status: 410,
+          answer: undefined,
+          error: 'late',
+          pausedUntilMs: undefined,
+          gone: true,
+        },
+      },
+    ],
+    0,
+  );
+  expect(await states(endpointId)).toEqual(['delivered', 'delivered', 'delivered']);
+  const attempts = await bench.attempts(endpointId);
+  expect(attempts.filter(({ message_id }) => message_id === delivery!.messageId)).toMatchObject([
+    { attempt: 1, error: 'the sender stopped before it knew the result' },
+    { attempt: 2, error: null },
+  ]);
+});
+
+test('while a second lease runs, the result of the first one counts for nothing', async () => {
+  const id = { tenantId, endpointId: (await bench.endpoint(tenantId, receiver.url)).endpointId };
+  await bench.signal(reply(tenantId, 'A', 1));
+  const visit = (attempts: Attempt[]) => visitEndpoint(visitOptions(1000), id, attempts, 1);
+  const first = (await visit([]))!.deliveries[0]!;
+  bench.clock.advance(1001);
+  const second = (await visit([]))!.deliveries[0]!;
+  const times = { startedAtMs: bench.clock.nowMs(), finishedAtMs: bench.clock.nowMs() };
+  const delivered = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
+  await visit([{ ...times, delivery: first, outcome: delivered }]);
+  expect(await states(id.endpointId)).toEqual(['pending']);
+  await visit([{ ...times, delivery: second, outcome: delivered }]);
+  expect(await states(id.endpointId)).toEqual(['delivered']);
+});
+
+test('a sender that dies at every attempt cannot go on for ever', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  for (let attempt = 1; attempt <= 10; attempt += 1) {
+    const { deliveries } = (await visitEndpoint(visitOptions(1000), { tenantId, endpointId }, [], 1))!;
+    expect(deliveries).toMatchObject([{ attempt }]);
+    bench.clock.advance(1001);
+  }
+  start();
+  await waitForStates(endpointId, 'failed', 'delivered');
+  expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([2]);
+});
+
+test('closing waits for exchanges that run, records them, and claims nothing more', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  let answer: (status: number) => void = () => {};
+  receiver.script(() => new Promise((resolve) => (answer = resolve)));
+  const dispatcher = start();
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
+  const closed = dispatcher.close();
+  answer(200);
+  await closed;
+  expect(await states(endpointId)).toEqual(['delivered', 'pending']);
+  expect(receiver.requests).toHaveLength(1);
+  receiver.script(() => 200);
+  start();
+  await waitForStates(endpointId, 'delivered', 'delivered');
+});
+
+test('notifications wake it, and are heard again after the connections were lost', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  start({ pollMs: 600_000 });
+  await bench.signal(reply(tenantId, null, 1));
+  await waitForStates(endpointId, 'delivered');
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`,
+  );
+  const listening =
+    "select 1 from pg_stat_activity where datname = current_database() and query like 'listen %'";
+  await waitFor(async () => (await pool.query(listening)).rowCount === 1, {
+    timeoutMs: 10_000,
+    what: 'LISTEN',
+  });
+  await bench.signal(reply(tenantId, null, 2));
+  await waitForStates(endpointId, 'delivered', 'delivered');
+});
+
+test('a result that the database could not take at first is recorded later, and nothing is sent twice', async () => {
+  const url = new URL(database.url);
+  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+  url.port = String(proxy.port);
+  const logger = pino({ level: 'silent' });
+  const proxied = createPool({ connectionString: url.href, max: 6, applicationName: 'sluice-test', logger });
+  cleanUps.push(async () => {
+    await dispatcher.close();
+    await proxied.end();
+    await proxy.close();
+  });
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  let answer: (status: number) => void = () => {};
+  receiver.script(() => new Promise((resolve) => (answer = resolve)));
+  const dispatcher = bench.dispatcher({ pool: proxied, deadlineMs: 5000, leaseMs: 60_000 });
+  await bench.signal(reply(tenantId, null, 1));
+  await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
+  const cutting = setInterval(() => proxy.cut(), 1);
+  proxy.cut();
+  answer(200);
+  await waitFor(() => dispatcher.problem(), { timeoutMs: 10_000, what: 'the problem to show' });
+  clearInterval(cutting);
+  await waitForStates(endpointId, 'delivered');
+  await waitFor(() => dispatcher.problem() === undefined, { timeoutMs: 10_000, what: 'the problem to end' });
+  expect(receiver.requests).toHaveLength(1);
+});
+
+test('endpoints that never answer do not delay the others', async () => {
+  await bench.tenant(`${tenantId}x`);
+  receiver.script(({ path }) => (path.endsWith('/dead') ? undefined : 200));
+  for (let i = 0; i < 40; i += 1) await bench.endpoint(tenantId, `${receiver.url}/dead`);
+  const healthy = await bench.endpoint(`${tenantId}x`, receiver.url);
+  start({ exchangesMax: 32, deadlineMs: 4000 });
+  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, null, n)));
+  await waitFor(() => receiver.open.now >= 16, {
+    timeoutMs: 5000,
+    what: 'the dead ones to hold their slots',
+  });
+  const sinceMs = Date.now();
+  await bench.signal(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
+  await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
+  expect(Date.now() - sinceMs).toBeLessThan(3000);
+});
+
+test('what is dialled is what was checked, at every attempt', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, `http://receiver.test:${receiver.port}/hooks`);
+  let answers: string[][] = [['10.0.0.1', '169.254.169.254']];
+  start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
+  await bench.signal(reply(tenantId, null, 1));
+  const [refused] = await attemptsOf(endpointId, 1);
+  expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
+  // Of several addresses only the permitted one is dialled.
+  answers = [['10.0.0.1', '127.0.0.1']];
+  bench.clock.advance(6000);
+  await waitForStates(endpointId, 'delivered');
+  expect(receiver.requests).toHaveLength(1);
+});
+
+test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 'localhost', 'a.localhost.'])(
+  'without a rule %s is not dialled',
+  async (host) => {
+    const { endpointId } = await bench.endpoint(tenantId, `http://${host}:${receiver.port}/`);
+    start({ allow: [] });
+    await bench.signal(reply(tenantId, null, 1));
+    const [refused] = await attemptsOf(endpointId, 1);
+    expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
+    expect(receiver.requests).toEqual([]);
+  },
+);
+
+test('a certificate must be trusted', async () => {
+  const secure = await startReceiver({ tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE } });
+  cleanUps.push(() => secure.close());
+  const url = `https://receiver.test:${secure.port}/`;
+  const { endpointId } = await bench.endpoint(tenantId, url);
+  const resolve = async () => ['127.0.0.1'];
+  const distrusting = start({ resolve, random: () => 0 });
+  await bench.signal(reply(tenantId, null, 1));
+  const [refused] = await attemptsOf(endpointId, 1);
+  expect(refused).toMatchObject({ status: null, error: 'could not be sent: DEPTH_ZERO_SELF_SIGNED_CERT' });
+  await distrusting.close();
+  bench.clock.advance(6000);
+  start({ resolve, ca: TEST_CERTIFICATE });
+  await waitForStates(endpointId, 'delivered');
+  expect(secure.requests).toHaveLength(1);
+});
+
+test('with its key lost an endpoint waits, without an attempt counted, and the others go on', async () => {
+  const lost = await bench.endpoint(tenantId, `${receiver.url}/lost`);
+  const { keyId, ciphertext } = createKeyRing(generateKeySpec()).encrypt(Buffer.alloc(32), []);
+  await pool.query(
+    'update webhook_endpoints set secret_key_id = $1, secret_ciphertext = $2 where endpoint_id = $3',
+    [keyId, ciphertext, lost.endpointId],
+  );
+  const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  await waitForStates(other.endpointId, 'delivered');
+  expect(await bench.deliveries(lost.endpointId)).toMatchObject([{ state: 'pending', attempts: 0 }]);
+});
+
+test('connections are used again', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  start();
+  await bench.signal(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));
+  await waitForStates(endpointId, ...Array(10).fill('delivered'));
+  expect(new Set(receiver.requests.map(({ connection }) => connection)).size).toBe(1);
+});

@@ -1,0 +1,72 @@
+import { beforeEach, expect, it } from 'vitest';
+import type { TopicStatus } from '../../../workers/consume.ts';
+import { createProgressWatch, type ProgressWatch } from '../../../workers/progress.ts';
+
+let nowMs = 0;
+let watch: ProgressWatch;
+
+beforeEach(() => {
+  nowMs = 1_000_000;
+  watch = createProgressWatch({ nowMs: () => nowMs });
+});
+
+function status(
+  more: Partial<Omit<TopicStatus, 'consumer'>> & { lag?: bigint; stopped?: string } = {},
+): TopicStatus {
+  const { lag = 5n, stopped, ...rest } = more;
+  return {
+    topic: 'topic',
+    consumer: {
+      joined: true,
+      partitions: [0],
+      stopped: new Map(stopped === undefined ? [] : [[0, stopped]]),
+      lag,
+      problem: undefined,
+    },
+    reasons: [],
+    waiting: false,
+    busySinceMs: undefined,
+    lastCommitMs: undefined,
+    ...rest,
+  };
+}
+
+function reasonAfter(seconds: number, ...statuses: TopicStatus[]): string | undefined {
+  nowMs += seconds * 1000;
+  return watch.look(statuses).get('topic');
+}
+
+it('a worker hangs when it has lag, but neither commits nor a reason for a minute', () => {
+  expect(reasonAfter(0, status())).toBeUndefined();
+  expect(reasonAfter(60, status())).toBeUndefined();
+  expect(reasonAfter(1, status())).toBe('records wait, but none was stored for 61 s');
+});
+
+it('a worker that commits does not hang', () => {
+  reasonAfter(0, status());
+  expect(reasonAfter(120, status({ lastCommitMs: nowMs + 100_000 }))).toBeUndefined();
+});
+
+it('idle hours are no sign of hanging once records come', () => {
+  reasonAfter(0, status({ lag: 0n }));
+  reasonAfter(7200, status({ lag: 0n }));
+  expect(reasonAfter(30, status())).toBeUndefined();
+});
+
+it('a worker that waits does not hang, nor does another one beside it', () => {
+  const other = { ...status({ waiting: true, reasons: ['the database cannot be reached'] }), topic: 'other' };
+  reasonAfter(0, status(), other);
+  expect(reasonAfter(3600, status({ busySinceMs: nowMs }), other)).toBeUndefined();
+  expect(reasonAfter(59, status())).toBeUndefined();
+});
+
+it('a partition that was stopped does not ask for a restart', () => {
+  reasonAfter(0, status());
+  expect(reasonAfter(3600, status({ stopped: 'records are gone' }))).toBeUndefined();
+});
+
+it('one partition hangs though others get on', () => {
+  reasonAfter(0, status());
+  const busySinceMs = nowMs;
+  expect(reasonAfter(90, status({ lastCommitMs: nowMs + 89_000, busySinceMs }))).toMatch(/^records wait/);
+});

@@ -1,0 +1,90 @@
+import { systemClock } from '../shared/clock.ts';
+import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { isKind, KINDS } from '../shared/contracts/kinds.ts';
+import { AppError } from '../shared/errors.ts';
+import { createHealth, healthRoutes } from '../shared/health.ts';
+import { listen } from '../shared/http/serve.ts';
+import { createUlidGenerator } from '../shared/ids.ts';
+import { createKeyRing } from '../shared/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka.ts';
+import { createLogger } from '../shared/logging.ts';
+import { runMain } from '../shared/main.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { requireSchema } from '../shared/postgres/require-schema.ts';
+import { TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
+import { stopOnSignals } from '../shared/shutdown.ts';
+import { parseAllowRules } from '../shared/webhooks/addresses.ts';
+import { startWorkers } from './start.ts';
+import { startWebhooks } from './webhooks/start.ts';
+
+const WEBHOOKS = 'webhooks';
+const HOUR_MS = 3_600_000;
+
+/** One worker process: all workers, or those named as arguments (a kind of records, or `webhooks`). */
+async function main(): Promise<void> {
+  const names = workerNames(process.argv.slice(2));
+  const kinds = names.filter(isKind);
+  const config = loadConfig(environment(), 'worker');
+  const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
+  const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
+  const pool = createPool({
+    connectionString: config.DATABASE_URL!,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice-worker',
+    logger,
+  });
+  const log = createKafkaLog({ brokers: config.KAFKA_BROKERS!, clientId: 'sluice-worker', logger });
+  await requireSchema(pool);
+  const health = createHealth();
+  const nextId = createUlidGenerator(systemClock);
+  const shared = { pool, log, clock: systemClock, nextId, logger, health };
+  const server = await listen({
+    fetch: healthRoutes(health).fetch,
+    host: config.WORKER_HOST,
+    port: config.WORKER_PORT,
+    nextId,
+  });
+  const parts: { close(): Promise<void> }[] = [];
+  if (kinds.length > 0) parts.push(startWorkers({ ...shared, kinds, ...optionsOf(config) }));
+  if (names.includes(WEBHOOKS)) {
+    parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!) }));
+  }
+  logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
+  stopOnSignals({
+    logger,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    async stop() {
+      health.setReady('stopping', 'the process is about to end');
+      await Promise.all(parts.map((part) => part.close()));
+      await server.close();
+      await log.close();
+      await pool.end();
+    },
+  });
+}
+
+function workerNames(given: readonly string[]): readonly string[] {
+  const all: readonly string[] = [...KINDS, WEBHOOKS];
+  const unknown = given.filter((name) => !all.includes(name));
+  if (unknown.length > 0) {
+    throw new AppError(
+      'WORKER_UNKNOWN',
+      `there is no worker ${unknown.join(', ')}; name any of ${all.join(', ')}, or none for all`,
+    );
+  }
+  return given.length > 0 ? [...new Set(given)] : all;
+}
+
+function optionsOf(config: Config) {
+  return {
+    prefix: config.SLUICE_TOPIC_PREFIX,
+    credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
+    topicRetentionMs: TOPIC_RETENTION_MS,
+    // Transactions leave connections to the webhook dispatcher, the upkeep and the checks.
+    transactionsMax: Math.max(1, Math.min(4, config.SLUICE_DATABASE_CONNECTIONS - 3)),
+    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
+    bufferedBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+  };
+}
+
+await runMain('The worker', main);

@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LogBatch, LogRecord } from '../shared/log/log.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { Pool } from '../shared/postgres/pool.ts';
+import { ensureTimePartitions, isTimePartitioned } from '../shared/postgres/time-partitions.ts';
+import { type DecodeContext, toCandidate } from './candidates.ts';
+import { classifyFault, type Fault } from './faults.ts';
+import type { RecordKind } from './record.ts';
+import type { Turns } from './turns.ts';
+
+export interface PersistenceDeps<Row> {
+  readonly pool: Pool;
+  readonly logger: Logger;
+  readonly turns: Turns;
+  readonly kind: RecordKind<Row>;
+  decodeContext(): DecodeContext;
+  /** Told of what hinders the work, and with undefined that nothing does any more. */
+  onFault(fault: Fault | undefined): void;
+}
+
+export interface How {
+  /** Whether nothing else may be at work. */
+  readonly alone: boolean;
+}
+
+export const SHARED: How = { alone: false };
+
+/**
+ * Does the work, again for as long as what hinders it can go away by itself. Rejects with what cannot: a record that
+ * cannot be stored, a log that is not the same, or the end of the batch's signal. `records` are those that the work
+ * stores: time partitions that they lack are made.
+ */
+export type Persist = <T>(
+  batch: LogBatch,
+  work: () => Promise<T>,
+  how?: How,
+  records?: readonly LogRecord[],
+) => Promise<T>;
+
+const BACKOFF_MIN_MS = 100;
+const BACKOFF_MAX_MS = 5000;
+
+export function createPersistence<Row>(deps: PersistenceDeps<Row>): Persist {
+  const { turns } = deps;
+  return async (batch, work, how = SHARED, records = []) => {
+    let missing: Fault | undefined;
+    // A table whose partition is there and that still lacks one for a record would be asked for it for ever.
+    const made = new Set<string | undefined>();
+    for (let failures = 0; ; failures++) {
+      batch.signal.throwIfAborted();
+      try {
+        if (missing) await makePartitions(deps, missing, records);
+        missing = undefined;
+        const result = await (how.alone ? turns.alone(work) : turns.shared(work));
+        deps.onFault(undefined);
+        return result;
+      } catch (error) {
+        const found = classifyFault(error);
+        if (found.kind === 'no-partition' && !made.has(found.table)) {
+          made.add(found.table);
+          missing = found;
+          continue;
+        }
+        if (found.kind !== 'wait' && found.kind !== 'unexpected') throw error;
+        deps.onFault(found);
+        await delay(backoffMs(failures), undefined, { signal: batch.signal });
+      }
+    }
+  };
+}
+
+async function makePartitions<Row>(
+  deps: PersistenceDeps<Row>,
+  { table }: Fault,
+  records: readonly LogRecord[],
+): Promise<void> {
+  if (table === undefined || !isTimePartitioned(table)) return;
+  // What is not the kind's own table holds what is written now.
+  const times = deps.kind.timePartitioned.includes(table)
+    ? acceptanceTimes(deps, records)
+    : [deps.decodeContext().nowMs];
+  if (times.length === 0) return;
+  const names = await ensureTimePartitions(deps.pool, table, Math.min(...times), Math.max(...times));
+  deps.logger.info({ table, names }, 'made time partitions that records called for');
+}
+
+function acceptanceTimes<Row>(deps: PersistenceDeps<Row>, records: readonly LogRecord[]): number[] {
+  return records.flatMap((record) => {
+    const { outcome } = toCandidate(deps.kind, record, deps.decodeContext());
+    return outcome.ok ? outcome.record.event.acceptedAtMs : [];
+  });
+}
+
+function backoffMs(failures: number): number {
+  return Math.min(BACKOFF_MIN_MS * 2 ** failures, BACKOFF_MAX_MS);
+}
