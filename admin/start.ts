@@ -45,10 +45,12 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const health = createHealth();
   const keys = createKeyCache({ findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS), logger });
   const app = buildAdminApp({ ...options, keys, health });
-  const server = await listen({ fetch: app.fetch, host, port, nextId }).catch((error) => {
-    keys.close();
-    throw error;
-  });
+  const server = await listen({ fetch: app.fetch, host, port, portSetting: 'ADMIN_PORT', nextId }).catch(
+    (error) => {
+      keys.close();
+      throw error;
+    },
+  );
   const stopProbing = probeDatabase(pool, health);
   logger.info({ host: server.host, port: server.port }, 'the admin listener is up');
   return {

@@ -1,9 +1,10 @@
 import { execFile, type SpawnOptions } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { AppError, errorCode } from '../shared/errors.ts';
+import { canEnter, copyPrograms } from './server-place.ts';
 import type { ServerUser } from './server-user.ts';
 
 const run = promisify(execFile);
@@ -20,8 +21,23 @@ export interface PostgresBinaries {
  * user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE`, with what to do.
  */
 export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
-  const { initdb, postgres } = await locate();
+  const located = await locate();
+  const { initdb, postgres } = (await canEnter(dirname(located.postgres), user))
+    ? located
+    : await copied(located);
   return { initdb, postgres, majorVersion: await majorVersionOf(postgres, user) };
+}
+
+async function copied({ initdb, postgres, version }: LocatedPrograms): Promise<LocatedPrograms> {
+  const copy = await copyPrograms(postgres, version);
+  return { initdb: join(dirname(copy), basename(initdb)), postgres: copy, version };
+}
+
+interface LocatedPrograms {
+  readonly initdb: string;
+  readonly postgres: string;
+  /** Of the npm package. */
+  readonly version: string;
 }
 
 /** How the server's programs are run: as its user, from a directory that anybody can enter, without our environment. */
@@ -30,7 +46,7 @@ export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } };
 }
 
-async function locate(): Promise<{ initdb: string; postgres: string }> {
+async function locate(): Promise<LocatedPrograms> {
   try {
     // The package's main module takes over SIGTERM and SIGINT with an exit hook of its own, and its `exports` hide the
     // module that only finds the programs: so that one is loaded by its path.
@@ -38,7 +54,8 @@ async function locate(): Promise<{ initdb: string; postgres: string }> {
     const module = (await import(pathToFileURL(join(dirname(main), 'binary.js')).href)) as {
       default(): Promise<{ initdb: string; postgres: string }>;
     };
-    return await module.default();
+    const { version } = createRequire(main)('../package.json') as { version: string };
+    return { ...(await module.default()), version };
   } catch (error) {
     throw unusable(
       'the Postgres programs for this platform are not installed: run `npm ci` without --omit=optional',
@@ -55,7 +72,7 @@ async function majorVersionOf(postgres: string, user: ServerUser): Promise<strin
   } catch (error) {
     if (errorCode(error) === 'EACCES') {
       throw unusable(
-        `the user that Postgres runs as cannot reach ${postgres}: move the installation out of directories that only root may enter (such as /root), or start Sluice as another user`,
+        `the user that Postgres runs as cannot reach ${postgres}: let others pass through the directories above it, or start Sluice as another user`,
         error,
       );
     }

@@ -12,6 +12,7 @@ import {
   rename,
   rm,
   stat,
+  symlink,
   writeFile,
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -19,6 +20,7 @@ import { promisify } from 'node:util';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
 import { type PostgresBinaries, serverProcess } from './postgres-binaries.ts';
 import { isAlive } from './process-table.ts';
+import { canEnter, makePlace } from './server-place.ts';
 import type { ServerUser } from './server-user.ts';
 
 const run = promisify(execFile);
@@ -51,8 +53,9 @@ export async function openCluster(
 ): Promise<Cluster> {
   const root = await prepareDataDir(resolve(dataDir), user);
   await removeUnfinished(root);
-  const directory = join(root, DIRECTORY);
-  if (!(await exists(directory))) await initialise(root, directory, binaries, user);
+  if (!(await exists(join(root, DIRECTORY)))) await makeCluster(root, binaries, user);
+  const directory = await locate(root);
+  await checkReach(directory, user);
   await checkVersion(directory, binaries);
   return {
     directory,
@@ -69,9 +72,7 @@ async function prepareDataDir(dataDir: string, user: ServerUser): Promise<string
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     // The server's user must pass through; what lies here is readable by its owner only.
     if (otherUser) await chmod(dataDir, ((await stat(dataDir)).mode & 0o777) | 0o011);
-    const root = await realpath(dataDir);
-    if (otherUser) await checkReach(root, user);
-    return root;
+    return await realpath(dataDir);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError(
@@ -82,15 +83,42 @@ async function prepareDataDir(dataDir: string, user: ServerUser): Promise<string
   }
 }
 
-async function checkReach(root: string, user: ServerUser): Promise<void> {
+async function checkReach(directory: string, user: ServerUser): Promise<void> {
+  if (await canEnter(directory, user)) return;
+  throw new AppError(
+    'DATA_DIR_UNUSABLE',
+    `the user that Postgres runs as cannot reach ${directory}: let others pass through the directories above it, or set SLUICE_DATA_DIR to another directory`,
+  );
+}
+
+async function locate(root: string): Promise<string> {
   try {
-    await run('/bin/sh', ['-c', 'cd "$1"', 'sh', root], serverProcess(user));
+    return await realpath(join(root, DIRECTORY));
   } catch (error) {
     throw new AppError(
       'DATA_DIR_UNUSABLE',
-      `the user that Postgres runs as cannot reach the data directory ${root}: set SLUICE_DATA_DIR to a directory outside of those that only root may enter (such as /root), or start Sluice as another user`,
+      `${join(root, DIRECTORY)} points to a database that is gone: put it back, or set SLUICE_DATA_DIR to a new directory`,
       { cause: error },
     );
+  }
+}
+
+/** In the data directory itself or, where the server's user cannot reach that, in a place of its own behind a link. */
+async function makeCluster(root: string, binaries: PostgresBinaries, user: ServerUser): Promise<void> {
+  const link = join(root, DIRECTORY);
+  if (await canEnter(root, user)) {
+    await initialise(root, link, binaries, user);
+    return;
+  }
+  const place = await makePlace();
+  const directory = join(place, DIRECTORY);
+  try {
+    await initialise(place, directory, binaries, user);
+    await symlink(directory, link);
+  } catch (error) {
+    await rm(place, { recursive: true, force: true });
+    // Another start was faster, or the link is a broken one.
+    if (errorCode(error) !== 'EEXIST') throw error;
   }
 }
 

@@ -39,10 +39,11 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
   let probing = false;
   let timer: NodeJS.Timeout | undefined;
 
-  function setProblem(next: string | undefined): void {
+  function setProblem(next: string | undefined, error?: unknown): void {
     if (next !== problem) {
-      if (next === undefined) logger.info('the event log takes records again');
-      else logger.warn(`the event log ${next}`);
+      if (next === undefined) logger.info('the event log takes records');
+      else
+        logger.warn({ problem: error && errorMessage(error) }, `the event log ${next}: requests get 503-01`);
     }
     problem = next;
     health.setReady('event log', next);
@@ -77,8 +78,7 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
       if (problem !== undefined) setProblem(undefined);
     } catch (error) {
       if (closed) return;
-      logger.debug({ problem: errorMessage(error) }, 'the event log does not answer a probe');
-      setProblem('does not answer');
+      setProblem('does not answer', error);
       scheduleProbe();
     }
     intervalMs = Math.min(intervalMs * 2, probeMsMax);

@@ -115,10 +115,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
   });
   const { host, port } = options;
-  const server = await listen({ fetch: app.fetch, host, port, nextId }).catch(async (error) => {
-    await closeParts();
-    throw error;
-  });
+  const server = await listen({ fetch: app.fetch, host, port, portSetting: 'PORT', nextId }).catch(
+    async (error) => {
+      await closeParts();
+      throw error;
+    },
+  );
   logger.info({ host: server.host, port: server.port }, 'the gateway listens');
   return {
     host: server.host,

@@ -29,6 +29,7 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
   let layouts: ReadonlyMap<string, TopicLayout> = new Map();
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
+  let lastProblem: string | undefined;
 
   async function load(): Promise<void> {
     const reason = await tryLoad();
@@ -47,7 +48,9 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
       layouts = loaded;
       return undefined;
     } catch (error) {
-      logger.warn({ problem: errorMessage(error) }, 'the layouts of the topics cannot be read yet');
+      const problem = errorMessage(error);
+      if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
+      lastProblem = problem;
       return 'their layouts cannot be read: the database was not reached yet';
     }
   }

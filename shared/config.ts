@@ -6,8 +6,8 @@ import { z } from 'zod';
  * is what an operator reads when it is wrong; its example is what `.env.example` shows.
  */
 
-/** What kind of process asks: each needs other settings. */
-export const ROLES = ['embedded', 'gateway', 'worker', 'admin', 'cli'] as const;
+/** What kind of process asks: each needs other settings. A dispatcher is a worker process that also sends webhooks. */
+export const ROLES = ['embedded', 'gateway', 'worker', 'dispatcher', 'admin', 'cli'] as const;
 export type Role = (typeof ROLES)[number];
 
 interface Setting {
@@ -28,7 +28,7 @@ export const SETTINGS = {
       .string()
       .regex(/^postgres(ql)?:\/\/\S+$/, { error: 'must be a postgres:// URL' })
       .optional(),
-    requiredBy: ['gateway', 'worker', 'admin'],
+    requiredBy: ['gateway', 'worker', 'dispatcher', 'admin'],
     meaning: 'Your own Postgres, 15 or later. `npm start` runs one of its own instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
   },
@@ -43,8 +43,9 @@ export const SETTINGS = {
         },
       )
       .optional(),
-    requiredBy: ['gateway', 'worker'],
-    meaning: 'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
+    requiredBy: ['gateway', 'worker', 'dispatcher'],
+    meaning:
+      'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
     example: 'localhost:9092',
   },
   SLUICE_TOPIC_PREFIX: {
@@ -62,7 +63,7 @@ export const SETTINGS = {
         error: 'must be id:key entries separated by commas, each key 32 bytes in base64',
       })
       .optional(),
-    requiredBy: ['gateway', 'worker', 'admin'],
+    requiredBy: ['gateway', 'dispatcher', 'admin'],
     meaning:
       'Keys that encrypt credentials and webhook secrets; the first one encrypts. Make one with: openssl rand -base64 32',
     example: '2026a:jZae727K08KaOmKSgOaGzww/XVqGr/PKEgIMkjrcbJI=',
@@ -125,9 +126,9 @@ export const SETTINGS = {
     example: '67108864',
   },
   SLUICE_DATABASE_CONNECTIONS: {
-    schema: wholeNumber(2, 1000).default(10),
+    schema: wholeNumber(10, 1000).default(16),
     meaning: 'Database connections of one process, at most.',
-    example: '10',
+    example: '16',
   },
   SLUICE_DRAIN_DELAY_MS: {
     schema: milliseconds(5000),

@@ -8,7 +8,7 @@ import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createKafkaLog } from '../shared/log/kafka.ts';
 import { createLogger } from '../shared/logging.ts';
-import { runMain } from '../shared/main.ts';
+import { runMain, WRONG_USAGE } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000;
 async function main(): Promise<void> {
   const names = workerNames(process.argv.slice(2));
   const kinds = names.filter(isKind);
-  const config = loadConfig(environment(), 'worker');
+  const config = loadConfig(environment(), names.includes(WEBHOOKS) ? 'dispatcher' : 'worker');
   const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
   const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
   const pool = createPool({
@@ -42,6 +42,7 @@ async function main(): Promise<void> {
     fetch: healthRoutes(health).fetch,
     host: config.WORKER_HOST,
     port: config.WORKER_PORT,
+    portSetting: 'WORKER_PORT',
     nextId,
   });
   const parts: { close(): Promise<void> }[] = [];
@@ -68,7 +69,7 @@ function workerNames(given: readonly string[]): readonly string[] {
   const unknown = given.filter((name) => !all.includes(name));
   if (unknown.length > 0) {
     throw new AppError(
-      'WORKER_UNKNOWN',
+      WRONG_USAGE,
       `there is no worker ${unknown.join(', ')}; name any of ${all.join(', ')}, or none for all`,
     );
   }
@@ -80,8 +81,6 @@ function optionsOf(config: Config) {
     prefix: config.SLUICE_TOPIC_PREFIX,
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
-    // Transactions leave connections to the webhook dispatcher, the upkeep and the checks.
-    transactionsMax: Math.max(1, Math.min(4, config.SLUICE_DATABASE_CONNECTIONS - 3)),
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     bufferedBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
   };

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
+import type { SettingName } from '../config.ts';
 import { AppError, errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import { answerUnparsable, refusal } from './unparsable.ts';
@@ -10,6 +11,8 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
+  /** The setting to change when the port is taken. */
+  readonly portSetting: SettingName;
   /** Names the requests that cannot be parsed. */
   readonly nextId: IdGenerator;
   /** Milliseconds in which a request must have arrived whole. Default 120,000. */
@@ -105,10 +108,13 @@ function mustClose(incoming: IncomingMessage, draining: boolean): boolean {
   return draining && incoming.complete;
 }
 
-async function bind(server: Server, { host, port }: ListenOptions): Promise<void> {
+async function bind(server: Server, { host, port, portSetting }: ListenOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
-      const reason = errorCode(error) === 'EADDRINUSE' ? 'the port is in use' : error.message;
+      const reason =
+        errorCode(error) === 'EADDRINUSE'
+          ? `the port is in use; stop what uses it or set ${portSetting}`
+          : `${error.message}; look at ${portSetting} and ${portSetting.replace('PORT', 'HOST')}`;
       reject(new AppError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${reason}`, { cause: error }));
     });
     server.listen(port, host, resolve);

@@ -35,17 +35,15 @@ export function createKafkaClient(connection: KafkaConnection, socketFactory?: I
 }
 
 /**
- * kafkajs's log lines, one level lower than it thinks: what it calls an error (a broker that is restarting) is what
- * our loops retry, and they say it themselves once it matters. Only names that cannot hold a secret are taken over.
+ * kafkajs's log lines, for debugging only: what it calls an error (a broker that is restarting) is what our loops retry
+ * many times a minute, and they say it themselves once it matters. Only names that cannot hold a secret are taken over.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
-  const { ERROR, WARN } = kafkajs.logLevel;
   return () =>
-    ({ namespace, level, log }) => {
+    ({ namespace, log }) => {
       const fields: Record<string, unknown> = { kafkajs: namespace };
       for (const name of LOGGED_NAMES) if (log[name] !== undefined) fields[name] = log[name];
-      if (level === ERROR || level === WARN) logger.info(fields, log.message);
-      else logger.debug(fields, log.message);
+      logger.debug(fields, log.message);
     };
 }
 

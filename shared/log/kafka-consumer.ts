@@ -49,7 +49,10 @@ export function createKafkaConsumer(
       problem = reason;
       if (joinedAtMs !== undefined && performance.now() - joinedAtMs > STABLE_AFTER_MS) failures = 0;
       joinedAtMs = undefined;
-      logger.warn({ reason, failures }, 'consumer lost its group; joining again');
+      logger.warn(
+        { reason, failures },
+        'consumer is not in its group and joins again; where it does not get in, check the brokers of KAFKA_BROKERS',
+      );
       await backoff(failures);
       if (lostMemberId !== undefined && (await leaveGroup(connection, options.group, lostMemberId))) {
         lostMemberId = undefined;

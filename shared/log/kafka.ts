@@ -71,10 +71,14 @@ async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) =>
     return await work(admin);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError('LOG_UNAVAILABLE', `Kafka cannot be asked: ${errorMessage(error)}`, {
-      retryable: true,
-      cause: error,
-    });
+    throw new AppError(
+      'LOG_UNAVAILABLE',
+      `Kafka does not answer (${errorMessage(error)}): check that the brokers of KAFKA_BROKERS run and can be reached`,
+      {
+        retryable: true,
+        cause: error,
+      },
+    );
   } finally {
     await admin.disconnect().catch(() => undefined);
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -252,13 +252,22 @@ describe('says in a sentence what to do about', () => {
       message: expect.stringContaining('shared_buffers'),
     });
   });
+});
 
-  test.runIf(isRoot)('a data directory that the server user cannot reach', async () => {
+describe.runIf(isRoot)('in a directory that only root may enter', () => {
+  test('keeps the database elsewhere, behind a link that goes with the data directory', async () => {
     await chmod(join(dataDir, '..'), 0o700);
-    await expect(start()).rejects.toMatchObject({
-      code: 'DATA_DIR_UNUSABLE',
-      message: expect.stringContaining('cannot reach'),
-    });
+    const first = await start();
+    const place = await realpath(join(dataDir, 'postgres'));
+    expect(place.startsWith(dataDir)).toBe(false);
+    onTestFinished(() => rm(dirname(place), { recursive: true, force: true }));
+    await query(first.connectionString, 'CREATE TABLE kept (one int)');
+    await first.stop();
+    const second = await start();
+    expect(await query(second.connectionString, 'SELECT * FROM kept')).toEqual([]);
+    await second.stop();
+    await rm(dirname(place), { recursive: true });
+    await expect(start()).rejects.toMatchObject({ code: 'DATA_DIR_UNUSABLE' });
   });
 });
 

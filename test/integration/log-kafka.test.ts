@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { pino } from 'pino';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
 import { createKafkaLog } from '../../shared/log/kafka.ts';
 import { collect } from '../support/collect.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
-import { startKafkaBroker } from '../support/kafka-broker.ts';
+import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts';
 import { waitFor } from '../support/wait.ts';
 import { describeEventLog, type FreezableLog, type LogHarness } from './log-conformance.ts';
 
@@ -43,24 +43,41 @@ async function makeHarness(): Promise<LogHarness> {
   };
 }
 
-/** On a broker of its own, which is stopped and continued; the shared one stays as it is. */
-async function freezable(): Promise<FreezableLog> {
-  const broker = await startKafkaBroker();
+/**
+ * A broker that the tests may stop and kill; the shared one stays as it is. Undefined where the shared one was given
+ * from outside and none can be started here.
+ */
+let ownBroker: Promise<KafkaBroker | undefined> | undefined;
+
+function startOwnBroker(): Promise<KafkaBroker | undefined> {
+  ownBroker ??= startKafkaBroker().catch((error: unknown) => {
+    if (!process.env.TEST_KAFKA_BROKERS) throw error;
+    return undefined;
+  });
+  return ownBroker;
+}
+
+afterAll(async () => {
+  await (await ownBroker)?.stop();
+});
+
+async function freezable(): Promise<FreezableLog | undefined> {
+  const broker = await startOwnBroker();
+  if (broker === undefined) return undefined;
   const log = createKafkaLog({ brokers: [broker.address], clientId: 'sluice-test', consumerTimes, logger });
   return {
     log,
     freeze: () => broker.kill('SIGSTOP'),
     thaw: () => broker.kill('SIGCONT'),
     async close() {
+      await broker.kill('SIGCONT');
       await log.close();
-      await broker.stop();
     },
   };
 }
 
-async function surviveKill(): Promise<void> {
-  const broker = await startKafkaBroker();
-  onTestFinished(() => broker.stop());
+async function surviveKill({ skip }: TestContext): Promise<void> {
+  const broker = (await startOwnBroker()) ?? skip('no broker that can be killed');
   const log = createKafkaLog({ brokers: [broker.address], clientId: 'sluice-test', consumerTimes, logger });
   const topic = 'sluice-test-kill';
   await log.createTopics([{ topic, partitions: 3, replicas: 1, retentionMs: 3_600_000 }]);

@@ -5,7 +5,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { KAFKA_JARS_DIR } from './kafka-jars.ts';
+import { KAFKA_JARS_DIR, prepareKafka } from './kafka-jars.ts';
 
 /** A broker of the tests' own: one combined KRaft node on loopback. */
 export interface KafkaBroker {
@@ -21,8 +21,9 @@ export interface KafkaBroker {
 const START_TIMEOUT_MS = 60_000;
 const HEAP = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
-/** Starts a broker on free ports and an empty directory; the jars must be there (kafka-jars.ts). */
+/** Starts a broker on free ports and an empty directory; downloads Kafka first where it is missing. */
 export async function startKafkaBroker(): Promise<KafkaBroker> {
+  await prepareKafka();
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-kafka-'));
   const [port, controllerPort] = await freePorts(2);
   const properties = path.join(directory, 'server.properties');

@@ -21,15 +21,42 @@ const POM = `<project>
 </project>
 `;
 
+const run = promisify(execFile);
+
+/** Whether a broker can be started here: Java 17 or later, and the jars or Maven. Resolves with Java's version, else throws why not. */
+export async function prepareKafka(): Promise<number> {
+  const java = await javaVersion();
+  if (existsSync(KAFKA_JARS_DIR)) return java;
+  try {
+    await run('mvn', ['-version']);
+  } catch {
+    throw new Error('maven is not installed');
+  }
+  await fetchKafkaJars();
+  return java;
+}
+
+async function javaVersion(): Promise<number> {
+  let text: string;
+  try {
+    text = (await run('java', ['-version'])).stderr;
+  } catch {
+    throw new Error('java is not installed');
+  }
+  const major = Number(/version "(\d+)/.exec(text)?.[1] ?? 0);
+  if (major < 17) throw new Error(`java is too old (${text.split('\n')[0]})`);
+  return major;
+}
+
 /** Downloads the jars (44 MB) beside their place and renames them into it, so that runs at the same time do no harm. */
-export async function fetchKafkaJars(): Promise<void> {
+async function fetchKafkaJars(): Promise<void> {
   await mkdir(CACHE_DIR, { recursive: true });
   const work = await mkdtemp(path.join(CACHE_DIR, 'download-'));
   try {
     const pom = path.join(work, 'pom.xml');
     const jars = path.join(work, 'jars');
     await writeFile(pom, POM);
-    await promisify(execFile)('mvn', [
+    await run('mvn', [
       ...['-q', '-B', '-ntp', '-f', pom],
       'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies',
       '-DincludeScope=runtime',

@@ -76,7 +76,9 @@ function sourceFiles(): string[] {
 
 function importsOf(file: string): Import[] {
   const source = readFileSync(file, 'utf8');
-  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport\(?|\.resolve\()\s*'([^']+)'/g)].map((match) => match[1]!);
+  const specifiers = [...source.matchAll(/(?:\bfrom|\bimport\(?|\.resolve\()\s*'([^']+)'/g)].map(
+    (match) => match[1]!,
+  );
   return specifiers.map((specifier) =>
     specifier.startsWith('.')
       ? { file, own: true, target: normalize(join(dirname(file), specifier)) }

@@ -24,6 +24,7 @@ async function start(options: { requestTimeoutMs?: number } = {}) {
     fetch: gateway.app.fetch,
     host: '127.0.0.1',
     port: 0,
+    portSetting: 'PORT',
     nextId: () => `id-${++ids}`,
     ...options,
   });
@@ -221,9 +222,13 @@ describe('listening', () => {
       fetch: () => new Response(),
       host: '127.0.0.1',
       port: server.port,
+      portSetting: 'PORT',
       nextId: String,
     });
-    await expect(second).rejects.toMatchObject({ code: 'LISTEN_FAILED', message: /port is in use/ });
+    await expect(second).rejects.toMatchObject({
+      code: 'LISTEN_FAILED',
+      message: /port is in use; stop what uses it or set PORT$/,
+    });
   });
 });
 

@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { ServerUser } from './server-user.ts';
+
+const run = promisify(execFile);
+
+/**
+ * Where root keeps what the server's user must reach when the folder at hand is one that only root may enter (such as
+ * /root, or what mktemp -d makes).
+ */
+const PLACE = '/var/lib/sluice';
+
+/** Whether the server's user may enter the directory. */
+export async function canEnter(directory: string, user: ServerUser): Promise<boolean> {
+  if (user.uid === undefined) return true;
+  try {
+    await run('/bin/sh', ['-c', 'cd "$1"', 'sh', directory], { ...user, cwd: '/' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A new directory that the server's user may pass through; what lies in it is another's to protect. */
+export async function makePlace(): Promise<string> {
+  await mkdir(PLACE, { recursive: true, mode: 0o755 });
+  const directory = await mkdtemp(join(PLACE, 'data-'));
+  await run('chmod', ['711', directory]);
+  return directory;
+}
+
+/**
+ * Copies the server's programs to where its user may run them, once for each version, and resolves with the new path of
+ * the program. `program` is `<prefix>/bin/<name>`; the libraries and files beside it go with it.
+ */
+export async function copyPrograms(program: string, version: string): Promise<string> {
+  const prefix = dirname(dirname(program));
+  const copy = join(PLACE, `programs-${version}`);
+  const copied = program.replace(prefix, copy);
+  if (await exists(copied)) return copied;
+  await mkdir(PLACE, { recursive: true, mode: 0o755 });
+  // Renamed when it is whole: a start that is killed leaves no half of it under the name.
+  const unfinished = await mkdtemp(join(PLACE, 'unfinished-'));
+  try {
+    await cp(prefix, join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true });
+    await run('chmod', ['-R', 'go=u,go-w', unfinished]);
+    await rename(join(unfinished, 'native'), copy);
+  } catch (error) {
+    // Another start was faster.
+    if (!(await exists(copied))) throw error;
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+  return copied;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  );
+}

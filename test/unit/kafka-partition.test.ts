@@ -1,0 +1,150 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import {
+  createPartitionReader,
+  type FetchedRecords,
+  type PartitionSource,
+} from '../../shared/log/kafka-partition.ts';
+import type { ConsumerOptions, LogBatch, LogRecord } from '../../shared/log/log.ts';
+import { waitFor } from '../support/wait.ts';
+
+const WAIT = { timeoutMs: 2_000, what: 'the reader' };
+
+describe('reader of one Kafka partition', () => {
+  it('asks for its start before anything is fetched, and hands out batches of the size asked for', async () => {
+    const { reader, source, batches } = read({ start: 5n });
+    expect(reader.offer(fetched(5n, 3))).toBe(false);
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+    expect(source.calls).toEqual(['seek 5', 'resume', 'handled 5']);
+    expect(reader.offer(fetched(5n, 25))).toBe(true);
+    await waitFor(() => batches.length === 3, WAIT);
+    expect(batches.map(({ records }) => [records[0]!.offset, records.length])).toEqual([
+      [5n, 10],
+      [15n, 10],
+      [25n, 5],
+    ]);
+    await waitFor(() => source.calls.at(-1) === 'handled 30', WAIT);
+    expect(reader.lag()).toBe(0n);
+  });
+
+  it('asks again when a fetch does not go on where the last one ended, and forgets what was buffered', async () => {
+    let starts = 0;
+    const { reader, source, batches } = read({
+      startOffset: async () => {
+        starts += 1;
+        if (starts === 2) throw new Error('the log begins at 40');
+        return 0n;
+      },
+    });
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+    expect(reader.offer(fetched(40n, 3))).toBe(false);
+    expect(source.calls.at(-1)).toBe('pause');
+    await waitFor(() => reader.stoppedBecause() === 'the log begins at 40', WAIT);
+    expect(reader.offer(fetched(40n, 3))).toBe(false);
+    expect(batches).toEqual([]);
+    reader.retire(false);
+    await reader.done;
+  });
+
+  it('pauses while a mebibyte waits for a slow handler, and goes on when it is taken', async () => {
+    let free: (() => void) | undefined;
+    const { reader, source } = read({
+      onBatch: () =>
+        new Promise((resolve) => {
+          free = resolve;
+        }),
+    });
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+    reader.offer(fetched(0n, 1));
+    await waitFor(() => free, WAIT);
+    reader.offer(fetched(1n, 1, 600_000));
+    expect(source.calls).not.toContain('pause');
+    reader.offer(fetched(2n, 1, 600_000));
+    expect(source.calls.at(-1)).toBe('pause');
+    free!();
+    await waitFor(() => source.calls.at(-1) === 'resume', WAIT);
+  });
+
+  it('starts only when the same partition’s earlier handler has ended', async () => {
+    let end: (() => void) | undefined;
+    const previous = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const asked: string[] = [];
+    const { source } = read({
+      previous,
+      startOffset: async () => {
+        asked.push('start');
+        return 0n;
+      },
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(asked).toEqual([]);
+    end!();
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+  });
+
+  it('when retired, aborts its batch if told to, ends with it, and does not retry it', async () => {
+    const signals: AbortSignal[] = [];
+    const { reader, source } = read({
+      onBatch: async ({ signal }) => {
+        signals.push(signal);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw new Error('aborted');
+      },
+    });
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+    reader.offer(fetched(0n, 1));
+    await waitFor(() => signals.length > 0, WAIT);
+    reader.retire(true);
+    await reader.done;
+    expect(signals).toHaveLength(1);
+    expect(source.calls).not.toContain('handled 1');
+  });
+});
+
+interface ReadOptions extends Partial<Pick<ConsumerOptions, 'startOffset' | 'onBatch'>> {
+  readonly start?: bigint;
+  readonly previous?: Promise<void>;
+}
+
+function read(options: ReadOptions) {
+  const batches: LogBatch[] = [];
+  const calls: string[] = [];
+  const source: PartitionSource & { readonly calls: string[] } = {
+    calls,
+    bounds: async () => ({ earliest: 0n, latest: 0n }),
+    seek: (_, offset) => void calls.push(`seek ${offset}`),
+    pause: () => void calls.push('pause'),
+    resume: () => void calls.push('resume'),
+    handled: (_, offset) => void calls.push(`handled ${offset}`),
+  };
+  const consumer: ConsumerOptions = {
+    topic: 't',
+    group: 'g',
+    batchRecordsMax: 10,
+    startOffset: options.startOffset ?? (async () => options.start ?? 0n),
+    onBatch:
+      options.onBatch ??
+      (async (batch) => {
+        batches.push(batch);
+      }),
+  };
+  const logger = pino({ level: 'silent' });
+  const reader = createPartitionReader(0, consumer, source, logger, options.previous ?? Promise.resolve());
+  return { reader, source, batches };
+}
+
+function fetched(from: bigint, count: number, bytes = 10): FetchedRecords {
+  const records = Array.from({ length: count }, (_, index): LogRecord => {
+    return {
+      offset: from + BigInt(index),
+      key: 'k',
+      value: Buffer.alloc(bytes),
+      headers: {},
+      timestampMs: 0,
+    };
+  });
+  const nextOffset = from + BigInt(count);
+  return { fetchedFrom: from, records, nextOffset, latest: nextOffset };
+}
