@@ -48,6 +48,12 @@ export const SETTINGS = {
       'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
     example: 'localhost:9092',
   },
+  SLUICE_KAFKA_SESSION_MS: {
+    schema: wholeNumber(6000, 300_000).default(30_000),
+    meaning:
+      'How long Kafka waits for a worker that died before others get its partitions. Shorter also means that a worker which was only slow loses them.',
+    example: '30000',
+  },
   SLUICE_TOPIC_PREFIX: {
     schema: z
       .string()

@@ -33,7 +33,13 @@ async function main(): Promise<void> {
     applicationName: 'sluice-worker',
     logger,
   });
-  const log = createKafkaLog({ brokers: config.KAFKA_BROKERS!, clientId: 'sluice-worker', logger });
+  const sessionTimeoutMs = config.SLUICE_KAFKA_SESSION_MS;
+  const log = createKafkaLog({
+    brokers: config.KAFKA_BROKERS!,
+    clientId: 'sluice-worker',
+    logger,
+    consumerTimes: { sessionTimeoutMs, heartbeatIntervalMs: Math.ceil(sessionTimeoutMs / 10) },
+  });
   await requireSchema(pool);
   const health = createHealth();
   const nextId = createUlidGenerator(systemClock);
