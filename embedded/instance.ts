@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { startAdmin } from '../admin/start.ts';
 import { startGateway } from '../gateway/start.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
-import { createHealth } from '../shared/health.ts';
+import { createHealth, type Health } from '../shared/health.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createEmbeddedLog } from '../shared/log/embedded.ts';
@@ -14,18 +15,24 @@ import { parseAllowRules } from '../shared/webhooks/addresses.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
 import { ensureCredentialsKey } from './credentials-key.ts';
-import { type Demo, ensureDemoKey } from './demo.ts';
+import { type Demo, ensureDemoKey, writeDemo } from './demo.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
 
 export interface Instance {
   readonly demo: Demo;
+  /** Where that is written. */
+  readonly demoFile: string;
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
   stop(): Promise<void>;
 }
 
-const TENANT_PARTITIONS = 4;
-const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
+/** Fewer than on a cluster: one process reads them all, and fuller batches cost it less than parallel ones. */
+const TENANT_PARTITIONS = 2;
+const TOPIC_COUNTS = { partitions: 6, replicas: 1 };
 const HOUR_MS = 3_600_000;
+/** Past it the start goes on; `/health/ready` tells what is wrong. */
+const READY_WAIT_MS = 10_000;
+const READY_POLL_MS = 20;
 /** The data directory belongs to one process at a time, so one name takes its partitions back at once after a crash. */
 const MEMBER_ID = 'embedded';
 
@@ -39,7 +46,7 @@ export async function startInstance(config: Config, logger: Logger): Promise<Ins
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   };
   try {
-    return { demo: await start(config, logger, (stopPart) => stops.push(stopPart)), stop };
+    return { ...(await start(config, logger, (stopPart) => stops.push(stopPart))), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -50,7 +57,7 @@ async function start(
   config: Config,
   logger: Logger,
   onStop: (stopPart: () => Promise<void>) => void,
-): Promise<Demo> {
+): Promise<Omit<Instance, 'stop'>> {
   const clock = systemClock;
   const nextId = createUlidGenerator(clock);
   const dataDir = config.SLUICE_DATA_DIR;
@@ -114,7 +121,21 @@ async function start(
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
   });
   onStop(() => gateway.stop());
-  return { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
+  // Who waits for readiness finds the file with the key.
+  gateway.health.setReady('start', 'is not finished');
+  const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
+  const demoFile = await writeDemo(dataDir, demo);
+  gateway.health.setReady('start', undefined);
+  await untilReady([gateway.health, admin.health]);
+  return { demo, demoFile };
+}
+
+/** The first request after the start must not meet a part that has not been reached yet. */
+async function untilReady(parts: readonly Health[]): Promise<void> {
+  const deadlineMs = performance.now() + READY_WAIT_MS;
+  while (parts.some((health) => health.readyReasons().length > 0) && performance.now() < deadlineMs) {
+    await delay(READY_POLL_MS);
+  }
 }
 
 /** Where a caller on this machine reaches the listener. */

@@ -3,7 +3,6 @@ import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/main.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
-import { writeDemo } from './demo.ts';
 import { firstTry } from './first-try.ts';
 import { startInstance } from './instance.ts';
 
@@ -15,8 +14,7 @@ await runMain('Sluice', async () => {
   process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
   const instance = await startInstance(config, logger);
   stopOnSignals({ logger, graceMs: config.SLUICE_SHUTDOWN_GRACE_MS, stop: () => instance.stop() });
-  const demoFile = await writeDemo(config.SLUICE_DATA_DIR, instance.demo);
-  process.stdout.write(firstTry(instance.demo, demoFile));
+  process.stdout.write(firstTry(instance.demo, instance.demoFile));
 });
 
 /** Otherwise the command would look at another database than the one that this process fills. */

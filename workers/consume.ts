@@ -13,6 +13,12 @@ export interface ConsumeDeps extends Omit<PartitionRunDeps, 'topic'> {
   readonly prefix: string;
 }
 
+/**
+ * A batch costs some ten statements however few records it has. Short against the second within which a conversation's
+ * state can be read.
+ */
+const BATCH_INTERVAL_MS = 100;
+
 /** How one topic's worker is doing. */
 export interface TopicStatus {
   readonly topic: string;
@@ -58,6 +64,7 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
     topic,
     group: topic,
     batchRecordsMax: deps.batchRecordsMax,
+    batchIntervalMs: BATCH_INTERVAL_MS,
     startOffset,
     onBatch: (batch) => runs.get(batch.partition)!.handle(batch),
   });

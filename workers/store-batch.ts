@@ -69,19 +69,20 @@ export async function storeBatch<Row>(
   kind: RecordKind<Row>,
   slice: Slice<Row>,
 ): Promise<StoreResult<Row>> {
-  const result = await inTransaction(deps.pool, async (client) => {
-    await client.query(
-      `set local idle_in_transaction_session_timeout = ${deps.idleInTransactionMs ?? 30_000}`,
-    );
-    await deps.onStep?.('begun');
-    const position = await lockPosition(client, slice);
-    if (!position) throw new AppError(POSITION_LOST, `the position of ${placeOf(slice)} was deleted`);
-    checkPosition(position, slice);
-    await deps.onStep?.('position-locked');
-    const fresh = slice.candidates.filter(({ log }) => log.offset >= position.nextOffset);
-    if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
-    return store(deps, client, kind, { ...slice, candidates: fresh });
-  });
+  const result = await inTransaction(
+    deps.pool,
+    async (client) => {
+      await deps.onStep?.('begun');
+      const position = await lockPosition(client, slice);
+      if (!position) throw new AppError(POSITION_LOST, `the position of ${placeOf(slice)} was deleted`);
+      checkPosition(position, slice);
+      await deps.onStep?.('position-locked');
+      const fresh = slice.candidates.filter(({ log }) => log.offset >= position.nextOffset);
+      if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
+      return store(deps, client, kind, { ...slice, candidates: fresh });
+    },
+    { idleTimeoutMs: deps.idleInTransactionMs ?? 30_000 },
+  );
   await deps.onStep?.('committed');
   return result;
 }

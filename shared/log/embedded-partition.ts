@@ -45,11 +45,13 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   let position: bigint | undefined;
   let committed: bigint | undefined;
   let stopped: string | undefined;
+  let lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     await retrying(START_BACKOFF_MS, start);
     while (!signal.aborted && position !== undefined) {
       await watch.reached(topic, partition, position, signal);
+      await gather(position);
       await retrying(BATCH_BACKOFF_MS, handleNext);
     }
     await commit();
@@ -66,6 +68,13 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
       stopped = errorMessage(error);
       throw error;
     }
+  }
+
+  async function gather(from: bigint): Promise<void> {
+    const waitMs = lastBatchAtMs + (consumer.batchIntervalMs ?? 0) - performance.now();
+    const latest = watch.bounds(topic, partition)?.latest ?? from;
+    if (waitMs > 0 && latest - from < consumer.batchRecordsMax) await pause(waitMs);
+    lastBatchAtMs = performance.now();
   }
 
   async function handleNext(): Promise<void> {

@@ -66,12 +66,14 @@ export function createPartitionReader(
   let latest = 0n;
   let stopped: string | undefined;
   let wake: (() => void) | undefined;
+  let nextBatchAtMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     await previous;
     while (!retired.signal.aborted) {
       if (fetchOffset === undefined) await start();
       else if (buffer.length === 0) await fetched();
+      else if (mustGather()) await pauseFor(nextBatchAtMs - performance.now());
       else await handle();
     }
   }
@@ -99,7 +101,12 @@ export function createPartitionReader(
     }
   }
 
+  function mustGather(): boolean {
+    return buffer.length < options.batchRecordsMax && performance.now() < nextBatchAtMs;
+  }
+
   async function handle(): Promise<void> {
+    nextBatchAtMs = performance.now() + (options.batchIntervalMs ?? 0);
     const records = buffer.splice(0, options.batchRecordsMax);
     for (const record of records) bufferedBytes -= sizeOf(record);
     if (bufferedBytes < BUFFERED_BYTES_MAX) setPaused(false);

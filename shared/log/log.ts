@@ -86,6 +86,11 @@ export interface ConsumerOptions {
   /** Records a batch at most. */
   readonly batchRecordsMax: number;
   /**
+   * Milliseconds from the start of a partition's batch to its next one, unless that is full. At a steady trickle a batch
+   * then carries what gathered meanwhile, instead of a record or two; after a quiet moment nothing waits. Default 0.
+   */
+  readonly batchIntervalMs?: number;
+  /**
    * Called each time a partition is assigned: the offset to read from. The group's own offset is never used to start.
    * While it rejects, the partition is not read; it is asked again with backoff, and `status()` carries the message.
    */

@@ -42,11 +42,20 @@ export function createPool(options: PoolOptions): Pool {
   return pool;
 }
 
+export interface TransactionOptions {
+  /** Milliseconds without a statement after which the server ends the transaction. Default: the server's setting. */
+  readonly idleTimeoutMs?: number;
+}
+
 /**
  * Runs `work` in one transaction on one connection. Whatever it throws rolls back; a connection on which the rollback
  * fails too is thrown away. An error of COMMIT itself leaves the outcome unknown: callers must bear a repetition.
  */
-export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<T>,
+  options: TransactionOptions = {},
+): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   // A connection that dies while it is checked out emits 'error' besides failing its query.
@@ -55,7 +64,7 @@ export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) =>
   };
   client.on('error', onError);
   try {
-    await client.query('BEGIN');
+    await client.query(beginOf(options));
     const result = await work(client);
     await client.query('COMMIT');
     return result;
@@ -70,4 +79,10 @@ export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) =>
     client.removeListener('error', onError);
     client.release(broken);
   }
+}
+
+/** In one round trip. */
+function beginOf({ idleTimeoutMs }: TransactionOptions): string {
+  if (idleTimeoutMs === undefined) return 'BEGIN';
+  return `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(idleTimeoutMs)}`;
 }

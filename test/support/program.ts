@@ -27,6 +27,10 @@ export function startProgram(
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  // A run that ends early must not leave its processes behind.
+  const killChild = () => child.kill('SIGKILL');
+  process.once('exit', killChild);
+  child.once('exit', () => process.removeListener('exit', killChild));
   let output = '';
   const collect = (chunk: Buffer) => {
     output += chunk.toString();
