@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { isScope, SCOPES } from '../shared/contracts/scopes.ts';
+import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
 
 /** Readers of arguments. What they throw makes commander print the usage and exit 2. */
 
@@ -15,19 +15,27 @@ export function wholeNumber(min: number, max: number) {
 
 const RATE_MAX = 1_000_000;
 
+export const rate = wholeNumber(1, RATE_MAX);
+
 /** Requests a second, or `none` for no limit. */
 export function rateOrNone(text: string): number | 'none' {
-  return text === 'none' ? 'none' : wholeNumber(1, RATE_MAX)(text);
+  if (text === 'none') return 'none';
+  return /^\d+$/.test(text) ? rate(text) : refuse(`It must be none or a whole number from 1 to ${RATE_MAX}.`);
 }
 
-export const rate = wholeNumber(1, RATE_MAX);
+function refuse(message: string): never {
+  throw new InvalidArgumentError(message);
+}
 
 /** One scope of several; `*` is every scope. */
 export function scope(text: string, before: readonly string[] = []): string[] {
-  if (text !== '*' && !isScope(text)) {
-    throw new InvalidArgumentError(`It must be '*' or one of ${SCOPES.join(', ')}.`);
+  const scopes = text.split(',');
+  if (!scopes.every((name) => name === EVERY_SCOPE || isScope(name))) {
+    throw new InvalidArgumentError(
+      `It must be '*' or one of ${SCOPES.join(', ')}; separate several by spaces.`,
+    );
   }
-  return [...new Set([...before, text])];
+  return [...new Set([...before, ...scopes])];
 }
 
 export function tenantName(text: string): string {

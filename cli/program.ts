@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { addConfigCommands } from './commands/config.ts';
 import { addEventsCommands } from './commands/events.ts';
@@ -14,12 +15,15 @@ export interface CommandProcess {
   readonly stderr: { write(text: string): unknown };
 }
 
+const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') as { version: string };
+
 /** The whole `sluice` command. Wrong usage throws a CommanderError after saying what is wrong on standard error. */
 export function buildProgram(target: CommandProcess): Command {
   const program = new Command('sluice')
     .description(
       'Operate Sluice: set up the database and the topics, make tenants and keys, look up records.',
     )
+    .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => target.stdout.write(text),

@@ -12,9 +12,12 @@ export function firstTry(demo: Demo, demoFile: string): string {
   const get = (url: string) => `curl -i ${key} '${url}'`;
   const steps: [string, string][] = [
     [
-      'Agents (200, one result per item)',
+      'Agents (200, a result for each item; the second one is refused)',
       post(`${baseUrl}/metadata-ingestion/v1/many-agent-metadata`, {
-        items: [{ externalAgentId: 'agent-1', agentName: 'Ada', languages: ['en-gb'] }],
+        items: [
+          { externalAgentId: 'agent-1', eventId: 'agent-event-1', agentName: 'Ada', languages: ['en-gb'] },
+          { externalAgentId: ' ' },
+        ],
       }),
     ],
     [
@@ -28,9 +31,9 @@ export function firstTry(demo: Demo, demoFile: string): string {
     [
       'A message that an agent sent (200, empty)',
       post(`${baseUrl}/compose-assist/v1/analytics/message-sent`, {
-        conversationId: 'CHAT1',
         messageId: 'message-1',
-        augmentationType: ['FREEHAND'],
+        conversationId: 'CHAT1',
+        augmentationType: ['AUTOSUGGEST', 'FREEHAND'],
       }),
     ],
     [
@@ -41,12 +44,12 @@ export function firstTry(demo: Demo, demoFile: string): string {
       }),
     ],
     [
-      'A webhook endpoint (201; copy the secret)',
+      'A webhook endpoint (201; copy the secret; each endpoint has its own)',
       post(`${adminUrl}/admin/v1/webhooks`, { url: RECEIVER_URL }),
     ],
     [
       'In a second terminal: a receiver that prints and verifies webhooks',
-      'npm run receiver -- <the secret>',
+      'npm run receiver -- <the secret, or several>',
     ],
     [
       'What the automated agent does (200; the receiver prints a signed webhook)',

@@ -13,7 +13,15 @@ await runMain('Sluice', async () => {
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL);
   process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
   const instance = await startInstance(config, logger);
-  stopOnSignals({ logger, graceMs: config.SLUICE_SHUTDOWN_GRACE_MS, stop: () => instance.stop() });
+  stopOnSignals({
+    logger,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    async stop() {
+      process.stdout.write('\nStopping …\n');
+      await instance.stop();
+      process.stdout.write('Stopped; `npm start` goes on with the same data and key.\n');
+    },
+  });
   process.stdout.write(firstTry(instance.demo, instance.demoFile));
 });
 

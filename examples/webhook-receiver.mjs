@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A receiver for a first try: prints every webhook that arrives and whether its signature is right.
-//   node examples/webhook-receiver.mjs <whsec_… secret of the endpoint> [port, default 9000]
+//   node examples/webhook-receiver.mjs <whsec_… secret of the endpoint, or several> [port, default 9000]
 // It needs nothing but Node, so it also shows what a receiver of your own has to do. The signature is that of
 // Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -8,12 +8,19 @@ import { createServer } from 'node:http';
 
 const TOLERANCE_S = 5 * 60;
 
-const [secret, port = '9000'] = process.argv.slice(2);
-if (!secret?.startsWith('whsec_')) {
-  console.error('usage: node examples/webhook-receiver.mjs <whsec_… secret of the endpoint> [port]');
+const PREFIX = 'whsec_';
+
+const args = process.argv.slice(2);
+const keys = args
+  .filter((arg) => arg.startsWith(PREFIX))
+  .map((arg) => Buffer.from(arg.slice(PREFIX.length), 'base64'));
+const [port = '9000', ...rest] = args.filter((arg) => !arg.startsWith(PREFIX));
+if (keys.length === 0 || rest.length > 0 || !/^\d{1,5}$/.test(port)) {
+  console.error(
+    'usage: node examples/webhook-receiver.mjs <whsec_… secret of the endpoint, or several> [port]',
+  );
   process.exit(2);
 }
-const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
 
 const server = createServer(async (request, response) => {
   const chunks = [];
@@ -39,11 +46,15 @@ function problemOf(headers, body) {
   // An old webhook may be a recorded one that somebody plays back.
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_S))
     return 'timestamp too old or too new';
-  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
+  const expected = keys.map((key) =>
+    createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest(),
+  );
   const valid = signatures.split(' ').some((signature) => {
     const [version, base64 = ''] = signature.split(',');
     const given = Buffer.from(base64, 'base64');
-    return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected);
+    return (
+      version === 'v1' && expected.some((one) => one.length === given.length && timingSafeEqual(one, given))
+    );
   });
   return valid ? undefined : 'signature wrong (another secret?)';
 }

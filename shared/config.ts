@@ -6,8 +6,8 @@ import { z } from 'zod';
  * is what an operator reads when it is wrong; its example is what `.env.example` shows.
  */
 
-/** What kind of process asks: each needs other settings. A dispatcher is a worker process that also sends webhooks. */
-export const ROLES = ['embedded', 'gateway', 'worker', 'dispatcher', 'admin', 'cli'] as const;
+/** What kind of process asks: each needs other settings. Only webhooks need the keys. */
+export const ROLES = ['embedded', 'gateway', 'worker', 'worker-without-webhooks', 'admin', 'cli'] as const;
 export type Role = (typeof ROLES)[number];
 
 interface Setting {
@@ -28,7 +28,7 @@ export const SETTINGS = {
       .string()
       .regex(/^postgres(ql)?:\/\/\S+$/, { error: 'must be a postgres:// URL' })
       .optional(),
-    requiredBy: ['gateway', 'worker', 'dispatcher', 'admin'],
+    requiredBy: ['gateway', 'worker', 'worker-without-webhooks', 'admin'],
     meaning: 'Your own Postgres, 15 or later. `npm start` runs one of its own instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
   },
@@ -43,7 +43,7 @@ export const SETTINGS = {
         },
       )
       .optional(),
-    requiredBy: ['gateway', 'worker', 'dispatcher'],
+    requiredBy: ['gateway', 'worker', 'worker-without-webhooks'],
     meaning:
       'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
     example: 'localhost:9092',
@@ -69,10 +69,10 @@ export const SETTINGS = {
         error: 'must be id:key entries separated by commas, each key 32 bytes in base64',
       })
       .optional(),
-    requiredBy: ['gateway', 'dispatcher', 'admin'],
+    requiredBy: ['gateway', 'worker', 'admin'],
     meaning:
       'Keys that encrypt credentials and webhook secrets; the first one encrypts. Make one with: openssl rand -base64 32',
-    example: '2026a:jZae727K08KaOmKSgOaGzww/XVqGr/PKEgIMkjrcbJI=',
+    example: '2026a:THE_OUTPUT_OF_openssl_rand_-base64_32',
   },
   PORT: { schema: port(8080), meaning: 'Port of the gateway; 0 picks a free one.', example: '8080' },
   HOST: {

@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000;
 async function main(): Promise<void> {
   const names = workerNames(process.argv.slice(2));
   const kinds = names.filter(isKind);
-  const config = loadConfig(environment(), names.includes(WEBHOOKS) ? 'dispatcher' : 'worker');
+  const config = loadConfig(environment(), names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
   const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
   const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
   const pool = createPool({

@@ -36,7 +36,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
 /** Settings of your own services call for the separate processes; without any, `npm start` is what runs. */
 function rolesToCheck(context: CommandContext): Role[] {
   const own = context.env.DATABASE_URL || context.env.KAFKA_BROKERS;
-  return own ? ['gateway', 'dispatcher', 'admin'] : ['embedded'];
+  return own ? ['gateway', 'worker', 'admin'] : ['embedded'];
 }
 
 function problemsOf(context: CommandContext, role: Role): readonly ConfigProblem[] {

@@ -24,7 +24,7 @@ export function addKeysCommands(program: Command, context: CommandContext): void
       "what it may do: '*', or scopes such as agent-metadata:write",
       scope,
     )
-    .option('--rate <n>', "requests a second of this key alone (default: the tenant's)", rate)
+    .option('--rate <n>', 'requests a second of this key alone; kept, but not enforced by this release', rate)
     .option(...JSON_OPTION)
     .addHelpText(
       'after',

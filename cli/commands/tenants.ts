@@ -12,7 +12,7 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
     .description('add a tenant')
     .option(
       '--rate <n|none>',
-      'requests a second, or none for no limit (default: the product default)',
+      'requests a second, or none for no limit; kept, but not enforced by this release',
       rateOrNone,
     )
     .option(...JSON_OPTION)

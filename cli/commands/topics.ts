@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { AppError } from '../../shared/errors.ts';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { createKafkaLog } from '../../shared/log/kafka.ts';
 import type { EventLog } from '../../shared/log/log.ts';
+import { checkSchema } from '../../shared/postgres/migrate.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
@@ -39,7 +40,7 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
         topics.map(({ topic, partitions }) => [
           topic,
           String(partitions),
-          created.includes(topic) ? 'created' : 'was there',
+          stateOf(created.includes(topic), partitions, options.partitions),
         ]),
       );
       context.print(
@@ -48,13 +49,32 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
     });
 }
 
+function withHint(error: unknown): never {
+  if (errorCode(error) !== 'TOPIC_REFUSED') throw error;
+  throw new AppError(
+    'TOPIC_REFUSED',
+    `${errorMessage(error)}; on fewer brokers than replicas, set --replicas`,
+    {
+      cause: error,
+    },
+  );
+}
+
+/** Partitions are fixed once records lie in them. */
+function stateOf(created: boolean, partitions: number, wanted: number): string {
+  if (created) return 'created';
+  return partitions === wanted ? 'was there' : `was there, stays at ${partitions}`;
+}
+
 async function createTopics(context: CommandContext, database: OpenDatabase, options: TopicsCreateOptions) {
   const config = context.config('cli');
   const log = openLog(context, database);
   try {
     const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, options);
     const names = specs.map((spec) => spec.topic);
-    const created = await log.createTopics(specs);
+    // Topics that nobody can register would only be in the way later.
+    await checkSchema(database.pool);
+    const created = await log.createTopics(specs).catch(withHint);
     const partitions = await log.partitionCounts(names);
     const topics = names.map((topic) => ({ topic, partitions: partitions.get(topic) ?? 0 }));
     await registerTopics(database.pool, topics, {

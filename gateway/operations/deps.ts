@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import { RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { Accept } from '../accept.ts';
@@ -15,3 +16,8 @@ export const TOO_LARGE_DETAIL = {
   path: '',
   message: `the record must be at most ${RECORD_BYTES_MAX / 1024} KiB once encoded`,
 };
+
+/** What speaks against a record whose id was used before. */
+export function conflictDetail(idMember: string): ErrorDetail {
+  return { path: idMember, message: 'was accepted before with other content' };
+}

@@ -3,7 +3,7 @@ import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import { encodeRecord } from '../publish.ts';
 import { requestFacts, toRecord } from '../records.ts';
-import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
+import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
 
 /** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never asks the database. */
 export function messageSentOperation(deps: WriteDeps) {
@@ -18,7 +18,7 @@ export function messageSentOperation(deps: WriteDeps) {
       case 'accepted':
         return c.body(null, 200, { 'content-length': '0' });
       case 'conflict':
-        return fail(c, '409-01');
+        return fail(c, '409-01', [conflictDetail('messageId')]);
       case 'too-large':
         return fail(c, '422-01', [TOO_LARGE_DETAIL]);
       default:

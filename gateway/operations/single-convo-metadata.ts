@@ -5,7 +5,7 @@ import { fail } from '../../shared/http/failures.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { encodeRecord } from '../publish.ts';
 import { requestFacts, toRecord } from '../records.ts';
-import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
+import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
 
 /** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
@@ -21,7 +21,7 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
       case 'accepted':
         return answer(c, 200, record.id, '');
       case 'conflict':
-        return fail(c, '409-01');
+        return fail(c, '409-01', [conflictDetail('eventId')]);
       case 'too-large':
         return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
       default:

@@ -35,7 +35,9 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
     const matches = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
     if (!key || !matches || key.revoked) return fail(c, '401-01');
     if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return fail(c, '401-01');
-    if (key.tenantDisabled) return fail(c, '403-01');
+    if (key.tenantDisabled) {
+      return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
+    }
     c.set('apiKey', key);
     return await next();
   };

@@ -25,7 +25,9 @@ export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
     const read = await readBody(c, options);
     if (!read.ok) {
-      if (read.reason === 'too-large') return fail(c, '413-01');
+      if (read.reason === 'too-large') {
+        return fail(c, '413-01', [{ path: 'body', message: `must be at most ${options.bytesMax} bytes` }]);
+      }
       if (options.onUnreadable) return options.onUnreadable(c, read.path, read.message);
       return fail(c, '400-01', [{ path: read.path, message: read.message }]);
     }

@@ -94,8 +94,10 @@ export function createPartitionReader(
         return;
       } catch (error) {
         if (retired.signal.aborted) return;
-        stopped = errorMessage(error);
-        logger.warn({ topic: options.topic, partition, attempt, reason: stopped }, 'partition is not read');
+        const reason = errorMessage(error);
+        if (reason !== stopped)
+          logger.warn({ topic: options.topic, partition, reason }, 'partition is not read');
+        stopped = reason;
         await pauseFor(backoffMs(attempt, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
       }
     }

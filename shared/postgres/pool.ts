@@ -38,7 +38,9 @@ export function createPool(options: PoolOptions): Pool {
     types,
   });
   // Without a handler, the end of an idle connection would end the process.
-  pool.on('error', (error) => options.logger.warn({ err: error }, 'an idle database connection was lost'));
+  pool.on('error', (error) =>
+    options.logger.warn({ reason: error.message }, 'an idle database connection was lost'),
+  );
   return pool;
 }
 

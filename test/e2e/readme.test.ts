@@ -74,7 +74,7 @@ describe('the first try of the README', () => {
     const lines = program.output();
     expect(lines.match(/^curl /gm)?.length).toBe(8);
     expect(lines).toContain('Sluice is ready.');
-    expect(lines).toContain('npm run receiver -- <the secret>');
+    expect(lines).toContain('npm run receiver -- <the secret');
   });
 });
 

@@ -155,7 +155,7 @@ describe('the sluice command', () => {
     });
     const wrong = await sluice('config check --json', { DATABASE_URL: 'mysql://secret@x' });
     expect(wrong.code).toBe(1);
-    expect(JSON.parse(wrong.stdout)).toMatchObject({ ok: false, roles: ['gateway', 'dispatcher', 'admin'] });
+    expect(JSON.parse(wrong.stdout)).toMatchObject({ ok: false, roles: ['gateway', 'worker', 'admin'] });
     expect(wrong.stdout + wrong.stderr).not.toContain('secret@x');
     expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
   });
