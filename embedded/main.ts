@@ -12,16 +12,18 @@ await runMain('Sluice', async () => {
   refuseOwnServices(config);
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL);
   process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
-  const instance = await startInstance(config, logger);
+  const starting = startInstance(config, logger);
   stopOnSignals({
     logger,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       process.stdout.write('\nStopping …\n');
-      await instance.stop();
+      // Also in the middle of a start: a Postgres that is half made is not left behind.
+      await (await starting).stop();
       process.stdout.write('Stopped; `npm start` goes on with the same data and key.\n');
     },
   });
+  const instance = await starting;
   process.stdout.write(firstTry(instance.demo, instance.demoFile));
 });
 

@@ -1,10 +1,20 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../support/postgres.ts';
-import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from '../support/program.ts';
+import {
+  freePorts,
+  type Program,
+  ROOT,
+  runProgram,
+  startProgram,
+  waitUntilReady,
+} from '../support/program.ts';
+import { waitFor } from '../support/wait.ts';
 
 const KEYS = `test:${Buffer.alloc(32).toString('base64')}`;
 
@@ -60,6 +70,23 @@ describe('npm start', () => {
     });
     expect(answer.status).toBe(404);
     expect(await second.end('SIGTERM')).toBe(0);
+  }, 90_000);
+
+  it('ends in order when npm is told to stop', async () => {
+    const npm = spawn('npm', ['start'], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'pipe' });
+    let output = '';
+    npm.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    await waitFor(() => output.includes('Sluice is ready.'), { timeoutMs: 40_000, what: 'npm start' });
+    const ended = once(npm, 'close');
+    npm.kill('SIGTERM');
+    await ended;
+    expect(output).toContain('Stopped;');
+    await expect(fetch(`${url}/health/live`)).rejects.toThrow();
+    // Nothing holds the directory any more.
+    const again = await start();
+    expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
 
   it('says in a sentence that a port is in use, and leaves nothing running', async () => {
