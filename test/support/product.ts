@@ -9,6 +9,7 @@ import { createKafkaLog } from '../../shared/log/kafka.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { createKafkaAdmin } from './kafka-admin.ts';
 import { copyTemplate } from './postgres.ts';
 import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from './program.ts';
 
@@ -162,6 +163,9 @@ export async function startOwnProduct(brokers: string): Promise<Product> {
     async stop() {
       await Promise.all([...programs.values()].map((program) => program.end('SIGTERM')));
       await log.close();
+      const admin = await createKafkaAdmin(brokers.split(','));
+      await admin.deleteTopics(topicPrefix);
+      await admin.close();
       await database.drop();
     },
   };
