@@ -7,14 +7,13 @@ import { runMain } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
-import { parseAllowRules } from '../shared/webhooks/addresses.ts';
 import { startAdmin } from './start.ts';
 
 /** One admin process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
   const config = loadConfig(environment(), 'admin');
   const logger = createLogger('admin', config.SLUICE_LOG_LEVEL);
-  const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
+  const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS!);
   const pool = createPool({
     connectionString: config.DATABASE_URL!,

@@ -51,7 +51,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       throw error;
     },
   );
-  const stopProbing = probeDatabase(pool, health);
+  const stopProbing = probeDatabase(pool, health, logger);
   logger.info({ host: server.host, port: server.port }, 'the admin listener is up');
   return {
     host: server.host,
@@ -69,10 +69,11 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 /** Nothing works here without the database, so readiness follows it. */
-function probeDatabase(pool: Pool, health: Health): () => void {
+function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
-  health.setReady('database', 'not reached yet');
+  let before: string | undefined = 'not reached yet';
+  health.setReady('database', before);
   async function probe(): Promise<void> {
     const problem = await queryWithin(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
       () => undefined,
@@ -80,6 +81,11 @@ function probeDatabase(pool: Pool, health: Health): () => void {
     );
     if (stopped) return;
     health.setReady('database', problem);
+    if (problem !== before) {
+      if (problem === undefined) logger.info('the database answers');
+      else logger.warn('the database does not answer: requests get 503-01');
+      before = problem;
+    }
     timer = setTimeout(probe, PROBE_EVERY_MS);
     timer.unref();
   }

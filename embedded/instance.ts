@@ -11,7 +11,6 @@ import type { Logger } from '../shared/logging.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/topics.ts';
-import { parseAllowRules } from '../shared/webhooks/addresses.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
 import { ensureCredentialsKey } from './credentials-key.ts';
@@ -26,9 +25,9 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-/** Fewer than on a cluster: one process reads them all, and fuller batches cost it less than parallel ones. */
-const TENANT_PARTITIONS = 2;
-const TOPIC_COUNTS = { partitions: 6, replicas: 1 };
+/** One process reads them all: fuller batches cost it less than parallel ones, and tenants share fewer partitions. */
+const TENANT_PARTITIONS = 1;
+const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
 /** Past it the start goes on; `/health/ready` tells what is wrong. */
 const READY_WAIT_MS = 10_000;
@@ -61,7 +60,7 @@ async function start(
   const clock = systemClock;
   const nextId = createUlidGenerator(clock);
   const dataDir = config.SLUICE_DATA_DIR;
-  const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
+  const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
   const postgres = await startEmbeddedPostgres({
     dataDir,
     logger,
@@ -84,7 +83,10 @@ async function start(
   onStop(() => log.close());
   const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, TOPIC_COUNTS);
   await log.createTopics(specs);
-  await registerTopics(pool, specs, { tenantPartitions: TENANT_PARTITIONS, clock });
+  // Topics of an earlier release keep the number of partitions that they were made with.
+  const counts = await log.partitionCounts(specs.map((spec) => spec.topic));
+  const topics = [...counts].map(([topic, partitions]) => ({ topic, partitions }));
+  await registerTopics(pool, topics, { tenantPartitions: TENANT_PARTITIONS, clock });
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS ?? (await ensureCredentialsKey(dataDir)));
   const key = await ensureDemoKey(pool, dataDir, { clock, nextId });
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../shared/clock.ts';
+import type { AcceptedRecord } from '../shared/contracts/event.ts';
 import type { PublishOutcome } from '../shared/log/log.ts';
 import { createEntityOrder, type EntityOrder } from './entity-order.ts';
 import type { EncodedRecord, WriteToLog } from './publish.ts';
@@ -65,7 +66,7 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
       // Only after something unforeseen is any hold left, and then the log may have its record.
       for (const hold of run.holds) hold.settle({ as: 'unknown' });
     }
-    for (const { index, first } of repeats) run.outcomes[index] = repeatOutcome(run, index, first);
+    for (const { index, first } of repeats) run.outcomes[index] = repeatOutcome(run, index, first, deps);
     return Array.from(records, (_, index) => run.outcomes[index] ?? 'unavailable');
   };
 }
@@ -87,9 +88,19 @@ function splitRepeats(records: readonly EncodedRecord[]) {
   return { firsts, repeats };
 }
 
-function repeatOutcome(run: Run, index: number, first: number): Outcome {
-  const same = run.records[index]!.record.contentHash === run.records[first]!.record.contentHash;
-  return same ? (run.outcomes[first] ?? 'unavailable') : 'conflict';
+/** The first one decides, unless it is itself in conflict with what was accepted before: then that does. */
+function repeatOutcome(run: Run, index: number, first: number, { reservations }: AcceptorOptions): Outcome {
+  const { record } = run.records[index]!;
+  const { contentHash } = run.records[first]!.record;
+  if (record.contentHash === contentHash) return run.outcomes[first] ?? 'unavailable';
+  return run.outcomes[first] === 'conflict' &&
+    reservations.isAccepted(keyOf(record), record.contentHash ?? '')
+    ? 'accepted'
+    : 'conflict';
+}
+
+function keyOf({ tenantId, kind, id }: AcceptedRecord): string {
+  return reservationKey(tenantId, kind, id);
 }
 
 function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
@@ -101,8 +112,7 @@ function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
       claims.push({ index, hold: undefined });
       continue;
     }
-    const key = reservationKey(record.tenantId, record.kind, record.id);
-    const reservation = deps.reservations.reserve(key, record.contentHash ?? '');
+    const reservation = deps.reservations.reserve(keyOf(record), record.contentHash ?? '');
     if (reservation.state === 'reserved') {
       run.holds.push(reservation);
       claims.push({ index, hold: reservation });

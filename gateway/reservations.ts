@@ -27,6 +27,8 @@ export type Reservation =
 export interface Reservations {
   /** Takes the key for a record with this content, or tells who has it. Never waits. */
   reserve(key: string, contentHash: string): Reservation;
+  /** Whether the key is remembered as accepted with this content. */
+  isAccepted(key: string, contentHash: string): boolean;
 }
 
 export interface ReservationOptions {
@@ -131,7 +133,12 @@ export function createReservations(options: ReservationOptions): Reservations {
     return clock.nowMs() - entry.sinceMs >= memoryMs;
   }
 
-  return { reserve };
+  function isAccepted(key: string, contentHash: string): boolean {
+    const before = held.has(key) ? undefined : recall(key);
+    return before?.known === true && before.contentHash === contentHash;
+  }
+
+  return { reserve, isAccepted };
 }
 
 function withResolver(): { promise: Promise<void>; resolve: () => void } {

@@ -51,6 +51,7 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+const CLOSE_MARGIN_MS = 5000;
 const KEYS_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
 const STORED_KEYS_BUDGET_MS = 25;
@@ -115,12 +116,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
   });
   const { host, port } = options;
-  const server = await listen({ fetch: app.fetch, host, port, portSetting: 'PORT', nextId }).catch(
-    async (error) => {
-      await closeParts();
-      throw error;
-    },
-  );
+  // A request that has arrived is answered by its deadline.
+  const closeTimeoutMs = options.publishDeadlineMs + CLOSE_MARGIN_MS;
+  const server = await listen({
+    fetch: app.fetch,
+    host,
+    port,
+    portSetting: 'PORT',
+    nextId,
+    closeTimeoutMs,
+  }).catch(async (error) => {
+    await closeParts();
+    throw error;
+  });
   logger.info({ host: server.host, port: server.port }, 'the gateway listens');
   return {
     host: server.host,

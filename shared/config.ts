@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { parseAllowRules } from './webhooks/addresses.ts';
 
 /**
  * All settings, read from the environment by one schema. Nothing else looks at process.env. The text of each setting
@@ -108,8 +109,17 @@ export const SETTINGS = {
   SLUICE_WEBHOOK_ALLOW: {
     schema: z
       .string()
-      .refine((text) => text.trim() === '' || text.split(',').every(isAllowRule), {
-        error: 'must be CIDR or CIDR:ports, several separated by commas',
+      .transform((text, ctx) => {
+        try {
+          return parseAllowRules(text);
+        } catch {
+          ctx.issues.push({
+            code: 'custom',
+            message: 'must be CIDR or CIDR:ports, several separated by commas',
+            input: text,
+          });
+          return z.NEVER;
+        }
       })
       .optional(),
     meaning:
@@ -232,9 +242,4 @@ function wholeNumber(min: number, max: number) {
 function isKeyEntry(entry: string): boolean {
   const match = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9+/]{43}=)$/.exec(entry.trim());
   return match !== null && Buffer.from(match[2]!, 'base64').length === 32;
-}
-
-/** CIDR or CIDR:ports; whether the address itself is one is decided where the rule is used. */
-function isAllowRule(rule: string): boolean {
-  return /^[0-9a-fA-F.:]+\/\d{1,3}(?::(?:\*|\d{1,5}(?:-\d{1,5})?))?$/.test(rule.trim());
 }

@@ -13,7 +13,6 @@ import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
-import { parseAllowRules } from '../shared/webhooks/addresses.ts';
 import { startWorkers } from './start.ts';
 import { startWebhooks } from './webhooks/start.ts';
 
@@ -25,7 +24,7 @@ async function main(): Promise<void> {
   const names = workerNames(process.argv.slice(2));
   const kinds = names.filter(isKind);
   const config = loadConfig(environment(), names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
-  const allow = parseAllowRules(config.SLUICE_WEBHOOK_ALLOW ?? '');
+  const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
   const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
   const pool = createPool({
     connectionString: config.DATABASE_URL!,

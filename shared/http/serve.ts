@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
 import type { SettingName } from '../config.ts';
 import { AppError, errorCode } from '../errors.ts';
@@ -17,6 +17,8 @@ export interface ListenOptions {
   readonly nextId: IdGenerator;
   /** Milliseconds in which a request must have arrived whole. Default 120,000. */
   readonly requestTimeoutMs?: number;
+  /** Milliseconds that `close` waits for requests under way before it cuts them. Default 10,000. */
+  readonly closeTimeoutMs?: number;
 }
 
 export interface HttpServer {
@@ -24,9 +26,12 @@ export interface HttpServer {
   readonly port: number;
   /** From now on answers say `Connection: close`, so that callers move to another process. */
   startDraining(): void;
-  /** Takes no new connections and resolves once the requests under way are answered. */
+  /**
+   * Takes no new connections and resolves once the requests under way are answered. Those that do not arrive or end in
+   * time are cut: a caller that stalls must not keep the process from stopping.
+   */
   close(): Promise<void>;
-  /** Cuts what is left. */
+  /** Cuts all connections at once. */
   destroy(): void;
 }
 
@@ -40,7 +45,7 @@ const CLOSE_IDLE_MS = 100;
 
 /** Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` (port in use, host not ours). */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
-  const { requestTimeoutMs = 120_000 } = options;
+  const { requestTimeoutMs = 120_000, closeTimeoutMs = 10_000 } = options;
   let draining = false;
   const listener = getRequestListener(
     async (request, env) => {
@@ -76,6 +81,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   // Whether the body is wanted is decided behind the checks; without these Node would ask for it at once.
   server.on('checkContinue', serveRequest);
   server.on('checkExpectation', serveRequest);
+  const silent = trackSilentConnections(server);
   answerUnparsable(server, options.nextId);
   await bind(server, options);
   const { address, port } = server.address() as AddressInfo;
@@ -90,13 +96,29 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
         draining = true;
         // A connection whose last answer did not say `close` (its body was still arriving) becomes idle only later.
         const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
+        const cut = setTimeout(() => server.closeAllConnections(), closeTimeoutMs);
         server.close(() => {
           clearInterval(closingIdle);
+          clearTimeout(cut);
           resolve();
         });
+        for (const socket of silent) socket.destroy();
       }),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+/** Connections on which nothing was sent yet: Node does not count them as idle, and would wait for them for ever. */
+function trackSilentConnections(server: Server): ReadonlySet<Socket> {
+  const silent = new Set<Socket>();
+  server.on('connection', (socket) => {
+    silent.add(socket);
+    socket.once('close', () => silent.delete(socket));
+  });
+  server.prependListener('request', ({ socket }) => silent.delete(socket));
+  server.prependListener('checkContinue', ({ socket }) => silent.delete(socket));
+  server.prependListener('checkExpectation', ({ socket }) => silent.delete(socket));
+  return silent;
 }
 
 /**

@@ -21,12 +21,16 @@ describe('settings', () => {
       ADMIN_HOST: '127.0.0.1',
       SLUICE_DATA_DIR: '.sluice',
       SLUICE_DRAIN_DELAY_MS: 0,
-      SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8,::1/128',
+      SLUICE_WEBHOOK_ALLOW: [
+        { portFrom: 0, portTo: 65_535 },
+        { portFrom: 0, portTo: 65_535 },
+      ],
     });
   });
 
   it('name all that a gateway lacks or has wrong at once, with an example each and without the values', () => {
     const wrong = {
+      SLUICE_WEBHOOK_ALLOW: '999.1.1.1/99',
       PORT: 'http',
       KAFKA_BROKERS: 'no-port',
       SLUICE_CREDENTIALS_KEYS: 'a:c2hvcnQ=',
@@ -37,6 +41,7 @@ describe('settings', () => {
       KAFKA_BROKERS: 'must be host:port, several separated by commas',
       SLUICE_CREDENTIALS_KEYS: 'must be id:key entries separated by commas, each key 32 bytes in base64',
       PORT: 'must be a whole number from 0 to 65535',
+      SLUICE_WEBHOOK_ALLOW: 'must be CIDR or CIDR:ports, several separated by commas',
       SLUICE_LOG_LEVEL: 'must be one of trace, debug, info, warn, error, fatal, silent',
     });
     expect(() => loadConfig(wrong, 'gateway')).toThrow(

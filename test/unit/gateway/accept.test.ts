@@ -56,6 +56,17 @@ describe('accepting records', () => {
     expect(publisher.accepted).toHaveLength(1);
   });
 
+  it('knows a repeat also behind an item of the same request that is in conflict', async () => {
+    const { accept, publisher } = setUp();
+    await accept1(accept, 'a', 'x');
+    const outcomes = await accept(
+      [record('a', 'y'), record('a', 'x'), record('a', 'z'), record('b', 'x')],
+      LOOK_UP,
+    );
+    expect(outcomes).toEqual(['conflict', 'accepted', 'conflict', 'accepted']);
+    expect(publisher.accepted).toHaveLength(2);
+  });
+
   it('lets exactly one content of twenty concurrent requests win', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;

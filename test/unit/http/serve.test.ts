@@ -17,7 +17,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.destroy();
 });
 
-async function start(options: { requestTimeoutMs?: number } = {}) {
+async function start(options: { requestTimeoutMs?: number; closeTimeoutMs?: number } = {}) {
   const gateway = createGatewayApp();
   let ids = 0;
   const server = await listen({
@@ -212,6 +212,28 @@ describe('draining', () => {
     await idle.received(/HTTP\/1\.1 200 /);
     await server.close();
     await waitFor(idle.closed, { timeoutMs: 5000, what: 'the end of the idle connection' });
+  });
+});
+
+describe('stopping', () => {
+  it('waits for no connection on which nothing was sent', async () => {
+    const { server } = await start();
+    const silent = await openRaw(server.port);
+    await server.close();
+    await waitFor(silent.closed, { timeoutMs: 5000, what: 'the end of the silent connection' });
+  });
+
+  it('cuts requests that do not arrive in time', async () => {
+    const { server } = await start({ closeTimeoutMs: 300 });
+    const stalled = await openRaw(server.port);
+    await stalled.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 100\r\n\r\n{`);
+    const half = await openRaw(server.port);
+    await half.write(`POST ${PATH} HTTP/1.1\r\nHost`);
+    await server.close();
+    await waitFor(() => stalled.closed() && half.closed(), {
+      timeoutMs: 5000,
+      what: 'the end of the stalled ones',
+    });
   });
 });
 
