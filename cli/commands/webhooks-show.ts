@@ -33,7 +33,7 @@ export function addWebhooksShow(webhooks: Command, context: CommandContext): voi
           ['tenant', endpoint.tenant],
           ['url', endpoint.url],
           ['types', typesOf(endpoint)],
-          ['state', stateOf(endpoint)],
+          ['state', stateOf(endpoint, context.clock.nowMs())],
           ['failures in a row', String(endpoint.failures)],
           ['last success', timeOf(endpoint.lastSuccessAtMs) || 'none'],
           ['last failure', timeOf(endpoint.lastFailureAtMs) || 'none'],
@@ -80,9 +80,10 @@ export function typesOf({ eventTypes }: { readonly eventTypes: readonly string[]
   return eventTypes === null ? 'all' : eventTypes.join('\n');
 }
 
-function stateOf({ state, disabledReason, pausedUntilMs }: NamedEndpoint): string {
+function stateOf({ state, disabledReason, pausedUntilMs }: NamedEndpoint, nowMs: number): string {
   if (disabledReason !== null) return `${state}: ${disabledReason}`;
-  return pausedUntilMs === null ? state : `${state}, asked to be left alone until ${timeOf(pausedUntilMs)}`;
+  if (pausedUntilMs === null || pausedUntilMs <= nowMs) return state;
+  return `${state}, asked to be left alone until ${timeOf(pausedUntilMs)}`;
 }
 
 function attemptJson({ messageId, attempt, createdAtMs, durationMs, status, error, answer }: AttemptRecord) {
