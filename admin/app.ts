@@ -3,6 +3,7 @@ import { NO_RAW_MEMBERS } from '../shared/contracts/json.ts';
 import type { Scope } from '../shared/contracts/scopes.ts';
 import { type Health, healthRoutes } from '../shared/health.ts';
 import { accessLog } from '../shared/http/access-log.ts';
+import { checkConversationId } from '../shared/http/conversation-id.ts';
 import { credentials } from '../shared/http/credentials.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
 import { onError, onNotFound } from '../shared/http/failures.ts';
@@ -14,6 +15,8 @@ import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
 import { deleteWebhookOperation } from './operations/delete-webhook.ts';
+import { listCredentialReadsOperation } from './operations/list-credential-reads.ts';
+import { readCredentialsOperation } from './operations/read-credentials.ts';
 import { showEventOperation } from './operations/show-event.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/show-webhooks.ts';
 
@@ -41,5 +44,17 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   app.get('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), showWebhookOperation(pool));
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
   app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
+
+  app.get(
+    '/internal/v1/conversations/:conversationId/credentials',
+    ...allowed('credentials:read'),
+    checkConversationId,
+    readCredentialsOperation(deps),
+  );
+  app.get(
+    '/internal/v1/credential-reads',
+    ...allowed('credentials:read'),
+    listCredentialReadsOperation(pool),
+  );
   return app;
 }

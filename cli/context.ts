@@ -17,6 +17,8 @@ export interface CommandContext {
   /** Runs `work` on the database that the settings name, and closes it whatever happens. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
+  /** Resolves when the command is told to end; from the call on, that does not end the process by itself. */
+  untilInterrupted(): Promise<void>;
   /** Writes one JSON value for programs. */
   printJson(value: unknown): void;
   /** Writes lines for people. */
@@ -45,6 +47,7 @@ export function createContext(target: CommandProcess): CommandContext {
     logger,
     config,
     withDatabase,
+    untilInterrupted: target.untilInterrupted ?? untilSignalled,
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
     printJson: (value) => print(JSON.stringify(value)),
     print,
@@ -54,4 +57,12 @@ export function createContext(target: CommandProcess): CommandContext {
       print(table.toString());
     },
   };
+}
+
+/** A second signal ends the process as ever. */
+function untilSignalled(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGINT', () => resolve());
+    process.once('SIGTERM', () => resolve());
+  });
 }

@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
+import { isWebhookType, WEBHOOK_TYPES, type WebhookType } from '../shared/contracts/webhooks.ts';
+import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
 /** Readers of arguments. What they throw makes commander print the usage and exit 2. */
 
@@ -23,6 +25,14 @@ export function rateOrNone(text: string): number | 'none' {
   return /^\d+$/.test(text) ? rate(text) : refuse(`It must be none or a whole number from 1 to ${RATE_MAX}.`);
 }
 
+/** Requests a second, `none` for no limit, or `default` for the product's. */
+export function rateNoneOrDefault(text: string): number | 'none' | 'default' {
+  if (text === 'none' || text === 'default') return text;
+  return /^\d+$/.test(text)
+    ? rate(text)
+    : refuse(`It must be none, default or a whole number from 1 to ${RATE_MAX}.`);
+}
+
 function refuse(message: string): never {
   throw new InvalidArgumentError(message);
 }
@@ -43,4 +53,25 @@ export function tenantName(text: string): string {
   throw new InvalidArgumentError(
     "It must be at most 64 letters, digits, '.', '_' or '-', and begin with a letter or a digit.",
   );
+}
+
+/** One type of webhook of several. */
+export function webhookType(text: string, before: readonly WebhookType[] = []): WebhookType[] {
+  const types = text.split(',');
+  if (!types.every(isWebhookType)) {
+    return refuse(`It must be one of ${WEBHOOK_TYPES.join(', ')}; separate several by spaces.`);
+  }
+  return [...new Set([...before, ...types])];
+}
+
+/** The bytes of one signing secret of several. */
+export function webhookSecret(text: string, before: readonly Buffer[] = []): Buffer[] {
+  const secret = parseWebhookSecret(text);
+  return secret ? [...before, secret] : refuse('It must be whsec_ and 24 to 64 bytes in base64.');
+}
+
+export function forwardUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text;
+  return refuse('It must be an http:// or https:// URL.');
 }

@@ -1,11 +1,13 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { addConfigCommands } from './commands/config.ts';
+import { addCredentialsCommands } from './commands/credentials.ts';
 import { addEventsCommands } from './commands/events.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addTenantsCommands } from './commands/tenants.ts';
 import { addTopicsCommands } from './commands/topics.ts';
+import { addWebhooksCommands } from './commands/webhooks.ts';
 import { createContext } from './context.ts';
 
 /** What the command needs of its process. */
@@ -13,6 +15,8 @@ export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
+  /** When a command that runs until then is to end. Default: SIGINT or SIGTERM. */
+  readonly untilInterrupted?: () => Promise<void>;
 }
 
 const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') as { version: string };
@@ -21,7 +25,7 @@ const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') a
 export function buildProgram(target: CommandProcess): Command {
   const program = new Command('sluice')
     .description(
-      'Operate Sluice: set up the database and the topics, make tenants and keys, look up records.',
+      'Operate Sluice: set up the database and the topics, make tenants, keys and webhooks, look up records.',
     )
     .version(version, '--version', 'print the version')
     .exitOverride()
@@ -43,6 +47,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addTopicsCommands(program, context);
   addTenantsCommands(program, context);
   addKeysCommands(program, context);
+  addWebhooksCommands(program, context);
+  addCredentialsCommands(program, context);
   addEventsCommands(program, context);
   addConfigCommands(program, context);
   return program;

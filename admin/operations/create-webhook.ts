@@ -5,9 +5,8 @@ import { fail } from '../../shared/http/failures.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { createEndpoint } from '../../shared/postgres/webhook-create-endpoint.ts';
 import { type AllowRule, urlProblem } from '../../shared/webhooks/addresses.ts';
-import { formatWebhookSecret, newWebhookSecret, webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
 import { withDatabase } from '../database.ts';
 
 export interface CreateWebhookDeps {
@@ -28,15 +27,9 @@ export function createWebhookOperation({ pool, keyRing, clock, nextId, allow }: 
     if (problem !== undefined) return fail(c, '422-01', [{ path: 'url', message: problem }]);
 
     const { tenantId } = c.var.apiKey;
-    const endpointId = nextId();
-    const secret = newWebhookSecret();
-    const encrypted = keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId));
-    const createdAtMs = clock.nowMs();
     const created = await withDatabase(c, () =>
-      createEndpoint(pool, { tenantId, endpointId, url, eventTypes, secret: encrypted, createdAtMs }),
+      createWebhookEndpoint({ db: pool, keyRing, clock, nextId }, { tenantId, url, eventTypes }),
     );
-    if (!created.ok) return created.answer;
-    const createdAt = new Date(createdAtMs).toISOString();
-    return c.json({ endpointId, url, eventTypes, secret: formatWebhookSecret(secret), createdAt }, 201);
+    return created.ok ? c.json(created.value, 201) : created.answer;
   };
 }

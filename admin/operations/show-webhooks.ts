@@ -8,7 +8,7 @@ import { MALFORMED_PATH, pathId } from '../path-id.ts';
 /** `GET /admin/v1/webhooks`: the caller's endpoints, without their secrets. */
 export function listWebhooksOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
-    const found = await withDatabase(c, () => findEndpoints(pool, c.var.apiKey.tenantId));
+    const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId]));
     return found.ok ? c.json({ items: found.value.map(answerOf) }) : found.answer;
   };
 }
@@ -19,7 +19,7 @@ export function showWebhookOperation(pool: Pool) {
     const endpointId = pathId(c);
     if (endpointId === undefined) return fail(c, '400-01', [MALFORMED_PATH]);
     if (!endpointId.isWellFormed() || endpointId.includes('\0')) return fail(c, '404-01');
-    const found = await withDatabase(c, () => findEndpoints(pool, c.var.apiKey.tenantId, endpointId));
+    const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId], endpointId));
     if (!found.ok) return found.answer;
     const [endpoint] = found.value;
     return endpoint ? c.json(answerOf(endpoint)) : fail(c, '404-01');

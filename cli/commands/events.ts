@@ -2,11 +2,10 @@ import { type Command, Option } from 'commander';
 import { KINDS, type Kind } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import { findEvents } from '../../shared/postgres/find-event.ts';
-import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { unknownTenant } from './keys.ts';
+import { tenantsToSearch } from '../tenant-lookup.ts';
 
 interface EventsShowOptions {
   readonly tenant?: string;
@@ -47,10 +46,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
 }
 
 async function find(db: Queryable, id: string, options: EventsShowOptions) {
-  const tenants = await listTenants(db, options.tenant);
-  if (options.tenant !== undefined && tenants.length === 0) {
-    throw new AppError('TENANT_UNKNOWN', unknownTenant(options.tenant));
-  }
+  const tenants = await tenantsToSearch(db, options.tenant);
   const kinds = options.kind ? [options.kind] : KINDS;
   const found = await Promise.all(
     tenants.map(async (tenant) =>

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { AppError } from '../../shared/errors.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
-import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, rate, scope } from '../options.ts';
+import { requireTenant } from '../tenant-lookup.ts';
+import { addKeyManagement } from './keys-manage.ts';
 
 interface KeysCreateOptions {
   readonly tenant: string;
@@ -13,9 +13,8 @@ interface KeysCreateOptions {
 }
 
 export function addKeysCommands(program: Command, context: CommandContext): void {
-  program
-    .command('keys')
-    .description('API keys')
+  const keys = program.command('keys').description('API keys');
+  keys
     .command('create')
     .description('make a key for a tenant; its secret is shown this once')
     .requiredOption('--tenant <name>', 'whose key it is')
@@ -33,8 +32,7 @@ export function addKeysCommands(program: Command, context: CommandContext): void
     .action(async (options: KeysCreateOptions) => {
       const apiKeyId = context.nextId();
       const { tenantId, secret } = await context.withPool(async (pool) => {
-        const [tenant] = await listTenants(pool, options.tenant);
-        if (!tenant) throw new AppError('TENANT_UNKNOWN', unknownTenant(options.tenant));
+        const tenant = await requireTenant(pool, options.tenant);
         const key = {
           apiKeyId,
           tenantId: tenant.tenantId,
@@ -56,8 +54,5 @@ export function addKeysCommands(program: Command, context: CommandContext): void
       );
       context.print('Keep the secret now: it is not stored and cannot be shown again.');
     });
-}
-
-export function unknownTenant(name: string): string {
-  return `there is no tenant named ${name}: make one with \`npx sluice tenants create ${name}\``;
+  addKeyManagement(keys, context);
 }

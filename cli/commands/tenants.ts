@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { createTenant, type RequestRate } from '../../shared/postgres/create-tenant.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, rateOrNone, tenantName } from '../options.ts';
+import { addTenantChanges } from './tenants-change.ts';
 
 export function addTenantsCommands(program: Command, context: CommandContext): void {
-  program
-    .command('tenants')
-    .description('companies whose records and keys are kept apart')
+  const tenants = program.command('tenants').description('companies whose records and keys are kept apart');
+  tenants
     .command('create')
     .argument('<name>', 'a name of your choice', tenantName)
     .description('add a tenant')
@@ -27,4 +27,5 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
       context.printTable(['tenant', 'id', 'requests a second'], [[name, tenantId, String(rate)]]);
       context.print(`Next: npx sluice keys create --tenant ${name} --scope '*'`);
     });
+  addTenantChanges(tenants, context);
 }

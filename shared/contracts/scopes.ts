@@ -2,6 +2,7 @@
 export const SCOPES = [
   'state:read',
   'credentials:write',
+  'credentials:read',
   'agent-metadata:write',
   'conversation-metadata:write',
   'analytics:write',

@@ -12,6 +12,7 @@ export const WEBHOOK_TYPES = [
   'conversation.credentials_stored',
   'ingestion.record_rejected',
   'webhook.endpoint_disabled',
+  'webhook.test',
 ] as const;
 
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];

@@ -16,6 +16,7 @@ export const TIME_PARTITIONED_TABLES = [
   'webhook_messages',
   'webhook_deliveries',
   'webhook_attempts',
+  'credential_reads',
 ] as const;
 
 export type TimePartitionedTable = (typeof TIME_PARTITIONED_TABLES)[number];

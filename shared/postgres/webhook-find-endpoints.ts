@@ -2,6 +2,7 @@ import type { Queryable } from './pool.ts';
 
 /** An endpoint as its owner sees it; never with its secret. */
 export interface Endpoint {
+  readonly tenantId: string;
   readonly endpointId: string;
   readonly url: string;
   /** Null: all types. */
@@ -9,37 +10,54 @@ export interface Endpoint {
   readonly state: 'enabled' | 'disabled';
   /** Why it was disabled: `gone` (it answered 410) or `failing` (for five days); else null. */
   readonly disabledReason: string | null;
+  /** Failed attempts since the last success. */
+  readonly failures: number;
+  readonly lastFailureAtMs: number | null;
+  readonly lastSuccessAtMs: number | null;
+  /** It asked to be left alone until then. */
+  readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
 }
 
 interface Row {
+  readonly tenant_id: string;
   readonly endpoint_id: string;
   readonly url: string;
   readonly event_types: string[] | null;
   readonly state: 'enabled' | 'disabled';
   readonly disabled_reason: string | null;
+  readonly failures: number;
+  readonly last_failure_at: Date | null;
+  readonly last_success_at: Date | null;
+  readonly paused_until: Date | null;
   readonly created_at: Date;
 }
 
-/** A tenant's endpoints, oldest first; with `endpointId` that one, if it is there. Deleted ones are not there. */
+/** The tenants' endpoints, oldest first; with `endpointId` that one, if it is there. Deleted ones are not there. */
 export async function findEndpoints(
   db: Queryable,
-  tenantId: string,
+  tenantIds: readonly string[],
   endpointId?: string,
 ): Promise<Endpoint[]> {
   const { rows } = await db.query<Row>(
-    `select endpoint_id, url, event_types, state, disabled_reason, created_at
+    `select tenant_id, endpoint_id, url, event_types, state, disabled_reason, failures, last_failure_at,
+            last_success_at, paused_until, created_at
        from webhook_endpoints
-      where tenant_id = $1 and ($2::text is null or endpoint_id = $2) and state <> 'deleted'
+      where tenant_id = any($1::text[]) and ($2::text is null or endpoint_id = $2) and state <> 'deleted'
       order by created_at, endpoint_id`,
-    [tenantId, endpointId ?? null],
+    [tenantIds, endpointId ?? null],
   );
   return rows.map((row) => ({
+    tenantId: row.tenant_id,
     endpointId: row.endpoint_id,
     url: row.url,
     eventTypes: row.event_types,
     state: row.state,
     disabledReason: row.disabled_reason,
+    failures: row.failures,
+    lastFailureAtMs: row.last_failure_at?.getTime() ?? null,
+    lastSuccessAtMs: row.last_success_at?.getTime() ?? null,
+    pausedUntilMs: row.paused_until?.getTime() ?? null,
     createdAtMs: row.created_at.getTime(),
   }));
 }

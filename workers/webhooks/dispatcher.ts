@@ -1,13 +1,13 @@
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { type EndpointId, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
+import { createAgent } from '../../shared/webhooks/connect.ts';
+import { createResolve } from '../../shared/webhooks/resolve.ts';
+import { createSend } from '../../shared/webhooks/send.ts';
 import type { PreparedDelivery } from './attempt.ts';
-import { createAgent } from './connect.ts';
 import { Lane } from './lane.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
-import { createResolve } from './resolve.ts';
 import { HOLD_MS } from './schedule.ts';
-import { createSend } from './send.ts';
 import { Slots } from './slots.ts';
 import { createSweep } from './sweep.ts';
 import { Turns } from './turns.ts';
@@ -142,7 +142,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function exchange(lane: Lane, delivery: PreparedDelivery, release: () => void): Promise<void> {
-    const attempt = await send(delivery);
+    const attempt = { delivery, ...(await send(delivery)) };
     const { messageId, attempt: number } = delivery;
     logger.debug(
       { ...lane.id, messageId, attempt: number, outcome: attempt.outcome.kind },

@@ -4,7 +4,7 @@ import type { KeyRing } from '../../shared/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
-import type { Resolve } from './resolve.ts';
+import type { Resolve } from '../../shared/webhooks/resolve.ts';
 
 export interface DispatcherOptions {
   /** Needs at least two connections: one listens. */

@@ -1,12 +1,13 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import type { EndpointHealth } from '../../../shared/postgres/webhook-lock-endpoint.ts';
+import type { Outcome } from '../../../shared/webhooks/exchange.ts';
+import { pausedUntilMs } from '../../../shared/webhooks/retry-after.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../../shared/webhooks/secrets.ts';
-import type { Attempt, Outcome } from '../../../workers/webhooks/attempt.ts';
+import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
+import type { Attempt } from '../../../workers/webhooks/attempt.ts';
 import { concurrencyOf, FAILING_MAX_MS, healthAfter } from '../../../workers/webhooks/health.ts';
-import { pausedUntilMs } from '../../../workers/webhooks/retry-after.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from '../../../workers/webhooks/schedule.ts';
-import { signatureHeaders } from '../../../workers/webhooks/sign.ts';
 
 const HOUR_MS = 3_600_000;
 

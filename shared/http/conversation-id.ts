@@ -1,5 +1,5 @@
-import type { HttpMiddleware } from '../../shared/http/env.ts';
-import { fail } from '../../shared/http/failures.ts';
+import type { HttpMiddleware } from './env.ts';
+import { fail } from './failures.ts';
 
 const CONVERSATION_ID = /^[A-Z0-9]+$/;
 const LENGTH_MAX = 256;

@@ -1,8 +1,8 @@
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { Agent, buildConnector } from 'undici';
-import { AppError } from '../../shared/errors.ts';
-import { type AllowRule, targetProblem } from '../../shared/webhooks/addresses.ts';
+import { AppError } from '../errors.ts';
+import { type AllowRule, targetProblem } from './addresses.ts';
 import type { Resolve } from './resolve.ts';
 
 export interface AgentOptions {

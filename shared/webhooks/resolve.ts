@@ -1,7 +1,7 @@
 import { lookup, Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { AppError, errorCode } from '../../shared/errors.ts';
-import { isLocalhost, LOCALHOST } from '../../shared/webhooks/addresses.ts';
+import { AppError, errorCode } from '../errors.ts';
+import { isLocalhost, LOCALHOST } from './addresses.ts';
 
 /** Resolves a host (a name, or an address without brackets) to the addresses it leads to. */
 export type Resolve = (host: string) => Promise<readonly string[]>;

@@ -1,12 +1,12 @@
 import { type Dispatcher, request } from 'undici';
-import type { Clock } from '../../shared/clock.ts';
-import { AppError, errorCode } from '../../shared/errors.ts';
-import type { Attempt, Outcome, PreparedDelivery } from './attempt.ts';
+import type { Clock } from '../clock.ts';
+import { AppError, errorCode } from '../errors.ts';
+import type { Exchange, Outcome, OutgoingWebhook } from './exchange.ts';
 import { pausedUntilMs } from './retry-after.ts';
 import { signatureHeaders } from './sign.ts';
 
-/** Sends one prepared delivery; always resolves. */
-export type Send = (delivery: PreparedDelivery) => Promise<Attempt>;
+/** Sends one webhook; always resolves. */
+export type Send = (webhook: OutgoingWebhook) => Promise<Exchange>;
 
 export interface SendOptions {
   readonly agent: Dispatcher;
@@ -22,13 +22,13 @@ const ANSWER_KEPT_MAX = 1024;
 const USER_AGENT = 'Sluice-Webhooks/1';
 
 export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
-  return async (delivery) => {
+  return async (webhook) => {
     const startedAtMs = clock.nowMs();
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), deadlineMs);
     let outcome: Outcome;
     try {
-      outcome = await exchange(delivery, startedAtMs, deadline.signal);
+      outcome = await exchange(webhook, startedAtMs, deadline.signal);
     } catch (error) {
       outcome = failedWithoutAnswer(
         deadline.signal.aborted ? `no complete answer within ${deadlineMs} ms` : describe(error),
@@ -36,15 +36,15 @@ export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
     } finally {
       clearTimeout(timer);
     }
-    return { delivery, startedAtMs, finishedAtMs: clock.nowMs(), outcome };
+    return { startedAtMs, finishedAtMs: clock.nowMs(), outcome };
   };
 
   async function exchange(
-    delivery: PreparedDelivery,
+    webhook: OutgoingWebhook,
     timestampMs: number,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { statusCode, headers, body } = await request(delivery.url, {
+    const { statusCode, headers, body } = await request(webhook.url, {
       method: 'POST',
       dispatcher: agent,
       signal,
@@ -54,11 +54,11 @@ export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
         'content-type': 'application/json',
         'user-agent': USER_AGENT,
         ...signatureHeaders(
-          { messageId: delivery.messageId, body: delivery.body, timestampMs },
-          delivery.secrets,
+          { messageId: webhook.messageId, body: webhook.body, timestampMs },
+          webhook.secrets,
         ),
       },
-      body: delivery.body,
+      body: webhook.body,
     });
     const answer = await readStart(body);
     if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered', status: statusCode, answer };

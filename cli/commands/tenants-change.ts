@@ -1,0 +1,101 @@
+import type { Command } from 'commander';
+import type { RequestRate } from '../../shared/postgres/create-tenant.ts';
+import { describeTenants, type TenantDescription } from '../../shared/postgres/describe-tenants.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
+import { setTenantRate } from '../../shared/postgres/set-tenant-rate.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION, rateNoneOrDefault } from '../options.ts';
+import { timeOf } from '../printable.ts';
+import { requireTenant } from '../tenant-lookup.ts';
+
+interface JsonOption {
+  readonly json?: boolean;
+}
+
+/** `list`, `update`, `disable` and `enable` of the command `tenants`. */
+export function addTenantChanges(tenants: Command, context: CommandContext): void {
+  tenants
+    .command('list')
+    .description('all tenants')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice tenants list')
+    .action(async (options: JsonOption) => {
+      const found = await context.withPool((pool) => describeTenants(pool));
+      if (options.json) return context.printJson(found.map(toJson));
+      if (found.length === 0) return context.print('No tenants yet. Next: npx sluice tenants create NAME');
+      printTenants(context, found);
+    });
+
+  tenants
+    .command('update')
+    .argument('<name>', 'the tenant')
+    .description('change a tenant')
+    .requiredOption(
+      '--rate <n|none|default>',
+      'requests a second, none for no limit, or the default; kept, but not enforced by this release',
+      rateNoneOrDefault,
+    )
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice tenants update acme --rate 500')
+    .action(async (name: string, options: JsonOption & { rate: RequestRate }) => {
+      const tenant = await change(context, name, (pool, id) => setTenantRate(pool, id, options.rate));
+      if (options.json) return context.printJson(toJson(tenant.after));
+      printTenants(context, [tenant.after]);
+    });
+
+  for (const verb of ['disable', 'enable'] as const) {
+    tenants
+      .command(verb)
+      .argument('<name>', 'the tenant')
+      .description(
+        verb === 'disable'
+          ? "refuse all of a tenant's keys (403-01) until it is enabled; its records stay"
+          : "take a disabled tenant's keys again",
+      )
+      .option(...JSON_OPTION)
+      .addHelpText('after', `\nExample: npx sluice tenants ${verb} acme`)
+      .action(async (name: string, options: JsonOption) => {
+        const disabledAtMs = verb === 'disable' ? context.clock.nowMs() : null;
+        const { changed, after } = await change(context, name, (pool, id) =>
+          setTenantDisabled(pool, id, disabledAtMs),
+        );
+        if (options.json) return context.printJson(toJson(after));
+        if (!changed) return context.print(`${name} was ${verb}d already.`);
+        context.print(`${name} is ${verb}d. Running gateways follow within 5 seconds.`);
+      });
+  }
+}
+
+async function change<T>(
+  context: CommandContext,
+  name: string,
+  work: (db: Queryable, tenantId: string) => Promise<T>,
+): Promise<{ readonly changed: T; readonly after: TenantDescription }> {
+  return await context.withPool(async (pool) => {
+    const { tenantId } = await requireTenant(pool, name);
+    const changed = await work(pool, tenantId);
+    const [after] = await describeTenants(pool, name);
+    return { changed, after: after! };
+  });
+}
+
+function toJson({ tenantId, name, rate, disabledAtMs, createdAtMs }: TenantDescription) {
+  return {
+    tenantId,
+    name,
+    rate,
+    state: disabledAtMs === null ? 'enabled' : 'disabled',
+    disabledAt: disabledAtMs === null ? null : timeOf(disabledAtMs),
+    createdAt: timeOf(createdAtMs),
+  };
+}
+
+function printTenants(context: CommandContext, tenants: readonly TenantDescription[]): void {
+  context.printTable(
+    ['tenant', 'id', 'requests a second', 'state', 'created'],
+    tenants
+      .map(toJson)
+      .map(({ name, tenantId, rate, state, createdAt }) => [name, tenantId, String(rate), state, createdAt]),
+  );
+}

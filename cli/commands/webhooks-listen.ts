@@ -1,0 +1,155 @@
+import type { Command } from 'commander';
+import type { WebhookType } from '../../shared/contracts/webhooks.ts';
+import { AppError, errorMessage } from '../../shared/errors.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import { urlProblem } from '../../shared/webhooks/addresses.ts';
+import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
+import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import type { CommandContext } from '../context.ts';
+import { forwardUrl, JSON_OPTION, webhookSecret, webhookType, wholeNumber } from '../options.ts';
+import { printable } from '../printable.ts';
+import { requireTenant } from '../tenant-lookup.ts';
+import { allowRulesOf, keyRingOf, searchEndpoints, secretOf } from '../webhook-endpoints.ts';
+import { type ReceivedWebhook, startWebhookReceiver } from '../webhook-receiver.ts';
+
+interface ListenOptions {
+  readonly tenant?: string;
+  readonly type?: WebhookType[];
+  readonly secret?: Buffer[];
+  readonly host: string;
+  readonly port: number;
+  readonly url?: string;
+  readonly forward?: string;
+  readonly json?: boolean;
+}
+
+/** The endpoint that leads here. */
+interface Place {
+  readonly tenantId: string;
+  readonly endpointId: string;
+  /** Whether it was made for this and goes with it. */
+  readonly temporary: boolean;
+}
+
+/** `webhooks listen`. */
+export function addWebhooksListen(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('listen')
+    .description(
+      'receive webhooks on this machine until Ctrl-C: verify each, print it and, if asked, forward it. ' +
+        'With --tenant an endpoint is made for as long as it listens',
+    )
+    .option('--tenant <name>', 'whose signals')
+    .option('--type <type...>', 'with --tenant: which ones (default: all)', webhookType)
+    .option(
+      '--secret <secret...>',
+      'instead of --tenant: the whsec_… of endpoints that lead here already',
+      webhookSecret,
+    )
+    .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535), 9000)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--url <url>', 'where the workers reach this machine (default: http://127.0.0.1:PORT/)')
+    .option('--forward <url>', 'send what is verified on to a receiver of yours', forwardUrl)
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nExample: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks',
+    )
+    .action(async (options: ListenOptions, command: Command) => {
+      if ((options.tenant === undefined) === (options.secret === undefined)) {
+        command.error('error: give either --tenant or --secret', { exitCode: 2 });
+      }
+      await listen(context, options);
+    });
+}
+
+async function listen(context: CommandContext, options: ListenOptions): Promise<void> {
+  const interrupted = context.untilInterrupted();
+  const secrets: Uint8Array[] = [...(options.secret ?? [])];
+  const receiver = await startWebhookReceiver({
+    host: options.host,
+    port: options.port,
+    clock: context.clock,
+    secrets: () => secrets,
+    forward: options.forward,
+    onWebhook: (webhook) => (options.json ? context.printJson(toJson(webhook)) : print(context, webhook)),
+  });
+  try {
+    const url = options.url ?? `http://127.0.0.1:${receiver.port}/`;
+    const place = options.tenant === undefined ? undefined : await takePlace(context, options, url, secrets);
+    if (options.json) context.printJson({ listening: url, endpointId: place?.endpointId ?? null });
+    else context.print(`Waiting for webhooks on ${url} (Ctrl-C ends).`);
+    await interrupted;
+    if (place?.temporary) await leave(context, place);
+  } finally {
+    await receiver.close();
+  }
+}
+
+/** The endpoint with this URL where the tenant has one (a listen before may have been killed), else a new one. */
+async function takePlace(
+  context: CommandContext,
+  { tenant, type }: ListenOptions,
+  url: string,
+  secrets: Uint8Array[],
+): Promise<Place> {
+  return await context.withDatabase(async (database) => {
+    const { tenantId } = await requireTenant(database.pool, tenant!);
+    const keyRing = await keyRingOf(context, database);
+    const there = (await searchEndpoints(database, tenant)).filter(
+      (endpoint) => endpoint.url === url && endpoint.state === 'enabled',
+    );
+    for (const endpoint of there) secrets.push(await secretOf(database, keyRing, endpoint));
+    if (there[0]) return { tenantId, endpointId: there[0].endpointId, temporary: false };
+    const problem = urlProblem(url, allowRulesOf(context, database));
+    if (problem !== undefined) {
+      throw new AppError(
+        'URL_REFUSED',
+        `workers may not send to ${url}, which ${problem}: set SLUICE_WEBHOOK_ALLOW for them and here, ` +
+          'for example SLUICE_WEBHOOK_ALLOW=127.0.0.0/8, or give a public --url',
+      );
+    }
+    const { clock, nextId } = context;
+    const created = await createWebhookEndpoint(
+      { db: database.pool, keyRing, clock, nextId },
+      { tenantId, url, eventTypes: type ?? null },
+    );
+    secrets.push(parseWebhookSecret(created.secret)!);
+    return { tenantId, endpointId: created.endpointId, temporary: true };
+  });
+}
+
+async function leave(context: CommandContext, { tenantId, endpointId }: Place): Promise<void> {
+  try {
+    await context.withPool((pool) => deleteEndpoint(pool, tenantId, endpointId, context.clock.nowMs()));
+  } catch (error) {
+    throw new AppError(
+      'ENDPOINT_LEFT',
+      `the endpoint of this receiver is still there, as ${errorMessage(error)}; ` +
+        `later: npx sluice webhooks delete ${endpointId}`,
+      { cause: error },
+    );
+  }
+}
+
+function print(context: CommandContext, webhook: ReceivedWebhook): void {
+  const { receivedAtMs, webhookId, problem, body, forwarded } = webhook;
+  const time = new Date(receivedAtMs).toISOString().slice(11, 19);
+  context.print('', `${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}`, printable(body));
+  if (!forwarded) return;
+  context.print(`forwarded: ${forwarded.status ?? forwarded.error} in ${forwarded.durationMs} ms`);
+}
+
+function toJson({ receivedAtMs, webhookId, problem, body, forwarded, answered }: ReceivedWebhook) {
+  return {
+    receivedAt: new Date(receivedAtMs).toISOString(),
+    webhookId,
+    valid: problem === undefined,
+    problem: problem ?? null,
+    body,
+    forwarded: forwarded
+      ? { status: forwarded.status ?? null, durationMs: forwarded.durationMs, error: forwarded.error ?? null }
+      : null,
+    answered,
+  };
+}

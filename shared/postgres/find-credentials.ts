@@ -1,0 +1,57 @@
+import type { Pool } from './pool.ts';
+import { queryWithin } from './query-within.ts';
+
+/** The submission of credentials that counts for a conversation. */
+export interface StoredSubmission {
+  readonly eventId: string;
+  readonly customerExternalId: string;
+  readonly streamId: string | null;
+  /** The key of the ring that encrypted it. */
+  readonly keyId: string;
+  /** Null once erased. */
+  readonly ciphertext: Buffer | null;
+  readonly acceptedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+interface Row {
+  readonly event_id: string;
+  readonly customer_external_id: string;
+  readonly stream_id: string | null;
+  readonly key_id: string;
+  readonly ciphertext: Buffer | null;
+  readonly accepted_at: Date;
+  readonly expires_at: Date;
+}
+
+/**
+ * The newest submission of a conversation that has not expired at `nowMs`; where all have, the newest of them; undefined
+ * where there is none. Newest by the order of the log. Rejects after `deadlineMs`.
+ */
+export async function findCredentials(
+  pool: Pool,
+  id: { readonly tenantId: string; readonly conversationId: string },
+  nowMs: number,
+  deadlineMs: number,
+): Promise<StoredSubmission | undefined> {
+  const [row] = await queryWithin<Row>(
+    pool,
+    deadlineMs,
+    `select event_id, customer_external_id, stream_id, key_id, ciphertext, accepted_at, expires_at
+       from credentials
+      where tenant_id = $1 and conversation_id = $2
+      order by (expires_at > $3) desc, generation desc, "offset" desc
+      limit 1`,
+    [id.tenantId, id.conversationId, new Date(nowMs)],
+  );
+  if (!row) return undefined;
+  return {
+    eventId: row.event_id,
+    customerExternalId: row.customer_external_id,
+    streamId: row.stream_id,
+    keyId: row.key_id,
+    ciphertext: row.ciphertext,
+    acceptedAtMs: row.accepted_at.getTime(),
+    expiresAtMs: row.expires_at.getTime(),
+  };
+}

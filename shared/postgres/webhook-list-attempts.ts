@@ -1,0 +1,38 @@
+import type { Queryable } from './pool.ts';
+import type { EndpointId } from './webhook-due-endpoints.ts';
+import type { AttemptRecord } from './webhook-insert-attempts.ts';
+
+interface Row {
+  readonly message_id: string;
+  readonly attempt: number;
+  readonly created_at: Date;
+  readonly duration_ms: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly answer: Buffer | null;
+}
+
+/** The last attempts to reach an endpoint, newest first, none older than `sinceMs`. */
+export async function listAttempts(
+  db: Queryable,
+  id: EndpointId,
+  options: { readonly sinceMs: number; readonly limit: number },
+): Promise<AttemptRecord[]> {
+  const { rows } = await db.query<Row>(
+    `select message_id, attempt, created_at, duration_ms, status, error, answer
+       from webhook_attempts
+      where tenant_id = $1 and endpoint_id = $2 and created_at >= $3
+      order by created_at desc, message_id desc, attempt desc
+      limit $4`,
+    [id.tenantId, id.endpointId, new Date(options.sinceMs), options.limit],
+  );
+  return rows.map((row) => ({
+    messageId: row.message_id,
+    attempt: row.attempt,
+    createdAtMs: row.created_at.getTime(),
+    durationMs: row.duration_ms,
+    status: row.status,
+    error: row.error,
+    answer: row.answer,
+  }));
+}

@@ -1,0 +1,31 @@
+/** A webhook with where it goes and what signs it. */
+export interface OutgoingWebhook {
+  readonly url: string;
+  readonly messageId: string;
+  /** Exactly the bytes that are signed and sent. */
+  readonly body: Uint8Array;
+  readonly secrets: readonly Uint8Array[];
+}
+
+/** What came of one exchange. */
+export type Outcome =
+  | { readonly kind: 'delivered'; readonly status: number; readonly answer: Buffer }
+  | {
+      readonly kind: 'failed';
+      /** Undefined where no answer came. */
+      readonly status: number | undefined;
+      readonly answer: Buffer | undefined;
+      /** In words, for the endpoint's owner. */
+      readonly error: string;
+      /** The endpoint asked to be left alone until then. */
+      readonly pausedUntilMs: number | undefined;
+      /** The endpoint said that it is gone for good (410). */
+      readonly gone: boolean;
+    };
+
+/** One request to an endpoint, from its start to its end. */
+export interface Exchange {
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number;
+  readonly outcome: Outcome;
+}

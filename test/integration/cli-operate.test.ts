@@ -1,0 +1,391 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startGateway } from '../../gateway/start.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { writeKeyRingFile } from '../../shared/keyring-file.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { writeConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { parseWebhookSecret, webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+import { webhookProblem } from '../../shared/webhooks/verify.ts';
+import { runSluice, startCommand } from '../support/command.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench } from '../support/webhooks.ts';
+
+const KEYS = generateKeySpec();
+const keyRing = createKeyRing(KEYS);
+const database = await createTestDatabase();
+const { clock, nextId } = createWebhookBench(database.pool);
+const env = {
+  DATABASE_URL: database.url,
+  SLUICE_CREDENTIALS_KEYS: KEYS,
+  SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
+};
+
+const sluice = (args: string, given: Record<string, string> = env) => runSluice(args, given);
+
+async function json(args: string) {
+  const { code, stdout, stderr } = await sluice(`${args} --json`);
+  expect([args, code, stderr]).toEqual([args, 0, '']);
+  return JSON.parse(stdout);
+}
+
+beforeAll(async () => {
+  await sluice('tenants create acme');
+  await sluice('tenants create other --rate none');
+});
+
+describe('tenants', () => {
+  it('are listed, changed, disabled and enabled', async () => {
+    const [acme, other] = await json('tenants list');
+    expect(acme).toEqual({
+      tenantId: expect.any(String),
+      name: 'acme',
+      rate: 'default',
+      state: 'enabled',
+      disabledAt: null,
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(other).toMatchObject({ name: 'other', rate: 'none' });
+    expect(await json('tenants update acme --rate 50')).toEqual({ ...acme, rate: 50 });
+    expect(await json('tenants update acme --rate none')).toMatchObject({ rate: 'none' });
+    expect(await json('tenants update acme --rate default')).toEqual(acme);
+    const disabled = await json('tenants disable acme');
+    expect(disabled).toEqual({ ...acme, state: 'disabled', disabledAt: expect.stringMatching(/Z$/) });
+    expect(await json('tenants disable acme')).toEqual(disabled);
+    expect((await sluice('tenants disable acme')).stdout).toBe('acme was disabled already.\n');
+    expect((await sluice('tenants list')).stdout).toMatch(/acme .*disabled/);
+    expect((await sluice('tenants enable acme')).stdout).toContain('within 5 seconds');
+    expect(await json('tenants list')).toEqual([acme, other]);
+  });
+});
+
+describe('keys', () => {
+  it('are listed without their secrets, and revoked once', async () => {
+    const key = await json('keys create --tenant acme --scope events:read --rate 7');
+    const listed = {
+      apiKeyId: key.apiKeyId,
+      tenant: 'acme',
+      tenantId: key.tenantId,
+      scopes: ['events:read'],
+      rate: 7,
+      state: 'valid',
+      createdAt: expect.any(String),
+      expiresAt: null,
+      revokedAt: null,
+    };
+    expect(await json('keys list --tenant acme')).toEqual([listed]);
+    expect(await json('keys list --tenant other')).toEqual([]);
+    expect((await sluice('keys list')).stdout).not.toContain(key.apiKeySecret);
+    const revoked = await json(`keys revoke ${key.apiKeyId}`);
+    expect(revoked).toEqual({ apiKeyId: key.apiKeyId, revokedAt: expect.stringMatching(/Z$/) });
+    expect(await json(`keys revoke ${key.apiKeyId}`)).toEqual(revoked);
+    expect(await json('keys list')).toEqual([{ ...listed, ...revoked, state: 'revoked' }]);
+  });
+
+  it('that are revoked, and those of a tenant that is disabled, are refused by a running gateway within 5 s', async () => {
+    const { pool } = database;
+    const logger = pino({ level: 'silent' });
+    const log = createEmbeddedLog({ pool, clock, logger, memberId: 'cli-test' });
+    const specs = topicSpecs('c.', { partitions: 1, replicas: 1 });
+    await log.createTopics(specs);
+    await registerTopics(pool, specs, { tenantPartitions: 1, clock });
+    const gateway = await startGateway({
+      pool,
+      log,
+      keyRing,
+      clock,
+      nextId,
+      logger,
+      topicPrefix: 'c.',
+      host: '127.0.0.1',
+      port: 0,
+      publishDeadlineMs: 1000,
+      publishBufferBytesMax: 64 * 1024 * 1024,
+      drainDelayMs: 0,
+    });
+    try {
+      const revocable = await json('keys create --tenant acme --scope state:read');
+      const staying = await json('keys create --tenant acme --scope state:read');
+      const status = async ({ apiKeyId, apiKeySecret }: typeof staying) => {
+        const headers = { 'service-api-id': apiKeyId, 'service-api-secret': apiKeySecret };
+        const url = `http://127.0.0.1:${gateway.port}/automation-agent/v1/state?externalId=none`;
+        return (await fetch(url, { headers })).status;
+      };
+      const becomes = (key: typeof staying, expected: number) =>
+        waitFor(async () => (await status(key)) === expected, { timeoutMs: 5000, what: `${expected}` });
+      expect([await status(revocable), await status(staying)]).toEqual([404, 404]);
+      await json(`keys revoke ${revocable.apiKeyId}`);
+      await becomes(revocable, 401);
+      expect(await status(staying)).toBe(404);
+      await json('tenants disable acme');
+      await becomes(staying, 403);
+      await json('tenants enable acme');
+      await becomes(staying, 404);
+    } finally {
+      await gateway.stop();
+      await log.close();
+    }
+  });
+});
+
+describe('webhooks', () => {
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+  });
+  afterAll(() => receiver.close());
+
+  it('are created, listed, tested, shown and deleted', async () => {
+    const created = await json(
+      `webhooks create --tenant acme --url ${receiver.url} --type automation.reply conversation.credentials_stored`,
+    );
+    const { endpointId, secret } = created;
+    expect(created).toEqual({
+      tenant: 'acme',
+      endpointId: expect.any(String),
+      url: receiver.url,
+      eventTypes: ['automation.reply', 'conversation.credentials_stored'],
+      secret: expect.stringMatching(/^whsec_/),
+      createdAt: expect.any(String),
+    });
+    const { rows } = await database.pool.query('select * from webhook_endpoints where endpoint_id = $1', [
+      endpointId,
+    ]);
+    const aad = webhookSecretAad(rows[0].tenant_id, endpointId);
+    expect(keyRing.decrypt(rows[0].secret_key_id, rows[0].secret_ciphertext, aad)).toEqual(
+      parseWebhookSecret(secret),
+    );
+    expect(await json('webhooks list --tenant acme')).toMatchObject([{ endpointId, state: 'enabled' }]);
+    expect(await json('webhooks list --tenant other')).toEqual([]);
+
+    const sent = await json(`webhooks test ${endpointId}`);
+    expect(sent).toMatchObject({ endpointId, delivered: true, status: 200, error: null });
+    const [got] = receiver.requests;
+    expect(got!.messageId).toBe(sent.webhookId);
+    expect(got!.json).toMatchObject({ type: 'webhook.test', data: { endpointId } });
+    expect(
+      webhookProblem(got!.headers, got!.body, [parseWebhookSecret(secret)!], Date.now()),
+    ).toBeUndefined();
+
+    receiver.script((_, response) => {
+      response.writeHead(500).end('\u001b[31mno');
+      return undefined;
+    });
+    const refused = await sluice(`webhooks test ${endpointId} --tenant acme`);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/^sluice: .* did not take the webhook: answered 500; [^\n]*\n$/);
+    expect(refused.stdout).not.toContain('\u001b');
+
+    const shown = await json(`webhooks show ${endpointId}`);
+    expect(shown).toMatchObject({ endpointId, url: receiver.url, state: 'enabled', failures: 0 });
+    expect(shown.attempts).toMatchObject([
+      { status: 500, error: 'answered 500' },
+      { webhookId: sent.webhookId, status: 200, error: null },
+    ]);
+    const table = (await sluice(`webhooks show ${endpointId}`)).stdout;
+    expect(table).toContain('answered 500');
+    expect(table).not.toContain(secret);
+
+    expect(await json(`webhooks delete ${endpointId}`)).toEqual({ endpointId, deleted: true });
+    for (const verb of ['show', 'test', 'delete']) {
+      expect(await sluice(`webhooks ${verb} ${endpointId}`)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `sluice: there is no webhook endpoint ${endpointId}: see \`npx sluice webhooks list\`\n`,
+      });
+    }
+  });
+
+  it('are refused where workers would not send, and where nothing can encrypt their secrets', async () => {
+    const create = 'webhooks create --tenant acme --url';
+    for (const url of ['http://10.0.0.1/', 'nonsense', `https://example.com/${'x'.repeat(2048)}`]) {
+      const { code, stderr } = await sluice(`${create} ${url}`);
+      expect([url, code]).toEqual([url, 1]);
+      expect(stderr).toMatch(/^sluice: the URL .*SLUICE_WEBHOOK_ALLOW.*\n$/);
+    }
+    expect(await sluice(`${create} https://example.com/`, { DATABASE_URL: database.url })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('SLUICE_CREDENTIALS_KEYS is not set'),
+    });
+    expect(await json('webhooks list')).toEqual([]);
+  });
+
+  it("use an embedded instance's own key and its addresses", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-cli-'));
+    try {
+      const { hostname, port, username, password, pathname } = new URL(database.url);
+      await writeConnectionFile(dataDir, {
+        host: hostname,
+        port: Number(port),
+        user: username,
+        password: decodeURIComponent(password),
+        database: pathname.slice(1),
+      });
+      const create = `webhooks create --tenant other --url ${receiver.url} --json`;
+      expect((await sluice(create, { SLUICE_DATA_DIR: dataDir })).stderr).toContain(
+        'SLUICE_CREDENTIALS_KEYS',
+      );
+      await writeKeyRingFile(dataDir, KEYS);
+      const { code, stdout } = await sluice(create, { SLUICE_DATA_DIR: dataDir });
+      expect(code).toBe(0);
+      // The same ring opens it.
+      receiver.script(() => 204);
+      expect((await json(`webhooks test ${JSON.parse(stdout).endpointId}`)).status).toBe(204);
+      await json(`webhooks delete ${JSON.parse(stdout).endpointId}`);
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  it('are received here, verified, printed and forwarded, by an endpoint that goes with the receiver', async () => {
+    receiver.script(() => 202);
+    const before = receiver.requests.length;
+    const listening = startCommand(
+      `webhooks listen --tenant acme --port 0 --forward ${receiver.url} --json`,
+      env,
+    );
+    const [start] = await waitFor(() => listening.json().length > 0 && listening.json(), {
+      timeoutMs: 10_000,
+      what: 'the receiver',
+    });
+    expect(await json('webhooks list --tenant acme')).toMatchObject([
+      { endpointId: start.endpointId, url: start.listening, eventTypes: null },
+    ]);
+    const sent = await json(`webhooks test ${start.endpointId}`);
+    expect(sent.status).toBe(202);
+    const forwarded = receiver.requests.at(-1)!;
+    expect([receiver.requests.length, forwarded.messageId]).toEqual([before + 1, sent.webhookId]);
+
+    const forged = await fetch(start.listening, {
+      method: 'POST',
+      body: forwarded.body.toString().replace('test', 'tost'),
+      headers: Object.fromEntries(
+        ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => [
+          name,
+          String(forwarded.headers[name]),
+        ]),
+      ),
+    });
+    expect([forged.status, receiver.requests.length]).toEqual([400, before + 1]);
+    await receiver.close();
+    const failed = await sluice(`webhooks test ${start.endpointId}`);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('answered 502')]);
+    receiver = await startReceiver();
+
+    const { code, stderr } = await listening.interrupt();
+    expect([code, stderr]).toEqual([0, '']);
+    expect(listening.json().slice(1)).toMatchObject([
+      { valid: true, webhookId: sent.webhookId, body: forwarded.body.toString(), answered: 202 },
+      { valid: false, problem: expect.stringContaining('signature wrong'), forwarded: null, answered: 400 },
+      { valid: true, forwarded: { status: null, error: 'ECONNREFUSED' }, answered: 502 },
+    ]);
+    expect(await json('webhooks list --tenant acme')).toEqual([]);
+  });
+
+  it('are received by an endpoint that is there already, and by its secret alone', async () => {
+    const url = 'http://127.0.0.1:1/';
+    const { endpointId, secret } = await json(`webhooks create --tenant acme --url ${url}`);
+    const again = startCommand(`webhooks listen --tenant acme --port 0 --url ${url}`, env);
+    const bySecret = startCommand(`webhooks listen --secret ${secret} --port 0`, {});
+    for (const one of [again, bySecret]) {
+      await waitFor(() => one.stdout().includes('Waiting for webhooks'), { timeoutMs: 10_000, what: 'it' });
+    }
+    const port = /127\.0\.0\.1:(\d+)/.exec(bySecret.stdout())![1];
+    const taken = await sluice(`webhooks listen --secret ${secret} --port ${port}`);
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining(`port ${port} is taken`) });
+    expect((await again.interrupt()).code).toBe(0);
+    expect((await bySecret.interrupt()).code).toBe(0);
+    expect(await json('webhooks list --tenant acme')).toMatchObject([{ endpointId }]);
+    await json(`webhooks delete ${endpointId}`);
+  });
+});
+
+describe('credentials reads', () => {
+  it('shows the audit of all tenants, of one, and of one conversation', async () => {
+    const tenants = await json('tenants list');
+    const write = (tenant: number, conversationId: string, readAtMs: number) =>
+      insertCredentialRead(database.pool, {
+        tenantId: tenants[tenant].tenantId,
+        readId: nextId(),
+        readAtMs,
+        apiKeyId: 'key-1',
+        requestId: 'request-1',
+        conversationId,
+        outcome: 'missing',
+        eventId: null,
+      });
+    const nowMs = clock.nowMs();
+    await write(0, 'C1', nowMs - 2);
+    await write(1, 'C1', nowMs - 1);
+    await write(0, 'C2', nowMs);
+    const reads = async (args: string) =>
+      (await json(`credentials reads ${args}`)).map((read: Record<string, string>) => [
+        read.tenant,
+        read.conversationId,
+      ]);
+    expect(await reads('')).toEqual([
+      ['acme', 'C2'],
+      ['other', 'C1'],
+      ['acme', 'C1'],
+    ]);
+    expect(await reads('--tenant acme --conversation C1')).toEqual([['acme', 'C1']]);
+    expect(await reads('--limit 1')).toEqual([['acme', 'C2']]);
+    expect((await sluice('credentials reads')).stdout).toMatch(/other .*C1 .*key-1 .*missing/);
+  });
+});
+
+it.each([
+  ['tenants update acme', "required option '--rate <n|none|default>' not specified"],
+  ['tenants update acme --rate 0', 'whole number from 1 to'],
+  ['tenants update acme --rate x', 'none, default or a whole number'],
+  ['tenants disable', "missing required argument 'name'"],
+  ['keys revoke', "missing required argument 'id'"],
+  ['webhooks create --tenant acme', "required option '--url <url>' not specified"],
+  ['webhooks create --tenant acme --url https://x.io --type x', 'automation.reply'],
+  ['webhooks listen', 'give either --tenant or --secret'],
+  ['webhooks listen --tenant acme --secret whsec_x', 'whsec_ and 24 to 64 bytes'],
+  ['webhooks listen --tenant acme --forward ftp://x', 'http:// or https:// URL'],
+  ['credentials reads --limit 0', 'whole number from 1 to'],
+])('exits 2 and says how it is used for: %s', async (args, message) => {
+  const { code, stdout, stderr } = await sluice(args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+});
+
+it.each([
+  'tenants update nobody --rate 1',
+  'tenants disable nobody',
+  'keys list --tenant nobody',
+  'keys revoke nobody',
+  'webhooks create --tenant nobody --url https://example.com/',
+  'webhooks list --tenant nobody',
+  'webhooks listen --port 0 --tenant nobody',
+  'credentials reads --tenant nobody',
+])('exits 1 and says the next step for: %s', async (args) => {
+  const { code, stdout, stderr } = await sluice(args);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^sluice: there is no (tenant named|key) nobody: .*`npx sluice .*`\n$/);
+});
+
+it('explains every command with an example', async () => {
+  const commands = [
+    ...['list', 'update', 'disable', 'enable'].map((verb) => `tenants ${verb}`),
+    ...['list', 'revoke'].map((verb) => `keys ${verb}`),
+    ...['create', 'list', 'show', 'delete', 'test', 'listen'].map((verb) => `webhooks ${verb}`),
+    'credentials reads',
+  ];
+  for (const command of commands) {
+    const { code, stdout } = await sluice(`${command} --help`);
+    expect([command, code]).toEqual([command, 0]);
+    expect(stdout).toContain(`Example: npx sluice ${command}`);
+    expect(stdout).toContain('--json');
+  }
+});
