@@ -3,7 +3,7 @@ import { createKeyRing, type KeyRing } from '../shared/keyring.ts';
 import { readKeyRingFile } from '../shared/keyring-file.ts';
 import { type Endpoint, findEndpoints } from '../shared/postgres/webhook-find-endpoints.ts';
 import { readEndpointSecret } from '../shared/postgres/webhook-read-secret.ts';
-import { type AllowRule, parseAllowRules } from '../shared/webhooks/addresses.ts';
+import type { AllowRule } from '../shared/webhooks/addresses.ts';
 import { webhookSecretAad } from '../shared/webhooks/secrets.ts';
 import type { CommandContext } from './context.ts';
 import type { OpenDatabase } from './database.ts';
@@ -68,7 +68,7 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
 
 /** Addresses that webhooks may go to, as the instance that sends them has it. */
 export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
-  return parseAllowRules(context.config(embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? '');
+  return context.config(embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
 async function keysOfInstance(dataDir: string): Promise<string | undefined> {
