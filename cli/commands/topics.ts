@@ -70,10 +70,12 @@ function planFor(
   options: TopicsCreateOptions,
 ): Promise<TopicPlan> {
   const prefix = context.config('cli').SLUICE_TOPIC_PREFIX;
-  return planTopics(log, topicSpecs(prefix, options), expectedTopics(prefix), (spec) => {
-    const { replication, ...description } = descriptionOf(spec);
-    return isEmbedded(context, database) ? description : { ...description, replication };
-  });
+  return planTopics(log, topicSpecs(prefix, options), expectedTopics(prefix), (spec) =>
+    // The embedded log keeps no copies of its own.
+    isEmbedded(context, database)
+      ? { partitions: spec.partitions, retentionMs: spec.retentionMs }
+      : descriptionOf(spec),
+  );
 }
 
 async function create(
