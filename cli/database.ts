@@ -29,7 +29,7 @@ export async function openDatabase(config: Config, logger: Logger): Promise<Open
       embedded
         ? nothingRuns(config.SLUICE_DATA_DIR)
         : (databaseRefusal(error) ??
-          `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`),
+            `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`),
       { retryable: true, cause: error },
     );
   }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { errorCode } from './errors.ts';
@@ -66,7 +67,8 @@ export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSetti
       problem: 'has an sslmode that is not known: it must be disable, require, verify-full or no-verify',
     });
   }
-  const contradiction = mode !== null && mode !== VERIFY_FULL && SSL_MODES.includes(mode);
+  // The driver takes all others for verify-full.
+  const contradiction = mode === 'disable' || mode === 'no-verify';
   if (DATABASE_TLS_CA && contradiction) {
     problems.push({
       name: 'DATABASE_TLS_CA',
@@ -105,6 +107,9 @@ export function databaseUrlOf({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings
 const VERIFY_FULL = 'verify-full';
 const SSL_MODES: readonly string[] = ['disable', 'prefer', 'require', 'verify-ca', VERIFY_FULL, 'no-verify'];
 
+const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
+const KEY_BLOCK = /-----BEGIN [A-Z ]*PRIVATE KEY-----/g;
+
 function parametersOf(url: string | undefined): URLSearchParams {
   const query = /\?([^#]*)/.exec(url ?? '')?.[1];
   return new URLSearchParams(query);
@@ -114,10 +119,12 @@ function fileProblem(name: ServiceProblem['name'], path: string, isKey: boolean)
   const what = isKey ? 'private key' : 'certificate';
   try {
     const pem = readFileSync(path, 'utf8');
-    if (!(isKey ? /-----BEGIN [A-Z ]*PRIVATE KEY-----/ : /-----BEGIN CERTIFICATE-----/).test(pem)) {
+    const blocks = pem.match(isKey ? KEY_BLOCK : CERTIFICATE_BLOCK);
+    if (blocks === null) {
       return [{ name, problem: `names a file that holds no ${what} in PEM form` }];
     }
-    if (!isKey) createSecureContext({ ca: pem });
+    // A key is tried together with its certificate.
+    if (!isKey) for (const block of blocks) new X509Certificate(block);
     return [];
   } catch (error) {
     const code = errorCode(error) ?? 'unknown error';
