@@ -9,6 +9,7 @@ import type { Logger } from '../shared/logging.ts';
 import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { queryWithin } from '../shared/postgres/query-within.ts';
+import { databaseRefusal } from '../shared/postgres/refusals.ts';
 import type { AllowRule } from '../shared/webhooks/addresses.ts';
 import { buildAdminApp } from './app.ts';
 
@@ -77,7 +78,7 @@ function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   async function probe(): Promise<void> {
     const problem = await queryWithin(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
       () => undefined,
-      () => 'cannot be asked',
+      (error: unknown) => databaseRefusal(error) ?? 'cannot be asked',
     );
     if (stopped) return;
     health.setReady('database', problem);

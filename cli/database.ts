@@ -3,6 +3,7 @@ import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
+import { databaseRefusal } from '../shared/postgres/refusals.ts';
 
 export interface OpenDatabase {
   readonly pool: Pool;
@@ -27,7 +28,8 @@ export async function openDatabase(config: Config, logger: Logger): Promise<Open
       'DATABASE_UNAVAILABLE',
       embedded
         ? nothingRuns(config.SLUICE_DATA_DIR)
-        : `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`,
+        : (databaseRefusal(error) ??
+            `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`),
       { retryable: true, cause: error },
     );
   }

@@ -1,4 +1,4 @@
-import { errorMessage } from '../shared/errors.ts';
+import { errorCode, errorMessage } from '../shared/errors.ts';
 import type { Health } from '../shared/health.ts';
 import type { PublishOutcome } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -42,8 +42,12 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
   function setProblem(next: string | undefined, error?: unknown): void {
     if (next !== problem) {
       if (next === undefined) logger.info('the event log takes records');
-      else
-        logger.warn({ problem: error && errorMessage(error) }, `the event log ${next}: requests get 503-01`);
+      else {
+        logger.warn(
+          { problem: error && errorMessage(error) },
+          `the event log ${inShort(next)}: requests get 503-01`,
+        );
+      }
     }
     problem = next;
     health.setReady('event log', next);
@@ -78,7 +82,7 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
       if (problem !== undefined) setProblem(undefined);
     } catch (error) {
       if (closed) return;
-      setProblem('does not answer', error);
+      setProblem(reasonOf(error), error);
       scheduleProbe();
     }
     intervalMs = Math.min(intervalMs * 2, probeMsMax);
@@ -95,6 +99,16 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
       clearTimeout(timer);
     },
   };
+}
+
+/** Without the sentence that the line carries as its problem. */
+const inShort = (reason: string): string => reason.split(':')[0]!;
+
+/** What the settings can mend is told to whoever asks for readiness, the rest only to the log. */
+function reasonOf(error: unknown): string {
+  return errorCode(error) === 'LOG_ACCESS_REFUSED'
+    ? `cannot be used: ${errorMessage(error)}`
+    : 'does not answer';
 }
 
 /** A full queue is ours, not the log's. */

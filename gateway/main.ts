@@ -3,10 +3,13 @@ import { type Config, environment, loadConfig } from '../shared/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createKafkaLog } from '../shared/log/kafka.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
+import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
+import { expectedTopics } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startGateway } from './start.ts';
 
@@ -20,13 +23,15 @@ async function main(): Promise<void> {
     applicationName: 'sluice-gateway',
     logger,
   });
-  const log = createKafkaLog({ brokers: config.KAFKA_BROKERS!, clientId: 'sluice-gateway', logger });
+  const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });
   await requireSchema(pool);
   const gateway = await startGateway({ pool, log, logger, ...optionsOf(config) });
+  const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
+      topics.close();
       await gateway.stop();
       await log.close();
       await pool.end();

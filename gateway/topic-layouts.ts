@@ -3,6 +3,7 @@ import { errorMessage } from '../shared/errors.ts';
 import type { Health } from '../shared/health.ts';
 import type { TopicLayout } from '../shared/log/partition.ts';
 import type { Logger } from '../shared/logging.ts';
+import { databaseRefusal } from '../shared/postgres/refusals.ts';
 
 export interface TopicLayoutsOptions {
   readonly load: () => Promise<ReadonlyMap<string, TopicLayout>>;
@@ -48,10 +49,11 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
       layouts = loaded;
       return undefined;
     } catch (error) {
-      const problem = errorMessage(error);
+      const refusal = databaseRefusal(error);
+      const problem = refusal ?? errorMessage(error);
       if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
       lastProblem = problem;
-      return 'their layouts cannot be read: the database was not reached yet';
+      return `their layouts cannot be read: ${refusal ?? 'the database was not reached yet'}`;
     }
   }
 

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './config-services.ts';
 import { parseAllowRules } from './webhooks/addresses.ts';
 
 /**
@@ -30,8 +31,15 @@ export const SETTINGS = {
       .regex(/^postgres(ql)?:\/\/\S+$/, { error: 'must be a postgres:// URL' })
       .optional(),
     requiredBy: ['gateway', 'worker', 'worker-without-webhooks', 'admin'],
-    meaning: 'Your own Postgres, 15 or later. `npm start` runs one of its own instead.',
+    meaning:
+      'Your own Postgres, 15 or later; sslmode (disable, verify-full, no-verify) and sslrootcert may be part of it. `npm start` runs one of its own instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
+  },
+  DATABASE_TLS_CA: {
+    schema: z.string().min(1).optional(),
+    meaning:
+      'File with the certificates (PEM) that the server of DATABASE_URL is verified by, its name included, as sslmode=verify-full does. Without it those that Node knows are used, where sslmode asks for TLS.',
+    example: '/etc/sluice/postgres-ca.pem',
   },
   KAFKA_BROKERS: {
     schema: z
@@ -48,6 +56,50 @@ export const SETTINGS = {
     meaning:
       'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
     example: 'localhost:9092',
+  },
+  KAFKA_SASL_MECHANISM: {
+    schema: z
+      .string()
+      .transform((text) => text.toLowerCase())
+      .pipe(
+        z.enum(['plain', 'scram-sha-256', 'scram-sha-512'], {
+          error: 'must be one of plain, scram-sha-256, scram-sha-512',
+        }),
+      )
+      .optional(),
+    meaning:
+      'How Kafka checks the user and the password: plain, scram-sha-256 or scram-sha-512. Unset: it does not. With plain the password travels as it is, so use it with KAFKA_TLS=on.',
+    example: 'scram-sha-512',
+  },
+  KAFKA_SASL_USERNAME: {
+    schema: z.string().min(1).optional(),
+    meaning: 'User at Kafka, for KAFKA_SASL_MECHANISM.',
+    example: 'sluice',
+  },
+  KAFKA_SASL_PASSWORD: {
+    schema: z.string().min(1).optional(),
+    meaning: "That user's password.",
+    example: 'THE_PASSWORD',
+  },
+  KAFKA_TLS: {
+    schema: z.enum(['on', 'off'], { error: 'must be on or off' }).default('off'),
+    meaning: "Whether Kafka is reached by TLS; the brokers' certificates and names are then verified.",
+    example: 'on',
+  },
+  KAFKA_TLS_CA: {
+    schema: z.string().min(1).optional(),
+    meaning: 'File with the certificates (PEM) that brokers are verified by. Unset: those that Node knows.',
+    example: '/etc/sluice/kafka-ca.pem',
+  },
+  KAFKA_TLS_CERT: {
+    schema: z.string().min(1).optional(),
+    meaning: 'File with the certificate (PEM) that is shown to brokers which ask for one.',
+    example: '/etc/sluice/kafka-client.pem',
+  },
+  KAFKA_TLS_KEY: {
+    schema: z.string().min(1).optional(),
+    meaning: 'File with the private key (PEM, without a passphrase) of KAFKA_TLS_CERT.',
+    example: '/etc/sluice/kafka-client.key',
   },
   SLUICE_KAFKA_SESSION_MS: {
     schema: wholeNumber(6000, 300_000).default(30_000),
@@ -214,8 +266,19 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>, ro
       values[name] = result.data;
     }
   }
+  for (const { name, problem } of togetherProblems(values as ServiceSettings, role)) {
+    if (!problems.some((known) => known.name === name)) {
+      problems.push({ name, problem, example: SETTINGS[name].example });
+    }
+  }
   if (problems.length > 0) throw new ConfigError(problems);
-  return values as Config;
+  return { ...(values as Config), DATABASE_URL: databaseUrlOf(values as ServiceSettings) };
+}
+
+/** Only of what the role uses: a process that never asks Kafka needs none of its files. */
+function togetherProblems(settings: ServiceSettings, role: Role) {
+  if (role === 'embedded') return [];
+  return [...databaseProblems(settings), ...(role === 'admin' ? [] : kafkaProblems(settings))];
 }
 
 /** Defaults that differ by role. */

@@ -1,4 +1,5 @@
 import { AppError, errorCode } from '../shared/errors.ts';
+import { databaseRefusal } from '../shared/postgres/refusals.ts';
 
 /**
  * What a failed batch calls for.
@@ -44,6 +45,8 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 
 /** Classifies what storing a batch threw, by SQLSTATE, code and type, never by the text of its message. */
 export function classifyFault(error: unknown): Fault {
+  const refusal = databaseRefusal(error);
+  if (refusal) return { kind: 'unexpected', text: refusal };
   const sqlState = sqlStateOf(error);
   if (sqlState) return classifySqlState(error as PostgresError, sqlState);
   if (error instanceof AppError) {

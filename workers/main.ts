@@ -7,11 +7,13 @@ import { listen } from '../shared/http/serve.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createKafkaLog } from '../shared/log/kafka.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
+import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain, WRONG_USAGE } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
-import { TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
+import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startWorkers } from './start.ts';
 import { startWebhooks } from './webhooks/start.ts';
@@ -34,7 +36,7 @@ async function main(): Promise<void> {
   });
   const sessionTimeoutMs = config.SLUICE_KAFKA_SESSION_MS;
   const log = createKafkaLog({
-    brokers: config.KAFKA_BROKERS!,
+    ...kafkaOptionsOf(config),
     clientId: 'sluice-worker',
     logger,
     consumerTimes: { sessionTimeoutMs, heartbeatIntervalMs: Math.ceil(sessionTimeoutMs / 10) },
@@ -56,11 +58,13 @@ async function main(): Promise<void> {
     parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!) }));
   }
   logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
+  const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       health.setReady('stopping', 'the process is about to end');
+      topics.close();
       await Promise.all(parts.map((part) => part.close()));
       await server.close();
       await log.close();

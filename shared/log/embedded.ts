@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { readBounds } from '../postgres/embedded-log-bounds.ts';
 import { createLogTopic } from '../postgres/embedded-log-create-topic.ts';
+import { describeLogTopics } from '../postgres/embedded-log-describe.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { startConsumer } from './embedded-consumer.ts';
 import { createEmbeddedPublisher } from './embedded-publisher.ts';
@@ -73,6 +74,8 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
         counts.set(topic, (counts.get(topic) ?? 0) + 1);
       return counts;
     },
+
+    describeTopics: (topics) => askLog(() => describeLogTopics(pool, topics)),
 
     async close() {
       await Promise.all([watch.close(), retention?.close()]);

@@ -5,6 +5,7 @@ import protocol from 'kafkajs/src/protocol/requests/index.js';
 import { AppError, errorMessage } from '../errors.ts';
 import type { KafkaConnection } from './kafka-client.ts';
 import { type Address, createBrokerOpener, cut, seedAddresses, shuffled, within } from './kafka-connect.ts';
+import { LOG_ACCESS_REFUSED, refusalOf } from './kafka-problem.ts';
 import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './kafka-transport.ts';
 import type { OutgoingRecord } from './log.ts';
 
@@ -71,7 +72,8 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
       return answersOf(answer as ProduceResponse, batches);
     } catch (error) {
       drop(leader);
-      const unanswered: ProduceAnswer = { kind: 'unanswered', maybeStored: sent, cause: errorMessage(error) };
+      const cause = refusalOf(error, connection) ?? errorMessage(error);
+      const unanswered: ProduceAnswer = { kind: 'unanswered', maybeStored: sent, cause };
       return batches.map(() => unanswered);
     }
   }
@@ -87,7 +89,9 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
       }
       if (closed) break;
     }
-    throw new AppError('LOG_UNAVAILABLE', `no Kafka broker answers: ${errorMessage(lastError)}`, {
+    const refusal = refusalOf(lastError, connection);
+    const message = refusal ?? `no Kafka broker answers: ${errorMessage(lastError)}`;
+    throw new AppError(refusal ? LOG_ACCESS_REFUSED : 'LOG_UNAVAILABLE', message, {
       retryable: true,
       cause: lastError,
     });

@@ -1,9 +1,10 @@
 import kafkajs, { type ISocketFactory, type Kafka, type logCreator } from 'kafkajs';
 import RequestQueue from 'kafkajs/src/network/requestQueue/index.js';
 import type { Logger } from '../logging.ts';
+import { type KafkaSecurity, kafkajsSecurity } from './kafka-security.ts';
 
 /** How the cluster is reached; the same for every client of one log. */
-export interface KafkaConnection {
+export interface KafkaConnection extends KafkaSecurity {
   /** `host:port`, any of the cluster's brokers. */
   readonly brokers: readonly string[];
   readonly clientId: string;
@@ -24,6 +25,7 @@ export function createKafkaClient(connection: KafkaConnection, socketFactory?: I
   calmRequestQueue();
   return new kafkajs.Kafka({
     brokers: [...connection.brokers],
+    ...kafkajsSecurity(connection),
     clientId: connection.clientId,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,

@@ -5,6 +5,7 @@ import loggers from 'kafkajs/src/loggers/index.js';
 import socketFactory from 'kafkajs/src/network/socketFactory.js';
 import { AppError } from '../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
+import { kafkajsSecurity } from './kafka-security.ts';
 
 /** Where a broker listens. */
 export interface Address {
@@ -22,6 +23,7 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
   });
   const pools = connectionPoolBuilder({
     brokers: [...connection.brokers],
+    ...kafkajsSecurity(connection),
     clientId: connection.clientId,
     socketFactory: socketFactory(),
     connectionTimeout: CONNECTION_TIMEOUT_MS,

@@ -53,6 +53,8 @@ declare module 'kafkajs/src/broker/index.js' {
 declare module 'kafkajs/src/cluster/connectionPoolBuilder.js' {
   export default function connectionPoolBuilder(options: {
     brokers: string[];
+    ssl?: import('node:tls').ConnectionOptions;
+    sasl?: import('kafkajs').SASLOptions;
     clientId: string;
     socketFactory: import('kafkajs').ISocketFactory;
     connectionTimeout: number;

@@ -4,6 +4,7 @@ import socketFactory from 'kafkajs/src/network/socketFactory.js';
 import { errorMessage } from '../errors.ts';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import type { FetchedRecords } from './kafka-partition.ts';
+import { refusalOf } from './kafka-problem.ts';
 import type { LogRecord } from './log.ts';
 
 /** Times of group membership, in milliseconds. */
@@ -110,7 +111,7 @@ export function startMember(
     settleEnded(reason);
   }
 
-  consumer.on(CRASH, (event: ConsumerCrashEvent) => finish(errorMessage(event.payload.error)));
+  consumer.on(CRASH, (event: ConsumerCrashEvent) => finish(reasonOf(event.payload.error)));
   consumer.on(DISCONNECT, () => void finishSoon('disconnected'));
   consumer.on(STOP, () => void finishSoon('stopped'));
   consumer.on(HEARTBEAT, () => alive(true));
@@ -124,6 +125,10 @@ export function startMember(
     events.assigned(partitions);
   });
 
+  function reasonOf(error: unknown): string {
+    return refusalOf(error, connection) ?? errorMessage(error);
+  }
+
   /** A crash disconnects first and tells its reason afterwards, in the same turn of the event loop. */
   function finishSoon(reason: string): void {
     setTimeout(() => void finish(reason), 0);
@@ -135,7 +140,7 @@ export function startMember(
       await consumer.subscribe({ topics: [topic], fromBeginning: true });
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
     } catch (error) {
-      await finish(errorMessage(error));
+      await finish(reasonOf(error));
     }
   }
 

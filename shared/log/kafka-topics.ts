@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
 import { AppError, errorMessage } from '../errors.ts';
 import type { PartitionBounds, TopicSpec } from './log.ts';
+import { BATCH_BYTES_MAX, inSyncMinOf } from './topic-check.ts';
 
 const LEADERS_TIMEOUT_MS = 30_000;
 const LEADERS_POLL_MS = 100;
-const RECORD_BATCH_BYTES_MAX = 2 * 1_048_576;
 
 /**
  * Creates the topics that are missing and waits until each of their partitions has a leader. Topics that exist are left
@@ -61,9 +61,9 @@ async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
 
 function topicConfig(spec: TopicSpec): ITopicConfig {
   const config: Record<string, string> = {
-    'min.insync.replicas': spec.replicas >= 3 ? '2' : '1',
+    'min.insync.replicas': String(inSyncMinOf(spec.replicas)),
     'unclean.leader.election.enable': 'false',
-    'max.message.bytes': String(RECORD_BATCH_BYTES_MAX),
+    'max.message.bytes': String(BATCH_BYTES_MAX),
     // The broker's clock decides what is old enough to delete, not the clock of whoever wrote it.
     'message.timestamp.type': 'LogAppendTime',
     'retention.ms': String(spec.retentionMs),

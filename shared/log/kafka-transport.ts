@@ -31,7 +31,7 @@ export interface ProduceTransport {
   leaderOf(topic: string, partition: number): number | undefined;
   /** The known leader turned out wrong. */
   forget(topic: string, partition: number): void;
-  /** Asks who leads the partitions of these topics. Rejects with a retryable AppError `LOG_UNAVAILABLE`. */
+  /** Asks who leads the partitions of these topics. Rejects with a retryable AppError `LOG_UNAVAILABLE` or `LOG_ACCESS_REFUSED`. */
   refresh(topics: readonly string[]): Promise<void>;
   /** One request (acks of all in-sync replicas); resolves with one answer a batch, in order; never rejects. */
   produce(leader: number, batches: readonly ProduceBatch[]): Promise<ProduceAnswer[]>;

@@ -1,16 +1,19 @@
 import type { Admin } from 'kafkajs';
-import { AppError, errorMessage } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { createKafkaBrokers } from './kafka-brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import { createKafkaConsumer } from './kafka-consumer.ts';
+import { describeTopics } from './kafka-describe.ts';
 import type { MemberTimes } from './kafka-member.ts';
+import { kafkaError } from './kafka-problem.ts';
 import { createKafkaPublisher } from './kafka-publisher.ts';
+import type { KafkaSecurity } from './kafka-security.ts';
 import { createTopics, partitionCounts, topicBounds } from './kafka-topics.ts';
 import type { EventLog, PartitionBounds } from './log.ts';
 
 /** Options of {@link createKafkaLog}. */
-export interface KafkaLogOptions {
+export interface KafkaLogOptions extends KafkaSecurity {
   /** `host:port`, any of the cluster's brokers. */
   readonly brokers: readonly string[];
   readonly clientId: string;
@@ -57,6 +60,7 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
     createConsumer: (consumerOptions) => createKafkaConsumer(consumerOptions, { connection, times, bounds }),
     createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
     partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
+    describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
     async close() {
       await Promise.allSettled(asking.values());
     },
@@ -70,15 +74,7 @@ async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) =>
     await admin.connect();
     return await work(admin);
   } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw new AppError(
-      'LOG_UNAVAILABLE',
-      `Kafka does not answer (${errorMessage(error)}): check that the brokers of KAFKA_BROKERS run and can be reached`,
-      {
-        retryable: true,
-        cause: error,
-      },
-    );
+    throw kafkaError(error, connection);
   } finally {
     await admin.disconnect().catch(() => undefined);
   }

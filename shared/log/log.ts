@@ -130,14 +130,36 @@ export interface TopicSpec {
   readonly segmentMs?: number;
 }
 
+/** What the log says of a topic that exists. */
+export interface TopicDescription {
+  readonly partitions: number;
+  /** Milliseconds that records are kept; Infinity: for ever. */
+  readonly retentionMs: number;
+  /** How copies are kept; undefined where the log keeps none of its own (embedded: what Postgres has, it has). */
+  readonly replication?: TopicReplication;
+}
+
+export interface TopicReplication {
+  /** Copies of the partition that has fewest. */
+  readonly replicas: number;
+  /** Copies that must be there for a record to be acknowledged. */
+  readonly inSyncMin: number;
+  /** Whether a copy that lags may become the leader, which loses what it lacks. */
+  readonly uncleanElections: boolean;
+  /** Bytes of a batch of records at most. */
+  readonly batchBytesMax: number;
+}
+
 export interface EventLog {
   createPublisher(options: PublisherOptions): Publisher;
   /** Starts consuming at once; connection problems are retried for ever and shown by `status()`. */
   createConsumer(options: ConsumerOptions): LogConsumer;
   /** Creates the topics that are missing, waits until each can be written, and resolves with the names it created. */
   createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
-  /** Partition counts of the topics that exist. Rejects with a retryable AppError `LOG_UNAVAILABLE` when the log cannot be asked. */
+  /** Partition counts of the topics that exist. Rejects with a retryable AppError when the log cannot be asked: `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` where that is a matter of settings. */
   partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
+  /** What the topics that exist are like. Rejects like `partitionCounts`. */
+  describeTopics(topics: readonly string[]): Promise<Map<string, TopicDescription>>;
   /** Removes what this log holds open besides its publishers and consumers. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
 
 /** Anything that runs statements: the pool, or one connection inside a transaction. */
@@ -31,11 +32,12 @@ export function createPool(options: PoolOptions): Pool {
   const types = new pg.TypeOverrides();
   types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text));
   const pool = new pg.Pool({
-    connectionString: options.connectionString,
     max: options.max,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types,
+    // Read here and not by each connection: a certificate's file that is gone later must not end the process.
+    ...parseIntoClientConfig(options.connectionString),
   });
   // Without a handler, the end of an idle connection would end the process.
   pool.on('error', (error) =>

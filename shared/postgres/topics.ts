@@ -10,6 +10,8 @@ const HOUR_MS = 3_600_000;
 /** How long the log keeps accepted records; workers that are down for longer lose what was accepted. */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
 export const DEAD_LETTER_RETENTION_MS = 30 * DAY_MS;
+/** Copies with which one broker may be lost and another be restarted. */
+export const REPLICAS = 3;
 
 /** A topic as it was made: see log_topics. */
 export interface RegisteredTopic extends TopicLayout {
@@ -38,6 +40,10 @@ export function topicSpecs(
     ];
   });
 }
+
+/** The ten topics as they should be, for the check of those that exist; how many partitions they have is another matter. */
+export const expectedTopics = (prefix: string): TopicSpec[] =>
+  topicSpecs(prefix, { partitions: 1, replicas: REPLICAS });
 
 /**
  * Remembers how the topics are laid out, and resolves with the names that were new. Throws an AppError

@@ -109,6 +109,9 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
           [other, 2],
         ]),
       );
+      const described = await harness.log.describeTopics([topic, other, `${topic}-absent`]);
+      expect([...described.keys()].sort()).toEqual([topic, other]);
+      expect(described.get(other)).toMatchObject({ partitions: 2, retentionMs: 3_600_000 });
     });
 
     it('gives back keys, values, headers and times', async () => {

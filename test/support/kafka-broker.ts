@@ -10,6 +10,8 @@ import { KAFKA_JARS_DIR, prepareKafka } from './kafka-jars.ts';
 /** A broker of the tests' own: one combined KRaft node on loopback. */
 export interface KafkaBroker {
   readonly address: string;
+  /** Addresses of the listeners that were asked for, by name. */
+  readonly listeners: Readonly<Record<string, string>>;
   /** SIGSTOP and SIGCONT act at once; after SIGKILL it resolves when the process is gone. */
   kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /** Starts a killed broker again on its data and ports; resolves when it takes requests. */
@@ -18,23 +20,37 @@ export interface KafkaBroker {
   stop(): Promise<void>;
 }
 
+/** Listeners besides the plain one. */
+export interface SecureListeners {
+  /** Name (lower case) and security protocol. */
+  readonly protocols: Readonly<Record<string, 'SASL_SSL' | 'SASL_PLAINTEXT' | 'SSL'>>;
+  /** More lines of server.properties, such as `listener.name.<name>.ssl.keystore.location`. */
+  readonly properties: readonly string[];
+  /** For SCRAM: arguments of `--add-scram`. */
+  readonly scram: readonly string[];
+}
+
 const START_TIMEOUT_MS = 60_000;
 const HEAP = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 /** Starts a broker on free ports and an empty directory; downloads Kafka first where it is missing. */
-export async function startKafkaBroker(): Promise<KafkaBroker> {
+export async function startKafkaBroker(secure?: SecureListeners): Promise<KafkaBroker> {
   await prepareKafka();
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-kafka-'));
-  const [port, controllerPort] = await freePorts(2);
+  const names = Object.keys(secure?.protocols ?? {});
+  const [port, controllerPort, ...ports] = await freePorts(2 + names.length);
+  const listeners = Object.fromEntries(names.map((name, index) => [name, `127.0.0.1:${ports[index]}`]));
   const properties = path.join(directory, 'server.properties');
-  await writeFile(properties, serverProperties(directory, port!, controllerPort!));
+  await writeFile(properties, serverProperties(directory, port!, controllerPort!, listeners, secure));
   await writeFile(path.join(directory, 'log4j2.properties'), LOG4J2_PROPERTIES);
   const format = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties];
+  for (const user of secure?.scram ?? []) format.push('--add-scram', user);
   await promisify(execFile)('java', [...javaOptions(directory), ...format]);
 
   let broker = await launch(directory, properties);
   return {
     address: `127.0.0.1:${port}`,
+    listeners,
     async kill(signal) {
       const exited = signal === 'SIGKILL' ? exit(broker) : undefined;
       broker.kill(signal);
@@ -109,14 +125,24 @@ async function freePorts(count: number): Promise<number[]> {
 const CLUSTER_ID = 'c2x1aWNlLXRlc3QtMDAwMQ';
 
 /** Short session timeout: a broker that was killed may come back after 3 s instead of 9 s. */
-const serverProperties = (directory: string, port: number, controllerPort: number): string =>
-  `process.roles=broker,controller
+const serverProperties = (
+  directory: string,
+  port: number,
+  controllerPort: number,
+  listeners: Readonly<Record<string, string>>,
+  secure: SecureListeners | undefined,
+): string => {
+  const more = Object.entries(listeners).map(([name, address]) => `,${name.toUpperCase()}://${address}`);
+  const protocols = Object.entries(secure?.protocols ?? {}).map(
+    ([name, protocol]) => `,${name.toUpperCase()}:${protocol}`,
+  );
+  return `process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controllerPort}
-listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}
-advertised.listeners=PLAINTEXT://127.0.0.1:${port}
+listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}${more.join('')}
+advertised.listeners=PLAINTEXT://127.0.0.1:${port}${more.join('')}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT${protocols.join('')}
 log.dirs=${path.join(directory, 'data')}
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4
@@ -128,7 +154,9 @@ group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=500
 broker.session.timeout.ms=3000
 auto.create.topics.enable=false
+${secure?.properties.join('\n') ?? ''}
 `;
+};
 
 const LOG4J2_PROPERTIES = `rootLogger.level=info
 rootLogger.appenderRef.stdout.ref=stdout

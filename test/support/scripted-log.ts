@@ -88,6 +88,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     },
     createTopics: async () => [],
     partitionCounts: async () => new Map(),
+    describeTopics: async () => new Map(),
     close: async () => {},
   };
 

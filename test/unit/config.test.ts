@@ -73,7 +73,14 @@ describe('settings', () => {
     ) as Record<string, string>;
     expect(Object.keys(example)).toEqual(Object.keys(SETTINGS));
     // Nobody should run with a key that everybody can read: the example is none.
-    expect(problems(example, 'gateway')).toEqual({ SLUICE_CREDENTIALS_KEYS: expect.any(String) });
+    const unreadable = 'names a file that cannot be read (ENOENT)';
+    expect(problems(example, 'gateway')).toEqual({
+      SLUICE_CREDENTIALS_KEYS: expect.any(String),
+      DATABASE_TLS_CA: unreadable,
+      KAFKA_TLS_CA: unreadable,
+      KAFKA_TLS_CERT: unreadable,
+      KAFKA_TLS_KEY: unreadable,
+    });
     for (const [name, setting] of Object.entries(SETTINGS))
       expect([name, example[name]]).toEqual([name, setting.example]);
   });

@@ -1,4 +1,5 @@
 import { errorCode, errorMessage } from '../../shared/errors.ts';
+import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type EndpointId, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
@@ -156,7 +157,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   /** Results wait in the lane until they can be recorded: their leases may outlive a database that is away. */
   async function onFruitless(lane: Lane, error: unknown): Promise<void> {
     if (!(error instanceof EndpointLocked)) {
-      visitProblem = `webhook deliveries cannot be claimed or recorded: ${errorMessage(error)}`;
+      visitProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
       logger.warn(
         { err: error, ...lane.id },
         'webhook deliveries of an endpoint could not be claimed or recorded',

@@ -1,5 +1,6 @@
 import { errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 
 export interface SweepOptions {
   /** Milliseconds between two looks when nothing wakes it. */
@@ -36,7 +37,7 @@ export function createSweep({ pollMs, logger, look }: SweepOptions): Sweep {
       await look();
       problem = undefined;
     } catch (error) {
-      problem = `due webhook deliveries cannot be looked up: ${errorMessage(error)}`;
+      problem = `due webhook deliveries cannot be looked up: ${databaseRefusal(error) ?? errorMessage(error)}`;
       logger.warn({ err: error }, 'due webhook deliveries cannot be looked up; trying again');
       // Not in a loop while the database is away: the next poll finds what woke it.
       woken = false;

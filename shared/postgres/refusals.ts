@@ -1,0 +1,48 @@
+import { errorCode, errorMessage } from '../errors.ts';
+import { type TlsFault, tlsFault } from '../tls-faults.ts';
+
+/** Code of the AppError (not retryable) of a database that refuses who we are or does not exist. */
+export const DATABASE_REFUSED = 'DATABASE_REFUSED';
+
+const INVALID_PASSWORD = '28P01';
+const INVALID_AUTHORIZATION = '28000';
+const UNKNOWN_DATABASE = '3D000';
+/** What the driver throws, with no code, when a server answers that it has no TLS. */
+const WITHOUT_TLS = 'The server does not support SSL connections';
+
+/**
+ * In one sentence, which names the setting, why a connection to the database was refused, by the server or by us;
+ * undefined where something else went wrong. Never repeats the address or the password.
+ */
+export function databaseRefusal(error: unknown): string | undefined {
+  const code = errorCode(error);
+  switch (code) {
+    case INVALID_PASSWORD:
+      return 'the database refuses the user or the password of DATABASE_URL';
+    case INVALID_AUTHORIZATION:
+      return 'the database does not let this user in from here (its pg_hba.conf): check the user in DATABASE_URL, and whether it wants sslmode=verify-full there';
+    case UNKNOWN_DATABASE:
+      return 'the database that DATABASE_URL names does not exist on its server: create it, or name another';
+  }
+  const fault = tlsFault(code);
+  if (fault) return tlsRefusal(fault);
+  if (error instanceof Error && error.constructor === Error && errorMessage(error) === WITHOUT_TLS) {
+    return 'the server of DATABASE_URL has no TLS: turn it on there, or leave DATABASE_TLS_CA and sslmode away';
+  }
+  return undefined;
+}
+
+function tlsRefusal(fault: TlsFault): string {
+  switch (fault) {
+    case 'untrusted':
+      return "the database's certificate is not of an authority that is trusted here: set DATABASE_TLS_CA to the file with its authority's certificate";
+    case 'expired':
+      return "the database's certificate is not valid at this time: renew it, or set the clock";
+    case 'other-name':
+      return "the database's certificate is for another name than the host in DATABASE_URL: use the certificate's name there";
+    case 'certificate-wanted':
+      return 'the database wants a certificate that it trusts: name it by sslcert and sslkey in DATABASE_URL';
+    case 'no-tls':
+      return 'the TLS handshake with the server of DATABASE_URL failed';
+  }
+}

@@ -1,0 +1,79 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import type { TopicDescription, TopicReplication } from '../../shared/log/log.ts';
+import { descriptionOf, topicShortfalls } from '../../shared/log/topic-check.ts';
+import { watchTopics } from '../../shared/log/topic-watch.ts';
+import { expectedTopics } from '../../shared/postgres/topics.ts';
+import { waitFor } from '../support/wait.ts';
+
+const DAY_MS = 86_400_000;
+const SPECS = expectedTopics('p.');
+const SAFE: TopicReplication = {
+  replicas: 3,
+  inSyncMin: 2,
+  uncleanElections: false,
+  batchBytesMax: 2 * 1024 * 1024,
+};
+
+const found = (replication: Partial<TopicReplication>, retentionMs = 30 * DAY_MS) =>
+  new Map(
+    SPECS.map(({ topic }): [string, TopicDescription] => [
+      topic,
+      { partitions: 1, retentionMs, replication: { ...SAFE, ...replication } },
+    ]),
+  );
+
+describe('the check of the topics', () => {
+  it('finds nothing in topics as they are made, nor in better ones, nor in those that do not exist', () => {
+    const made = new Map(SPECS.map((spec) => [spec.topic, descriptionOf(spec)]));
+    expect(topicShortfalls(SPECS, made)).toEqual([]);
+    const better = found({ replicas: 5, inSyncMin: 3, batchBytesMax: 2 ** 24 }, Number.POSITIVE_INFINITY);
+    expect(topicShortfalls(SPECS, better)).toEqual([]);
+    expect(topicShortfalls(SPECS, new Map())).toEqual([]);
+  });
+
+  it.each([
+    [{ replicas: 2 }, /^only 2 replicas instead of 3/],
+    [{ inSyncMin: 1 }, /^min\.insync\.replicas is 1.*set it to 2/],
+    [{ uncleanElections: true }, /^unclean\.leader\.election\.enable is true.*set it to false/],
+    [{ batchBytesMax: 2 * 1024 * 1024 - 1 }, /^max\.message\.bytes is 2097151.*set it to 2097152/],
+  ])('finds %j, once for all topics', (replication, problem) => {
+    const shortfalls = topicShortfalls(SPECS, found(replication));
+    expect(shortfalls).toEqual([
+      { topics: SPECS.map(({ topic }) => topic), problem: expect.stringMatching(problem) },
+    ]);
+  });
+
+  it('finds a retention that is too short for what the topic holds', () => {
+    const [shortfall, ...others] = topicShortfalls(SPECS, found({}, 7 * DAY_MS));
+    expect(others).toEqual([]);
+    expect(shortfall!.problem).toContain(`set it to ${30 * DAY_MS}`);
+    expect(shortfall!.topics).toEqual([
+      'p.agent-metadata.dead-letter',
+      'p.conversation-metadata.dead-letter',
+      'p.message-sent.dead-letter',
+      'p.automation-events.dead-letter',
+    ]);
+    const embedded = new Map(SPECS.map(({ topic }) => [topic, { partitions: 1, retentionMs: 1 }]));
+    expect(topicShortfalls(SPECS, embedded).flatMap(({ topics }) => topics)).toHaveLength(10);
+  });
+
+  it('asks until the log answers, says once that it is not known, and then warns once', async () => {
+    const lines: { msg: string; topics?: string[] }[] = [];
+    const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+    let asked = 0;
+    const log = {
+      describeTopics: async () => {
+        asked += 1;
+        if (asked < 3) throw new Error('down');
+        return found({ inSyncMin: 1 });
+      },
+    };
+    const watch = watchTopics({ log, specs: SPECS, logger, retryMs: 1 });
+    await waitFor(() => lines.length === 2, { timeoutMs: 2_000, what: 'both lines' });
+    watch.close();
+    expect(asked).toBe(3);
+    expect(lines[0]!.msg).toMatch(/not known yet/);
+    expect(lines[1]).toMatchObject({ topics: { length: 10 }, msg: expect.stringMatching(/min\.insync/) });
+  });
+});
