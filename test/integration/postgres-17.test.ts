@@ -40,7 +40,11 @@ describe.skipIf(skipped !== undefined)('postgres:17', () => {
   it("stores a worker's batch, and the same batch again only once", async () => {
     const bench = await createWorkerBench(pool, agentMetadata, 'postgres-17.');
     for (const number of [1, 2, 3]) {
-      bench.append({ externalAgentId: `agent-${number}`, agentName: 'Åda 😀' }, { id: `event-${number}` });
+      const externalAgentId = `agent-${number}`;
+      bench.append(
+        { externalAgentId, agentName: 'Åda 😀' },
+        { id: `event-${number}`, entity: externalAgentId },
+      );
     }
     const { consumer, close } = bench.startWorker();
     await consumer.read(0);
