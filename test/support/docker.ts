@@ -20,17 +20,43 @@ export async function startContainer<Container extends StartedTestContainer>(
   if (env.SLUICE_TEST_DOCKER === 'off') return { skipped: 'SLUICE_TEST_DOCKER is off' };
   const problem = await dockerProblem();
   if (problem) return { skipped: problem };
-  const starting = start();
-  const late = new AbortController();
   try {
-    return await Promise.race([starting, rejectAfter(PULL_AND_START_MS, late.signal)]);
+    return await startWithin(PULL_AND_START_MS, start);
+  } catch (error) {
+    if (!(await reaperMayBeMissing(image, env))) return { skipped: noContainer(image, error) };
+  }
+  // Without it a run that is killed leaves its container behind, which is better than no container.
+  env.TESTCONTAINERS_RYUK_DISABLED = 'true';
+  return await startWithin(PULL_AND_START_MS, start).catch((error) => ({
+    skipped: noContainer(image, error),
+  }));
+}
+
+async function startWithin<Container extends StartedTestContainer>(
+  timeoutMs: number,
+  start: () => Promise<Container>,
+): Promise<Container> {
+  const starting = start();
+  const ended = new AbortController();
+  try {
+    return await Promise.race([starting, rejectAfter(timeoutMs, ended.signal)]);
   } catch (error) {
     // One that starts after all must not stay behind.
     starting.then((container) => container.stop()).catch(() => undefined);
-    return { skipped: `Docker has no container of ${image}: ${firstLine(error)}` };
+    throw error;
   } finally {
-    late.abort();
+    ended.abort();
   }
+}
+
+/**
+ * Whether the start may have failed for the reaper alone, the container with which testcontainers cleans up after killed
+ * runs: its image has to be had as well.
+ */
+async function reaperMayBeMissing(image: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  if (env.TESTCONTAINERS_RYUK_DISABLED === 'true') return false;
+  const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
+  return await (await getContainerRuntimeClient()).image.exists(ImageName.fromString(image));
 }
 
 /** Why containers cannot be started; undefined where Docker, or what speaks its protocol, runs. */
@@ -52,7 +78,7 @@ function rejectAfter(timeoutMs: number, cancelled: AbortSignal): Promise<never> 
   });
 }
 
-function firstLine(error: unknown): string {
+function noContainer(image: string, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return message.split('\n')[0] ?? '';
+  return `Docker has no container of ${image}: ${message.split('\n')[0]!.trim()}`;
 }
