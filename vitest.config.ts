@@ -3,9 +3,19 @@ import { defineConfig } from 'vitest/config';
 /** Where a run leaves its results for whoever adds them up; unset, it only prints them. */
 const report = process.env.SLUICE_TEST_REPORT;
 
+/** `off` keeps a run away from Docker, also where it runs. */
+const docker = process.env.SLUICE_TEST_DOCKER;
+/** Set where the composed services are up. */
+const composed = process.env.SLUICE_TEST_COMPOSED;
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: [
+      // They work on running containers, which .ci/containers starts.
+      ...(composed ? [] : ['test/containers/**']),
+      ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
+    ],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -1,8 +1,16 @@
 import type { Command } from 'commander';
+import { errorCode } from '../../shared/errors.ts';
 import { createTenant, type RequestRate } from '../../shared/postgres/create-tenant.ts';
+import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, rateOrNone, tenantName } from '../options.ts';
 import { addTenantChanges } from './tenants-change.ts';
+
+interface TenantsCreateOptions {
+  readonly rate?: number | 'none';
+  readonly ifMissing?: boolean;
+  readonly json?: boolean;
+}
 
 export function addTenantsCommands(program: Command, context: CommandContext): void {
   const tenants = program.command('tenants').description('companies whose records and keys are kept apart');
@@ -15,14 +23,24 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
       'requests a second, or none for no limit; kept, but not enforced by this release',
       rateOrNone,
     )
+    .option('--if-missing', 'change nothing and succeed where a tenant of that name is there')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice tenants create acme --rate 500')
-    .action(async (name: string, options: { rate?: number | 'none'; json?: boolean }) => {
+    .action(async (name: string, options: TenantsCreateOptions) => {
       const tenantId = context.nextId();
       const rate: RequestRate = options.rate ?? 'default';
-      await context.withPool((pool) =>
-        createTenant(pool, { tenantId, name, rate, createdAtMs: context.clock.nowMs() }),
+      const there = await context.withPool((pool) =>
+        createTenant(pool, { tenantId, name, rate, createdAtMs: context.clock.nowMs() }).catch(
+          async (error) => {
+            if (!options.ifMissing || errorCode(error) !== 'TENANT_EXISTS') throw error;
+            return (await listTenants(pool, name))[0];
+          },
+        ),
       );
+      if (there) {
+        if (options.json) return context.printJson({ tenantId: there.tenantId, name, created: false });
+        return context.print(`The tenant ${name} is there already and stays as it is.`);
+      }
       if (options.json) return context.printJson({ tenantId, name, rate });
       context.printTable(['tenant', 'id', 'requests a second'], [[name, tenantId, String(rate)]]);
       context.print(`Next: npx sluice keys create --tenant ${name} --scope '*'`);

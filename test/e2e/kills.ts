@@ -1,24 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Kind } from '../../shared/contracts/kinds.ts';
-import { type Accepted, startLoad } from '../support/load.ts';
+import { startLoad } from '../support/load.ts';
 import type { Product } from '../support/product.ts';
 import { printedSeed, seededRandom } from '../support/random.ts';
 import { waitFor } from '../support/wait.ts';
+import { reckon } from './reckon.ts';
 
 const KILLS_PER_PART = 10;
 const CLIENTS = 32;
 const ACCEPTED_BETWEEN_KILLS_MIN = 1000;
 /** A kill comes at a random moment of this span after the records between two kills were accepted. */
 const MOMENT_SPAN_MS = 400;
-
-/** Where the records of each kind lie, and what they are called there. */
-const ROWS: Readonly<Partial<Record<Kind, [table: string, idColumn: string]>>> = {
-  'agent-metadata': ['agent_records', 'event_id'],
-  'conversation-metadata': ['conversation_records', 'event_id'],
-  'message-sent': ['message_sent', 'message_id'],
-  'automation-events': ['automation_events', 'event_id'],
-};
 
 /** Kills every part of the product ten times under load and reckons: nothing accepted is lost, nothing with an id doubled. */
 export function describeKills(name: string, start: () => Promise<Product>): void {
@@ -52,35 +44,4 @@ export function describeKills(name: string, start: () => Promise<Product>): void
       }
     }, 400_000);
   });
-}
-
-async function reckon(product: Product, accepted: Accepted): Promise<void> {
-  for (const [kind, [table, idColumn]] of Object.entries(ROWS) as [Kind, [string, string]][]) {
-    const own = accepted.own.get(kind) ?? new Set<string>();
-    const all = new Set([...own, ...(accepted.generated.get(kind) ?? [])]);
-    expect(all.size).toBeGreaterThan(0);
-    const storedTimes = async () => {
-      const { rows } = await product.pool.query<{ id: string; times: number }>(
-        `select ${idColumn} as id, count(*)::int as times from ${table} where tenant_id = $1 group by 1`,
-        [product.tenantId],
-      );
-      return new Map(rows.map(({ id, times }) => [id, times]));
-    };
-    const stored = await waitFor(
-      async () => {
-        const times = await storedTimes();
-        return [...all].every((id) => times.has(id)) && times;
-      },
-      { timeoutMs: 90_000, what: `all accepted records of ${kind} to be stored (lost otherwise)` },
-    );
-    expect([...stored].filter(([, times]) => times !== 1)).toEqual([]);
-    // Records without an id whose answer was lost may be stored besides; under a client's id there is nothing else.
-    const clientsIds = [...stored.keys()].filter((id) => id.startsWith('client-'));
-    expect(clientsIds.length).toBe(own.size);
-  }
-  const { rows } = await product.pool.query(
-    'select external_conversation_id as name, lob_name from conversations where tenant_id = $1 and lob_name is not null',
-    [product.tenantId],
-  );
-  expect(new Map(rows.map(({ name, lob_name }) => [name, lob_name]))).toEqual(accepted.lastLobName);
 }

@@ -25,12 +25,14 @@ export function describePipeline(name: string, start: () => Promise<Product>): v
   describe(`the pipeline on ${name}`, () => {
     let product: Product;
     let receiver: Server;
+    let receiverHost: string;
     let secret: string;
     const webhooks: ReceivedWebhook[] = [];
 
     beforeAll(async () => {
       product = await start();
-      receiver = await startReceiver(webhooks);
+      receiverHost = product.receiverHost ?? '127.0.0.1';
+      receiver = await startReceiver(webhooks, receiverHost);
     }, 90_000);
 
     afterAll(async () => {
@@ -68,8 +70,9 @@ export function describePipeline(name: string, start: () => Promise<Product>): v
 
     it('registers a webhook endpoint', async () => {
       const { port } = receiver.address() as AddressInfo;
-      const created = await admin('POST', '/admin/v1/webhooks', { url: `http://127.0.0.1:${port}/hook` });
-      expect(created).toMatchObject({ status: 201, json: { url: `http://127.0.0.1:${port}/hook` } });
+      const url = `http://${receiverHost}:${port}/hook`;
+      const created = await admin('POST', '/admin/v1/webhooks', { url });
+      expect(created).toMatchObject({ status: 201, json: { url } });
       secret = created.json.secret;
       expect(secret).toMatch(/^whsec_/);
       const listed = await admin('GET', '/admin/v1/webhooks');
@@ -461,13 +464,13 @@ export function describePipeline(name: string, start: () => Promise<Product>): v
   });
 }
 
-async function startReceiver(webhooks: ReceivedWebhook[]): Promise<Server> {
+async function startReceiver(webhooks: ReceivedWebhook[], host: string): Promise<Server> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     webhooks.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
     response.writeHead(204).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return server;
 }

@@ -51,6 +51,11 @@ describe('the sluice command', () => {
       stdout: '',
       stderr: 'sluice: there is a tenant named acme already\n',
     });
+    expect(await sluice('tenants create acme --rate none --if-missing')).toEqual({
+      code: 0,
+      stdout: 'The tenant acme is there already and stays as it is.\n',
+      stderr: '',
+    });
     const { rows } = await database.pool.query(
       'select name, request_rate, unlimited from tenants order by name',
     );

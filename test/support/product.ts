@@ -21,6 +21,8 @@ export interface Product {
   readonly apiKeyId: string;
   readonly apiKeySecret: string;
   readonly topicPrefix: string;
+  /** This machine's address for the product's webhooks; loopback where the product runs beside the test. */
+  readonly receiverHost?: string;
   /** A connection of the test's own. */
   readonly pool: Pool;
   /** The event log, for what only a test does to it. */

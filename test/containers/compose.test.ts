@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { describePipeline } from '../e2e/pipeline.ts';
+import { reckon } from '../e2e/reckon.ts';
+import { startLoad } from '../support/load.ts';
+import { waitFor } from '../support/wait.ts';
+import { compose, docker, SERVICES, sluice, useComposedProduct } from './composed-product.ts';
+
+const CLIENTS = 4;
+const ACCEPTED_BETWEEN_KILLS_MIN = 50;
+const PARTS = ['gateway', 'admin', 'worker'] as const;
+
+describePipeline('composed containers', () => useComposedProduct('demo'));
+
+describe('composed containers', () => {
+  it('set up a second time changes nothing', async () => {
+    const tenants = async () => {
+      const product = await useComposedProduct('demo');
+      const { rows } = await product.pool.query("select * from tenants where name = 'demo'");
+      await product.stop();
+      return rows;
+    };
+    const before = await tenants();
+    expect(before).toMatchObject([{ name: 'demo', unlimited: true }]);
+    await compose('run', '--rm', 'setup');
+    expect(await tenants()).toEqual(before);
+  });
+
+  it('run as a user without rights, on files that are not theirs', async () => {
+    for (const part of PARTS) {
+      expect(await compose('exec', '-T', part, 'id', '-u')).toBe('1000\n');
+      await expect(compose('exec', '-T', part, 'touch', '/app/x')).rejects.toThrow(/Read-only|denied/);
+    }
+  });
+
+  it(`lose and double nothing when each of ${SERVICES.join(', ')} is killed under load`, async () => {
+    // A tenant of its own: the reckoning counts all that the tenant has.
+    await sluice('tenants', 'create', 'kills', '--rate', 'none');
+    const product = await useComposedProduct('kills');
+    try {
+      const load = startLoad(product, CLIENTS);
+      const enough = async (what: string) => {
+        const before = load.accepted.count();
+        await waitFor(() => load.accepted.count() - before >= ACCEPTED_BETWEEN_KILLS_MIN, {
+          timeoutMs: 60_000,
+          what: `${ACCEPTED_BETWEEN_KILLS_MIN} accepted records ${what}`,
+        });
+      };
+      for (const service of SERVICES) {
+        await enough(`before ${service} is killed`);
+        const killedAtMs = Date.now();
+        await product.killAndRestart(service);
+        console.log(`${service} healthy ${Date.now() - killedAtMs} ms after kill -9`);
+      }
+      await enough('after all kills');
+      await load.stop();
+      expect(load.accepted.refused()).toBeGreaterThan(0);
+      await reckon(product, load.accepted);
+      console.log(
+        `kills of containers: ${SERVICES.length}, ${load.accepted.count()} records accepted, ` +
+          `${load.accepted.refused()} requests not answered 2xx, 0 lost, 0 doubled`,
+      );
+    } finally {
+      await product.stop();
+    }
+  }, 240_000);
+
+  it('end with exit code 0 on SIGTERM, which reaches the process', async () => {
+    await compose('stop', ...PARTS);
+    for (const part of PARTS) {
+      const id = (await compose('ps', '--all', '--quiet', part)).trim();
+      expect([part, (await docker('inspect', '--format', '{{.State.ExitCode}}', id)).trim()]).toEqual([
+        part,
+        '0',
+      ]);
+    }
+  }, 60_000);
+});
