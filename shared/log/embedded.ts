@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts';
-import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { readBounds } from '../postgres/embedded-log-bounds.ts';
 import { createLogTopic } from '../postgres/embedded-log-create-topic.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { startConsumer } from './embedded-consumer.ts';
 import { createEmbeddedPublisher } from './embedded-publisher.ts';
+import { askLog, createEmbeddedReader } from './embedded-reader.ts';
 import { startRetention } from './embedded-retention.ts';
 import { createBoundsWatch } from './embedded-watch.ts';
 import type { ConsumerOptions, EventLog, LogConsumer } from './log.ts';
@@ -59,6 +59,8 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       return closingWith(started, name.giveBack);
     },
 
+    createReader: () => createEmbeddedReader(pool),
+
     async createTopics(specs) {
       const created: string[] = [];
       for (const spec of specs) {
@@ -78,21 +80,6 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       await Promise.all([watch.close(), retention?.close()]);
     },
   };
-}
-
-async function askLog<T>(question: () => Promise<T>): Promise<T> {
-  try {
-    return await question();
-  } catch (error) {
-    throw new AppError(
-      'LOG_UNAVAILABLE',
-      'the embedded event log cannot be asked: its database does not answer',
-      {
-        retryable: true,
-        cause: error,
-      },
-    );
-  }
 }
 
 function closingWith(consumer: LogConsumer, afterwards: () => void): LogConsumer {

@@ -6,7 +6,8 @@ import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import { createKafkaConsumer } from './kafka-consumer.ts';
 import type { MemberTimes } from './kafka-member.ts';
 import { createKafkaPublisher } from './kafka-publisher.ts';
-import { createTopics, partitionCounts, topicBounds } from './kafka-topics.ts';
+import { createKafkaReader } from './kafka-reader.ts';
+import { createTopics, partitionCounts, topicBounds, topicsBounds } from './kafka-topics.ts';
 import type { EventLog, PartitionBounds } from './log.ts';
 
 /** Options of {@link createKafkaLog}. */
@@ -55,6 +56,10 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
       return createKafkaPublisher(transport, publisherOptions, connection.logger);
     },
     createConsumer: (consumerOptions) => createKafkaConsumer(consumerOptions, { connection, times, bounds }),
+    createReader: () =>
+      createKafkaReader(connection, (topics) =>
+        withAdmin(connection, (admin) => topicsBounds(admin, topics)),
+      ),
     createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
     partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
     async close() {

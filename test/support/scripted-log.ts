@@ -88,6 +88,9 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     },
     createTopics: async () => [],
     partitionCounts: async () => new Map(),
+    createReader() {
+      throw new Error('the scripted log has no reader');
+    },
     close: async () => {},
   };
 
