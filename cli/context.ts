@@ -13,6 +13,7 @@ export interface CommandContext {
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly logger: Logger;
+  readonly stderr: CommandProcess['stderr'];
   config(role: Role): Config;
   /** Runs `work` on the database that the settings name, and closes it whatever happens. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
@@ -43,6 +44,7 @@ export function createContext(target: CommandProcess): CommandContext {
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     logger,
+    stderr: target.stderr,
     config,
     withDatabase,
     withPool: (work) => withDatabase(({ pool }) => work(pool)),

@@ -4,6 +4,7 @@ import { addConfigCommands } from './commands/config.ts';
 import { addEventsCommands } from './commands/events.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
+import { addSendCommand } from './commands/send.ts';
 import { addTenantsCommands } from './commands/tenants.ts';
 import { addTopicsCommands } from './commands/topics.ts';
 import { createContext } from './context.ts';
@@ -12,7 +13,7 @@ import { createContext } from './context.ts';
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
 }
 
 const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') as { version: string };
@@ -44,6 +45,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addTenantsCommands(program, context);
   addKeysCommands(program, context);
   addEventsCommands(program, context);
+  addSendCommand(program, context);
   addConfigCommands(program, context);
   return program;
 }
