@@ -10,6 +10,7 @@ import type { CommandProcess } from './program.ts';
 /** What every command works with. */
 export interface CommandContext {
   readonly env: CommandProcess['env'];
+  readonly envFromFile: ReadonlySet<string>;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly logger: Logger;
@@ -41,6 +42,7 @@ export function createContext(target: CommandProcess): CommandContext {
   };
   return {
     env: target.env,
+    envFromFile: target.envFromFile ?? new Set(),
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     logger,

@@ -1,8 +1,12 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
+import { addDeadLettersCommands } from './commands/dead-letters.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
 import { addEventsCommands } from './commands/events.ts';
 import { addKeysCommands } from './commands/keys.ts';
+import { addLagCommand } from './commands/lag.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addSendCommand } from './commands/send.ts';
 import { addTenantsCommands } from './commands/tenants.ts';
@@ -12,6 +16,8 @@ import { createContext } from './context.ts';
 /** What the command needs of its process. */
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names of the variables that the `.env` file set. */
+  readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
 }
@@ -46,6 +52,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addKeysCommands(program, context);
   addEventsCommands(program, context);
   addSendCommand(program, context);
+  addLagCommand(program, context);
+  addDeadLettersCommands(program, context);
+  addDoctorCommand(program, context);
   addConfigCommands(program, context);
+  addCompletionCommand(program, context);
   return program;
 }

@@ -87,7 +87,8 @@ async function createTopics(context: CommandContext, database: OpenDatabase, opt
   }
 }
 
-function openLog(context: CommandContext, database: OpenDatabase): EventLog {
+/** The event log of the settings: Kafka, or that of the embedded instance. Throws AppError `LOG_NOT_CONFIGURED`. */
+export function openLog(context: CommandContext, database: OpenDatabase): EventLog {
   const config = context.config('cli');
   if (config.KAFKA_BROKERS) {
     return createKafkaLog({ brokers: config.KAFKA_BROKERS, clientId: 'sluice-cli', logger: context.logger });
