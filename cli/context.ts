@@ -10,9 +10,11 @@ import type { CommandProcess } from './program.ts';
 /** What every command works with. */
 export interface CommandContext {
   readonly env: CommandProcess['env'];
+  readonly envFromFile: ReadonlySet<string>;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly logger: Logger;
+  readonly stderr: CommandProcess['stderr'];
   config(role: Role): Config;
   /** Runs `work` on the database that the settings name, and closes it whatever happens. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
@@ -42,9 +44,11 @@ export function createContext(target: CommandProcess): CommandContext {
   };
   return {
     env: target.env,
+    envFromFile: target.envFromFile ?? new Set(),
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     logger,
+    stderr: target.stderr,
     config,
     withDatabase,
     untilInterrupted: target.untilInterrupted ?? untilSignalled,

@@ -1,6 +1,12 @@
-import { environment } from '../shared/config.ts';
+import { readEnvironment } from '../shared/config.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
-const program = buildProgram({ env: environment(), stdout: process.stdout, stderr: process.stderr });
+// Whoever reads may stop early, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+const { env, fromFile } = readEnvironment();
+const program = buildProgram({ env, envFromFile: fromFile, stdout: process.stdout, stderr: process.stderr });
 process.exitCode = await runCommand(program, process.argv, process.stderr);

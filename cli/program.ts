@@ -1,10 +1,15 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
 import { addCredentialsCommands } from './commands/credentials.ts';
+import { addDeadLettersCommands } from './commands/dead-letters.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
 import { addEventsCommands } from './commands/events.ts';
 import { addKeysCommands } from './commands/keys.ts';
+import { addLagCommand } from './commands/lag.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
+import { addSendCommand } from './commands/send.ts';
 import { addTenantsCommands } from './commands/tenants.ts';
 import { addTopicsCommands } from './commands/topics.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
@@ -13,8 +18,10 @@ import { createContext } from './context.ts';
 /** What the command needs of its process. */
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names of the variables that the `.env` file set. */
+  readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
   /** When a command that runs until then is to end. Default: SIGINT or SIGTERM. */
   readonly untilInterrupted?: () => Promise<void>;
 }
@@ -50,6 +57,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addWebhooksCommands(program, context);
   addCredentialsCommands(program, context);
   addEventsCommands(program, context);
+  addSendCommand(program, context);
+  addLagCommand(program, context);
+  addDeadLettersCommands(program, context);
+  addDoctorCommand(program, context);
   addConfigCommands(program, context);
+  addCompletionCommand(program, context);
   return program;
 }

@@ -1,4 +1,4 @@
-import type { Demo } from './demo.ts';
+import type { Demo } from '../shared/demo-file.ts';
 
 /** Where the receiver of the first try listens. */
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';

@@ -3,6 +3,7 @@ import { startAdmin } from '../admin/start.ts';
 import { startGateway } from '../gateway/start.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
+import type { Demo } from '../shared/demo-file.ts';
 import { createHealth, type Health } from '../shared/health.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
@@ -14,7 +15,7 @@ import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgr
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
 import { ensureCredentialsKey } from './credentials-key.ts';
-import { type Demo, ensureDemoKey, writeDemo } from './demo.ts';
+import { ensureDemoKey, writeDemo } from './demo.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
 
 export interface Instance {

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './config-services.ts';
 import { parseAllowRules } from './webhooks/addresses.ts';
@@ -18,6 +19,8 @@ interface Setting {
   readonly requiredBy?: readonly Role[];
   readonly meaning: string;
   readonly example: string;
+  /** Whether its value must never be shown. */
+  readonly secret?: true;
 }
 
 const port = (standard: number) => wholeNumber(0, 65_535).default(standard);
@@ -126,6 +129,7 @@ export const SETTINGS = {
     meaning:
       'Keys that encrypt credentials and webhook secrets; the first one encrypts. Make one with: openssl rand -base64 32',
     example: '2026a:THE_OUTPUT_OF_openssl_rand_-base64_32',
+    secret: true,
   },
   PORT: { schema: port(8080), meaning: 'Port of the gateway; 0 picks a free one.', example: '8080' },
   HOST: {
@@ -177,6 +181,26 @@ export const SETTINGS = {
     meaning:
       'Addresses that webhooks may go to besides public https ones, http included. Default none, under `npm start` loopback.',
     example: '127.0.0.0/8,10.20.0.0/16:8080-8090',
+  },
+  SLUICE_URL: {
+    schema: z
+      .string()
+      .regex(/^https?:\/\/[^\s/?#]+[^\s?#]*$/, { error: 'must be an http:// or https:// address' })
+      .optional(),
+    meaning:
+      'Where `sluice send` finds the gateway. Default: the embedded instance that runs on SLUICE_DATA_DIR.',
+    example: 'http://localhost:8080',
+  },
+  SLUICE_API_KEY_ID: {
+    schema: z.string().min(1).optional(),
+    meaning: 'Id of the API key that `sluice send` uses. Default: that of the embedded demo tenant.',
+    example: '01JABCDEFGHJKMNPQRSTVWXYZ0',
+  },
+  SLUICE_API_KEY_SECRET: {
+    schema: z.string().min(1).optional(),
+    meaning: 'Secret of that key.',
+    example: 'THE_SECRET_THAT_keys_create_PRINTED',
+    secret: true,
   },
   SLUICE_CREDENTIALS_TTL_HOURS: {
     schema: wholeNumber(1, 24 * 365).default(24),
@@ -244,27 +268,35 @@ export class ConfigError extends Error {
   }
 }
 
+/** Where the settings come from: the variables, and the names of those that the `.env` file set. */
+export interface Environment {
+  readonly env: NodeJS.ProcessEnv;
+  readonly fromFile: ReadonlySet<string>;
+}
+
 /** The environment of this process, with what a `.env` file in the working directory adds to it. */
 export function environment(): NodeJS.ProcessEnv {
+  return readEnvironment().env;
+}
+
+/** {@link environment}, and which of its variables the file set. */
+export function readEnvironment(): Environment {
+  if (!existsSync('.env')) return { env: process.env, fromFile: new Set() };
   // What is set already wins over the file.
-  if (existsSync('.env')) process.loadEnvFile('.env');
-  return process.env;
+  const names = Object.keys(parseEnv(readFileSync('.env', 'utf8')));
+  const fromFile = new Set(names.filter((name) => process.env[name] === undefined));
+  process.loadEnvFile('.env');
+  return { env: process.env, fromFile };
 }
 
 /** Reads the settings of a role. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>, role: Role): Config {
   const values: Record<string, unknown> = {};
   const problems: ConfigProblem[] = [];
-  for (const [name, setting] of Object.entries(SETTINGS) as [SettingName, Setting][]) {
-    const raw = env[name] === '' ? standardOf(name, role) : (env[name] ?? standardOf(name, role));
-    const result = setting.schema.safeParse(raw);
-    if (!result.success) {
-      problems.push({ name, problem: result.error.issues[0]!.message, example: setting.example });
-    } else if (result.data === undefined && setting.requiredBy?.includes(role)) {
-      problems.push({ name, problem: 'is missing', example: setting.example });
-    } else {
-      values[name] = result.data;
-    }
+  for (const name of Object.keys(SETTINGS) as SettingName[]) {
+    const { value, problem } = readSetting(env, role, name);
+    if (problem === undefined) values[name] = value;
+    else problems.push({ name, problem, example: SETTINGS[name].example });
   }
   for (const { name, problem } of togetherProblems(values as ServiceSettings, role)) {
     if (!problems.some((known) => known.name === name)) {
@@ -279,6 +311,25 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>, ro
 function togetherProblems(settings: ServiceSettings, role: Role) {
   if (role === 'embedded') return [];
   return [...databaseProblems(settings), ...(role === 'admin' ? [] : kafkaProblems(settings))];
+}
+
+/** One setting as a role reads it: its value (undefined where it has none), or what is wrong with it. */
+export function readSetting(
+  env: Readonly<Record<string, string | undefined>>,
+  role: Role,
+  name: SettingName,
+): { readonly value?: unknown; readonly problem?: string } {
+  const setting: Setting = SETTINGS[name];
+  const result = setting.schema.safeParse(env[name] || standardOf(name, role));
+  if (!result.success) return { problem: result.error.issues[0]!.message };
+  if (result.data === undefined && setting.requiredBy?.includes(role)) return { problem: 'is missing' };
+  return { value: result.data };
+}
+
+/** Whether a setting's value must never be shown. */
+export function isSecret(name: SettingName): boolean {
+  const setting: Setting = SETTINGS[name];
+  return setting.secret === true;
 }
 
 /** Defaults that differ by role. */

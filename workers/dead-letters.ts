@@ -1,21 +1,9 @@
-import { ORIGIN_HEADER } from '../shared/contracts/event.ts';
+import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../shared/contracts/event.ts';
 import { deadLetterTopicOf, type Kind } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import type { OutgoingRecord, Publisher } from '../shared/log/log.ts';
 import type { Signal } from '../shared/postgres/insert-signals.ts';
 import type { DeadLetter } from './settle-keys.ts';
-
-/** Headers of a dead letter, besides those it came with and its original position. */
-export const DEAD_LETTER_HEADERS = {
-  reason: 'sluice-reason',
-  stage: 'sluice-stage',
-  /** In words, without values of the record. */
-  error: 'sluice-error',
-  /** RFC 3339. */
-  failedAt: 'sluice-failed-at',
-  /** On a record whose value was too large to be taken along: its bytes. */
-  valueLeftOut: 'sluice-value-left-out',
-} as const;
 
 /**
  * Puts records into their topic's dead-letter topic, in the partition that they came from, and resolves once the log

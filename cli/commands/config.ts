@@ -1,13 +1,22 @@
 import { type Command, Option } from 'commander';
-import { ConfigError, type ConfigProblem, ROLES, type Role } from '../../shared/config.ts';
+import {
+  ConfigError,
+  type ConfigProblem,
+  isSecret,
+  ROLES,
+  type Role,
+  readSetting,
+  SETTINGS,
+  type SettingName,
+} from '../../shared/config.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 
 export function addConfigCommands(program: Command, context: CommandContext): void {
-  program
-    .command('config')
-    .description('the settings')
+  const config = program.command('config').description('the settings');
+  addShow(config, context);
+  config
     .command('check')
     .description('check the settings without starting anything')
     .addOption(
@@ -31,6 +40,60 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
         throw new AppError('CONFIG_INVALID', `${problems.length} settings are missing or wrong`);
       }
     });
+}
+
+function addShow(config: Command, context: CommandContext): void {
+  config
+    .command('show')
+    .description('every setting, where it comes from, and its value; secrets are masked')
+    .addOption(
+      new Option('--role <role>', 'the process whose defaults count')
+        .choices(ROLES)
+        .default(undefined, 'gateway, or embedded without services of your own'),
+    )
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice config show --role worker')
+    .action((options: { role?: Role; json?: boolean }) => {
+      const role = options.role ?? rolesToCheck(context)[0]!;
+      const settings = (Object.keys(SETTINGS) as SettingName[]).map((name) =>
+        shownSetting(context, role, name),
+      );
+      if (options.json) return context.printJson({ role, settings });
+      context.printTable(
+        ['setting', 'value', 'from', 'problem'],
+        settings.map(({ name, value, from, problem }) => [name, value ?? '', from, problem ?? '']),
+      );
+    });
+}
+
+interface ShownSetting {
+  readonly name: SettingName;
+  readonly value: string | null;
+  readonly from: 'environment' | '.env file' | 'default' | 'not set';
+  readonly problem: string | null;
+}
+
+function shownSetting(context: CommandContext, role: Role, name: SettingName): ShownSetting {
+  const given = context.env[name];
+  const { value, problem } = readSetting(context.env, role, name);
+  // Of what is wrong only that is said: what was meant as a secret may stand in the wrong place.
+  const shown = problem === undefined && value !== undefined ? masked(name, value) : null;
+  const standard = value === undefined ? 'not set' : 'default';
+  const from = !given ? standard : context.envFromFile.has(name) ? '.env file' : 'environment';
+  return { name, value: shown, from, problem: problem ?? null };
+}
+
+const MASK = '********';
+
+/** Without passwords; of a key ring the names of the keys remain, which are no secret and tell rings apart. */
+function masked(name: SettingName, value: unknown): string {
+  const text = Array.isArray(value) ? value.join(',') : String(value);
+  if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);
+  if (isSecret(name) || /PASSWORD|SECRET/.test(name)) return MASK;
+  // user:password@ of an address, and passwords among its parameters.
+  return text
+    .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/?#]*):.*@/i, `$1:${MASK}@`)
+    .replace(/([?&][a-z_-]*(?:password|secret|token)[a-z_-]*=)[^&#]*/gi, `$1${MASK}`);
 }
 
 /** Settings of your own services call for the separate processes; without any, `npm start` is what runs. */

@@ -160,7 +160,8 @@ function withHint(error: unknown): never {
 const isEmbedded = (context: CommandContext, { embedded }: OpenDatabase): boolean =>
   embedded && context.config('cli').KAFKA_BROKERS === undefined;
 
-function openLog(context: CommandContext, database: OpenDatabase): EventLog {
+/** The event log of the settings: Kafka, or that of the embedded instance. Throws AppError `LOG_NOT_CONFIGURED`. */
+export function openLog(context: CommandContext, database: OpenDatabase): EventLog {
   const config = context.config('cli');
   if (config.KAFKA_BROKERS) {
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });

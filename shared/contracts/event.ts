@@ -29,6 +29,18 @@ export const EVENT_HEADERS: Readonly<Record<string, string>> = {
 /** Header of a record that is published a second time: the position it was first read at. */
 export const ORIGIN_HEADER = 'sluice-origin';
 
+/** Headers of a dead letter, besides those it came with and its original position. */
+export const DEAD_LETTER_HEADERS = {
+  reason: 'sluice-reason',
+  stage: 'sluice-stage',
+  /** In words, without values of the record. */
+  error: 'sluice-error',
+  /** RFC 3339. */
+  failedAt: 'sluice-failed-at',
+  /** On a record whose value was too large to be taken along: its bytes. */
+  valueLeftOut: 'sluice-value-left-out',
+} as const;
+
 /** A record's data once encoded, at most. */
 export const RECORD_BYTES_MAX = 512 * 1024;
 

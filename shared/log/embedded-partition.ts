@@ -150,7 +150,8 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   };
 }
 
-function toLogRecord(stored: StoredRecord): LogRecord {
+/** A stored record as readers get it. */
+export function toLogRecord(stored: StoredRecord): LogRecord {
   return {
     offset: stored.offset,
     key: stored.key,

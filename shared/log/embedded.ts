@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts';
-import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { readBounds } from '../postgres/embedded-log-bounds.ts';
 import { createLogTopic } from '../postgres/embedded-log-create-topic.ts';
@@ -7,6 +6,7 @@ import { describeLogTopics } from '../postgres/embedded-log-describe.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { startConsumer } from './embedded-consumer.ts';
 import { createEmbeddedPublisher } from './embedded-publisher.ts';
+import { askLog, createEmbeddedReader } from './embedded-reader.ts';
 import { startRetention } from './embedded-retention.ts';
 import { createBoundsWatch } from './embedded-watch.ts';
 import type { ConsumerOptions, EventLog, LogConsumer } from './log.ts';
@@ -60,6 +60,8 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       return closingWith(started, name.giveBack);
     },
 
+    createReader: () => createEmbeddedReader(pool),
+
     async createTopics(specs) {
       const created: string[] = [];
       for (const spec of specs) {
@@ -81,21 +83,6 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       await Promise.all([watch.close(), retention?.close()]);
     },
   };
-}
-
-async function askLog<T>(question: () => Promise<T>): Promise<T> {
-  try {
-    return await question();
-  } catch (error) {
-    throw new AppError(
-      'LOG_UNAVAILABLE',
-      'the embedded event log cannot be asked: its database does not answer',
-      {
-        retryable: true,
-        cause: error,
-      },
-    );
-  }
 }
 
 function closingWith(consumer: LogConsumer, afterwards: () => void): LogConsumer {

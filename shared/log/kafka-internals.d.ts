@@ -46,6 +46,27 @@ declare module 'kafkajs/src/broker/index.js' {
     findGroupCoordinator(options: { groupId: string }): Promise<{
       readonly coordinator: { readonly nodeId: number; readonly host: string; readonly port: number };
     }>;
+    /** Throws for the first error inside. */
+    metadata(topics: string[]): Promise<{
+      readonly brokers: readonly { readonly nodeId: number; readonly host: string; readonly port: number }[];
+      readonly topicMetadata: readonly {
+        readonly topic: string;
+        readonly partitionMetadata: readonly { readonly partitionId: number; readonly leader: number }[];
+      }[];
+    }>;
+    /** Throws for the first error inside. */
+    fetch(options: {
+      replicaId: number;
+      isolationLevel: number;
+      maxWaitTime: number;
+      minBytes: number;
+      maxBytes: number;
+      topics: { topic: string; partitions: { partition: number; fetchOffset: string; maxBytes: number }[] }[];
+    }): Promise<{
+      readonly responses: readonly {
+        readonly partitions: readonly { readonly messages: readonly import('kafkajs').KafkaMessage[] }[];
+      }[];
+    }>;
     leaveGroup(options: { groupId: string; memberId: string }): Promise<unknown>;
   }
 }

@@ -230,7 +230,8 @@ function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   };
 }
 
-function toLogRecord(message: KafkaMessage): LogRecord {
+/** A message as kafkajs decodes it. Of a header that came several times the last value is kept. */
+export function toLogRecord(message: KafkaMessage): LogRecord {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(message.headers ?? {})) {
     const last = Array.isArray(value) ? value[value.length - 1] : value;

@@ -43,6 +43,17 @@ export async function topicBounds(admin: Admin, topic: string): Promise<Map<numb
   );
 }
 
+/** The same of each of the topics that exists. */
+export async function topicsBounds(
+  admin: Admin,
+  topics: readonly string[],
+): Promise<Map<string, Map<number, PartitionBounds>>> {
+  const existing = new Set(await admin.listTopics());
+  const bounds = new Map<string, Map<number, PartitionBounds>>();
+  for (const topic of topics) if (existing.has(topic)) bounds.set(topic, await topicBounds(admin, topic));
+  return bounds;
+}
+
 /** False when another process was faster. */
 async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
   try {

@@ -8,8 +8,9 @@ import { describeTopics } from './kafka-describe.ts';
 import type { MemberTimes } from './kafka-member.ts';
 import { kafkaError } from './kafka-problem.ts';
 import { createKafkaPublisher } from './kafka-publisher.ts';
+import { createKafkaReader } from './kafka-reader.ts';
 import type { KafkaSecurity } from './kafka-security.ts';
-import { createTopics, partitionCounts, topicBounds } from './kafka-topics.ts';
+import { createTopics, partitionCounts, topicBounds, topicsBounds } from './kafka-topics.ts';
 import type { EventLog, PartitionBounds } from './log.ts';
 
 /** Options of {@link createKafkaLog}. */
@@ -58,6 +59,10 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
       return createKafkaPublisher(transport, publisherOptions, connection.logger);
     },
     createConsumer: (consumerOptions) => createKafkaConsumer(consumerOptions, { connection, times, bounds }),
+    createReader: () =>
+      createKafkaReader(connection, (topics) =>
+        withAdmin(connection, (admin) => topicsBounds(admin, topics)),
+      ),
     createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
     partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
     describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),

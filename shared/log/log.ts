@@ -150,10 +150,33 @@ export interface TopicReplication {
   readonly batchBytesMax: number;
 }
 
+/** Which records of a partition to read. */
+export interface LogRange {
+  readonly topic: string;
+  readonly partition: number;
+  /** The first offset wanted; where it is deleted, reading begins with the first one there is. */
+  readonly from: bigint;
+  /** Offsets from here on are left out. */
+  readonly to: bigint;
+}
+
+/** Looks at a log without leaving a trace in it: no group, no offsets. For tools. */
+export interface LogReader {
+  /** What the partitions of the topics that exist hold. Rejects with a retryable AppError `LOG_UNAVAILABLE`. */
+  bounds(topics: readonly string[]): Promise<Map<string, Map<number, PartitionBounds>>>;
+  /**
+   * Reads a partition page after page, in order. A page holds at least one record and at most some megabytes. Throws a
+   * retryable AppError `LOG_UNAVAILABLE`.
+   */
+  pages(range: LogRange): AsyncIterable<readonly LogRecord[]>;
+  close(): Promise<void>;
+}
+
 export interface EventLog {
   createPublisher(options: PublisherOptions): Publisher;
   /** Starts consuming at once; connection problems are retried for ever and shown by `status()`. */
   createConsumer(options: ConsumerOptions): LogConsumer;
+  createReader(): LogReader;
   /** Creates the topics that are missing, waits until each can be written, and resolves with the names it created. */
   createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
   /** Partition counts of the topics that exist. Rejects with a retryable AppError when the log cannot be asked: `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` where that is a matter of settings. */

@@ -93,6 +93,42 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       return new Map([...collector.byPartition].map(([partition, read]) => [partition, read.map(toRead)]));
     }
 
+    it('is read without a group, between two offsets, however often', async () => {
+      const topic = await makeTopic();
+      const sent = Array.from({ length: 300 }, (_, i) => ({
+        partition: i % 2,
+        key: `k${i}`,
+        value: Buffer.from(`v${i}`),
+        headers: { number: String(i) },
+      }));
+      for (const outcome of await makePublisher().publish(topic, sent)) expect(outcome.ok).toBe(true);
+      const reader = harness.log.createReader();
+      onTestFinished(() => reader.close());
+      expect(await reader.bounds([topic, `${topic}-absent`])).toEqual(
+        new Map([
+          [
+            topic,
+            new Map([
+              [0, { earliest: 0n, latest: 150n }],
+              [1, { earliest: 0n, latest: 150n }],
+              [2, { earliest: 0n, latest: 0n }],
+            ]),
+          ],
+        ]),
+      );
+      for (let round = 0; round < 2; round++) {
+        const read = [];
+        for await (const page of reader.pages({ topic, partition: 1, from: 10n, to: 140n }))
+          read.push(...page);
+        expect(read.map(({ offset }) => Number(offset))).toEqual(
+          Array.from({ length: 130 }, (_, i) => i + 10),
+        );
+        expect(read[0]).toMatchObject({ key: 'k21', headers: { number: '21' }, value: Buffer.from('v21') });
+      }
+      for await (const page of reader.pages({ topic, partition: 2, from: 0n, to: 0n }))
+        expect(page).toEqual([]);
+    });
+
     it('creates missing topics only, and tells their partition counts', async () => {
       const topic = await makeTopic();
       const other = `${topic}-other`;

@@ -89,6 +89,9 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     createTopics: async () => [],
     partitionCounts: async () => new Map(),
     describeTopics: async () => new Map(),
+    createReader() {
+      throw new Error('the scripted log has no reader');
+    },
     close: async () => {},
   };
 

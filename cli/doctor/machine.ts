@@ -1,0 +1,161 @@
+import { access, constants, readFile, statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { dirname, join, resolve } from 'node:path';
+import { type Config, ConfigError, type ConfigProblem, loadConfig, type Role } from '../../shared/config.ts';
+import { errorCode, errorMessage } from '../../shared/errors.ts';
+import { createKeyRing } from '../../shared/keyring.ts';
+import { checking, type Finding, ok, problem, skipped } from './finding.ts';
+
+/** Checks that need neither database nor log. */
+
+const NODE_MIN = [20, 19] as const;
+const DISK_FREE_MIN_BYTES = 1024 ** 3;
+const GIB = 1024 ** 3;
+const HEALTH_TIMEOUT_MS = 2000;
+
+export function checkNode(version: string): Finding {
+  const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
+  const enough = major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1]);
+  if (enough) return ok('Node', version);
+  return problem('Node', `${version} is too old`, `install Node ${NODE_MIN.join('.')} or later`);
+}
+
+export function checkSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  roles: readonly Role[],
+): Finding[] {
+  const problems = new Map<string, ConfigProblem>();
+  for (const role of roles) for (const found of problemsOf(env, role)) problems.set(found.name, found);
+  if (problems.size === 0) return [ok('settings', `fine for ${roles.join(', ')}`)];
+  return [...problems.values()].map(({ name, problem: what, example }) =>
+    problem('settings', `${name} ${what}`, `set it, for example ${name}=${example}`),
+  );
+}
+
+function problemsOf(env: Readonly<Record<string, string | undefined>>, role: Role): readonly ConfigProblem[] {
+  try {
+    loadConfig(env, role);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+/** The ring of the settings, or the one that the embedded instance keeps in its data directory. */
+export async function checkKeyRing(config: Config, embedded: boolean): Promise<Finding> {
+  const check = 'key ring';
+  if (config.SLUICE_CREDENTIALS_KEYS !== undefined) {
+    return ringFinding(config.SLUICE_CREDENTIALS_KEYS, 'SLUICE_CREDENTIALS_KEYS');
+  }
+  if (!embedded) {
+    return problem(
+      check,
+      'SLUICE_CREDENTIALS_KEYS is not set',
+      'set it; a key comes from: openssl rand -base64 32',
+    );
+  }
+  const file = join(config.SLUICE_DATA_DIR, 'credentials.key');
+  try {
+    return ringFinding((await readFile(file, 'utf8')).trim(), file);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return skipped(check, 'none yet: the first `npm start` makes one');
+    return problem(check, `${file}: ${errorMessage(error)}`, 'make it readable for you');
+  }
+}
+
+function ringFinding(spec: string, where: string): Finding {
+  try {
+    createKeyRing(spec);
+    return ok('key ring', `${spec.split(',').length} keys in ${where}`);
+  } catch (error) {
+    return problem(
+      'key ring',
+      errorMessage(error),
+      `put the ring back into ${where}: without it credentials are lost`,
+    );
+  }
+}
+
+/** Room for the embedded instance's data. */
+export async function checkDisk(dataDir: string): Promise<readonly Finding[]> {
+  const advice = 'let SLUICE_DATA_DIR name a folder that can be written';
+  return await checking('disk', advice, async () => {
+    const folder = await nearestFolder(resolve(dataDir));
+    await access(folder, constants.W_OK);
+    const { bavail, bsize } = await statfs(folder);
+    const free = bavail * bsize;
+    const found = `${(free / GIB).toFixed(1)} GiB free for ${dataDir}`;
+    if (free >= DISK_FREE_MIN_BYTES) return [ok('disk', found)];
+    return [problem('disk', found, 'make room, or let SLUICE_DATA_DIR name a folder on another disk')];
+  });
+}
+
+/** The folder itself or the closest one above it that exists. */
+async function nearestFolder(folder: string): Promise<string> {
+  try {
+    await access(folder);
+    return folder;
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
+    return await nearestFolder(dirname(folder));
+  }
+}
+
+export interface Listener {
+  readonly setting: 'PORT' | 'ADMIN_PORT' | 'WORKER_PORT';
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Whether each port is free, or taken by one of our own processes. */
+export async function checkPort({ setting, host, port }: Listener): Promise<Finding> {
+  const check = `port ${setting}`;
+  if (port === 0) return ok(check, 'any free one');
+  const error = await tryListen(host, port);
+  if (error === undefined) return ok(check, `${host}:${port} is free`);
+  if (errorCode(error) !== 'EADDRINUSE') {
+    return problem(
+      check,
+      `${host}:${port} cannot be listened on (${errorCode(error)})`,
+      `change ${setting} or its host`,
+    );
+  }
+  const health = await healthAt(host, port);
+  if (health === 'ready') return ok(check, `${host}:${port} is in use by Sluice, which is ready`);
+  if (health === undefined) {
+    return problem(
+      check,
+      `${host}:${port} is in use by another program`,
+      `end that program, or change ${setting}`,
+    );
+  }
+  return problem(
+    check,
+    `${host}:${port} is in use by Sluice, which is not ready: ${health}`,
+    'mend what it says',
+  );
+}
+
+async function tryListen(host: string, port: number): Promise<Error | undefined> {
+  const server = createServer();
+  return await new Promise((settle) => {
+    server.once('error', settle);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => settle(undefined)));
+  });
+}
+
+/** `ready`, the reasons why not, or undefined when it is none of ours. */
+async function healthAt(host: string, port: number): Promise<string | undefined> {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  try {
+    const response = await fetch(`http://${name.includes(':') ? `[${name}]` : name}:${port}/health/ready`, {
+      signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS),
+    });
+    const { status, reasons } = (await response.json()) as { status?: string; reasons?: string[] };
+    if (status === 'ok') return 'ready';
+    return status === 'unavailable' ? (reasons ?? []).join('; ') : undefined;
+  } catch {
+    return undefined;
+  }
+}

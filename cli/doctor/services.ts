@@ -1,0 +1,79 @@
+import type { Clock } from '../../shared/clock.ts';
+import { deadLetterTopicOf, KINDS, topicOf } from '../../shared/contracts/kinds.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { checkSchema } from '../../shared/postgres/migrate.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { readServerFacts } from '../../shared/postgres/server-facts.ts';
+import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import { checking, type Finding, ok, problem } from './finding.ts';
+
+/** Checks of the database and the event log. */
+
+const POSTGRES_MIN = 15;
+const VERSIONS_PER_MAJOR = 10_000;
+/** Times come from the processes, not from the database: expiry and order in time are off by as much as their clocks. */
+const CLOCK_DIFFERENCE_MAX_MS = 2000;
+
+/** A database that answers: its version, clock and schema. */
+export async function checkDatabase(db: Queryable, clock: Clock): Promise<readonly Finding[]> {
+  return await checking('database', 'see that the role may read the database', async () => {
+    const beforeMs = clock.nowMs();
+    const { version, nowMs } = await readServerFacts(db);
+    const afterMs = clock.nowMs();
+    const major = Math.floor(version / VERSIONS_PER_MAJOR);
+    const server =
+      major >= POSTGRES_MIN
+        ? ok('database', `Postgres ${major} answers`)
+        : problem('database', `Postgres ${major} is too old`, `use Postgres ${POSTGRES_MIN} or later`);
+    const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
+      await checkSchema(db);
+      return [ok('schema', 'up to date')];
+    });
+    return [server, clockFinding(nowMs, beforeMs, afterMs), ...schema];
+  });
+}
+
+/** The question's own duration is no difference. */
+function clockFinding(serverMs: number, beforeMs: number, afterMs: number): Finding {
+  const ahead = serverMs > afterMs ? serverMs - afterMs : 0;
+  const behind = serverMs < beforeMs ? beforeMs - serverMs : 0;
+  const differenceMs = Math.max(ahead, behind);
+  const found = `the database's clock differs by ${Math.round(differenceMs)} ms`;
+  if (differenceMs <= CLOCK_DIFFERENCE_MAX_MS) return ok('clock', found);
+  return problem('clock', found, 'set the clocks of both machines, for example with NTP');
+}
+
+/** The log answers and has all topics as they were registered. */
+export async function checkLog(db: Queryable, log: EventLog, prefix: string): Promise<readonly Finding[]> {
+  return await checking('event log', 'see that its brokers run and can be reached from here', async () => {
+    const topics = KINDS.flatMap((kind) => [topicOf(prefix, kind), deadLetterTopicOf(topicOf(prefix, kind))]);
+    const counts = await log.partitionCounts(topics);
+    const answers = ok('event log', 'answers');
+    const registered = await loadTopicLayouts(db, prefix).catch(
+      () => new Map<string, { partitions: number }>(),
+    );
+    const missing = topics.filter((topic) => !counts.has(topic) || !registered.has(topic));
+    if (missing.length > 0) {
+      return [
+        answers,
+        problem(
+          'topics',
+          `${missing.join(', ')} not there or not registered`,
+          'run `npx sluice topics create`',
+        ),
+      ];
+    }
+    const differing = topics.filter((topic) => counts.get(topic) !== registered.get(topic)!.partitions);
+    if (differing.length > 0) {
+      return [
+        answers,
+        problem(
+          'topics',
+          `${differing.join(', ')} with another number of partitions than registered`,
+          'bring back the log that was registered, or use another SLUICE_TOPIC_PREFIX',
+        ),
+      ];
+    }
+    return [answers, ok('topics', `all ${topics.length} are there`)];
+  });
+}

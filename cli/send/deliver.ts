@@ -1,0 +1,79 @@
+import type { ItemResult } from '../../shared/contracts/results.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { GatewayClient } from './gateway-client.ts';
+import type { SendKind } from './kinds.ts';
+import type { Prepared } from './prepare.ts';
+
+export interface DeliverDeps {
+  readonly client: GatewayClient;
+  readonly kind: SendKind;
+  readonly pause: (ms: number) => Promise<void>;
+  readonly elapsedMs: () => number;
+  readonly retryForMs: number;
+  /** Called once for each record: with a reason where it was refused. */
+  settled(record: Prepared, refusal: string | undefined): void;
+}
+
+const UNAVAILABLE = 'FAIL_UNAVAILABLE';
+const UNAVAILABLE_PAUSE_MS = 500;
+
+/**
+ * Sends records in one request and settles each. What failed only for availability is sent again; a request that is
+ * refused as a whole is halved until the records at fault are found. Throws what the client throws.
+ */
+export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): Promise<void> {
+  const startedMs = deps.elapsedMs();
+  for (let left = records; left.length > 0; ) {
+    const { status, body } = await deps.client.post(deps.kind.path, bodyOf(deps.kind, left));
+    const results = resultsOf(body, left.length);
+    if (results === undefined) return await settleWhole(deps, left, status, body);
+    for (const [i, record] of left.entries()) {
+      const { error } = results[i]!;
+      if (!error.startsWith(UNAVAILABLE)) deps.settled(record, error === '' ? undefined : error);
+    }
+    left = left.filter((_, i) => results[i]!.error.startsWith(UNAVAILABLE));
+    if (left.length === 0) return;
+    if (deps.elapsedMs() - startedMs > deps.retryForMs) {
+      throw new AppError(
+        'SEND_STOPPED',
+        'the event log takes no more records for now: run the same command again later, it goes on where it stopped',
+        { retryable: true },
+      );
+    }
+    await deps.pause(UNAVAILABLE_PAUSE_MS);
+  }
+}
+
+function bodyOf({ many }: SendKind, records: readonly Prepared[]): string {
+  return many ? `{"items":[${records.map(({ text }) => text).join(',')}]}` : records[0]!.text;
+}
+
+/** The results of an answer that has one for each record. */
+function resultsOf(body: unknown, count: number): readonly ItemResult[] | undefined {
+  const { result, results } = (body ?? {}) as { result?: ItemResult; results?: ItemResult[] };
+  if (Array.isArray(results)) return results.length === count ? results : undefined;
+  return result && count === 1 ? [result] : undefined;
+}
+
+async function settleWhole(
+  deps: DeliverDeps,
+  records: readonly Prepared[],
+  status: number,
+  body: unknown,
+): Promise<void> {
+  if (status >= 200 && status < 300 && !deps.kind.many) return deps.settled(records[0]!, undefined);
+  if (records.length === 1) return deps.settled(records[0]!, refusalOf(status, body));
+  const middle = Math.ceil(records.length / 2);
+  await deliver(deps, records.slice(0, middle));
+  await deliver(deps, records.slice(middle));
+}
+
+/** The reason of an error envelope, in words. */
+function refusalOf(status: number, body: unknown): string {
+  const { error } = (body ?? {}) as {
+    error?: { code?: string; message?: string; details?: { path: string; message: string }[] };
+  };
+  if (!error?.code) return `was answered ${status}`;
+  const details = (error.details ?? []).map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+  return `${error.code} ${error.message ?? ''}${details === '' ? '' : `: ${details}`}`;
+}

@@ -1,0 +1,157 @@
+import { AppError, errorMessage } from '../../shared/errors.ts';
+
+/** Where records go, and with which key. */
+export interface SendTarget {
+  readonly url: string;
+  readonly apiKeyId: string;
+  readonly apiKeySecret: string;
+}
+
+export interface GatewayClientOptions {
+  readonly target: SendTarget;
+  readonly fetch: typeof fetch;
+  /** Rejects when the signal aborts. */
+  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Milliseconds that only ever rise. */
+  readonly elapsedMs: () => number;
+  /** How long one request is tried again before the whole run stops. */
+  readonly retryForMs: number;
+}
+
+/** An answer that says something about the records; what only says "later" was tried again. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** What to try again, and why. */
+interface Later {
+  readonly retryAfterMs?: number | undefined;
+  readonly why: string;
+}
+
+export interface GatewayClient {
+  /**
+   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` where going on makes no sense: the
+   * key is not accepted, there is no gateway, or it does not recover.
+   */
+  post(path: string, body: string): Promise<Answer>;
+  /** Lets the requests that wait give up. */
+  stop(): void;
+}
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const BACKOFF_MS = { min: 200, max: 5000 };
+/** An address at which nothing ever answered is more likely wrong than busy. */
+const FIRST_ANSWER_MS = 10_000;
+/** A request that fails like this again and again may be at fault itself. */
+const INTERNAL_ERRORS_MAX = 5;
+
+/** Talks HTTP to a gateway, patiently. */
+export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
+  const { target, elapsedMs } = options;
+  let answered = false;
+  const stopping = new AbortController();
+
+  async function attempt(path: string, body: string): Promise<Answer | Later> {
+    let response: Response;
+    let text: string;
+    try {
+      response = await options.fetch(`${target.url.replace(/\/+$/, '')}${path}`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: {
+          'service-api-id': target.apiKeyId,
+          'service-api-secret': target.apiKeySecret,
+          'content-type': 'application/json',
+        },
+        body,
+        signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), stopping.signal]),
+      });
+      text = await response.text();
+    } catch (error) {
+      stopping.signal.throwIfAborted();
+      return { why: `does not answer (${causeOf(error)})` };
+    }
+    answered = true;
+    const { status } = response;
+    refuseFor(status, target);
+    if ([408, 429, 502, 503, 504].includes(status)) {
+      return { retryAfterMs: retryAfterOf(response), why: `answers ${status}` };
+    }
+    return { status, body: parse(text) };
+  }
+
+  return {
+    async post(path, body) {
+      const startedMs = elapsedMs();
+      let internalErrors = 0;
+      for (let backoffMs = BACKOFF_MS.min; ; backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.max)) {
+        const result = await attempt(path, body);
+        const isAnswer = 'status' in result;
+        if (isAnswer && result.status < 500) return result;
+        if (isAnswer && ++internalErrors >= INTERNAL_ERRORS_MAX) return result;
+        const { retryAfterMs, why } = isAnswer
+          ? { retryAfterMs: undefined, why: `answers ${result.status}` }
+          : result;
+        const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs * (0.75 + Math.random() * 0.5));
+        const patienceMs = answered ? options.retryForMs : Math.min(options.retryForMs, FIRST_ANSWER_MS);
+        if (elapsedMs() + pauseMs - startedMs > patienceMs) throw gaveUp(target, why, retryAfterMs, answered);
+        await options.delay(pauseMs, stopping.signal);
+      }
+    },
+    stop() {
+      stopping.abort(new AppError('SEND_STOPPED', 'stopped'));
+    },
+  };
+}
+
+/** Throws where no record is at fault. */
+function refuseFor(status: number, { url }: SendTarget): void {
+  const reason = REASONS[status] ?? (status >= 300 && status < 400 ? REASONS[302] : undefined);
+  if (reason !== undefined) throw new AppError('SEND_STOPPED', `the gateway at ${url} ${reason}`);
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  302: 'answers with a redirect: give its own address with --url',
+  401: 'does not accept the key: check --key-id and --key-secret, or make a key with `npx sluice keys create`',
+  403: 'does not allow this to the key: make one with the scope, or enable the tenant',
+  404: 'does not know the operation: check --url, which must be the address of the gateway without a path',
+};
+
+function gaveUp(
+  target: SendTarget,
+  why: string,
+  retryAfterMs: number | undefined,
+  answered: boolean,
+): AppError {
+  const wait = retryAfterMs === undefined ? '' : ` and asks to wait ${Math.ceil(retryAfterMs / 1000)} s`;
+  const next = answered
+    ? 'run the same command again later: it goes on where it stopped'
+    : 'start it (`npm start`), or give its address with --url';
+  return new AppError('SEND_STOPPED', `the gateway at ${target.url} ${why}${wait}: ${next}`, {
+    retryable: true,
+  });
+}
+
+/** Seconds or a date (RFC 9110, 10.2.3). */
+function retryAfterOf(response: Response): number | undefined {
+  const value = response.headers.get('retry-after');
+  if (value === null) return undefined;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
+}
+
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const { code } = cause as { code?: unknown };
+  return typeof code === 'string' ? code : errorMessage(cause);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

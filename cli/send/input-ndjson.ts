@@ -1,0 +1,11 @@
+import type { Readable } from 'node:stream';
+import type { InputLine } from './input.ts';
+import { physicalLines } from './physical-lines.ts';
+
+/** A JSON object a line; empty lines count, but are no records. */
+export async function* readNdjson(stream: Readable): AsyncGenerator<InputLine> {
+  for await (const line of physicalLines(stream)) {
+    if (line.problem !== undefined) yield line;
+    else if (line.text.trim() !== '') yield { number: line.number, text: line.text.trim() };
+  }
+}

@@ -1,0 +1,59 @@
+import { createReadStream, type ReadStream } from 'node:fs';
+import { extname } from 'node:path';
+import type { Readable } from 'node:stream';
+import { AppError, errorMessage } from '../../shared/errors.ts';
+import { readCsv } from './input-csv.ts';
+import { readJsonFile } from './input-json.ts';
+import { readNdjson } from './input-ndjson.ts';
+import type { SendKind } from './kinds.ts';
+
+export const FORMATS = ['csv', 'ndjson', 'json'] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** One record of a file: the text of a JSON object, or why there is none. */
+export type InputLine =
+  | { readonly number: number; readonly text: string; readonly problem?: undefined }
+  | { readonly number: number; readonly problem: string };
+
+export interface InputOptions {
+  readonly format: Format;
+  readonly kind: SendKind;
+  /** A column or member whose value is the record's id. */
+  readonly idColumn?: string | undefined;
+  /** Of CSV files. */
+  readonly delimiter: string;
+  /** Told once, in a sentence. */
+  warn(sentence: string): void;
+}
+
+/** The records of what a stream brings, one after the other. Throws AppError `INPUT_UNREADABLE` where none can be read. */
+export function readLines(stream: Readable, options: InputOptions): AsyncIterable<InputLine> {
+  switch (options.format) {
+    case 'csv':
+      return readCsv(stream, options);
+    case 'ndjson':
+      return readNdjson(stream);
+    case 'json':
+      return readJsonFile(stream, options.kind);
+  }
+}
+
+/** Opens a file. Throws AppError `INPUT_UNREADABLE`. */
+export async function openFile(file: string): Promise<ReadStream> {
+  const stream = createReadStream(file);
+  await new Promise<void>((resolve, reject) => {
+    stream.once('open', () => resolve());
+    stream.once('error', (error) =>
+      reject(new AppError('INPUT_UNREADABLE', `${file} cannot be read: ${errorMessage(error)}`)),
+    );
+  });
+  return stream;
+}
+
+/** What a file's name says of its format; undefined when it says nothing. */
+export function formatOf(file: string): Format | undefined {
+  const extension = extname(file).toLowerCase();
+  return (
+    { '.csv': 'csv', '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json' } as Record<string, Format>
+  )[extension];
+}

@@ -1,0 +1,54 @@
+import type { Readable } from 'node:stream';
+
+/** A line of a file as it stands there, without its end. */
+export type PhysicalLine =
+  | { readonly number: number; readonly text: string; readonly problem?: undefined }
+  | { readonly number: number; readonly problem: string };
+
+/** No record may be larger than 512 KiB; what is longer than this is not held to find out. */
+export const LINE_BYTES_MAX = 1024 * 1024;
+const NEWLINE = 0x0a;
+
+/** The lines of a stream of UTF-8 bytes, numbered from 1; ends of lines are `\n` or `\r\n`. A byte order mark is left out. */
+export async function* physicalLines(stream: Readable): AsyncGenerator<PhysicalLine> {
+  let number = 0;
+  let parts: Buffer[] = [];
+  let bytes = 0;
+
+  const take = (): PhysicalLine => {
+    number += 1;
+    const line = bytes > LINE_BYTES_MAX ? tooLong(number) : decode(number, Buffer.concat(parts));
+    parts = [];
+    bytes = 0;
+    return line;
+  };
+  const add = (part: Buffer) => {
+    bytes += part.length;
+    if (bytes <= LINE_BYTES_MAX) parts.push(part);
+    else parts = [];
+  };
+
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      add(chunk.subarray(start, end));
+      yield take();
+      start = end + 1;
+    }
+    add(chunk.subarray(start));
+  }
+  if (bytes > 0) yield take();
+}
+
+function decode(number: number, bytes: Buffer): PhysicalLine {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return { number, text: text.endsWith('\r') ? text.slice(0, -1) : text };
+  } catch {
+    return { number, problem: 'is not valid UTF-8: save the file as UTF-8' };
+  }
+}
+
+function tooLong(number: number): PhysicalLine {
+  return { number, problem: `is longer than ${LINE_BYTES_MAX} bytes` };
+}

@@ -1,0 +1,69 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
+
+const refusal = z.object({ line: z.int(), reason: z.string() });
+
+/** What a run is about; the progress of one counts only for the same one. */
+const identity = z.object({
+  kind: z.string(),
+  url: z.string(),
+  apiKeyId: z.string(),
+  /** SHA-256 of the file, in hex. */
+  file: z.string(),
+  delivery: z.string(),
+});
+
+const schema = z.object({
+  version: z.literal(1),
+  run: identity,
+  /** Lines below are settled. */
+  nextLine: z.int().min(1),
+  refused: z.array(refusal),
+  refusedCount: z.int().min(0),
+});
+
+export type Refusal = Readonly<z.output<typeof refusal>>;
+export type RunIdentity = Readonly<z.output<typeof identity>>;
+export type Progress = Readonly<Omit<z.output<typeof schema>, 'version' | 'run'>>;
+
+/** How far a file was sent, kept beside it while that is not finished. */
+export interface ProgressFile {
+  /** The progress of an earlier run of the same; undefined where there is none. */
+  read(): Promise<Progress | undefined>;
+  /** Throws AppError `STATE_UNWRITABLE`. */
+  write(progress: Progress): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export function createProgressFile(path: string, run: RunIdentity): ProgressFile {
+  return {
+    async read() {
+      try {
+        const found = schema.parse(JSON.parse(await readFile(path, 'utf8')));
+        const same = JSON.stringify(found.run) === JSON.stringify(run);
+        return same ? found : undefined;
+      } catch (error) {
+        const none = errorCode(error) === 'ENOENT' || error instanceof SyntaxError;
+        // Starting over is always right: what is sent twice is stored once.
+        if (none || error instanceof z.ZodError) return undefined;
+        throw error;
+      }
+    },
+    async write(progress) {
+      const temporary = `${path}.${process.pid}`;
+      try {
+        // Written aside and renamed: a run that is killed here leaves the progress of a moment ago.
+        await writeFile(temporary, `${JSON.stringify({ version: 1, run, ...progress })}\n`, { mode: 0o600 });
+        await rename(temporary, path);
+      } catch (error) {
+        throw new AppError(
+          'STATE_UNWRITABLE',
+          `the progress cannot be kept in ${path} (${errorMessage(error)}): name another file with --state`,
+          { cause: error },
+        );
+      }
+    },
+    remove: () => rm(path, { force: true }),
+  };
+}

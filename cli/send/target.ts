@@ -1,0 +1,45 @@
+import type { Config } from '../../shared/config.ts';
+import { readDemoFile } from '../../shared/demo-file.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { SendTarget } from './gateway-client.ts';
+
+export interface TargetOptions {
+  readonly url?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly keySecret?: string | undefined;
+}
+
+/**
+ * The gateway and the key: from the options, then the settings, then the embedded instance's demo tenant. A key and its
+ * address belong together: the demo's key is never sent elsewhere. Throws AppError `TARGET_UNKNOWN`.
+ */
+export async function findTarget(options: TargetOptions, config: Config): Promise<SendTarget> {
+  const url = options.url ?? config.SLUICE_URL;
+  const apiKeyId = options.keyId ?? config.SLUICE_API_KEY_ID;
+  const apiKeySecret = options.keySecret ?? config.SLUICE_API_KEY_SECRET;
+  if ((apiKeyId === undefined) !== (apiKeySecret === undefined)) {
+    throw unknown('a key is an id and a secret: give both --key-id and --key-secret');
+  }
+  if (url !== undefined && apiKeyId !== undefined && apiKeySecret !== undefined) {
+    return { url, apiKeyId, apiKeySecret };
+  }
+  if (url !== undefined) {
+    throw unknown(`no key for ${url} is given: set --key-id and --key-secret (\`npx sluice keys create\`)`);
+  }
+  const demo = await readDemoFile(config.SLUICE_DATA_DIR);
+  if (!demo) {
+    throw unknown(
+      `no embedded instance was started on ${config.SLUICE_DATA_DIR}: start one with \`npm start\`, ` +
+        'or give --url, --key-id and --key-secret',
+    );
+  }
+  return {
+    url: demo.baseUrl,
+    apiKeyId: apiKeyId ?? demo.apiKeyId,
+    apiKeySecret: apiKeySecret ?? demo.apiKeySecret,
+  };
+}
+
+function unknown(message: string): AppError {
+  return new AppError('TARGET_UNKNOWN', message);
+}

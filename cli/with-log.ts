@@ -1,0 +1,21 @@
+import type { LogReader } from '../shared/log/log.ts';
+import { openLog } from './commands/topics.ts';
+import type { CommandContext } from './context.ts';
+import type { OpenDatabase } from './database.ts';
+
+/** Runs `work` with a reader of the event log and the database, and closes both whatever happens. */
+export async function withLogReader<T>(
+  context: CommandContext,
+  work: (reader: LogReader, database: OpenDatabase) => Promise<T>,
+): Promise<T> {
+  return await context.withDatabase(async (database) => {
+    const log = openLog(context, database);
+    const reader = log.createReader();
+    try {
+      return await work(reader, database);
+    } finally {
+      await reader.close();
+      await log.close();
+    }
+  });
+}

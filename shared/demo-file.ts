@@ -1,0 +1,28 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { errorCode } from './errors.ts';
+
+const schema = z.object({
+  baseUrl: z.string(),
+  adminUrl: z.string(),
+  tenantId: z.string(),
+  apiKeyId: z.string(),
+  apiKeySecret: z.string(),
+});
+
+/** What a first try needs; `<data dir>/demo.json` holds it, readable by its owner only. */
+export type Demo = z.output<typeof schema>;
+
+export const DEMO_FILE = 'demo.json';
+
+/** The demo of the embedded instance on this data directory; undefined where there is none, or none that is whole. */
+export async function readDemoFile(dataDir: string): Promise<Demo | undefined> {
+  try {
+    return schema.parse(JSON.parse(await readFile(join(dataDir, DEMO_FILE), 'utf8')));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || error instanceof SyntaxError || error instanceof z.ZodError)
+      return undefined;
+    throw error;
+  }
+}

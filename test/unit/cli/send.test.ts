@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest';
+import { deliver } from '../../../cli/send/deliver.ts';
+import { createGatewayClient } from '../../../cli/send/gateway-client.ts';
+import { KIND_BY_NAME } from '../../../cli/send/kinds.ts';
+import { createLanes } from '../../../cli/send/lanes.ts';
+import { createPreparer, type Prepared } from '../../../cli/send/prepare.ts';
+import { readAutomationEvent } from '../../../shared/contracts/automation-events.ts';
+
+const target = { url: 'http://gateway/', apiKeyId: 'id', apiKeySecret: 'secret' };
+
+describe('ids of records that bring none', () => {
+  const idsOf = (kind: 'agents' | 'events', delivery: string, texts: string[], idColumn?: string) => {
+    const prepare = createPreparer({ kind: KIND_BY_NAME[kind], delivery, idColumn });
+    return texts.map((text, i) => {
+      const prepared = prepare({ number: i + 1, text });
+      return 'text' in prepared ? JSON.parse(prepared.text).eventId : prepared.problem;
+    });
+  };
+  const a = '{"externalAgentId":"a","groupId":"1"}';
+  const b = '{"externalAgentId":"a","groupId":"2"}';
+
+  it('are the same for the same delivery, and differ for a change back and for another delivery', () => {
+    const first = idsOf('agents', 'd1', [a, b, a]);
+    expect(new Set(first).size).toBe(3);
+    expect(idsOf('agents', 'd1', [a, b, a])).toEqual(first);
+    expect(idsOf('agents', 'd1', [b, a])).toEqual([first[1], first[0]]);
+    expect(idsOf('agents', 'd2', [a])[0]).not.toBe(first[0]);
+    for (const id of first) expect(id).toMatch(/^[a-zA-Z0-9_-]{1,256}$/);
+  });
+
+  it('leave given ids alone, take a column, and replace an id that is null', () => {
+    expect(idsOf('agents', 'd', ['{"externalAgentId":"a","eventId":"e"}'])).toEqual(['e']);
+    const rows = ['{"externalAgentId":"a","change":7}', '{"externalAgentId":"a"}'];
+    expect(idsOf('agents', 'd', rows, 'change')).toEqual(['7', 'has no change']);
+    expect(idsOf('agents', 'd', ['{"externalAgentId":"a","eventId":null}'])[0]).toMatch(/^send-/);
+  });
+
+  it('are ULIDs of events, the same wherever the event is sent', () => {
+    const event =
+      '{"conversationId":"C","externalConversationId":"x","type":"processingEnd","occurredAt":"2026-01-01T00:00:00Z"}';
+    const [id] = idsOf('events', 'd1', [event]);
+    expect(idsOf('events', 'd2', [event, event])).toEqual([id, id]);
+    expect(readAutomationEvent({ ...JSON.parse(event), eventId: id }).ok).toBe(true);
+  });
+
+  it('are not made for what is no object', () => {
+    expect(idsOf('agents', 'd', ['[1]', '{"externalAgentId":'])).toEqual([
+      'must be one JSON object',
+      expect.any(String),
+    ]);
+  });
+});
+
+/** A gateway that answers what the script says, and the time that only passes while the sender waits. */
+function scripted(
+  answers: ((items: { eventId: string }[]) => [status: number, body: unknown, headers?: object] | Error)[],
+) {
+  let nowMs = 0;
+  const requests: string[][] = [];
+  const waits: number[] = [];
+  const settled: [number, string | undefined][] = [];
+  const pause = async (ms: number) => {
+    waits.push(ms);
+    nowMs += ms;
+  };
+  const elapsedMs = () => nowMs;
+  const client = createGatewayClient({
+    target,
+    retryForMs: 60_000,
+    elapsedMs,
+    delay: pause,
+    fetch: async (_url, init) => {
+      const { items } = JSON.parse(String(init!.body)) as { items: { eventId: string }[] };
+      requests.push(items.map(({ eventId }) => eventId));
+      const answer = (answers.shift() ?? (() => [503, {}] as [number, unknown]))(items);
+      if (answer instanceof Error) throw answer;
+      const [status, body, headers] = answer;
+      return new Response(JSON.stringify(body), { status, headers: { ...headers } });
+    },
+  });
+  const records: Prepared[] = ['e1', 'e2', 'e3'].map((eventId, i) => ({
+    number: i + 1,
+    entity: eventId,
+    text: JSON.stringify({ eventId }),
+  }));
+  const deps = {
+    client,
+    kind: KIND_BY_NAME.agents,
+    pause,
+    elapsedMs,
+    retryForMs: 60_000,
+    settled: ({ number }: Prepared, refusal?: string) => settled.push([number, refusal]),
+  };
+  return { run: () => deliver(deps, records), requests, waits, settled };
+}
+
+const results = (...errors: string[]) => ({ results: errors.map((error) => ({ eventId: 'x', error })) });
+
+describe('a batch of records', () => {
+  it('is sent again after no answer and 503, as long as Retry-After says, and in part for what was unavailable', async () => {
+    const { run, requests, waits, settled } = scripted([
+      () =>
+        Object.assign(new TypeError('fetch failed'), {
+          cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }),
+        }),
+      () => [503, {}, { 'retry-after': '7' }],
+      () => [200, results('', 'FAIL_UNAVAILABLE: later', 'FAIL_BAD_PARAMS: ERROR: x')],
+      () => [200, results('')],
+    ]);
+    await run();
+    expect(requests.map((ids) => ids.join())).toEqual(['e1,e2,e3', 'e1,e2,e3', 'e1,e2,e3', 'e2']);
+    expect(waits[1]).toBe(7000);
+    expect(settled).toEqual([
+      [1, undefined],
+      [3, 'FAIL_BAD_PARAMS: ERROR: x'],
+      [2, undefined],
+    ]);
+  });
+
+  it('that is refused as a whole is halved until the record at fault is found', async () => {
+    const answer = (items: { eventId: string }[]): [number, unknown] =>
+      items.some(({ eventId }) => eventId === 'e2')
+        ? [
+            400,
+            {
+              error: {
+                code: '400-01',
+                message: 'Bad request',
+                details: [{ path: 'items', message: 'is odd' }],
+              },
+            },
+          ]
+        : [200, results(...items.map(() => ''))];
+    const { run, settled } = scripted(Array.from({ length: 5 }, () => answer));
+    await run();
+    expect(settled).toEqual([
+      [1, undefined],
+      [2, '400-01 Bad request: items is odd'],
+      [3, undefined],
+    ]);
+  });
+
+  it.each([
+    [401, 'does not accept the key'],
+    [403, 'make one with the scope'],
+    [404, 'check --url'],
+    [302, 'redirect'],
+  ])('stops everything at %i', async (status, message) => {
+    const { run, settled, requests } = scripted([() => [status, {}]]);
+    await expect(run()).rejects.toThrow(message);
+    expect([settled, requests.length]).toEqual([[], 1]);
+  });
+
+  it('gives up after the time given, and sooner where nothing ever answered', async () => {
+    const busy = scripted([]);
+    await expect(busy.run()).rejects.toThrow('goes on where it stopped');
+    const sum = (waits: number[]) => waits.reduce((total, ms) => total + ms, 0);
+    expect(sum(busy.waits)).toBeGreaterThan(50_000);
+    const nobody = scripted(Array.from({ length: 50 }, () => () => new TypeError('refused')));
+    await expect(nobody.run()).rejects.toThrow('give its address with --url');
+    expect(sum(nobody.waits)).toBeLessThanOrEqual(10_000);
+  });
+});
+
+describe('lanes', () => {
+  const record = (number: number, entity: string): Prepared => ({ number, entity, text: '{}' });
+
+  it('keep the order of an entity, send at once what they may, and know what is not settled', async () => {
+    const batches: number[][] = [];
+    const finish: (() => void)[] = [];
+    const lanes = createLanes({
+      lanes: 4,
+      batchRecordsMax: 2,
+      batchBytesMax: 1000,
+      deliver(batch) {
+        batches.push(batch.map(({ number }) => number));
+        return new Promise((resolve) => finish.push(resolve));
+      },
+    });
+    for (const number of [1, 2, 3]) await lanes.add(record(number, 'same'));
+    expect(batches).toEqual([[1, 2]]);
+    expect(lanes.oldestPending()).toBe(1);
+    const flushed = lanes.flush();
+    finish.shift()!();
+    await expect.poll(() => batches).toEqual([[1, 2], [3]]);
+    expect(lanes.oldestPending()).toBe(3);
+    finish.shift()!();
+    await flushed;
+    expect(lanes.oldestPending()).toBeUndefined();
+  });
+
+  it('tell what a delivery failed with', async () => {
+    const lanes = createLanes({
+      lanes: 1,
+      batchRecordsMax: 1,
+      batchBytesMax: 1000,
+      deliver: () => Promise.reject(new Error('no gateway')),
+    });
+    await lanes.add(record(1, 'a')).catch(() => undefined);
+    await expect(lanes.flush()).rejects.toThrow('no gateway');
+    expect(lanes.oldestPending()).toBe(1);
+  });
+});
