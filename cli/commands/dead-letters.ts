@@ -6,8 +6,8 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { type DeadLetter, findDeadLetters } from '../dead-letters.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
+import { unknownTenant } from '../tenant-lookup.ts';
 import { withLogReader } from '../with-log.ts';
-import { unknownTenant } from './keys.ts';
 
 interface ListOptions {
   readonly topic?: Kind;
