@@ -104,9 +104,11 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
 /** Without the sentence that the line carries as its problem. */
 const inShort = (reason: string): string => reason.split(':')[0]!;
 
+const TOLD_CODES = new Set(['LOG_ACCESS_REFUSED', 'TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS']);
+
 /** What the settings can mend is told to whoever asks for readiness, the rest only to the log. */
 function reasonOf(error: unknown): string {
-  return errorCode(error) === 'LOG_ACCESS_REFUSED'
+  return TOLD_CODES.has(errorCode(error) ?? '')
     ? `cannot be used: ${errorMessage(error)}`
     : 'does not answer';
 }

@@ -160,7 +160,12 @@ async function probeTopics(
   for (const topic of topics) {
     const count = counts.get(topic);
     const registered = layouts.of(topic)?.partitions;
-    if (count === undefined) throw new AppError('TOPIC_MISSING', `${topic} does not exist`);
+    if (count === undefined) {
+      throw new AppError(
+        'TOPIC_MISSING',
+        `${topic} does not exist, or its user may not see it: run \`npx sluice topics create\``,
+      );
+    }
     if (registered !== undefined && registered !== count) {
       throw new AppError(
         'TOPIC_LAYOUT_DIFFERS',

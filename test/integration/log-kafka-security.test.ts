@@ -7,9 +7,11 @@ import type { KafkaSecurity } from '../../shared/log/kafka-security.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import type { Certificate } from '../support/certificates.ts';
 import { collect } from '../support/collect.ts';
+import { type AllowedOperation, createKafkaAdmin } from '../support/kafka-admin.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { freePorts, runProgram, startProgram, waitUntilReady } from '../support/program.ts';
 import {
+  LIMITED,
   MECHANISMS,
   PASSWORD,
   type SecureKafka,
@@ -65,17 +67,18 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     expect((await publisher.publish(topic, records)).every(({ ok }) => ok)).toBe(true);
     const collector = collect(log, topic, `${topic}-group`);
     onTestFinished(() => collector.consumer.close());
-    await waitFor(() => collector.count() === 2, { timeoutMs: 10_000, what: 'both records' });
+    await waitFor(() => collector.count() === 2, { timeoutMs: 25_000, what: 'both records' });
   }
 
   it('takes and gives records by every mechanism, with TLS and without', async () => {
+    // The first groups of a broker also wait until it has made the topic of the offsets.
     const tls = await trusted();
-    await Promise.all(
-      MECHANISMS.flatMap((mechanism) => [
+    await Promise.all([
+      ...MECHANISMS.map((mechanism) =>
         expectRoundTrip(openLog(kafka.listeners.sasltls, { tls, sasl: sasl(mechanism) })),
-        expectRoundTrip(openLog(kafka.listeners.saslplain, { sasl: sasl(mechanism) })),
-      ]),
-    );
+      ),
+      expectRoundTrip(openLog(kafka.listeners.saslplain, { sasl: sasl('scram-sha-256') })),
+    ]);
   });
 
   it('shows a certificate of its own where the broker wants one', async () => {
@@ -152,6 +155,35 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
 
   it('says so where the broker wants a certificate and gets none', async () => {
     await expectRefusal(kafka.listeners.mutual, { tls: await trusted() }, /KAFKA_TLS_CERT/);
+  });
+
+  it('says so where the user may not, and needs no more rights than the README names', async () => {
+    const prefix = `acl-${randomBytes(6).toString('hex')}`;
+    const topic = `${prefix}.t`;
+    const limited = { mechanism: 'plain', username: LIMITED, password: PASSWORD } as const;
+    const log = openLog(kafka.listeners.saslplain, { sasl: limited });
+    await expect(log.createTopics([{ ...SPEC, topic }])).rejects.toMatchObject({
+      message: expect.stringMatching(/Kafka does not allow the user limited .*AUTHORIZATION_FAILED/),
+    });
+    const admin = await createKafkaAdmin([kafka.broker.address]);
+    onTestFinished(() => admin.close());
+    const allow = (...operations: AllowedOperation[]) => admin.allow(LIMITED, prefix, operations);
+    await allow(['TOPIC', 'DESCRIBE'], ['TOPIC', 'CREATE'], ['TOPIC', 'WRITE']);
+    await waitFor(() => log.createTopics([{ ...SPEC, topic }]), { timeoutMs: 5_000, what: 'the rights' });
+    await expect(log.describeTopics([topic])).rejects.toThrow(/does not allow the user limited/);
+    const collector = collect(log, topic, `${topic}.g`);
+    onTestFinished(() => collector.consumer.close());
+    const problem = () => collector.consumer.status().problem;
+    await waitFor(() => /does not allow the user limited .*GROUP/.test(problem() ?? ''), {
+      timeoutMs: 5_000,
+      what: 'a refusal in the status',
+    });
+    await allow(['TOPIC', 'DESCRIBE_CONFIGS'], ['TOPIC', 'READ'], ['GROUP', 'READ']);
+    await waitFor(() => log.describeTopics([topic]), { timeoutMs: 5_000, what: 'the other rights' });
+    const publisher = log.createPublisher({ deadlineMs: 5_000, bufferedBytesMax: 1_048_576 });
+    onTestFinished(() => publisher.close());
+    await publisher.publish(topic, [{ partition: 0, key: 'k', value: Buffer.from('v') }]);
+    await waitFor(() => collector.count() === 1, { timeoutMs: 15_000, what: 'the record' });
   });
 
   it('hints at the kind of listener where that hangs up', async () => {

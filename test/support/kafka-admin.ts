@@ -6,8 +6,13 @@ export interface KafkaAdmin {
   groupOffset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
   /** Deletes the topics whose names start with the prefix. */
   deleteTopics(prefix: string): Promise<void>;
+  /** Lets a user do these things to all topics and groups with the prefix. */
+  allow(user: string, prefix: string, operations: readonly AllowedOperation[]): Promise<void>;
   close(): Promise<void>;
 }
+
+/** Something done to topics, or to groups. */
+export type AllowedOperation = readonly ['TOPIC' | 'GROUP', keyof typeof kafkajs.AclOperationTypes];
 
 export async function createKafkaAdmin(brokers: string[]): Promise<KafkaAdmin> {
   const client = new kafkajs.Kafka({
@@ -26,6 +31,19 @@ export async function createKafkaAdmin(brokers: string[]): Promise<KafkaAdmin> {
     async deleteTopics(prefix) {
       const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix));
       if (topics.length > 0) await admin.deleteTopics({ topics });
+    },
+    async allow(user, prefix, operations) {
+      await admin.createAcls({
+        acl: operations.map(([resource, operation]) => ({
+          resourceType: kafkajs.AclResourceTypes[resource],
+          resourceName: prefix,
+          resourcePatternType: kafkajs.ResourcePatternTypes.PREFIXED,
+          principal: `User:${user}`,
+          host: '*',
+          operation: kafkajs.AclOperationTypes[operation],
+          permissionType: kafkajs.AclPermissionTypes.ALLOW,
+        })),
+      });
     },
     close: () => admin.disconnect(),
   };

@@ -15,9 +15,11 @@ export interface SecureKafka {
 
 export const MECHANISMS: readonly KafkaSasl['mechanism'][] = ['plain', 'scram-sha-256', 'scram-sha-512'];
 export const USERNAME = 'sluice';
+/** A user with the same password who may do nothing yet. */
+export const LIMITED = 'limited';
 export const PASSWORD = 'planted-p4ss:w/ord+=';
 
-const PLAIN = `org.apache.kafka.common.security.plain.PlainLoginModule required user_${USERNAME}="${PASSWORD}";`;
+const PLAIN = `org.apache.kafka.common.security.plain.PlainLoginModule required user_${USERNAME}="${PASSWORD}" user_${LIMITED}="${PASSWORD}";`;
 const SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required;';
 
 /** Makes certificates and starts the broker. Rejects where no broker can be started here. */
@@ -47,6 +49,8 @@ export async function startSecureKafka(): Promise<SecureKafka> {
         ...sasl('saslplain'),
         ...tls('mutual'),
         'listener.name.mutual.ssl.client.auth=required',
+        'authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+        `super.users=User:ANONYMOUS;User:${USERNAME};User:CN=client`,
       ],
       scram: ['SCRAM-SHA-256', 'SCRAM-SHA-512'].map(
         (mechanism) => `${mechanism}=[name=${USERNAME},password=${PASSWORD}]`,
