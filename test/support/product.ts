@@ -21,6 +21,8 @@ export interface Product {
   readonly apiKeyId: string;
   readonly apiKeySecret: string;
   readonly topicPrefix: string;
+  /** Of the embedded product. */
+  readonly dataDir?: string;
   /** A connection of the test's own. */
   readonly pool: Pool;
   /** The event log, for what only a test does to it. */
@@ -72,6 +74,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
   return {
     ...demo,
     topicPrefix: 'sluice.',
+    dataDir,
     get pool() {
       return pool;
     },
