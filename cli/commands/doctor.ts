@@ -70,7 +70,7 @@ async function examineServices(context: CommandContext, config: Config): Promise
     try {
       const found = await checkDatabase(database.pool, context.clock);
       const log = await checking('event log', 'set KAFKA_BROKERS', async () => {
-        const opened = openLog(context, database);
+        const opened = openLog(context, database, config);
         try {
           return await checkLog(database.pool, opened, config.SLUICE_TOPIC_PREFIX);
         } finally {

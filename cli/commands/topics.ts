@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Config } from '../../shared/config.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { createKafkaLog } from '../../shared/log/kafka.ts';
@@ -161,8 +162,11 @@ const isEmbedded = (context: CommandContext, { embedded }: OpenDatabase): boolea
   embedded && context.config('cli').KAFKA_BROKERS === undefined;
 
 /** The event log of the settings: Kafka, or that of the embedded instance. Throws AppError `LOG_NOT_CONFIGURED`. */
-export function openLog(context: CommandContext, database: OpenDatabase): EventLog {
-  const config = context.config('cli');
+export function openLog(
+  context: CommandContext,
+  database: OpenDatabase,
+  config: Config = context.config('cli'),
+): EventLog {
   if (config.KAFKA_BROKERS) {
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
   }

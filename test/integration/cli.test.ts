@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
 import { runCommand } from '../../cli/run.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { runSluice } from '../support/sluice.ts';
 
 describe('the sluice command', () => {
   let database: TestDatabase;
@@ -145,6 +146,14 @@ describe('the sluice command', () => {
       'keys create',
       'events show',
       'config check',
+      'config show',
+      'send agents',
+      'send events',
+      'lag',
+      'dead-letters list',
+      'dead-letters show',
+      'doctor',
+      'completion',
     ]) {
       const { code, stdout } = await sluice(`${command} --help`);
       expect([command, code]).toEqual([command, 0]);
@@ -163,6 +172,27 @@ describe('the sluice command', () => {
     expect(JSON.parse(wrong.stdout)).toMatchObject({ ok: false, roles: ['gateway', 'worker', 'admin'] });
     expect(wrong.stdout + wrong.stderr).not.toContain('secret@x');
     expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
+  });
+
+  it('shows the settings and where they come from, secrets masked', async () => {
+    const env = {
+      DATABASE_URL: 'postgres://u:p4ss:w@rd@host/db?password=p4ss',
+      SLUICE_CREDENTIALS_KEYS: `2026a:${Buffer.alloc(32).toString('base64')}`,
+      SLUICE_API_KEY_SECRET: 'p4ss',
+      PORT: 'p4ss',
+    };
+    const { code, stdout } = await runSluice(['config', 'show', '--json'], env, new Set(['DATABASE_URL']));
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('p4ss');
+    const { settings } = JSON.parse(stdout);
+    const shown = (name: string) => settings.find((setting: { name: string }) => setting.name === name);
+    expect(shown('DATABASE_URL')).toMatchObject({
+      value: 'postgres://u:********@host/db?password=********',
+      from: '.env file',
+    });
+    expect(shown('SLUICE_CREDENTIALS_KEYS')).toMatchObject({ value: '2026a:********', from: 'environment' });
+    expect(shown('ADMIN_PORT')).toMatchObject({ value: '8081', from: 'default', problem: null });
+    expect(shown('PORT')).toMatchObject({ value: null, problem: 'must be a whole number from 0 to 65535' });
   });
 
   it('says in a sentence what cannot be reached', async () => {

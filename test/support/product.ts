@@ -23,6 +23,8 @@ export interface Product {
   readonly topicPrefix: string;
   /** This machine's address for the product's webhooks; loopback where the product runs beside the test. */
   readonly receiverHost?: string;
+  /** Of the embedded product. */
+  readonly dataDir?: string;
   /** A connection of the test's own. */
   readonly pool: Pool;
   /** The event log, for what only a test does to it. */
@@ -74,6 +76,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
   return {
     ...demo,
     topicPrefix: 'sluice.',
+    dataDir,
     get pool() {
       return pool;
     },

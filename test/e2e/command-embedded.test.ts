@@ -1,0 +1,199 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Product, startEmbeddedProduct } from '../support/product.ts';
+import { runSluice } from '../support/sluice.ts';
+import { waitFor } from '../support/wait.ts';
+
+const LINES = 3000;
+const BAD_EVERY = 100;
+
+/** A CSV file of agents of which one in a hundred is bad. */
+function agentsCsv(): string {
+  const rows = Array.from({ length: LINES }, (_, i) =>
+    i % BAD_EVERY === 50 ? `agent-${i},Bad,not-a-mail` : `agent-${i},"Agent, No. ${i}",a${i}@example.org`,
+  );
+  return ['externalAgentId,agentName,emailAddress', ...rows, ''].join('\n');
+}
+
+describe('the command on a running instance', () => {
+  let product: Product;
+  let folder: string;
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    product = await startEmbeddedProduct();
+    folder = await mkdtemp(join(tmpdir(), 'sluice-command-'));
+    env = {
+      SLUICE_DATA_DIR: product.dataDir!,
+      PORT: new URL(product.baseUrl).port,
+      ADMIN_PORT: new URL(product.adminUrl).port,
+    };
+    await writeFile(join(folder, 'agents.csv'), agentsCsv());
+  });
+  afterAll(async () => {
+    await product?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const sluice = (...args: string[]) => runSluice(args, env);
+  const allStored = () =>
+    waitFor(async () => JSON.parse((await sluice('lag', '--json')).stdout).lag === 0, {
+      timeoutMs: 20_000,
+      what: 'everything to be stored',
+    });
+  const keysStored = async () =>
+    (await product.pool.query("select count(*)::int as n from event_keys where kind = 'agent-metadata'"))
+      .rows[0].n;
+
+  it('sends a file with bad lines, and the same file again changes nothing', async () => {
+    const file = join(folder, 'agents.csv');
+    for (let round = 0; round < 2; round++) {
+      const { code, stdout, stderr } = await sluice('send', 'agents', file, '--json');
+      expect([code, stderr]).toEqual([1, `sluice: ${LINES / BAD_EVERY} agents were refused\n`]);
+      const [report] = JSON.parse(stdout).files;
+      expect(report).toMatchObject({ accepted: LINES - LINES / BAD_EVERY, refusedCount: LINES / BAD_EVERY });
+      expect(report.refused[0]).toEqual({
+        line: 52,
+        reason: 'FAIL_BAD_PARAMS: ERROR: emailAddress must be an e-mail address such as name@example.org',
+      });
+      await allStored();
+      expect(await keysStored()).toBe(LINES - LINES / BAD_EVERY);
+    }
+    expect(await readdir(folder)).toEqual(['agents.csv']);
+  });
+
+  it('sends the other kinds, and shows refused lines to people', async () => {
+    for (const kind of ['conversations', 'messages', 'events']) {
+      expect(await sluice('send', kind, '--sample', '30')).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(`30 ${kind} accepted, 0 refused`),
+      });
+    }
+    const file = join(folder, 'messages.ndjson');
+    await writeFile(file, '{"messageId":"m","augmentationType":["FREEHAND"]}\n{"messageId":"n"}\nnonsense\n');
+    const refused = join(folder, 'refused.csv');
+    const { code, stdout } = await sluice('send', 'messages', file, '--refused', refused);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/│ 2 +│ 422-01 Unprocessable Entity: augmentationType is required/);
+    expect(await readFile(refused, 'utf8')).toMatch(/messages\.ndjson",3,"/);
+  });
+
+  it('lists and shows dead letters, each once', async () => {
+    const letter = {
+      partition: 0,
+      key: `${product.tenantId}:x`,
+      value: Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} })),
+      headers: {
+        'sluice-origin': '1/sluice.agent-metadata/0/7',
+        'sluice-reason': 'conflict',
+        'sluice-error': 'in words',
+        'sluice-failed-at': '2026-01-01T00:00:00.000Z',
+      },
+    };
+    const publisher = product.log.createPublisher({ deadlineMs: 5000, bufferedBytesMax: 1e6 });
+    onTestFinished(() => publisher.close());
+    const unreadable = { ...letter, value: Buffer.from([0xff, 0x1b]), headers: {} };
+    await publisher.publish('sluice.agent-metadata.dead-letter', [letter, letter, unreadable]);
+    const list = async (...args: string[]) =>
+      JSON.parse((await sluice('dead-letters', 'list', '--json', ...args)).stdout);
+    expect(await list('--reason', 'conflict', '--tenant', 'demo', '--topic', 'agent-metadata')).toEqual([
+      expect.objectContaining({ origin: '1/sluice.agent-metadata/0/7', tenant: 'demo', id: 'broken-1' }),
+    ]);
+    expect(await list()).toHaveLength(2);
+    expect(await list('--limit', '1')).toHaveLength(1);
+    expect(await list('--topic', 'credentials')).toEqual([]);
+    const shown = JSON.parse((await sluice('dead-letters', 'show', 'broken-1', '--json')).stdout);
+    expect(shown).toMatchObject([{ key: letter.key, headers: letter.headers, value: { id: 'broken-1' } }]);
+    const raw = await sluice('dead-letters', 'show', '?/sluice.agent-metadata.dead-letter/0/2');
+    expect(raw.stdout).toContain('value (base64): /xs=');
+    expect(await sluice('dead-letters', 'show', 'nothing')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is no dead letter nothing'),
+    });
+  });
+
+  it('finds the instance well, and says what is not', async () => {
+    const well = await sluice('doctor');
+    expect(well).toMatchObject({ code: 0, stderr: '' });
+    expect(well.stdout).toMatch(/ok +port PORT: .* in use by Sluice, which is ready/);
+    const other = createServer((_, response) => response.end('other')).listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await new Promise((resolve) => other.once('listening', resolve));
+    const port = String((other.address() as AddressInfo).port);
+    const ill = await runSluice(['doctor', '--json'], {
+      ...env,
+      PORT: port,
+      SLUICE_CREDENTIALS_KEYS: 'k:short',
+      SLUICE_TOPIC_PREFIX: 'other.',
+    });
+    expect(ill.code).toBe(1);
+    const problems = JSON.parse(ill.stdout).findings.filter(
+      (f: { status: string }) => f.status === 'problem',
+    );
+    expect(problems.map((f: { check: string }) => f.check)).toEqual(['settings', 'topics', 'port PORT']);
+    expect(ill.stdout).not.toContain('k:short');
+    const none = await runSluice(['doctor'], { ...env, SLUICE_DATA_DIR: join(folder, 'none') });
+    expect(none).toMatchObject({ code: 1, stdout: expect.stringContaining('start one with `npm start`') });
+  });
+});
+
+describe('sending that was interrupted', () => {
+  it('goes on where it stopped', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-resume-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, 'agents.csv');
+    await writeFile(file, agentsCsv());
+    const ids: string[] = [];
+    let requestsLeft = 1;
+    const server: Server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (part) => {
+        body += part;
+      });
+      request.on('end', () => {
+        if (requestsLeft-- <= 0) return response.writeHead(401).end('{}');
+        const { items } = JSON.parse(body) as { items: { eventId: string }[] };
+        ids.push(...items.map(({ eventId }) => eventId));
+        return response.end(
+          JSON.stringify({ results: items.map(({ eventId }) => ({ eventId, error: '' })) }),
+        );
+      });
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const send = () =>
+      runSluice(
+        [
+          'send',
+          'agents',
+          file,
+          '--url',
+          url,
+          '--key-id',
+          'i',
+          '--key-secret',
+          's',
+          '--concurrency',
+          '1',
+          '--json',
+        ],
+        {},
+      );
+    expect(await send()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('does not accept the key'),
+    });
+    expect(await readdir(folder)).toContain('agents.csv.sluice-state');
+    requestsLeft = 100;
+    const [report] = JSON.parse((await send()).stdout).files;
+    expect(report).toMatchObject({ resumedAtLine: 1002, accepted: LINES - 1000, refusedCount: 0 });
+    expect(ids.length).toBe(LINES);
+    expect(new Set(ids).size).toBe(LINES);
+    expect(await readdir(folder)).toEqual(['agents.csv']);
+  });
+});
