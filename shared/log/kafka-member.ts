@@ -1,10 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
 import socketFactory from 'kafkajs/src/network/socketFactory.js';
-import { errorMessage } from '../errors.ts';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import type { FetchedRecords } from './kafka-partition.ts';
-import { refusalOf } from './kafka-problem.ts';
+import { memberProblem } from './kafka-problem.ts';
 import type { LogRecord } from './log.ts';
 
 /** Times of group membership, in milliseconds. */
@@ -126,7 +125,7 @@ export function startMember(
   });
 
   function reasonOf(error: unknown): string {
-    return refusalOf(error, connection) ?? errorMessage(error);
+    return memberProblem(error, connection);
   }
 
   /** A crash disconnects first and tells its reason afterwards, in the same turn of the event loop. */

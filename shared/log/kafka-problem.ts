@@ -23,11 +23,19 @@ export function refusalOf(error: unknown, security: KafkaSecurity): string | und
     const { name, type } = link as { name?: unknown; type?: unknown };
     if (name === 'KafkaJSSASLAuthenticationError') return saslRefusal(security);
     if (type === 'UNSUPPORTED_SASL_MECHANISM') return unsupportedMechanism(security);
-    if (typeof type === 'string' && type.endsWith('_AUTHORIZATION_FAILED')) return notAllowed(type, security);
+    if (lacksRight(link)) return notAllowed(String(type), security);
     const fault = tlsFault(errorCode(link));
     if (fault) return tlsRefusal(fault);
   }
   return undefined;
+}
+
+/** Why a consumer is not in its group. kafkajs drops what brokers answered to the question for the coordinator. */
+export function memberProblem(error: unknown, security: KafkaSecurity): string {
+  const text = refusalOf(error, security) ?? errorMessage(error);
+  const { name } = (chainOf(error).at(-1) ?? {}) as { name?: unknown };
+  if (name !== 'KafkaJSGroupCoordinatorNotFound' || !security.sasl) return text;
+  return `${text}; where that lasts, the user ${security.sasl.username} (KAFKA_SASL_USERNAME) may lack the right to read the groups of SLUICE_TOPIC_PREFIX`;
 }
 
 function saslRefusal({ sasl }: KafkaSecurity): string {
@@ -71,13 +79,22 @@ function isHangUp(error: object): boolean {
   return (error as Error).name === 'KafkaJSConnectionClosedError' || errorCode(error) === 'ECONNRESET';
 }
 
-/** The error and what caused it: kafkajs wraps what it gave up on. */
+/** Whether the user lacks a right. */
+export const isNotAllowed = (error: unknown): boolean => chainOf(error).some(lacksRight);
+
+function lacksRight(error: object): boolean {
+  const { type } = error as { type?: unknown };
+  return typeof type === 'string' && type.endsWith('_AUTHORIZATION_FAILED');
+}
+
+/** The error and what caused it: kafkajs wraps what it gave up on, and gathers what it was told of several topics. */
 function chainOf(error: unknown): object[] {
   const chain: object[] = [];
   let link = error;
   while (typeof link === 'object' && link !== null && !chain.includes(link)) {
     chain.push(link);
-    link = (link as { cause?: unknown }).cause;
+    const { cause, errors } = link as { cause?: unknown; errors?: readonly unknown[] };
+    link = cause ?? errors?.[0];
   }
   return chain;
 }

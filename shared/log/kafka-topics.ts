@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
 import { AppError, errorMessage } from '../errors.ts';
+import { isNotAllowed } from './kafka-problem.ts';
 import type { PartitionBounds, TopicSpec } from './log.ts';
 import { BATCH_BYTES_MAX, inSyncMinOf } from './topic-check.ts';
 
@@ -60,7 +61,7 @@ async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
     // Waiting for leaders here has thrown although the topic was created; leadersElected does it instead.
     return await admin.createTopics({ waitForLeaders: false, topics: [topicConfig(spec)] });
   } catch (error) {
-    if (!(error instanceof kafkajs.KafkaJSAggregateError)) throw error;
+    if (!(error instanceof kafkajs.KafkaJSAggregateError) || isNotAllowed(error)) throw error;
     const reason = error.errors.map(errorMessage).join('; ');
     throw new AppError(
       'TOPIC_REFUSED',

@@ -174,7 +174,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     const collector = collect(log, topic, `${topic}.g`);
     onTestFinished(() => collector.consumer.close());
     const problem = () => collector.consumer.status().problem;
-    await waitFor(() => /does not allow the user limited .*GROUP/.test(problem() ?? ''), {
+    await waitFor(() => /the user limited .* may lack the right to read the groups/.test(problem() ?? ''), {
       timeoutMs: 5_000,
       what: 'a refusal in the status',
     });
@@ -283,7 +283,10 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
             return response.status === 503 && (await response.text()).includes(setting);
           };
           await waitFor(ready, { timeoutMs: 10_000, what: `${setting} in the readiness of ${script}` });
-          expect(program.output()).toContain(setting);
+          await waitFor(() => program.output().includes(setting), {
+            timeoutMs: 5_000,
+            what: 'a line about it',
+          });
           expect(program.output()).not.toContain('planted');
           expect(await program.end('SIGTERM')).toBe(0);
         }
