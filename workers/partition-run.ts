@@ -60,6 +60,8 @@ export function createPartitionRun<Row>(
   let nextOffset = 0n;
   let suspectEnd: bigint | undefined;
   let aloneOffset: bigint | undefined;
+  /** How many suspects go together next. */
+  let suspectStep = 1;
   const persist = createPersistence<Row>({
     ...deps,
     kind,
@@ -77,7 +79,7 @@ export function createPartitionRun<Row>(
         (record) => suspects.length > 0 && record.offset < suspects[0]!.offset,
       );
       if (before.length > 0) await store(batch, before);
-      for (const record of suspects) await storeAlone(batch, record);
+      await storeSuspects(batch, suspects);
       const rest = batch.records.slice(before.length + suspects.length);
       if (rest.length > 0) await store(batch, rest);
       fault = undefined;
@@ -105,6 +107,7 @@ export function createPartitionRun<Row>(
     startCounted = true;
     nextOffset = row.nextOffset;
     suspectEnd = row.suspectEnd ?? undefined;
+    suspectStep = 1;
     if (suspectEnd !== undefined) {
       logger.warn(
         {
@@ -114,13 +117,26 @@ export function createPartitionRun<Row>(
           suspectEnd: String(suspectEnd),
           starts: row.starts,
         },
-        'earlier starts ended without a commit: records go one at a time',
+        'earlier starts ended without a commit: records go by one, then by two, and so on',
       );
     }
   }
 
   function isSuspect({ offset }: LogRecord): boolean {
     return suspectEnd !== undefined && offset >= nextOffset && offset < suspectEnd;
+  }
+
+  /**
+   * In steps that double with every commit: a record that ends the process is alone after a few deaths more, and where
+   * something else ended it (the process was killed, say), the records that were only suspected go quickly.
+   */
+  async function storeSuspects(batch: LogBatch, suspects: readonly LogRecord[]): Promise<void> {
+    for (let at = 0; at < suspects.length; suspectStep *= 2) {
+      const step = suspects.slice(at, at + suspectStep);
+      if (step.length === 1) await storeAlone(batch, step[0]!);
+      else await store(batch, step);
+      at += step.length;
+    }
   }
 
   /** Nothing else is stored or decoded in this process meanwhile, so that the death of it has one suspect. */

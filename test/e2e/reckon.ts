@@ -30,7 +30,7 @@ export async function reckon(product: Product, accepted: Accepted): Promise<void
         const times = await storedTimes();
         return [...all].every((id) => times.has(id)) && times;
       },
-      { timeoutMs: 90_000, what: `all accepted records of ${kind} to be stored (lost otherwise)` },
+      { timeoutMs: 180_000, what: `all accepted records of ${kind} to be stored (lost otherwise)` },
     );
     expect([...stored].filter(([, times]) => times !== 1)).toEqual([]);
     // Records without an id whose answer was lost may be stored besides; under a client's id there is nothing else.

@@ -424,14 +424,22 @@ describe('a worker', () => {
         await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
         expect(await position(b)).toMatchObject({ starts: start, suspect_end: null, next_offset: 0n });
       }
-      for (let start = 4; start <= 6; start++) {
+      // The first record goes alone, and the step after it is the two that follow.
+      await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      expect(await position(b)).toMatchObject({
+        starts: 4,
+        next_offset: 1n,
+        alone_offset: null,
+        alone_starts: 0,
+      });
+      for (let start = 5; start <= 7; start++) {
         await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
         expect(await position(b)).toMatchObject({
           starts: start,
           suspect_end: 3n,
           next_offset: 1n,
           alone_offset: 1n,
-          alone_starts: start - 3,
+          alone_starts: start - 4,
         });
         expect(b.deadLetters()).toEqual([]);
       }
@@ -449,6 +457,27 @@ describe('a worker', () => {
         alone_starts: 0,
       });
       await close();
+    });
+
+    it('stores many records that were only suspected in few steps', async () => {
+      const b = await bench(deadly);
+      for (let i = 0; i < 100; i++) b.append(agent(), { id: `id-${i}` });
+      b.append(agent('deadly'), { id: 'deadly' });
+      for (let start = 1; start <= 3; start++) {
+        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      }
+      // 1 + 2 + 4 + 8 + 16 + 32 are stored; the next 64 hold the deadly one.
+      await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      expect(await position(b)).toMatchObject({ next_offset: 63n });
+      let deaths = 4;
+      for (; b.deadLetters().length === 0; deaths++) {
+        expect(deaths).toBeLessThan(20);
+        await b
+          .startWorker()
+          .consumer.read(0)
+          .catch((error) => expect(error).toBe(DEATH));
+      }
+      expect(await patches(b)).toHaveLength(100);
     });
 
     it('does not count an end in order', async () => {
