@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readFile, realpath, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePorts, type Program, ROOT, startProgram, waitUntilReady } from '../support/program.ts';
@@ -13,7 +13,7 @@ describe('the first try of the README', () => {
   let output: string;
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'));
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-readme-')));
     // A folder that looks like the checkout, but whose data are its own.
     for (const name of ['package.json', 'node_modules', 'cli', 'dist', 'examples']) {
       await symlink(join(ROOT, name), join(folder, name));
@@ -31,6 +31,9 @@ describe('the first try of the README', () => {
 
   afterAll(async () => {
     await program?.end('SIGTERM');
+    // As root the database lies elsewhere, since only root may enter the folder.
+    const database = await realpath(join(folder, '.sluice', 'postgres'));
+    if (!database.startsWith(folder)) await rm(dirname(database), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   });
 
