@@ -14,6 +14,6 @@ export async function tenantsToSearch(db: Queryable, name: string | undefined): 
   return name === undefined ? await listTenants(db) : [await requireTenant(db, name)];
 }
 
-export function unknownTenant(name: string): string {
+function unknownTenant(name: string): string {
   return `there is no tenant named ${name}: make one with \`npx sluice tenants create ${name}\``;
 }

@@ -1,12 +1,11 @@
 import { type Command, Option } from 'commander';
 import { KINDS, type Kind } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
-import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { type DeadLetter, findDeadLetters } from '../dead-letters.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
-import { unknownTenant } from '../tenant-lookup.ts';
+import { tenantsToSearch } from '../tenant-lookup.ts';
 import { withLogReader } from '../with-log.ts';
 
 interface ListOptions {
@@ -77,8 +76,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
 }
 
 async function namesById(db: Queryable, name: string | undefined): Promise<Map<string, string>> {
-  const tenants = await listTenants(db, name);
-  if (name !== undefined && tenants.length === 0) throw new AppError('TENANT_UNKNOWN', unknownTenant(name));
+  const tenants = await tenantsToSearch(db, name);
   return new Map(tenants.map((tenant) => [tenant.tenantId, tenant.name]));
 }
 

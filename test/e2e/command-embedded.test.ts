@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { runSluice } from '../support/command.ts';
 import { type Product, startEmbeddedProduct } from '../support/product.ts';
-import { runSluice } from '../support/sluice.ts';
 import { waitFor } from '../support/wait.ts';
 
 const LINES = 3000;

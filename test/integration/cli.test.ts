@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { buildProgram } from '../../cli/program.ts';
-import { runCommand } from '../../cli/run.ts';
+import { runSluice } from '../support/command.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { runSluice } from '../support/sluice.ts';
 
 describe('the sluice command', () => {
   let database: TestDatabase;
@@ -13,23 +11,7 @@ describe('the sluice command', () => {
   });
 
   async function sluice(args: string, env: Record<string, string> = { DATABASE_URL: database.url }) {
-    let stdout = '';
-    let stderr = '';
-    const streams = {
-      stdout: {
-        write: (text: string) => {
-          stdout += text;
-        },
-      },
-      stderr: {
-        write: (text: string) => {
-          stderr += text;
-        },
-      },
-    };
-    const argv = ['node', 'sluice', ...args.split(' ').filter((arg) => arg !== '')];
-    const code = await runCommand(buildProgram({ env, ...streams }), argv, streams.stderr);
-    return { code, stdout, stderr };
+    return await runSluice(args, env);
   }
 
   it('finds a migrated database up to date', async () => {

@@ -17,8 +17,12 @@ export interface RunningCommand {
   interrupt(): Promise<CommandResult>;
 }
 
-/** Starts `sluice` with these arguments (separated by single spaces) in this process. */
-export function startCommand(args: string, env: Readonly<Record<string, string>>): RunningCommand {
+/** Starts `sluice` with these arguments (a string of them is separated by single spaces) in this process. */
+export function startCommand(
+  args: string | readonly string[],
+  env: Readonly<Record<string, string>>,
+  envFromFile: ReadonlySet<string> = new Set(),
+): RunningCommand {
   const written = { stdout: '', stderr: '' };
   const stream = (name: keyof typeof written) => ({
     write(text: string) {
@@ -32,11 +36,13 @@ export function startCommand(args: string, env: Readonly<Record<string, string>>
   const stderr = stream('stderr');
   const program = buildProgram({
     env,
+    envFromFile,
     stdout: stream('stdout'),
     stderr,
     untilInterrupted: () => interrupted,
   });
-  const argv = ['node', 'sluice', ...args.split(' ').filter((arg) => arg !== '')];
+  const given = typeof args === 'string' ? args.split(' ').filter((arg) => arg !== '') : args;
+  const argv = ['node', 'sluice', ...given];
   const code = runCommand(program, argv, stderr);
   return {
     stdout: () => written.stdout,
@@ -53,7 +59,7 @@ export function startCommand(args: string, env: Readonly<Record<string, string>>
 }
 
 /** Runs `sluice` to its end. */
-export async function runSluice(args: string, env: Readonly<Record<string, string>>): Promise<CommandResult> {
-  const command = startCommand(args, env);
+export async function runSluice(...given: Parameters<typeof startCommand>): Promise<CommandResult> {
+  const command = startCommand(...given);
   return await command.interrupt();
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { runSluice } from '../../support/sluice.ts';
+import { runSluice } from '../../support/command.ts';
 
 async function complete(...words: string[]): Promise<string[]> {
   const { stdout: script } = await runSluice(['completion', 'bash'], {});
