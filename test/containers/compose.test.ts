@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { describePipeline } from '../e2e/pipeline.ts';
 import { reckon } from '../e2e/reckon.ts';
 import { startLoad } from '../support/load.ts';
+import { ROOT } from '../support/program.ts';
+import { blocksOf, expectFirstTry, firstTrySteps, runBlocks, withReceiver } from '../support/readme.ts';
 import { waitFor } from '../support/wait.ts';
 import { compose, docker, SERVICES, sluice, useComposedProduct } from './composed-product.ts';
 
@@ -9,7 +11,40 @@ const CLIENTS = 4;
 const ACCEPTED_BETWEEN_KILLS_MIN = 50;
 const PARTS = ['gateway', 'admin', 'worker'] as const;
 
-describePipeline('composed containers', () => useComposedProduct('demo'));
+describe('the README on containers', () => {
+  afterAll(async () => {
+    // The receiver is a container of its own, which outlives the shell that started it.
+    const found = await docker(
+      'ps',
+      '--quiet',
+      '--filter',
+      `name=${process.env.COMPOSE_PROJECT_NAME}-receiver-run`,
+    );
+    for (const id of found.split('\n').filter(Boolean)) await docker('rm', '--force', id);
+  });
+
+  it('leads from what .ci/containers did, its first block, through the first try', async () => {
+    const [, key] = await blocksOf('In containers');
+    const output = await runBlocks(
+      [key!, ...withReceiver(await firstTrySteps())],
+      [
+        ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
+        ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
+        // As the README says.
+        ['npx sluice', 'docker compose run --rm cli'],
+        ['npm run --silent receiver --', 'docker compose run --rm receiver'],
+      ],
+      { cwd: ROOT, timeoutMs: 100_000 },
+    );
+    expectFirstTry(output);
+  }, 110_000);
+});
+
+// A tenant of its own: the README's records are those of the tenant demo.
+describePipeline('composed containers', async () => {
+  await sluice('tenants', 'create', 'pipeline', '--rate', 'none');
+  return await useComposedProduct('pipeline');
+});
 
 describe('composed containers', () => {
   it('set up a second time changes nothing', async () => {
@@ -23,7 +58,7 @@ describe('composed containers', () => {
     expect(before).toMatchObject([{ name: 'demo', unlimited: true }]);
     await compose('run', '--rm', 'setup');
     expect(await tenants()).toEqual(before);
-  });
+  }, 60_000);
 
   it('run as a user without rights, on files that are not theirs', async () => {
     for (const part of PARTS) {

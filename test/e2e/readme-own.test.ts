@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto';
+import { parseEnv } from 'node:util';
+import { describe, expect, inject, it } from 'vitest';
+import { ConfigError, loadConfig } from '../../shared/config.ts';
+import { createKafkaAdmin } from '../support/kafka-admin.ts';
+import { copyTemplate } from '../support/postgres.ts';
+import { freePorts, ROOT } from '../support/program.ts';
+import { blocksOf, expectFirstTry, firstTrySteps, runBlocks, withReceiver } from '../support/readme.ts';
+
+const SECTION = 'On your own Kafka and Postgres';
+const brokers = inject('kafkaBrokers');
+
+describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', () => {
+  it('leads from an empty database to the first try', async () => {
+    const database = await copyTemplate();
+    await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    const [port, adminPort, workerPort, receiverPort] = await freePorts(4);
+    const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
+    try {
+      const output = await runBlocks(
+        [...(await blocksOf(SECTION)), ...withReceiver(await firstTrySteps())],
+        [
+          ['postgres://sluice:password@localhost:5432/sluice', database.url],
+          ['localhost:9092', brokers],
+          ['127.0.0.1:8080', `127.0.0.1:${port}`],
+          ['127.0.0.1:8081', `127.0.0.1:${adminPort}`],
+          ['127.0.0.0/8:9000', `127.0.0.0/8:${receiverPort}`],
+          ['127.0.0.1:9000', `127.0.0.1:${receiverPort}`],
+          ['receiver -- "$WEBHOOK_SECRET"', `receiver -- "$WEBHOOK_SECRET" ${receiverPort}`],
+        ],
+        {
+          cwd: ROOT,
+          env: {
+            PORT: String(port),
+            ADMIN_PORT: String(adminPort),
+            WORKER_PORT: String(workerPort),
+            SLUICE_TOPIC_PREFIX: topicPrefix,
+            SLUICE_DRAIN_DELAY_MS: '0',
+          },
+          timeoutMs: 170_000,
+        },
+      );
+      expectFirstTry(output);
+    } finally {
+      const admin = await createKafkaAdmin(brokers.split(','));
+      await admin.deleteTopics(topicPrefix);
+      await admin.close();
+      await database.drop();
+    }
+  }, 180_000);
+});
+
+it('the README shows settings of TLS and passwords that fit together', async () => {
+  const [lines] = await blocksOf(SECTION, 'ini');
+  const env = {
+    DATABASE_URL: 'postgres://sluice@localhost/sluice',
+    KAFKA_BROKERS: 'localhost:9092',
+    ...parseEnv(lines!),
+  };
+  // Its files are not here, and that is all that is wrong.
+  const files = ['KAFKA_TLS_CA', 'KAFKA_TLS_CERT', 'KAFKA_TLS_KEY', 'DATABASE_TLS_CA'];
+  expect(problemsOf(env).toSorted()).toEqual(
+    files.map((name) => `${name} names a file that cannot be read (ENOENT)`).toSorted(),
+  );
+});
+
+function problemsOf(env: Record<string, string | undefined>): string[] {
+  try {
+    loadConfig(env, 'worker-without-webhooks');
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map(({ name, problem }) => `${name} ${problem}`);
+  }
+}
