@@ -43,19 +43,19 @@ describe('the README on npm start', () => {
         ['127.0.0.1:9000', `127.0.0.1:${receiverPort}`],
         ['receiver -- "$WEBHOOK_SECRET"', `receiver -- "$WEBHOOK_SECRET" ${receiverPort}`],
       ],
-      { cwd: folder, timeoutMs: 60_000 },
+      { cwd: folder, timeoutMs: 110_000 },
     );
     expectFirstTry(output);
-  }, 60_000);
+  }, 120_000);
 
   it('shows how to look after it', async () => {
     await writeFile(join(folder, 'agents.csv'), 'externalAgentId,agentName\nagent-7,Grace\nagent-8,Alan\n');
     const output = await runBlocks(await blocksOf('Looking after it'), [], {
       cwd: folder,
-      timeoutMs: 60_000,
+      timeoutMs: 110_000,
     });
     expect(output).toMatch(/2 .*accepted/);
-  }, 60_000);
+  }, 120_000);
 
   it('has the steps that the start prints, there with their own key and address', () => {
     const lines = program.output();
