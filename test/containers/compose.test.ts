@@ -32,7 +32,7 @@ describe('the README on containers', () => {
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
         // As the README says.
         ['npx sluice', 'docker compose run --rm cli'],
-        ['npm run --silent receiver --', 'docker compose run --rm receiver'],
+        ['npm run --silent receiver --', 'docker compose run --rm -T --interactive=false receiver'],
       ],
       { cwd: ROOT, timeoutMs: 100_000 },
     );
