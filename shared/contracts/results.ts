@@ -36,5 +36,5 @@ export function failConflict(): string {
 }
 
 export function failUnavailable(): string {
-  return 'FAIL_UNAVAILABLE: not stored for now, send it again with the same eventId';
+  return 'FAIL_UNAVAILABLE: not known to be stored, send it again with the same eventId';
 }

@@ -1,0 +1,245 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import { signatureHeaders } from '../../shared/webhooks/sign.ts';
+import { type Caller, createCaller } from '../support/caller.ts';
+import {
+  collectOutput,
+  compileTypescriptExamples,
+  EXAMPLES,
+  type ExampleLanguage,
+  exampleFiles,
+  pageBlocks,
+  pythonExamples,
+  pythonVersion,
+  run,
+} from '../support/caller-examples.ts';
+import { type Fault, type FaultyGateway, startFaultyGateway } from '../support/faulty-gateway.ts';
+import { type Product, startEmbeddedProduct } from '../support/product.ts';
+import { freePorts } from '../support/program.ts';
+import { waitFor } from '../support/wait.ts';
+
+const EVENTS = '/automation-agent/v1/events';
+
+const compiled = await compileTypescriptExamples();
+if (pythonVersion === undefined) {
+  console.log('Skipped: the Python programs of docs/for-callers.md: install python3');
+}
+
+let product: Product;
+let caller: Caller;
+let gateway: FaultyGateway;
+let events = 0;
+
+beforeAll(async () => {
+  product = await startEmbeddedProduct();
+  caller = createCaller(product);
+  gateway = await startFaultyGateway(product.baseUrl);
+}, 90_000);
+
+afterAll(async () => {
+  await gateway?.close();
+  await product?.stop();
+  await rm(compiled.folder, { recursive: true, force: true });
+});
+
+const settings = () => ({
+  SLUICE_URL: gateway.url,
+  SLUICE_ADMIN_URL: product.adminUrl,
+  SLUICE_API_KEY_ID: product.apiKeyId,
+  SLUICE_API_KEY_SECRET: product.apiKeySecret,
+});
+
+/** What the automated agent reports of chat-1. */
+async function report(type: 'processingStart' | 'reply', text = ''): Promise<void> {
+  events += 1;
+  const event = { conversationId: 'CHAT1', externalConversationId: 'chat-1', type };
+  const reply = type === 'reply' ? { reply: { messageId: `reply-${events}`, text } } : {};
+  const answer = await caller.post(EVENTS, {
+    items: [{ ...event, ...reply, occurredAt: '2026-01-02T03:04:05Z' }],
+  });
+  expect(answer.status).toBe(200);
+}
+
+const expectAda = async (prefix: string) => {
+  expect(await caller.storedTimes('agent_records', `${prefix}-ada-1`)).toBe(1);
+  expect(await caller.storedTimes('agent_records', `${prefix}-ada-2`)).toBe(1);
+  const { rows } = await product.pool.query(
+    `select agent_name, job_title, languages, concurrency from agents where external_agent_id = 'ada'`,
+  );
+  expect(rows).toEqual([
+    { agent_name: 'Ada', job_title: 'Lead', languages: ['en-gb', 'fr'], concurrency: 3 },
+  ]);
+};
+
+describe('the page', () => {
+  it.each(Object.entries(EXAMPLES))('shows every %s program as it is', async (language, fence) => {
+    const files = await exampleFiles(language as keyof typeof EXAMPLES);
+    expect(files).toHaveLength(5);
+    expect((await pageBlocks(fence)).sort()).toEqual(files.map(({ text }) => text).sort());
+  });
+});
+
+describe('the TypeScript programs', () => theyWork(compiled));
+describe.skipIf(pythonVersion === undefined)('the Python programs', () => theyWork(pythonExamples));
+
+function theyWork({ prefix, command }: ExampleLanguage): void {
+  it('send agents until all are settled, each stored once, and tell which were refused', async () => {
+    gateway.failWith('unavailable', 'cut', 'partly');
+    const output = await run(command('send-agents'), settings());
+    const sent = gateway.bodies.map((body) => JSON.parse(body).items.length);
+    expect(sent).toEqual([3, 3, 3, 2]);
+    expect(output).toBe(
+      `${prefix}-grace-1: FAIL_BAD_PARAMS: ERROR: concurrency must be a whole number from 0 to 2147483647\n`,
+    );
+    await expectAda(prefix);
+  });
+
+  it('send a message until it is kept, stored once', async () => {
+    gateway.failWith('cut', 'unavailable');
+    expect(await run(command('send-message'), settings())).toBe('kept\n');
+    expect(gateway.bodies).toHaveLength(3);
+    expect(await caller.storedTimes('message_sent', `${prefix}-message-1`)).toBe(1);
+  });
+
+  it('tell what is refused', async () => {
+    gateway.failWith();
+    const wrong = { ...settings(), SLUICE_API_KEY_SECRET: 'wrong' };
+    expect(await run(command('send-message'), wrong)).toMatch(/^refused: 401 .*"401-01"/);
+    await expect(run(command('send-agents'), wrong)).rejects.toThrow(/the batch was refused: 401/);
+    expect(gateway.bodies).toHaveLength(2);
+  });
+
+  it('read the state', async () => {
+    await report('processingStart');
+    gateway.failWith('unavailable');
+    await waitFor(async () => (await run(command('read-state'), settings())) === 'processing\n', {
+      timeoutMs: 20_000,
+      what: 'the state',
+    });
+  });
+
+  it('believe a webhook that Sluice signed, once, and no other', async () => {
+    const [port] = await freePorts(1);
+    const url = `http://127.0.0.1:${port}/`;
+    const endpoint = { url, eventTypes: ['automation.reply'] };
+    const created = await caller.post('/admin/v1/webhooks', endpoint, { to: product.adminUrl });
+    const { secret } = JSON.parse(created.text) as { secret: string };
+    const { file, args, cwd } = command('receive-webhooks');
+    const env = { PATH: process.env.PATH, WEBHOOK_SECRET: secret, PORT: String(port) };
+    const receiver = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      await expectBelief(receiver, url, parseWebhookSecret(secret)!);
+    } finally {
+      const ended = once(receiver, 'exit');
+      receiver.kill();
+      await ended;
+    }
+  });
+}
+
+async function expectBelief(receiver: ChildProcess, url: string, secret: Uint8Array): Promise<void> {
+  const output = collectOutput(receiver);
+  const printed = (text: string) =>
+    waitFor(() => output().includes(text), { timeoutMs: 10_000, what: `${text} in ${output()}` });
+  await printed('ready');
+  await report('reply', 'żółw');
+  await printed('"text":"żółw"');
+
+  const genuine = { messageId: 'once', body: Buffer.from('{"type":"x"}'), timestampMs: Date.now() };
+  const send = async (changes: Partial<typeof genuine>, signed = genuine, key = secret) => {
+    const { body } = { ...genuine, ...changes };
+    const headers = {
+      ...signatureHeaders(signed, [Buffer.alloc(32), key]),
+      'content-type': 'application/json',
+    };
+    return (await fetch(url, { method: 'POST', headers, body })).status;
+  };
+  expect(await send({})).toBe(204);
+  expect(await send({})).toBe(204);
+  expect(await send({ body: Buffer.from('{"type":"y"}') })).toBe(400);
+  expect(await send({}, { ...genuine, timestampMs: Date.now() - 301_000 })).toBe(400);
+  expect(await send({}, genuine, Buffer.alloc(32, 1))).toBe(400);
+  expect((await fetch(url, { method: 'POST', body: genuine.body })).status).toBe(400);
+  await printed('not signed');
+  expect(output().match(/^once /gm)).toHaveLength(1);
+  expect(output().match(/^not believed: (.*)$/gm)).toEqual(
+    ['signature wrong', 'too old or too new', 'signature wrong', 'not signed'].map(
+      (why) => `not believed: ${why}`,
+    ),
+  );
+}
+
+describe('the curl lines', () => {
+  let blocks: string[];
+  let folder: string;
+
+  beforeAll(async () => {
+    blocks = await pageBlocks('sh');
+    folder = await mkdtemp(join(tmpdir(), 'sluice-curl-'));
+  });
+
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  /** Runs the one block that holds this text. */
+  async function runBlock(text: string, faults: Fault[], env: Record<string, string> = {}): Promise<string> {
+    const [block, ...others] = blocks.filter((one) => one.includes(text));
+    expect(others).toEqual([]);
+    gateway.failWith(...faults);
+    const args = ['-e', '-o', 'pipefail', '-c', block!];
+    return await run({ file: 'bash', args, cwd: folder }, { ...settings(), ...env });
+  }
+
+  it('are all run here', () => expect(blocks).toHaveLength(6));
+
+  it('send agents', async () => {
+    const output = await runBlock('sh-grace-1', ['unavailable', 'cut']);
+    expect(gateway.bodies).toHaveLength(3);
+    expect(output).toMatch(/"errorCount":1,.*"sh-ada-2","error":"".*"sh-grace-1","error":"FAIL_BAD_PARAMS: /);
+    await expectAda('sh');
+  });
+
+  it('send agents packed', async () => {
+    expect(await runBlock('gzip', ['cut'])).toContain('"errorCount":0');
+    expect(gateway.bodies).toHaveLength(2);
+    expect(await caller.storedTimes('agent_records', 'sh-ada-3')).toBe(1);
+  });
+
+  it('send a message', async () => {
+    expect(await runBlock('message-sent', ['cut'])).toBe('200\n');
+    expect(await caller.storedTimes('message_sent', 'sh-message-1')).toBe(1);
+  });
+
+  it('read the state', async () => {
+    await report('processingStart');
+    await waitFor(async () => (await runBlock('externalId', [])).includes('"state":"processing"'), {
+      timeoutMs: 10_000,
+      what: 'the state',
+    });
+  });
+
+  it('verify a webhook by hand', async () => {
+    const body = Buffer.from('{"type":"automation.reply","text":"żółw"}');
+    const secret = Buffer.alloc(32, 7);
+    await writeFile(join(folder, 'webhook-body.json'), body);
+    const signed = signatureHeaders({ messageId: 'message-1', body, timestampMs: 1_700_000_000_000 }, [
+      secret,
+    ]);
+    const output = await runBlock('openssl', [], {
+      WEBHOOK_ID: 'message-1',
+      WEBHOOK_TIMESTAMP: '1700000000',
+      WEBHOOK_SECRET: `whsec_${secret.toString('base64')}`,
+    });
+    expect(`v1,${output.trim()}`).toBe(signed['webhook-signature']);
+  });
+
+  it('tell what became of a record', async () => {
+    expect(await runBlock('SLUICE_ADMIN_URL', [])).toMatch(
+      /"id":"sh-ada-1".*"status":"stored".*"conflicts":0/,
+    );
+  });
+});

@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { errorEnvelope } from '../../shared/contracts/errors.ts';
+import { failUnavailable, type ItemResults } from '../../shared/contracts/results.ts';
+
+/**
+ * What goes wrong with a request. `unavailable`: 503-01, nothing is stored. `cut`: it is stored, and the answer is lost.
+ * `partly`: only the first item is stored, the others are answered FAIL_UNAVAILABLE.
+ */
+export type Fault = 'unavailable' | 'cut' | 'partly';
+
+/** Stands in front of a real gateway and fails as one can. */
+export interface FaultyGateway {
+  readonly url: string;
+  /** The bodies that came, in order. */
+  readonly bodies: readonly string[];
+  /** What goes wrong with the next requests, one fault each; after them all is well. */
+  failWith(...faults: readonly Fault[]): void;
+  close(): Promise<void>;
+}
+
+/** Listens on a free port of loopback and passes requests on to the gateway at `target`. */
+export async function startFaultyGateway(target: string): Promise<FaultyGateway> {
+  let faults: Fault[] = [];
+  let bodies: string[] = [];
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    bodies.push(body.toString());
+    const fault = faults.shift();
+    if (fault === 'unavailable') {
+      response.writeHead(503, { 'retry-after': '1' }).end(JSON.stringify(errorEnvelope('made-up', '503-01')));
+    } else if (fault === 'partly') {
+      const [first, ...others] = JSON.parse(body.toString()).items as { eventId: string }[];
+      const answer = await passOn(request, Buffer.from(JSON.stringify({ items: [first] })));
+      const { errorCount, results } = JSON.parse(answer.text) as ItemResults;
+      const failed = others.map(({ eventId }) => ({ eventId, error: failUnavailable() }));
+      const all = { errorCount: errorCount + failed.length, results: [...results, ...failed] };
+      response.writeHead(answer.status).end(JSON.stringify(all));
+    } else {
+      const answer = await passOn(request, body);
+      if (fault === 'cut') response.destroy();
+      else response.writeHead(answer.status).end(answer.text);
+    }
+  }
+
+  async function passOn(request: IncomingMessage, body: Buffer) {
+    const headers = new Headers();
+    for (const name of ['service-api-id', 'service-api-secret', 'content-type', 'content-encoding']) {
+      const value = request.headers[name];
+      if (typeof value === 'string') headers.set(name, value);
+    }
+    const method = request.method ?? 'GET';
+    const answer = await fetch(`${target}${request.url}`, {
+      method,
+      headers,
+      body: method === 'GET' ? null : new Uint8Array(body),
+    });
+    return { status: answer.status, text: await answer.text() };
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch(() => response.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get bodies() {
+      return bodies;
+    },
+    failWith(...next) {
+      faults = [...next];
+      bodies = [];
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
