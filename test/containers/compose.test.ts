@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { describePipeline } from '../e2e/pipeline.ts';
 import { reckon } from '../e2e/reckon.ts';
 import { startLoad } from '../support/load.ts';
@@ -11,18 +11,13 @@ const CLIENTS = 4;
 const ACCEPTED_BETWEEN_KILLS_MIN = 50;
 const PARTS = ['gateway', 'admin', 'worker'] as const;
 
-describe('the README on containers', () => {
-  afterAll(async () => {
-    // The receiver is a container of its own, which outlives the shell that started it.
-    const found = await docker(
-      'ps',
-      '--quiet',
-      '--filter',
-      `name=${process.env.COMPOSE_PROJECT_NAME}-receiver-run`,
-    );
-    for (const id of found.split('\n').filter(Boolean)) await docker('rm', '--force', id);
-  });
+// A tenant of its own, and before the README: the pipeline's checks take for its own what has its ids, and the README uses some of them.
+describePipeline('composed containers', async () => {
+  await sluice('tenants', 'create', 'pipeline', '--rate', 'none');
+  return await useComposedProduct('pipeline');
+});
 
+describe('the README on containers', () => {
   it('leads from what .ci/containers did, its first block, through the first try', async () => {
     const [, key] = await blocksOf('In containers');
     const output = await runBlocks(
@@ -38,12 +33,6 @@ describe('the README on containers', () => {
     );
     expectFirstTry(output);
   }, 110_000);
-});
-
-// A tenant of its own: the README's records are those of the tenant demo.
-describePipeline('composed containers', async () => {
-  await sluice('tenants', 'create', 'pipeline', '--rate', 'none');
-  return await useComposedProduct('pipeline');
 });
 
 describe('composed containers', () => {
