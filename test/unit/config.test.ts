@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig, SETTINGS } from '../../shared/config.ts';
+import { ConfigError, DATABASE_SETTINGS, loadConfig, loadSettings, SETTINGS } from '../../shared/config.ts';
+
+/** What no process on services of your own can do without. */
+const NEEDED = {
+  DATABASE_URL: 'postgres://u:p@db/x',
+  KAFKA_BROKERS: 'a:1',
+  SLUICE_CREDENTIALS_KEYS: `a:${Buffer.alloc(32).toString('base64')}`,
+};
 
 const problems = (env: Record<string, string>, role: Parameters<typeof loadConfig>[1]) => {
   try {
@@ -30,7 +37,6 @@ describe('settings', () => {
 
   it('name all that a gateway lacks or has wrong at once, with an example each and without the values', () => {
     const wrong = {
-      SLUICE_WEBHOOK_ALLOW: '999.1.1.1/99',
       PORT: 'http',
       KAFKA_BROKERS: 'no-port',
       SLUICE_CREDENTIALS_KEYS: 'a:c2hvcnQ=',
@@ -41,7 +47,6 @@ describe('settings', () => {
       KAFKA_BROKERS: 'must be host:port, several separated by commas',
       SLUICE_CREDENTIALS_KEYS: 'must be id:key entries separated by commas, each key 32 bytes in base64',
       PORT: 'must be a whole number from 0 to 65535',
-      SLUICE_WEBHOOK_ALLOW: 'must be CIDR or CIDR:ports, several separated by commas',
       SLUICE_LOG_LEVEL: 'must be one of trace, debug, info, warn, error, fatal, silent',
     });
     expect(() => loadConfig(wrong, 'gateway')).toThrow(
@@ -57,11 +62,24 @@ describe('settings', () => {
 
   it('read lists and numbers', () => {
     const config = loadConfig(
-      { KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
-      'embedded',
+      { ...NEEDED, KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
+      'gateway',
     );
     expect(config.KAFKA_BROKERS).toEqual(['a:1', '[::1]:9092']);
     expect([config.PORT, config.SLUICE_DRAIN_DELAY_MS]).toEqual([0, 250]);
+  });
+
+  it('that a process does not use cannot stop it', () => {
+    const others = { WORKER_PORT: 'x', SLUICE_URL: 'x', SLUICE_WEBHOOK_ALLOW: 'x', KAFKA_TLS_CA: '/nowhere' };
+    expect(problems({ ...NEEDED, ...others }, 'gateway')).toEqual({
+      KAFKA_TLS: 'must be on, as KAFKA_TLS_CA would not be used',
+      KAFKA_TLS_CA: 'names a file that cannot be read (ENOENT)',
+    });
+    expect(problems({ ...NEEDED, ...others }, 'admin')).toEqual({
+      SLUICE_WEBHOOK_ALLOW: 'must be CIDR or CIDR:ports, several separated by commas',
+    });
+    expect(problems(others, 'embedded')).toHaveProperty('SLUICE_WEBHOOK_ALLOW');
+    expect(() => loadSettings(others, 'cli', DATABASE_SETTINGS)).not.toThrow();
   });
 
   it('are all shown by .env.example, with examples that are valid', () => {
