@@ -120,7 +120,7 @@ async function start(
   const gateway = await startGateway({
     ...shared,
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
-    host: config.HOST!,
+    host: config.HOST,
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,

@@ -45,7 +45,7 @@ function optionsOf(config: Config<SettingOf<'gateway'>>) {
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
-    host: config.HOST!,
+    host: config.HOST,
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,

@@ -45,7 +45,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   const roles: Role[] = embedded ? ['embedded'] : ['gateway', 'worker', 'admin'];
   const config = readableConfig(env, roles[0]!);
   const listeners: Listener[] = [
-    { setting: 'PORT', host: config.HOST!, port: config.PORT },
+    { setting: 'PORT', host: config.HOST, port: config.PORT },
     { setting: 'ADMIN_PORT', host: config.ADMIN_HOST, port: config.ADMIN_PORT },
     // There is no listener of the workers' own in the one process.
     ...(embedded

@@ -1,6 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, DATABASE_SETTINGS, loadConfig, loadSettings, SETTINGS } from '../../shared/config.ts';
+import {
+  ConfigError,
+  DATABASE_SETTINGS,
+  GROUPS,
+  isSecret,
+  loadConfig,
+  loadSettings,
+  ROLES,
+  SETTINGS,
+} from '../../shared/config.ts';
 
 /** What no process on services of your own can do without. */
 const NEEDED = {
@@ -44,8 +53,9 @@ describe('settings', () => {
     };
     expect(problems(wrong, 'gateway')).toEqual({
       DATABASE_URL: 'is missing',
-      KAFKA_BROKERS: 'must be host:port, several separated by commas',
-      SLUICE_CREDENTIALS_KEYS: 'must be id:key entries separated by commas, each key 32 bytes in base64',
+      KAFKA_BROKERS: 'must be host:port, several separated by commas, IPv6 addresses as [::1]:9092',
+      SLUICE_CREDENTIALS_KEYS:
+        'must be id:key entries separated by commas, each id once, each key 32 bytes in base64',
       PORT: 'must be a whole number from 0 to 65535',
       SLUICE_LOG_LEVEL: 'must be one of trace, debug, info, warn, error, fatal, silent',
     });
@@ -83,23 +93,26 @@ describe('settings', () => {
   });
 
   it('are all shown by .env.example, with examples that are valid', () => {
-    const example = Object.fromEntries(
-      [...readFileSync('.env.example', 'utf8').matchAll(/^#? ?([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
-        name,
-        value,
-      ]),
-    ) as Record<string, string>;
+    const lines = readFileSync('.env.example', 'utf8').matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm);
+    const example = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));
     expect(Object.keys(example)).toEqual(Object.keys(SETTINGS));
+    const found = ROLES.filter((role) => role !== 'embedded').map((role) => problems(example, role));
     // Nobody should run with a key that everybody can read: the example is none.
     const unreadable = 'names a file that cannot be read (ENOENT)';
-    expect(problems(example, 'gateway')).toEqual({
-      SLUICE_CREDENTIALS_KEYS: expect.any(String),
+    expect(Object.assign({}, ...found)).toEqual({
+      SLUICE_CREDENTIALS_KEYS: expect.stringMatching(/^must be id:key/),
       DATABASE_TLS_CA: unreadable,
       KAFKA_TLS_CA: unreadable,
       KAFKA_TLS_CERT: unreadable,
       KAFKA_TLS_KEY: unreadable,
     });
-    for (const [name, setting] of Object.entries(SETTINGS))
-      expect([name, example[name]]).toEqual([name, setting.example]);
+  });
+
+  it('stand in one group each, and are secret where their name says so', () => {
+    expect(GROUPS.flatMap(({ settings }) => Object.keys(settings))).toEqual(Object.keys(SETTINGS));
+    const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
+    expect(names.filter((name) => isSecret(name))).toEqual(
+      names.filter((name) => /PASSWORD|SECRET|KEYS$/.test(name)),
+    );
   });
 });
