@@ -1,6 +1,12 @@
 import Table from 'cli-table3';
 import { type Clock, systemClock } from '../shared/clock.ts';
-import { type Config, loadConfig, type Role } from '../shared/config.ts';
+import {
+  type Config,
+  DATABASE_SETTINGS,
+  loadSettings,
+  type Role,
+  type SettingName,
+} from '../shared/config.ts';
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
@@ -15,7 +21,11 @@ export interface CommandContext {
   readonly nextId: IdGenerator;
   readonly logger: Logger;
   readonly stderr: CommandProcess['stderr'];
-  config(role: Role): Config;
+  /**
+   * Those settings, as the command reads them or as another role does. Each command names what it uses, so that
+   * nothing else can stop it. Throws ConfigError.
+   */
+  config<Name extends SettingName>(names: readonly Name[], role?: Role): Config<Name>;
   /** Runs `work` on the database that the settings name, and closes it whatever happens. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
@@ -30,12 +40,12 @@ export interface CommandContext {
 
 export function createContext(target: CommandProcess): CommandContext {
   const logger = createLogger('cli', 'silent');
-  const config = (role: Role) => loadConfig(target.env, role);
+  const config: CommandContext['config'] = (names, role = 'cli') => loadSettings(target.env, role, names);
   const print = (...lines: string[]) => {
     for (const line of lines) target.stdout.write(`${line}\n`);
   };
   const withDatabase: CommandContext['withDatabase'] = async (work) => {
-    const database = await openDatabase(config('cli'), logger);
+    const database = await openDatabase(config(DATABASE_SETTINGS), logger);
     try {
       return await work(database);
     } finally {

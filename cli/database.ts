@@ -1,4 +1,4 @@
-import type { Config } from '../shared/config.ts';
+import type { Config, DatabaseSetting } from '../shared/config.ts';
 import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';
@@ -16,7 +16,7 @@ export interface OpenDatabase {
  * Opens the database of DATABASE_URL or, where that is unset, of the embedded instance that runs on SLUICE_DATA_DIR.
  * Throws AppError `DATABASE_UNAVAILABLE` (retryable) saying which one and what to do.
  */
-export async function openDatabase(config: Config, logger: Logger): Promise<OpenDatabase> {
+export async function openDatabase(config: Config<DatabaseSetting>, logger: Logger): Promise<OpenDatabase> {
   const embedded = config.DATABASE_URL === undefined;
   const connectionString = config.DATABASE_URL ?? (await embeddedConnectionString(config.SLUICE_DATA_DIR));
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-cli', logger });

@@ -56,7 +56,7 @@ export async function secretOf(
  * `KEYS_NOT_CONFIGURED` saying where it is to come from.
  */
 export async function keyRingOf(context: CommandContext, { embedded }: OpenDatabase): Promise<KeyRing> {
-  const config = context.config('cli');
+  const config = context.config(['SLUICE_CREDENTIALS_KEYS', 'SLUICE_DATA_DIR']);
   if (config.SLUICE_CREDENTIALS_KEYS !== undefined) return createKeyRing(config.SLUICE_CREDENTIALS_KEYS);
   const spec = embedded ? await keysOfInstance(config.SLUICE_DATA_DIR) : undefined;
   if (spec !== undefined) return createKeyRing(spec);
@@ -68,7 +68,7 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
 
 /** Addresses that webhooks may go to, as the instance that sends them has it. */
 export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
-  return context.config(embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
+  return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
 async function keysOfInstance(dataDir: string): Promise<string | undefined> {

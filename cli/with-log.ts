@@ -1,3 +1,4 @@
+import { LOG_SETTINGS } from '../shared/config.ts';
 import type { LogReader } from '../shared/log/log.ts';
 import { openLog } from './commands/topics.ts';
 import type { CommandContext } from './context.ts';
@@ -8,8 +9,9 @@ export async function withLogReader<T>(
   context: CommandContext,
   work: (reader: LogReader, database: OpenDatabase) => Promise<T>,
 ): Promise<T> {
+  const config = context.config(LOG_SETTINGS);
   return await context.withDatabase(async (database) => {
-    const log = openLog(context, database);
+    const log = openLog(context, database, config);
     const reader = log.createReader();
     try {
       return await work(reader, database);

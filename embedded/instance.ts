@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startAdmin } from '../admin/start.ts';
 import { startGateway } from '../gateway/start.ts';
 import { systemClock } from '../shared/clock.ts';
-import type { Config } from '../shared/config.ts';
+import type { Config, SettingOf } from '../shared/config.ts';
 import type { Demo } from '../shared/demo-file.ts';
 import { createHealth, type Health } from '../shared/health.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
@@ -40,7 +40,10 @@ const MEMBER_ID = 'embedded';
  * Wires all parts in this process and resolves once they are ready to take requests. What was started is stopped again
  * when a later part cannot start. Rejects with the AppErrors of the parts.
  */
-export async function startInstance(config: Config, logger: Logger): Promise<Instance> {
+export async function startInstance(
+  config: Config<SettingOf<'embedded'>>,
+  logger: Logger,
+): Promise<Instance> {
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
@@ -54,7 +57,7 @@ export async function startInstance(config: Config, logger: Logger): Promise<Ins
 }
 
 async function start(
-  config: Config,
+  config: Config<SettingOf<'embedded'>>,
   logger: Logger,
   onStop: (stopPart: () => Promise<void>) => void,
 ): Promise<Omit<Instance, 'stop'>> {
@@ -117,7 +120,7 @@ async function start(
   const gateway = await startGateway({
     ...shared,
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
-    host: config.HOST!,
+    host: config.HOST,
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,

@@ -1,4 +1,4 @@
-import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { environment, loadConfig } from '../shared/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/main.ts';
@@ -8,8 +8,9 @@ import { startInstance } from './instance.ts';
 
 /** `npm start`: the whole product in one process, on a Postgres of its own. */
 await runMain('Sluice', async () => {
-  const config = loadConfig(environment(), 'embedded');
-  refuseOwnServices(config);
+  const env = environment();
+  refuseOwnServices(env);
+  const config = loadConfig(env, 'embedded');
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL);
   process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
   const starting = startInstance(config, logger);
@@ -28,8 +29,8 @@ await runMain('Sluice', async () => {
 });
 
 /** Otherwise the command would look at another database than the one that this process fills. */
-function refuseOwnServices(config: Config): void {
-  const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => config[name] !== undefined);
+function refuseOwnServices(env: ReturnType<typeof environment>): void {
+  const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => env[name]);
   if (set.length === 0) return;
   throw new AppError(
     'OWN_SERVICES_CONFIGURED',

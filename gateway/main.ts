@@ -1,5 +1,5 @@
 import { systemClock } from '../shared/clock.ts';
-import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { type Config, environment, loadConfig, type SettingOf } from '../shared/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createKafkaLog } from '../shared/log/kafka.ts';
@@ -39,13 +39,13 @@ async function main(): Promise<void> {
   });
 }
 
-function optionsOf(config: Config) {
+function optionsOf(config: Config<SettingOf<'gateway'>>) {
   return {
     keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!),
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
-    host: config.HOST!,
+    host: config.HOST,
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,

@@ -1,5 +1,5 @@
 import { systemClock } from '../shared/clock.ts';
-import { type Config, environment, loadConfig } from '../shared/config.ts';
+import { type Config, environment, loadConfig, type SettingOf } from '../shared/config.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealth, healthRoutes } from '../shared/health.ts';
@@ -25,8 +25,8 @@ const HOUR_MS = 3_600_000;
 async function main(): Promise<void> {
   const names = workerNames(process.argv.slice(2));
   const kinds = names.filter(isKind);
-  const config = loadConfig(environment(), names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
-  const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
+  const env = environment();
+  const config = loadConfig(env, names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
   const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
@@ -55,7 +55,8 @@ async function main(): Promise<void> {
   const parts: { close(): Promise<void> }[] = [];
   if (kinds.length > 0) parts.push(startWorkers({ ...shared, kinds, ...optionsOf(config) }));
   if (names.includes(WEBHOOKS)) {
-    parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!) }));
+    const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadConfig(env, 'worker');
+    parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(keys!) }));
   }
   logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
@@ -85,7 +86,7 @@ function workerNames(given: readonly string[]): readonly string[] {
   return given.length > 0 ? [...new Set(given)] : all;
 }
 
-function optionsOf(config: Config) {
+function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
   return {
     prefix: config.SLUICE_TOPIC_PREFIX,
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,

@@ -8,6 +8,7 @@ import {
   readSetting,
   SETTINGS,
   type SettingName,
+  settingsOf,
 } from '../../shared/config.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
@@ -104,7 +105,7 @@ function rolesToCheck(context: CommandContext): Role[] {
 
 function problemsOf(context: CommandContext, role: Role): readonly ConfigProblem[] {
   try {
-    context.config(role);
+    context.config(settingsOf(role), role);
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.problems;

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { LOG_SETTINGS } from '../../shared/config.ts';
 import { KINDS, type Kind } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
@@ -41,7 +42,7 @@ export function addDeadLettersCommands(program: Command, context: CommandContext
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<void> {
-  const { SLUICE_TOPIC_PREFIX: prefix } = context.config('cli');
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const letters = await withLogReader(context, async (reader, { pool }) => {
     const tenants = await namesById(pool, options.tenant);
     const found = await findDeadLetters(reader, {
@@ -81,7 +82,7 @@ async function namesById(db: Queryable, name: string | undefined): Promise<Map<s
 }
 
 async function show(context: CommandContext, name: string, options: { json?: boolean }): Promise<void> {
-  const { SLUICE_TOPIC_PREFIX: prefix } = context.config('cli');
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const letters = await withLogReader(context, (reader) =>
     findDeadLetters(reader, {
       prefix,

@@ -1,18 +1,14 @@
 import type { Command } from 'commander';
-import { type Config, type Role, readSetting, SETTINGS, type SettingName } from '../../shared/config.ts';
+import type { Config, Role } from '../../shared/config.ts';
 import { AppError } from '../../shared/errors.ts';
+import type { KeyRing } from '../../shared/keyring.ts';
 import type { CommandContext } from '../context.ts';
-import { openDatabase } from '../database.ts';
+import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
-import {
-  checkDisk,
-  checkKeyRing,
-  checkNode,
-  checkPort,
-  checkSettings,
-  type Listener,
-} from '../doctor/machine.ts';
+import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
+import { checkDisk, checkNode, checkPort, checkSettings, type Listener } from '../doctor/machine.ts';
 import { checkDatabase, checkLog } from '../doctor/services.ts';
+import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
 import { openLog } from './topics.ts';
 
@@ -42,55 +38,72 @@ function toLines({ check, status, found, advice }: Finding): string[] {
 async function examine(context: CommandContext): Promise<Finding[]> {
   const { env } = context;
   const embedded = !env.DATABASE_URL && !env.KAFKA_BROKERS;
-  const roles: Role[] = embedded ? ['embedded'] : ['gateway', 'worker', 'admin'];
-  const config = readableConfig(env, roles[0]!);
+  const roles: [Role, ...Role[]] = embedded ? ['embedded', 'cli'] : ['gateway', 'worker', 'admin', 'cli'];
+  const settings = usableSettings(env, roles);
+  const { config } = settings;
   const listeners: Listener[] = [
-    { setting: 'PORT', host: config.HOST!, port: config.PORT },
+    { setting: 'PORT', host: config.HOST, port: config.PORT },
     { setting: 'ADMIN_PORT', host: config.ADMIN_HOST, port: config.ADMIN_PORT },
     // There is no listener of the workers' own in the one process.
     ...(embedded
       ? []
       : [{ setting: 'WORKER_PORT' as const, host: config.WORKER_HOST, port: config.WORKER_PORT }]),
   ];
+  const { keyRing, finding } = await findKeyRing(config, embedded);
   return [
     checkNode(process.version),
-    ...checkSettings(env, roles),
-    await checkKeyRing(config, embedded),
-    ...(await examineServices(context, config)),
+    ...checkSettings(settings.problems, roles),
+    finding,
+    ...(await examineServices(context, settings, keyRing)),
     ...(embedded ? await checkDisk(config.SLUICE_DATA_DIR) : []),
     ...(await Promise.all(listeners.map(checkPort))),
   ];
 }
 
-async function examineServices(context: CommandContext, config: Config): Promise<readonly Finding[]> {
+async function examineServices(
+  context: CommandContext,
+  { config, databaseKnown, kafkaKnown }: UsableSettings,
+  keyRing: KeyRing | undefined,
+): Promise<readonly Finding[]> {
   const unreached = skipped('event log', 'not asked without the database');
-  const advice = 'start it, or correct the setting';
-  return await checking('database', advice, async () => {
+  if (!databaseKnown) return [skipped('database', 'not asked: its settings are wrong'), unreached];
+  const found = await checking('database', 'start it, or correct the setting', async () => {
     const database = await openDatabase(config, context.logger);
     try {
-      const found = await checkDatabase(database.pool, context.clock);
-      const log = await checking('event log', 'set KAFKA_BROKERS', async () => {
-        const opened = openLog(context, database, config);
-        try {
-          return await checkLog(database.pool, opened, config.SLUICE_TOPIC_PREFIX);
-        } finally {
-          await opened.close();
-        }
-      });
-      return [...found, ...log];
+      return [
+        ...(await examineDatabase(context, database, keyRing)),
+        ...(kafkaKnown
+          ? await examineLog(context, database, config)
+          : [skipped('event log', 'not asked: its settings are wrong')]),
+      ];
     } finally {
       await database.pool.end();
     }
-  }).then((findings) =>
-    findings.some(({ check }) => check === 'event log') ? findings : [...findings, unreached],
-  );
+  });
+  return found.some(({ check }) => check === 'event log') ? found : [...found, unreached];
 }
 
-/** The settings as far as they can be used: what is wrong is reported, and counts as unset for the other checks. */
-function readableConfig(env: CommandContext['env'], role: Role): Config {
-  const values = (Object.keys(SETTINGS) as SettingName[]).map((name) => {
-    const { value, problem } = readSetting(env, role, name);
-    return [name, problem === undefined ? value : readSetting({}, role, name).value];
+async function examineDatabase(
+  { clock }: CommandContext,
+  { pool }: OpenDatabase,
+  keyRing: KeyRing | undefined,
+): Promise<readonly Finding[]> {
+  const found = await checkDatabase(pool, clock);
+  const usable = !found.some(({ check, status }) => status === 'problem' && check !== 'clock');
+  return [...found, ...(usable && keyRing ? await checkStoredKeys(pool, keyRing) : [])];
+}
+
+async function examineLog(
+  context: CommandContext,
+  database: OpenDatabase,
+  config: Config,
+): Promise<readonly Finding[]> {
+  return await checking('event log', 'set KAFKA_BROKERS', async () => {
+    const log = openLog(context, database, config);
+    try {
+      return await checkLog(database.pool, log, config.SLUICE_TOPIC_PREFIX);
+    } finally {
+      await log.close();
+    }
   });
-  return Object.fromEntries(values) as Config;
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { LOG_SETTINGS } from '../../shared/config.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { LogReader } from '../../shared/log/log.ts';
@@ -55,7 +56,7 @@ export function addLagCommand(program: Command, context: CommandContext): void {
 }
 
 async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise<PartitionLag[]> {
-  const { SLUICE_TOPIC_PREFIX: prefix } = context.config('cli');
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const topics = kinds.map((kind) => topicOf(prefix, kind));
   return await withLogReader(context, async (reader, { pool }) => {
     const [bounds, positions] = await Promise.all([reader.bounds(topics), listPositions(pool, topics)]);

@@ -13,7 +13,7 @@ import { createProgressBar } from '../send/progress-bar.ts';
 import { createProgressFile } from '../send/progress-file.ts';
 import { type FileReport, printReport, refusedCsv } from '../send/report.ts';
 import { digestOf, sendSource } from '../send/send-source.ts';
-import { findTarget, type TargetOptions } from '../send/target.ts';
+import { findTarget, TARGET_SETTINGS, type TargetOptions } from '../send/target.ts';
 
 interface SendOptions extends TargetOptions {
   readonly sample?: number;
@@ -74,7 +74,7 @@ async function run(
 ): Promise<void> {
   const wrong = usageProblem(files, options);
   if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 2 });
-  const target = await findTarget(options, context.config('cli'));
+  const target = await findTarget(options, context.config(TARGET_SETTINGS));
   const reports: FileReport[] = [];
   for (const file of options.sample === undefined ? files : [undefined]) {
     const report = await sendOne(context, kind, target, file, options);

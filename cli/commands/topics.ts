@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Config } from '../../shared/config.ts';
+import { type Config, type KafkaSetting, LOG_SETTINGS, type LogSetting } from '../../shared/config.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { createKafkaLog } from '../../shared/log/kafka.ts';
@@ -46,34 +46,35 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
       'after',
       '\nExample: npx sluice topics create --replicas 1   (a single broker, for trying out)',
     )
-    .action((options: TopicsCreateOptions) =>
-      context.withDatabase(async (database) => {
-        const log = openLog(context, database);
+    .action((options: TopicsCreateOptions) => {
+      const config = context.config(LOG_SETTINGS);
+      return context.withDatabase(async (database) => {
+        const log = openLog(context, database, config);
         try {
           // Topics that nobody can register would only be in the way later.
           await checkSchema(database.pool);
-          const plan = await planFor(context, log, database, options);
+          const plan = await planFor(config, log, database, options);
           if (!options.json) print(context, plan);
-          const created = options.dryRun ? [] : await create(context, database, log, plan, options);
+          const created = options.dryRun ? [] : await create(context, config, database, log, plan, options);
           if (options.json) printJson(context, plan, created, options);
           else context.print(closingWord(plan, options));
         } finally {
           await log.close();
         }
-      }),
-    );
+      });
+    });
 }
 
 function planFor(
-  context: CommandContext,
+  config: Config<LogSetting>,
   log: EventLog,
   database: OpenDatabase,
   options: TopicsCreateOptions,
 ): Promise<TopicPlan> {
-  const prefix = context.config('cli').SLUICE_TOPIC_PREFIX;
+  const prefix = config.SLUICE_TOPIC_PREFIX;
   return planTopics(log, topicSpecs(prefix, options), expectedTopics(prefix), (spec) =>
     // The embedded log keeps no copies of its own.
-    isEmbedded(context, database)
+    isEmbedded(config, database)
       ? { partitions: spec.partitions, retentionMs: spec.retentionMs }
       : descriptionOf(spec),
   );
@@ -81,12 +82,13 @@ function planFor(
 
 async function create(
   context: CommandContext,
+  config: Config<LogSetting>,
   database: OpenDatabase,
   log: EventLog,
   { topics }: TopicPlan,
   options: TopicsCreateOptions,
 ): Promise<string[]> {
-  const specs = topicSpecs(context.config('cli').SLUICE_TOPIC_PREFIX, options);
+  const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, options);
   const created = await log.createTopics(specs).catch(withHint);
   await registerTopics(database.pool, topics, {
     tenantPartitions: options.tenantPartitions,
@@ -158,14 +160,14 @@ function withHint(error: unknown): never {
   );
 }
 
-const isEmbedded = (context: CommandContext, { embedded }: OpenDatabase): boolean =>
-  embedded && context.config('cli').KAFKA_BROKERS === undefined;
+const isEmbedded = (config: Config<LogSetting>, { embedded }: OpenDatabase): boolean =>
+  embedded && config.KAFKA_BROKERS === undefined;
 
 /** The event log of the settings: Kafka, or that of the embedded instance. Throws AppError `LOG_NOT_CONFIGURED`. */
 export function openLog(
   context: CommandContext,
   database: OpenDatabase,
-  config: Config = context.config('cli'),
+  config: Config<KafkaSetting>,
 ): EventLog {
   if (config.KAFKA_BROKERS) {
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });

@@ -1,10 +1,9 @@
-import { access, constants, readFile, statfs } from 'node:fs/promises';
+import { access, constants, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
-import { type Config, ConfigError, type ConfigProblem, loadConfig, type Role } from '../../shared/config.ts';
-import { errorCode, errorMessage } from '../../shared/errors.ts';
-import { createKeyRing } from '../../shared/keyring.ts';
-import { checking, type Finding, ok, problem, skipped } from './finding.ts';
+import { dirname, resolve } from 'node:path';
+import type { ConfigProblem, Role } from '../../shared/config.ts';
+import { errorCode } from '../../shared/errors.ts';
+import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks that need neither database nor log. */
 
@@ -20,61 +19,11 @@ export function checkNode(version: string): Finding {
   return problem('Node', `${version} is too old`, `install Node ${NODE_MIN.join('.')} or later`);
 }
 
-export function checkSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  roles: readonly Role[],
-): Finding[] {
-  const problems = new Map<string, ConfigProblem>();
-  for (const role of roles) for (const found of problemsOf(env, role)) problems.set(found.name, found);
-  if (problems.size === 0) return [ok('settings', `fine for ${roles.join(', ')}`)];
-  return [...problems.values()].map(({ name, problem: what, example }) =>
+export function checkSettings(problems: readonly ConfigProblem[], roles: readonly Role[]): Finding[] {
+  if (problems.length === 0) return [ok('settings', `fine for ${roles.join(', ')}`)];
+  return problems.map(({ name, problem: what, example }) =>
     problem('settings', `${name} ${what}`, `set it, for example ${name}=${example}`),
   );
-}
-
-function problemsOf(env: Readonly<Record<string, string | undefined>>, role: Role): readonly ConfigProblem[] {
-  try {
-    loadConfig(env, role);
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-}
-
-/** The ring of the settings, or the one that the embedded instance keeps in its data directory. */
-export async function checkKeyRing(config: Config, embedded: boolean): Promise<Finding> {
-  const check = 'key ring';
-  if (config.SLUICE_CREDENTIALS_KEYS !== undefined) {
-    return ringFinding(config.SLUICE_CREDENTIALS_KEYS, 'SLUICE_CREDENTIALS_KEYS');
-  }
-  if (!embedded) {
-    return problem(
-      check,
-      'SLUICE_CREDENTIALS_KEYS is not set',
-      'set it; a key comes from: openssl rand -base64 32',
-    );
-  }
-  const file = join(config.SLUICE_DATA_DIR, 'credentials.key');
-  try {
-    return ringFinding((await readFile(file, 'utf8')).trim(), file);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return skipped(check, 'none yet: the first `npm start` makes one');
-    return problem(check, `${file}: ${errorMessage(error)}`, 'make it readable for you');
-  }
-}
-
-function ringFinding(spec: string, where: string): Finding {
-  try {
-    createKeyRing(spec);
-    return ok('key ring', `${spec.split(',').length} keys in ${where}`);
-  } catch (error) {
-    return problem(
-      'key ring',
-      errorMessage(error),
-      `put the ring back into ${where}: without it credentials are lost`,
-    );
-  }
 }
 
 /** Room for the embedded instance's data. */

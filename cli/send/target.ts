@@ -3,6 +3,14 @@ import { readDemoFile } from '../../shared/demo-file.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { SendTarget } from './gateway-client.ts';
 
+/** What the options do not say. */
+export const TARGET_SETTINGS = [
+  'SLUICE_URL',
+  'SLUICE_API_KEY_ID',
+  'SLUICE_API_KEY_SECRET',
+  'SLUICE_DATA_DIR',
+] as const;
+
 export interface TargetOptions {
   readonly url?: string | undefined;
   readonly keyId?: string | undefined;
@@ -13,7 +21,10 @@ export interface TargetOptions {
  * The gateway and the key: from the options, then the settings, then the embedded instance's demo tenant. A key and its
  * address belong together: the demo's key is never sent elsewhere. Throws AppError `TARGET_UNKNOWN`.
  */
-export async function findTarget(options: TargetOptions, config: Config): Promise<SendTarget> {
+export async function findTarget(
+  options: TargetOptions,
+  config: Config<(typeof TARGET_SETTINGS)[number]>,
+): Promise<SendTarget> {
   const url = options.url ?? config.SLUICE_URL;
   const apiKeyId = options.keyId ?? config.SLUICE_API_KEY_ID;
   const apiKeySecret = options.keySecret ?? config.SLUICE_API_KEY_SECRET;

@@ -2,10 +2,11 @@ import kafkajs, { type ISocketFactory, type Kafka, type logCreator } from 'kafka
 import RequestQueue from 'kafkajs/src/network/requestQueue/index.js';
 import type { Logger } from '../logging.ts';
 import { type KafkaSecurity, kafkajsSecurity } from './kafka-security.ts';
+import { createSocketFactory, kafkajsSeed } from './kafka-sockets.ts';
 
 /** How the cluster is reached; the same for every client of one log. */
 export interface KafkaConnection extends KafkaSecurity {
-  /** `host:port`, any of the cluster's brokers. */
+  /** `host:port` (IPv6 addresses in brackets), any of the cluster's brokers. */
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
@@ -21,10 +22,13 @@ export const REQUEST_TIMEOUT_MS = 10_000;
  * A kafkajs client whose retries are few: what has to be retried for longer is retried by our own loops, which know
  * deadlines and can be closed. One client a consumer: kafkajs shares committed offsets between the consumers of one.
  */
-export function createKafkaClient(connection: KafkaConnection, socketFactory?: ISocketFactory): Kafka {
+export function createKafkaClient(
+  connection: KafkaConnection,
+  socketFactory: ISocketFactory = createSocketFactory(),
+): Kafka {
   calmRequestQueue();
   return new kafkajs.Kafka({
-    brokers: [...connection.brokers],
+    brokers: connection.brokers.map(kafkajsSeed),
     ...kafkajsSecurity(connection),
     clientId: connection.clientId,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
@@ -32,7 +36,7 @@ export function createKafkaClient(connection: KafkaConnection, socketFactory?: I
     retry: { retries: 2, initialRetryTime: 100, maxRetryTime: 1_000 },
     logLevel: kafkajs.logLevel.INFO,
     logCreator: kafkaLogCreator(connection.logger),
-    ...(socketFactory === undefined ? {} : { socketFactory }),
+    socketFactory,
   });
 }
 

@@ -2,10 +2,10 @@ import kafkajs from 'kafkajs';
 import Broker from 'kafkajs/src/broker/index.js';
 import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js';
 import loggers from 'kafkajs/src/loggers/index.js';
-import socketFactory from 'kafkajs/src/network/socketFactory.js';
 import { AppError } from '../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
 import { kafkajsSecurity } from './kafka-security.ts';
+import { addressOf, createSocketFactory } from './kafka-sockets.ts';
 
 /** Where a broker listens. */
 export interface Address {
@@ -25,7 +25,7 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
     brokers: [...connection.brokers],
     ...kafkajsSecurity(connection),
     clientId: connection.clientId,
-    socketFactory: socketFactory(),
+    socketFactory: createSocketFactory(),
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     requestTimeout: requestTimeoutMs,
     enforceRequestTimeout: true,
@@ -43,10 +43,7 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
 
 /** The brokers of the settings, in random order, so that one that hangs is not everybody's first. */
 export function seedAddresses(connection: KafkaConnection): Address[] {
-  return shuffled(connection.brokers).map((broker) => {
-    const colon = broker.lastIndexOf(':');
-    return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)) };
-  });
+  return shuffled(connection.brokers).map(addressOf);
 }
 
 /** Closes a broker's connections. With an error, so that kafkajs fails what is under way at once instead of at its timeout. */

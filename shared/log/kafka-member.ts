@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
-import socketFactory from 'kafkajs/src/network/socketFactory.js';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import type { FetchedRecords } from './kafka-partition.ts';
 import { memberProblem } from './kafka-problem.ts';
+import { createSocketFactory } from './kafka-sockets.ts';
 import type { LogRecord } from './log.ts';
 
 /** Times of group membership, in milliseconds. */
@@ -212,7 +212,7 @@ async function leave(consumer: Consumer): Promise<void> {
 /** Knows a client's sockets, so that a client that hangs can be ended: its sockets are cut and it gets no new ones. */
 function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   const sockets = new Set<Socket>();
-  const connect = socketFactory();
+  const connect = createSocketFactory();
   let closed = false;
   return {
     factory: (options) => {

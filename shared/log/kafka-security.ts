@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import type { SASLOptions } from 'kafkajs';
-import type { Config } from '../config.ts';
+import type { Config, KafkaSetting } from '../config.ts';
 
 /** How the brokers are known to be the right ones, and we to them. */
 export interface KafkaSecurity {
@@ -20,7 +20,9 @@ export interface KafkaSasl {
  * The brokers of the settings and how they are reached, for `createKafkaLog`. Reads the files that the settings name:
  * `loadConfig` has checked that they can be.
  */
-export function kafkaOptionsOf(config: Config): KafkaSecurity & { readonly brokers: readonly string[] } {
+export function kafkaOptionsOf(
+  config: Config<KafkaSetting>,
+): KafkaSecurity & { readonly brokers: readonly string[] } {
   const { KAFKA_SASL_MECHANISM: mechanism } = config;
   return {
     brokers: config.KAFKA_BROKERS ?? [],
@@ -41,7 +43,7 @@ export function kafkajsSecurity({ tls, sasl }: KafkaSecurity): {
   return { ...(tls && { ssl: { ...tls } }), ...(sasl && { sasl: { ...sasl } as SASLOptions }) };
 }
 
-function tlsOf(config: Config): KafkaSecurity['tls'] {
+function tlsOf(config: Config<KafkaSetting>): KafkaSecurity['tls'] {
   const { KAFKA_TLS_CA: ca, KAFKA_TLS_CERT: cert, KAFKA_TLS_KEY: key } = config;
   return {
     ...(ca && { ca: readFileSync(ca) }),

@@ -1,6 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig, SETTINGS } from '../../shared/config.ts';
+import {
+  ConfigError,
+  DATABASE_SETTINGS,
+  GROUPS,
+  isSecret,
+  loadConfig,
+  loadSettings,
+  ROLES,
+  SETTINGS,
+} from '../../shared/config.ts';
+
+/** What no process on services of your own can do without. */
+const NEEDED = {
+  DATABASE_URL: 'postgres://u:p@db/x',
+  KAFKA_BROKERS: 'a:1',
+  SLUICE_CREDENTIALS_KEYS: `a:${Buffer.alloc(32).toString('base64')}`,
+};
 
 const problems = (env: Record<string, string>, role: Parameters<typeof loadConfig>[1]) => {
   try {
@@ -30,7 +46,6 @@ describe('settings', () => {
 
   it('name all that a gateway lacks or has wrong at once, with an example each and without the values', () => {
     const wrong = {
-      SLUICE_WEBHOOK_ALLOW: '999.1.1.1/99',
       PORT: 'http',
       KAFKA_BROKERS: 'no-port',
       SLUICE_CREDENTIALS_KEYS: 'a:c2hvcnQ=',
@@ -38,10 +53,10 @@ describe('settings', () => {
     };
     expect(problems(wrong, 'gateway')).toEqual({
       DATABASE_URL: 'is missing',
-      KAFKA_BROKERS: 'must be host:port, several separated by commas',
-      SLUICE_CREDENTIALS_KEYS: 'must be id:key entries separated by commas, each key 32 bytes in base64',
+      KAFKA_BROKERS: 'must be host:port, several separated by commas, IPv6 addresses as [::1]:9092',
+      SLUICE_CREDENTIALS_KEYS:
+        'must be id:key entries separated by commas, each id once, each key 32 bytes in base64',
       PORT: 'must be a whole number from 0 to 65535',
-      SLUICE_WEBHOOK_ALLOW: 'must be CIDR or CIDR:ports, several separated by commas',
       SLUICE_LOG_LEVEL: 'must be one of trace, debug, info, warn, error, fatal, silent',
     });
     expect(() => loadConfig(wrong, 'gateway')).toThrow(
@@ -57,31 +72,47 @@ describe('settings', () => {
 
   it('read lists and numbers', () => {
     const config = loadConfig(
-      { KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
-      'embedded',
+      { ...NEEDED, KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
+      'gateway',
     );
     expect(config.KAFKA_BROKERS).toEqual(['a:1', '[::1]:9092']);
     expect([config.PORT, config.SLUICE_DRAIN_DELAY_MS]).toEqual([0, 250]);
   });
 
+  it('that a process does not use cannot stop it', () => {
+    const others = { WORKER_PORT: 'x', SLUICE_URL: 'x', SLUICE_WEBHOOK_ALLOW: 'x', KAFKA_TLS_CA: '/nowhere' };
+    expect(problems({ ...NEEDED, ...others }, 'gateway')).toEqual({
+      KAFKA_TLS: 'must be on, as KAFKA_TLS_CA would not be used',
+      KAFKA_TLS_CA: 'names a file that cannot be read (ENOENT)',
+    });
+    expect(problems({ ...NEEDED, ...others }, 'admin')).toEqual({
+      SLUICE_WEBHOOK_ALLOW: 'must be CIDR or CIDR:ports, several separated by commas',
+    });
+    expect(problems(others, 'embedded')).toHaveProperty('SLUICE_WEBHOOK_ALLOW');
+    expect(() => loadSettings(others, 'cli', DATABASE_SETTINGS)).not.toThrow();
+  });
+
   it('are all shown by .env.example, with examples that are valid', () => {
-    const example = Object.fromEntries(
-      [...readFileSync('.env.example', 'utf8').matchAll(/^#? ?([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
-        name,
-        value,
-      ]),
-    ) as Record<string, string>;
+    const lines = readFileSync('.env.example', 'utf8').matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm);
+    const example = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));
     expect(Object.keys(example)).toEqual(Object.keys(SETTINGS));
+    const found = ROLES.filter((role) => role !== 'embedded').map((role) => problems(example, role));
     // Nobody should run with a key that everybody can read: the example is none.
     const unreadable = 'names a file that cannot be read (ENOENT)';
-    expect(problems(example, 'gateway')).toEqual({
-      SLUICE_CREDENTIALS_KEYS: expect.any(String),
+    expect(Object.assign({}, ...found)).toEqual({
+      SLUICE_CREDENTIALS_KEYS: expect.stringMatching(/^must be id:key/),
       DATABASE_TLS_CA: unreadable,
       KAFKA_TLS_CA: unreadable,
       KAFKA_TLS_CERT: unreadable,
       KAFKA_TLS_KEY: unreadable,
     });
-    for (const [name, setting] of Object.entries(SETTINGS))
-      expect([name, example[name]]).toEqual([name, setting.example]);
+  });
+
+  it('stand in one group each, and are secret where their name says so', () => {
+    expect(GROUPS.flatMap(({ settings }) => Object.keys(settings))).toEqual(Object.keys(SETTINGS));
+    const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
+    expect(names.filter((name) => isSecret(name))).toEqual(
+      names.filter((name) => /PASSWORD|SECRET|KEYS$/.test(name)),
+    );
   });
 });

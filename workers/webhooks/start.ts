@@ -7,6 +7,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import { type Dispatcher, startDispatcher } from './dispatcher.ts';
+import { watchKeys } from './key-watch.ts';
 
 export interface WebhooksDeps {
   /** Needs at least two connections: one listens. */
@@ -31,5 +32,12 @@ export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
     },
   });
   health.watchReady('webhooks', dispatcher.problem);
-  return dispatcher;
+  const keys = watchKeys({ ...deps, health });
+  return {
+    ...dispatcher,
+    async close() {
+      keys.close();
+      await dispatcher.close();
+    },
+  };
 }

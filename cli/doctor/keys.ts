@@ -1,0 +1,73 @@
+import type { Config } from '../../shared/config.ts';
+import { errorMessage } from '../../shared/errors.ts';
+import { createKeyRing, type KeyRing } from '../../shared/keyring.ts';
+import { keyRingProblems } from '../../shared/keyring-check.ts';
+import { readKeyRingFile } from '../../shared/keyring-file.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
+import { checking, type Finding, ok, problem, skipped } from './finding.ts';
+
+/** Checks of the key ring: that there is one, and that it reads what is stored. */
+
+const CHECK = 'key ring';
+const STORED = 'stored keys';
+/** The table of credentials has no index by key. */
+const DEADLINE_MS = 30_000;
+
+export interface RingFound {
+  readonly finding: Finding;
+  /** Undefined where there is none, or none that can be used. */
+  readonly keyRing?: KeyRing;
+}
+
+/** The ring of the settings, or the one that the embedded instance keeps in its data directory. */
+export async function findKeyRing(
+  config: Pick<Config, 'SLUICE_CREDENTIALS_KEYS' | 'SLUICE_DATA_DIR'>,
+  embedded: boolean,
+): Promise<RingFound> {
+  if (config.SLUICE_CREDENTIALS_KEYS !== undefined) {
+    return ringOf(config.SLUICE_CREDENTIALS_KEYS, 'SLUICE_CREDENTIALS_KEYS');
+  }
+  if (!embedded) {
+    const advice = 'set it; a key comes from: openssl rand -base64 32';
+    return { finding: problem(CHECK, 'SLUICE_CREDENTIALS_KEYS is not set', advice) };
+  }
+  const where = `credentials.key in ${config.SLUICE_DATA_DIR}`;
+  try {
+    const spec = await readKeyRingFile(config.SLUICE_DATA_DIR);
+    if (spec === undefined) {
+      return { finding: skipped(CHECK, 'none yet: the first `npm start` makes one') };
+    }
+    return ringOf(spec, where);
+  } catch (error) {
+    return { finding: problem(CHECK, `${where}: ${errorMessage(error)}`, 'make it readable for you') };
+  }
+}
+
+function ringOf(spec: string, where: string): RingFound {
+  try {
+    const keyRing = createKeyRing(spec);
+    const count = spec.split(',').length;
+    return { keyRing, finding: ok(CHECK, `${count} key${count === 1 ? '' : 's'} in ${where}`) };
+  } catch (error) {
+    const advice = `put the ring back into ${where}: without it credentials are lost`;
+    return { finding: problem(CHECK, errorMessage(error), advice) };
+  }
+}
+
+/** Every key that the database names is in the ring, and reads one value that it encrypted. */
+export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<readonly Finding[]> {
+  return await checking(STORED, 'look again when the database has less to do', async () => {
+    const samples = [
+      ...(await sampleWebhookSecrets(pool, DEADLINE_MS)),
+      ...(await sampleCredentials(pool, DEADLINE_MS)),
+    ];
+    const problems = keyRingProblems(keyRing, samples);
+    const advice =
+      'put that key back into the ring of all parts, behind the first one: nothing else can read them';
+    if (problems.length > 0) return problems.map((found) => problem(STORED, found, advice));
+    if (samples.length === 0) return [ok(STORED, 'nothing is encrypted yet')];
+    const ids = [...new Set(samples.map(({ keyId }) => keyId))];
+    return [ok(STORED, `the ring reads what ${ids.join(', ')} encrypted`)];
+  });
+}

@@ -1,0 +1,57 @@
+import {
+  type Config,
+  ConfigError,
+  type ConfigProblem,
+  DATABASE_SETTINGS,
+  KAFKA_SETTINGS,
+  loadConfig,
+  loadSettings,
+  type Role,
+  readSetting,
+  SETTINGS,
+  type SettingName,
+} from '../../shared/config.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The settings as far as they can be used. */
+export interface UsableSettings {
+  /** What is wrong counts as unset here. */
+  readonly config: Config;
+  /** A line for each setting that is wrong for one of the roles. */
+  readonly problems: readonly ConfigProblem[];
+  /** Whether the service that they name can be asked at all. */
+  readonly databaseKnown: boolean;
+  readonly kafkaKnown: boolean;
+}
+
+/** Reads all settings; the defaults are the first role's. */
+export function usableSettings(env: Env, roles: readonly [Role, ...Role[]]): UsableSettings {
+  const problems = new Map(
+    roles.flatMap((role) => problemsOf(env, role)).map((found) => [found.name, found]),
+  );
+  const isWrong = (name: SettingName) => problems.has(name);
+  const databaseKnown = !DATABASE_SETTINGS.some(isWrong);
+  const kafkaKnown = !KAFKA_SETTINGS.some(isWrong);
+  // They are checked together, so they are left out together.
+  const left: readonly SettingName[] = [
+    ...(databaseKnown ? [] : DATABASE_SETTINGS),
+    ...(kafkaKnown ? [] : KAFKA_SETTINGS),
+  ];
+  const names = Object.keys(SETTINGS) as SettingName[];
+  const usable = names.filter((name) => !isWrong(name) && !left.includes(name));
+  const others = names.filter((name) => !usable.includes(name));
+  const unset = others.map((name) => [name, readSetting({}, roles[0], name).value]);
+  const config = { ...Object.fromEntries(unset), ...loadSettings(env, roles[0], usable) } as Config;
+  return { config, problems: [...problems.values()], databaseKnown, kafkaKnown };
+}
+
+function problemsOf(env: Env, role: Role): readonly ConfigProblem[] {
+  try {
+    loadConfig(env, role);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}

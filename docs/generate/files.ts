@@ -1,0 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { envExample, settingsPage } from './settings.ts';
+import { stackPart } from './stack.ts';
+
+const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
+
+/** Every file that is made, by its path from the root, with what it must hold. */
+export function generatedFiles(): Readonly<Record<string, string>> {
+  const stack = stackPart(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
+  return { 'docs/settings.md': settingsPage(stack), '.env.example': envExample() };
+}

@@ -1,0 +1,64 @@
+import { webhookSecretAad } from '../webhooks/secrets.ts';
+import type { Pool } from './pool.ts';
+import { queryWithin } from './query-within.ts';
+
+/** One value of those that a key encrypted, to see whether a ring can read them. */
+export interface EncryptedSample {
+  /** What the value is one of, for people. */
+  readonly of: 'webhook secrets' | 'credentials';
+  readonly keyId: string;
+  readonly ciphertext: Buffer;
+  /** What the value is bound to. */
+  readonly aad: readonly string[];
+}
+
+interface Row {
+  readonly key_id: string;
+  readonly tenant_id: string;
+  readonly id: string;
+  readonly ciphertext: Buffer;
+}
+
+/** A signing secret for each key that encrypted any. Rejects after `deadlineMs`. */
+export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
+  const rows = await queryWithin<Row>(
+    pool,
+    deadlineMs,
+    `select distinct on (secret_key_id)
+            secret_key_id as key_id, tenant_id, endpoint_id as id, secret_ciphertext as ciphertext
+       from webhook_endpoints
+      where state <> 'deleted'
+      order by secret_key_id, tenant_id, endpoint_id`,
+    [],
+  );
+  return rows.map(({ key_id: keyId, tenant_id, id, ciphertext }) => ({
+    of: 'webhook secrets',
+    keyId,
+    ciphertext,
+    aad: webhookSecretAad(tenant_id, id),
+  }));
+}
+
+/** Credentials, not erased yet, for each key that encrypted any. Reads the whole table; rejects after `deadlineMs`. */
+export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
+  const rows = await queryWithin<Row>(
+    pool,
+    deadlineMs,
+    `select used.key_id, sample.tenant_id, sample.conversation_id as id, sample.ciphertext
+       from (select distinct key_id from credentials where ciphertext is not null) used
+      cross join lateral (
+        select tenant_id, conversation_id, ciphertext
+          from credentials
+         where key_id = used.key_id and ciphertext is not null
+         limit 1
+      ) sample
+      order by used.key_id`,
+    [],
+  );
+  return rows.map(({ key_id: keyId, tenant_id, id, ciphertext }) => ({
+    of: 'credentials',
+    keyId,
+    ciphertext,
+    aad: [tenant_id, id],
+  }));
+}

@@ -1,0 +1,141 @@
+import { pino } from 'pino';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createHealth } from '../../shared/health.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { insertCredentials } from '../../shared/postgres/credentials.ts';
+import { createPool } from '../../shared/postgres/pool.ts';
+import { watchKeys } from '../../workers/webhooks/key-watch.ts';
+import { runSluice } from '../support/command.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+
+const database = await createTestDatabase();
+const HOOK_KEYS = generateKeySpec();
+const CREDENTIAL_KEYS = generateKeySpec();
+const BOTH = `${HOOK_KEYS},${CREDENTIAL_KEYS}`;
+const idOf = (spec: string) => spec.split(':')[0]!;
+/** Another key under the same id. */
+const impostor = (spec: string) => `${idOf(spec)}:${generateKeySpec().split(':')[1]}`;
+
+beforeAll(async () => {
+  const env = {
+    DATABASE_URL: database.url,
+    SLUICE_CREDENTIALS_KEYS: HOOK_KEYS,
+    SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
+  };
+  await runSluice('tenants create acme', env);
+  const created = await runSluice('webhooks create --tenant acme --url http://127.0.0.1:9/', env);
+  expect(created).toMatchObject({ code: 0, stderr: '' });
+  const { keyId, ciphertext } = createKeyRing(CREDENTIAL_KEYS).encrypt(Buffer.from('{}'), ['acme', 'CHAT']);
+  const row = {
+    tenantId: 'acme',
+    conversationId: 'CHAT',
+    customerExternalId: 'customer',
+    streamId: null,
+    acceptedAtMs: Date.now(),
+    expiresAtMs: Date.now() + 60_000,
+    generation: 1,
+    partition: 0,
+    requestId: 'request',
+  };
+  const rows = [
+    { ...row, eventId: 'erased', keyId: 'gone', ciphertext: null, offset: 0n },
+    { ...row, eventId: 'kept', keyId, ciphertext, offset: 1n },
+  ];
+  await insertCredentials(database.pool, rows, Date.now());
+});
+
+describe('doctor', () => {
+  async function findings(keys: string) {
+    const { stdout } = await runSluice('doctor --json', {
+      DATABASE_URL: database.url,
+      KAFKA_BROKERS: '127.0.0.1:1',
+      SLUICE_CREDENTIALS_KEYS: keys,
+    });
+    return JSON.parse(stdout).findings.filter(({ check }: { check: string }) => check === 'stored keys');
+  }
+
+  it('finds every key in use that the ring lacks, or has another of', async () => {
+    expect(await findings(BOTH)).toEqual([
+      { check: 'stored keys', status: 'ok', found: expect.stringContaining(idOf(CREDENTIAL_KEYS)) },
+    ]);
+    const problem = (found: string) => ({
+      check: 'stored keys',
+      status: 'problem',
+      found,
+      advice: expect.stringMatching(/^put that key back/),
+    });
+    const lacking = (keys: string, of: string) =>
+      problem(`SLUICE_CREDENTIALS_KEYS has no key ${idOf(keys)}, which stored ${of} are encrypted with`);
+    expect(await findings(generateKeySpec())).toEqual([
+      lacking(HOOK_KEYS, 'webhook secrets'),
+      lacking(CREDENTIAL_KEYS, 'credentials'),
+    ]);
+    expect(await findings(`${HOOK_KEYS},${impostor(CREDENTIAL_KEYS)}`)).toEqual([
+      problem(
+        `the key ${idOf(CREDENTIAL_KEYS)} of SLUICE_CREDENTIALS_KEYS is not the one that stored credentials are encrypted with`,
+      ),
+    ]);
+  });
+});
+
+describe('the webhook worker', () => {
+  function start(keys: string, pool = database.pool) {
+    const lines: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line).msg) });
+    const health = createHealth();
+    const watch = watchKeys({ pool, keyRing: createKeyRing(keys), logger, health, retryMs: 20 });
+    return { lines, health, close: () => watch.close() };
+  }
+
+  it('warns at its start of signing secrets that it cannot read, and goes on', async () => {
+    const worker = start(impostor(HOOK_KEYS));
+    await waitFor(() => worker.lines.length > 0, { timeoutMs: 5000, what: 'a warning' });
+    expect(worker.lines).toEqual([
+      expect.stringMatching(
+        /^the key \w+ of SLUICE_CREDENTIALS_KEYS is not the one .*webhook secrets.*: put it back/,
+      ),
+    ]);
+    expect(worker.health.notes()).toEqual([expect.stringContaining('SLUICE_CREDENTIALS_KEYS')]);
+    expect(worker.health.readyReasons()).toEqual([]);
+    worker.close();
+  });
+
+  it('says nothing of keys that it does not need', async () => {
+    const logger = pino({ level: 'silent' });
+    const pool = createPool({
+      connectionString: database.url,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger,
+    });
+    const worker = start(HOOK_KEYS, pool);
+    // Behind the look on the only connection.
+    await pool.query('select 1');
+    await pool.end();
+    expect([worker.lines, worker.health.notes()]).toEqual([[], []]);
+    worker.close();
+  });
+
+  it('looks when the database answers, where it does not at first', async () => {
+    let failed = 0;
+    let down = true;
+    const pool = {
+      waitingCount: 0,
+      query: async (...args: Parameters<typeof database.pool.query>) => {
+        if (down) {
+          failed += 1;
+          throw new Error('down');
+        }
+        return database.pool.query(...args);
+      },
+    } as unknown as typeof database.pool;
+    const worker = start(generateKeySpec(), pool);
+    await waitFor(() => failed > 1, { timeoutMs: 5000, what: 'a second look' });
+    expect(worker.lines).toEqual([]);
+    down = false;
+    await waitFor(() => worker.lines.length > 0, { timeoutMs: 5000, what: 'a warning' });
+    expect(worker.lines[0]).toMatch(/has no key/);
+    worker.close();
+  });
+});

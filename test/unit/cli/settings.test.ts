@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runSluice } from '../../support/command.ts';
+
+describe('commands and settings that are wrong', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it.each([
+    ['send agents --sample 1', { DATABASE_URL: 'x', KAFKA_BROKERS: 'x', PORT: 'x', SLUICE_LOG_LEVEL: 'x' }],
+    ['tenants list', { KAFKA_BROKERS: 'x', KAFKA_TLS_CA: '/nowhere', SLUICE_URL: 'x', WORKER_PORT: 'x' }],
+    ['lag', { SLUICE_URL: 'x', SLUICE_CREDENTIALS_KEYS: 'x', SLUICE_WEBHOOK_ALLOW: 'x' }],
+  ])('%s is not stopped by those that it does not use', async (args, env) => {
+    const { code, stderr } = await runSluice(args, { ...env, SLUICE_DATA_DIR: folder });
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^sluice: no embedded instance (runs|was started) on /),
+    ]);
+  });
+
+  it.each([
+    ['send agents --sample 1', { SLUICE_URL: 'localhost:8080' }, ['SLUICE_URL']],
+    ['tenants list', { DATABASE_URL: 'mysql://x' }, ['DATABASE_URL']],
+    [
+      'lag',
+      { DATABASE_URL: 'mysql://x', KAFKA_BROKERS: 'x', KAFKA_TLS: 'x', SLUICE_TOPIC_PREFIX: ' ' },
+      ['DATABASE_URL', 'KAFKA_BROKERS', 'KAFKA_TLS', 'SLUICE_TOPIC_PREFIX'],
+    ],
+  ])('%s names all of those that it uses at once', async (args, env, names) => {
+    const { code, stderr } = await runSluice(args, env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^sluice: The settings cannot be used:\n/);
+    expect([...stderr.matchAll(/^ {2}(\w+) .*, for example \1=/gm)].map(([, name]) => name)).toEqual(names);
+  });
+});
