@@ -21,7 +21,7 @@ async function main(): Promise<void> {
     applicationName: 'sluice-admin',
     logger,
   });
-  await requireSchema(pool);
+  await requireSchema(pool, logger);
   const admin = await startAdmin({
     pool,
     keyRing,

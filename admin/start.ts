@@ -9,7 +9,7 @@ import type { Logger } from '../shared/logging.ts';
 import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { queryWithin } from '../shared/postgres/query-within.ts';
-import { databaseRefusal } from '../shared/postgres/refusals.ts';
+import { databaseTrouble } from '../shared/postgres/refusals.ts';
 import type { AllowRule } from '../shared/webhooks/addresses.ts';
 import { buildAdminApp } from './app.ts';
 
@@ -78,13 +78,13 @@ function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   async function probe(): Promise<void> {
     const problem = await queryWithin(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
       () => undefined,
-      (error: unknown) => databaseRefusal(error) ?? 'cannot be asked',
+      databaseTrouble,
     );
     if (stopped) return;
     health.setReady('database', problem);
     if (problem !== before) {
       if (problem === undefined) logger.info('the database answers');
-      else logger.warn('the database does not answer: requests get 503-01');
+      else logger.warn({ problem }, 'the database cannot be asked: requests get 503-01');
       before = problem;
     }
     timer = setTimeout(probe, PROBE_EVERY_MS);

@@ -3,7 +3,7 @@ import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
-import { databaseRefusal } from '../shared/postgres/refusals.ts';
+import { databaseTrouble } from '../shared/postgres/refusals.ts';
 
 export interface OpenDatabase {
   readonly pool: Pool;
@@ -26,10 +26,7 @@ export async function openDatabase(config: Config<DatabaseSetting>, logger: Logg
     await pool.end();
     throw new AppError(
       'DATABASE_UNAVAILABLE',
-      embedded
-        ? nothingRuns(config.SLUICE_DATA_DIR)
-        : (databaseRefusal(error) ??
-            `the database of DATABASE_URL does not answer: ${errorMessage(error) || 'connection refused'}`),
+      embedded ? nothingRuns(config.SLUICE_DATA_DIR) : databaseTrouble(error),
       { retryable: true, cause: error },
     );
   }

@@ -34,7 +34,7 @@ function refuseOwnServices(env: ReturnType<typeof environment>): void {
   if (set.length === 0) return;
   throw new AppError(
     'OWN_SERVICES_CONFIGURED',
-    `\`npm start\` runs services of its own, but ${set.join(' and ')} is set: unset it, ` +
+    `\`npm start\` runs services of its own, but ${set.join(' and ')} ${set.length === 1 ? 'is set: unset it' : 'are set: unset them'}, ` +
       'or run the parts on yours with `npm run start:gateway`, `start:worker` and `start:admin`',
   );
 }

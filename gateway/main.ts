@@ -24,7 +24,7 @@ async function main(): Promise<void> {
     logger,
   });
   const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });
-  await requireSchema(pool);
+  await requireSchema(pool, logger);
   const gateway = await startGateway({ pool, log, logger, ...optionsOf(config) });
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({

@@ -1,9 +1,8 @@
 import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
-import { errorMessage } from '../shared/errors.ts';
 import type { Health } from '../shared/health.ts';
 import type { TopicLayout } from '../shared/log/partition.ts';
 import type { Logger } from '../shared/logging.ts';
-import { databaseRefusal } from '../shared/postgres/refusals.ts';
+import { databaseTrouble } from '../shared/postgres/refusals.ts';
 
 export interface TopicLayoutsOptions {
   readonly load: () => Promise<ReadonlyMap<string, TopicLayout>>;
@@ -49,11 +48,10 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
       layouts = loaded;
       return undefined;
     } catch (error) {
-      const refusal = databaseRefusal(error);
-      const problem = refusal ?? errorMessage(error);
+      const problem = databaseTrouble(error);
       if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
       lastProblem = problem;
-      return `their layouts cannot be read: ${refusal ?? 'the database was not reached yet'}`;
+      return `their layouts cannot be read: ${problem}`;
     }
   }
 

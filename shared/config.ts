@@ -74,20 +74,26 @@ export function loadSettings<Name extends SettingName>(
   names: readonly Name[],
 ): Config<Name> {
   const values: Record<string, unknown> = {};
-  const problems: ConfigProblem[] = [];
+  const problems = new Map<SettingName, string>();
   for (const name of names) {
     const { value, problem } = readSetting(env, role, name);
     if (problem === undefined) values[name] = value;
-    else problems.push({ name, problem, example: SETTINGS[name].example });
+    else problems.set(name, problem);
   }
   for (const { name, problem } of togetherProblems(values, names)) {
-    if (!problems.some((known) => known.name === name)) {
-      problems.push({ name, problem, example: SETTINGS[name].example });
-    }
+    if (!problems.has(name)) problems.set(name, problem);
   }
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.size > 0) throw new ConfigError(inOrder(problems));
   if (values.DATABASE_URL !== undefined) values.DATABASE_URL = databaseUrlOf(values);
   return values as Config<Name>;
+}
+
+function inOrder(problems: ReadonlyMap<SettingName, string>): ConfigProblem[] {
+  const names = Object.keys(SETTINGS) as SettingName[];
+  return names.flatMap((name) => {
+    const problem = problems.get(name);
+    return problem === undefined ? [] : [{ name, problem, example: SETTINGS[name].example }];
+  });
 }
 
 /** The names of the settings that a role uses, in the order of {@link SETTINGS}. */

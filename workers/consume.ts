@@ -127,9 +127,7 @@ function describe(
     assigned.flatMap(({ fault }) => (fault && fault.kind !== 'stop' ? fault.text : [])),
   );
   const stops = [
-    ...[...consumer.stopped].map(([partition, reason]) =>
-      reason.startsWith(topic) ? reason : `${topic}, partition ${partition}: ${reason}`,
-    ),
+    ...stoppedPartitions(topic, consumer.stopped),
     ...assigned.flatMap(({ fault }) => (fault?.kind === 'stop' ? fault.text : [])),
   ];
   return {
@@ -145,4 +143,17 @@ function describe(
     busySinceMs: busy.length === 0 ? undefined : Math.min(...busy),
     lastCommitMs: commits.length === 0 ? undefined : Math.max(...commits),
   };
+}
+
+/** One sentence a reason, however many partitions it stops. */
+function stoppedPartitions(topic: string, stopped: ConsumerStatus['stopped']): string[] {
+  const partitions = new Map<string, number[]>();
+  for (const [partition, reason] of stopped) {
+    partitions.set(reason, [...(partitions.get(reason) ?? []), partition]);
+  }
+  return [...partitions].map(([reason, numbers]) => {
+    if (reason.startsWith(topic)) return reason;
+    const which = numbers.length === 1 ? 'partition' : 'partitions';
+    return `${topic}, ${which} ${numbers.sort((a, b) => a - b).join(', ')}: ${reason}`;
+  });
 }

@@ -1,5 +1,5 @@
 import { AppError, errorCode } from '../shared/errors.ts';
-import { databaseRefusal } from '../shared/postgres/refusals.ts';
+import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts';
 
 /**
  * What a failed batch calls for.
@@ -53,11 +53,10 @@ export function classifyFault(error: unknown): Fault {
     if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
     return { kind: error.retryable ? 'wait' : 'unexpected', text: error.message };
   }
-  const code = errorCode(error);
-  if (code) return { kind: 'wait', text: `the database cannot be reached (${code})` };
+  if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error) };
   // The driver reports lost and refused connections as plain errors without a code; bugs come as TypeErrors and such.
   if (error instanceof Error && error.constructor === Error) {
-    return { kind: 'wait', text: 'the connection to the database failed' };
+    return { kind: 'wait', text: databaseTrouble(error) };
   }
   return {
     kind: 'unexpected',

@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     logger,
     consumerTimes: { sessionTimeoutMs, heartbeatIntervalMs: Math.ceil(sessionTimeoutMs / 10) },
   });
-  await requireSchema(pool);
+  await requireSchema(pool, logger);
   const health = createHealth();
   const nextId = createUlidGenerator(systemClock);
   const shared = { pool, log, clock: systemClock, nextId, logger, health };

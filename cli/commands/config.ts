@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import {
   ConfigError,
   type ConfigProblem,
+  defaultOf,
   isSecret,
   ROLES,
   type Role,
@@ -21,7 +22,10 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     .command('check')
     .description('check the settings without starting anything')
     .addOption(
-      new Option('--role <role>', 'the process to check for').choices(ROLES.filter((role) => role !== 'cli')),
+      new Option(
+        '--role <role>',
+        'the process to check for (default: all that run here, and cli, the command)',
+      ).choices(ROLES),
     )
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice config check --role gateway')
@@ -32,15 +36,29 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       );
       if (options.json) context.printJson({ ok: problems.length === 0, roles, problems });
       else if (problems.length > 0) {
-        context.printTable(
-          ['for', 'setting', 'what is wrong', 'example'],
-          problems.map(({ role, name, problem, example }) => [role, name, problem, example]),
-        );
+        context.printTable(['for', 'setting', 'what is wrong', 'example'], rowsOf(problems));
       } else context.print(`The settings are fine for: ${roles.join(', ')}`);
       if (problems.length > 0) {
-        throw new AppError('CONFIG_INVALID', `${problems.length} settings are missing or wrong`);
+        const count = new Set(problems.map(({ name }) => name)).size;
+        const settings = count === 1 ? '1 setting is' : `${count} settings are`;
+        throw new AppError('CONFIG_INVALID', `${settings} missing or wrong`);
       }
     });
+}
+
+/** A row for each setting, whoever it is wrong for. */
+function rowsOf(problems: readonly (ConfigProblem & { readonly role: Role })[]): string[][] {
+  const rows = new Map<string, { roles: Role[]; found: ConfigProblem }>();
+  for (const { role, ...found } of problems) {
+    const key = `${found.name} ${found.problem}`;
+    rows.set(key, { found, roles: [...(rows.get(key)?.roles ?? []), role] });
+  }
+  return [...rows.values()].map(({ roles, found: { name, problem, example } }) => [
+    roles.join(', '),
+    name,
+    problem,
+    example,
+  ]);
 }
 
 function addShow(config: Command, context: CommandContext): void {
@@ -76,10 +94,11 @@ interface ShownSetting {
 
 function shownSetting(context: CommandContext, role: Role, name: SettingName): ShownSetting {
   const given = context.env[name];
-  const { value, problem } = readSetting(context.env, role, name);
+  const { problem } = readSetting(context.env, role, name);
+  const text = given || defaultOf(name, role);
   // Of what is wrong only that is said: what was meant as a secret may stand in the wrong place.
-  const shown = problem === undefined && value !== undefined ? masked(name, value) : null;
-  const standard = value === undefined ? 'not set' : 'default';
+  const shown = problem === undefined && text !== undefined ? masked(name, text) : null;
+  const standard = text === undefined ? 'not set' : 'default';
   const from = !given ? standard : context.envFromFile.has(name) ? '.env file' : 'environment';
   return { name, value: shown, from, problem: problem ?? null };
 }
@@ -87,10 +106,9 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
 const MASK = '********';
 
 /** Without passwords; of a key ring the names of the keys remain, which are no secret and tell rings apart. */
-function masked(name: SettingName, value: unknown): string {
-  const text = Array.isArray(value) ? value.join(',') : String(value);
+function masked(name: SettingName, text: string): string {
   if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);
-  if (isSecret(name) || /PASSWORD|SECRET/.test(name)) return MASK;
+  if (isSecret(name)) return MASK;
   // user:password@ of an address, and passwords among its parameters.
   return text
     .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/?#]*):.*@/i, `$1:${MASK}@`)
@@ -100,7 +118,7 @@ function masked(name: SettingName, value: unknown): string {
 /** Settings of your own services call for the separate processes; without any, `npm start` is what runs. */
 function rolesToCheck(context: CommandContext): Role[] {
   const own = context.env.DATABASE_URL || context.env.KAFKA_BROKERS;
-  return own ? ['gateway', 'worker', 'admin'] : ['embedded'];
+  return own ? ['gateway', 'worker', 'admin', 'cli'] : ['embedded', 'cli'];
 }
 
 function problemsOf(context: CommandContext, role: Role): readonly ConfigProblem[] {

@@ -3,28 +3,25 @@ import { deadLetterTopicOf, KINDS, topicOf } from '../../shared/contracts/kinds.
 import type { EventLog } from '../../shared/log/log.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { readServerFacts } from '../../shared/postgres/server-facts.ts';
+import { majorOf, readServerFacts, requireVersion } from '../../shared/postgres/server-facts.ts';
 import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */
 
-const POSTGRES_MIN = 15;
-const VERSIONS_PER_MAJOR = 10_000;
 /** Times come from the processes, not from the database: expiry and order in time are off by as much as their clocks. */
 const CLOCK_DIFFERENCE_MAX_MS = 2000;
 
+const DATABASE_ADVICE = 'see that its version is 15 or later and that the role may read it';
+
 /** A database that answers: its version, clock and schema. */
 export async function checkDatabase(db: Queryable, clock: Clock): Promise<readonly Finding[]> {
-  return await checking('database', 'see that the role may read the database', async () => {
+  return await checking('database', DATABASE_ADVICE, async () => {
     const beforeMs = clock.nowMs();
     const { version, nowMs } = await readServerFacts(db);
     const afterMs = clock.nowMs();
-    const major = Math.floor(version / VERSIONS_PER_MAJOR);
-    const server =
-      major >= POSTGRES_MIN
-        ? ok('database', `Postgres ${major} answers`)
-        : problem('database', `Postgres ${major} is too old`, `use Postgres ${POSTGRES_MIN} or later`);
+    requireVersion(version);
+    const server = ok('database', `Postgres ${majorOf(version)} answers`);
     const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
       await checkSchema(db);
       return [ok('schema', 'up to date')];

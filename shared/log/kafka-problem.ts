@@ -32,11 +32,23 @@ export function refusalOf(error: unknown, security: KafkaSecurity): string | und
 
 /** Why a consumer is not in its group. kafkajs drops what brokers answered to the question for the coordinator. */
 export function memberProblem(error: unknown, security: KafkaSecurity): string {
-  const text = refusalOf(error, security) ?? errorMessage(error);
+  const text = refusalOf(error, security) ?? connectionProblem(error, security) ?? errorMessage(error);
   const { name } = (chainOf(error).at(-1) ?? {}) as { name?: unknown };
   if (name !== 'KafkaJSGroupCoordinatorNotFound' || !security.sasl) return text;
   return `${text}; where that lasts, the user ${security.sasl.username} (KAFKA_SASL_USERNAME) may lack the right to read the groups of SLUICE_TOPIC_PREFIX`;
 }
+
+function connectionProblem(error: unknown, security: KafkaSecurity): string | undefined {
+  for (const { name, type } of chainOf(error) as { name?: unknown; type?: unknown }[]) {
+    if (type === 'UNKNOWN_TOPIC_OR_PARTITION') {
+      return 'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX';
+    }
+    if (CONNECTION_ERRORS.has(String(name))) return kafkaError(error, security).message;
+  }
+  return undefined;
+}
+
+const CONNECTION_ERRORS = new Set(['KafkaJSConnectionError', 'KafkaJSConnectionClosedError']);
 
 function saslRefusal({ sasl }: KafkaSecurity): string {
   return `Kafka refuses the user ${sasl?.username ?? ''}: check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD and KAFKA_SASL_MECHANISM (${sasl?.mechanism})`;

@@ -6,6 +6,7 @@ import { AppError, errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { openClient } from './client.ts';
 import type { Queryable } from './pool.ts';
+import { readServerFacts, requireVersion } from './server-facts.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
@@ -22,7 +23,7 @@ const UNDEFINED_TABLE = '42P01';
 /**
  * Applies the migrations that the database does not have yet, each in a transaction of its own, and resolves with
  * their names. Several may run at once: one applies, the others wait for it and find nothing to do.
- * Rejects with the database's error; migrations before the one that failed stay applied.
+ * Rejects with AppError `DATABASE_TOO_OLD`, or the database's error; migrations before the one that failed stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { logger } = options;
@@ -32,6 +33,7 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     applicationName: 'sluice-migrate',
   });
   try {
+    requireVersion((await readServerFacts(client)).version);
     const known = await readSchema(client);
     // A schema of a newer release is not ours to extend, though its migrations may look like none of ours.
     if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));

@@ -1,4 +1,4 @@
-import { errorCode, errorMessage } from '../errors.ts';
+import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { type TlsFault, tlsFault } from '../tls-faults.ts';
 
 /** Code of the AppError (not retryable) of a database that refuses who we are or does not exist. */
@@ -7,6 +7,7 @@ export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 const INVALID_PASSWORD = '28P01';
 const INVALID_AUTHORIZATION = '28000';
 const UNKNOWN_DATABASE = '3D000';
+const UNDEFINED_TABLE = '42P01';
 /** What the driver throws, with no code, when a server answers that it has no TLS. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
@@ -30,6 +31,22 @@ export function databaseRefusal(error: unknown): string | undefined {
     return 'the server of DATABASE_URL has no TLS: turn it on there, or leave DATABASE_TLS_CA and sslmode away';
   }
   return undefined;
+}
+
+/** In one sentence why the database cannot be asked now, and what to look at. Never repeats the address. */
+export function databaseTrouble(error: unknown): string {
+  const refusal = databaseRefusal(error);
+  if (refusal !== undefined) return refusal;
+  const code = errorCode(error);
+  if (code === UNDEFINED_TABLE) {
+    return 'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`';
+  }
+  // Only what the server itself reported has a severity.
+  const answered = typeof error === 'object' && error !== null && 'severity' in error;
+  if (answered) return `the database refuses what it is asked (SQLSTATE ${code})`;
+  // The driver's own sentences have no code.
+  const reason = (!(error instanceof AppError) && code) || errorMessage(error) || 'no connection';
+  return `the database does not answer (${reason}): check that it runs, and its host and port in DATABASE_URL`;
 }
 
 function tlsRefusal(fault: TlsFault): string {

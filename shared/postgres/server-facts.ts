@@ -1,4 +1,9 @@
+import { AppError } from '../errors.ts';
 import type { Queryable } from './pool.ts';
+
+/** The oldest major version that is supported. */
+const POSTGRES_MIN = 15;
+const VERSIONS_PER_MAJOR = 10_000;
 
 /** What a check of the set-up asks the server. */
 export interface ServerFacts {
@@ -14,4 +19,16 @@ export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
     `select current_setting('server_version_num')::integer as version, clock_timestamp() as now`,
   );
   return { version: rows[0]!.version, nowMs: rows[0]!.now.getTime() };
+}
+
+export const majorOf = (version: number): number => Math.floor(version / VERSIONS_PER_MAJOR);
+
+/** Throws AppError `DATABASE_TOO_OLD`, which is not retryable. */
+export function requireVersion(version: number): void {
+  const major = majorOf(version);
+  if (major >= POSTGRES_MIN) return;
+  throw new AppError(
+    'DATABASE_TOO_OLD',
+    `the server of DATABASE_URL is Postgres ${major}, which is too old: use Postgres ${POSTGRES_MIN} or later`,
+  );
 }

@@ -112,7 +112,7 @@ describe('the sluice command', () => {
     ['events show', "missing required argument 'id'"],
     ['events show x --kind y', 'Allowed choices are agent-metadata'],
     ['topics create --replicas x', 'whole number from 1 to 15'],
-    ['config check --role cli', 'Allowed choices are embedded'],
+    ['config check --role nobody', 'Allowed choices are embedded'],
     ['migrate --force', "unknown option '--force'"],
   ])('exits 2 and says how it is used for: %s', async (args, message) => {
     const { code, stdout, stderr } = await sluice(args);
@@ -147,11 +147,14 @@ describe('the sluice command', () => {
   it('checks the settings for what they are set for', async () => {
     expect(await sluice('config check', {})).toMatchObject({
       code: 0,
-      stdout: 'The settings are fine for: embedded\n',
+      stdout: 'The settings are fine for: embedded, cli\n',
     });
     const wrong = await sluice('config check --json', { DATABASE_URL: 'mysql://secret@x' });
     expect(wrong.code).toBe(1);
-    expect(JSON.parse(wrong.stdout)).toMatchObject({ ok: false, roles: ['gateway', 'worker', 'admin'] });
+    expect(JSON.parse(wrong.stdout)).toMatchObject({
+      ok: false,
+      roles: ['gateway', 'worker', 'admin', 'cli'],
+    });
     expect(wrong.stdout + wrong.stderr).not.toContain('secret@x');
     expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
   });
@@ -160,7 +163,9 @@ describe('the sluice command', () => {
     const env = {
       DATABASE_URL: 'postgres://u:p4ss:w@rd@host/db?password=p4ss',
       SLUICE_CREDENTIALS_KEYS: `2026a:${Buffer.alloc(32).toString('base64')}`,
+      KAFKA_SASL_PASSWORD: 'p4ss',
       SLUICE_API_KEY_SECRET: 'p4ss',
+      SLUICE_WEBHOOK_ALLOW: '10.0.0.0/8:80',
       PORT: 'p4ss',
     };
     const { code, stdout } = await runSluice(['config', 'show', '--json'], env, new Set(['DATABASE_URL']));
@@ -173,6 +178,7 @@ describe('the sluice command', () => {
       from: '.env file',
     });
     expect(shown('SLUICE_CREDENTIALS_KEYS')).toMatchObject({ value: '2026a:********', from: 'environment' });
+    expect(shown('SLUICE_WEBHOOK_ALLOW')).toMatchObject({ value: '10.0.0.0/8:80' });
     expect(shown('ADMIN_PORT')).toMatchObject({ value: '8081', from: 'default', problem: null });
     expect(shown('PORT')).toMatchObject({ value: null, problem: 'must be a whole number from 0 to 65535' });
   });
@@ -180,7 +186,8 @@ describe('the sluice command', () => {
   it('says in a sentence what cannot be reached', async () => {
     expect(await sluice('migrate', { DATABASE_URL: 'postgres://u:p4ss@127.0.0.1:1/x' })).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^sluice: the database of DATABASE_URL does not answer: (?!.*p4ss)/),
+      stderr:
+        'sluice: the database does not answer (ECONNREFUSED): check that it runs, and its host and port in DATABASE_URL\n',
     });
     expect(await sluice('migrate', { SLUICE_DATA_DIR: '/nonexistent' })).toMatchObject({
       code: 1,

@@ -121,7 +121,7 @@ describe('the layouts of the topics', () => {
     expect(layouts.of('p.credentials')).toBeUndefined();
     await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 2000, what: 'the layouts' });
     expect(layouts.of('p.credentials')).toEqual({ partitions: 12, tenantPartitions: 4 });
-    expect([...reasons].join('\n')).toMatch(/database was not reached.*p\.message-sent.*topics create/s);
+    expect([...reasons].join('\n')).toMatch(/database does not answer.*p\.message-sent.*topics create/s);
     layouts.close();
   });
 });

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { SETTINGS, type SettingName, settingsOf } from '../../shared/config.ts';
+import { runProgram } from '../support/program.ts';
+import { PLANTED, WRONG } from '../support/wrong-settings.ts';
+
+/** The first wrong value of each setting, all at once. */
+const env: Record<string, string> = {
+  ...Object.fromEntries([...WRONG].reverse().map(([name, value]) => [name, value])),
+  // What cannot be wrong by itself, but comes out most easily.
+  KAFKA_SASL_USERNAME: 'user',
+  KAFKA_SASL_PASSWORD: PLANTED,
+};
+
+/** What is said of these settings, a line each. */
+function linesOf(names: readonly SettingName[]): string[] {
+  return names.flatMap((name) => {
+    const [, , problem] = WRONG.find(([wrong]) => wrong === name) ?? [];
+    return problem === undefined
+      ? []
+      : [`  ${name} ${problem}, for example ${name}=${SETTINGS[name].example}`];
+  });
+}
+
+async function start(script: string, args: readonly string[] = [], given = env) {
+  const { code, stdout, stderr } = await runProgram(script, args, given);
+  expect(stdout + stderr).not.toContain(PLANTED);
+  expect(stdout + stderr).not.toMatch(/^\s+at /m);
+  return { code, stdout, stderr };
+}
+
+const { DATABASE_URL: _, KAFKA_BROKERS: __, ...withoutServices } = env;
+
+describe('settings that are wrong keep a process from starting, which names all that it uses at once', () => {
+  it.each([
+    ['gateway', 'gateway/main.js', [], env],
+    ['worker', 'workers/main.js', [], env],
+    ['worker-without-webhooks', 'workers/main.js', ['message-sent'], env],
+    ['admin', 'admin/main.js', [], env],
+    ['embedded', 'embedded/main.js', [], withoutServices],
+  ] as const)('%s', async (role, script, args, given) => {
+    const lines = linesOf(settingsOf(role));
+    expect(lines.length).toBeGreaterThan(5);
+    expect(await start(script, args, given)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The settings cannot be used:\n${lines.join('\n')}\n`,
+    });
+  });
+
+  it('`npm start` with services of your own', async () => {
+    expect(await start('embedded/main.js')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'Sluice cannot start: `npm start` runs services of its own, but DATABASE_URL and KAFKA_BROKERS are set: unset them, ' +
+        'or run the parts on yours with `npm run start:gateway`, `start:worker` and `start:admin`\n',
+    });
+  });
+
+  it('config check', async () => {
+    const { code, stdout, stderr } = await start('cli/main.js', ['config', 'check', '--json']);
+    expect([code, stderr]).toEqual([
+      1,
+      `sluice: ${linesOf(Object.keys(SETTINGS) as SettingName[]).length} settings are missing or wrong\n`,
+    ]);
+    const said = new Set(
+      JSON.parse(stdout).problems.map(
+        ({ name, problem, example }: { name: string; problem: string; example: string }) =>
+          `  ${name} ${problem}, for example ${name}=${example}`,
+      ),
+    );
+    expect([...said].sort()).toEqual(linesOf(Object.keys(SETTINGS) as SettingName[]).sort());
+  });
+
+  it('a command', async () => {
+    expect(await start('cli/main.js', ['send', 'agents', '--sample', '1'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `sluice: The settings cannot be used:\n${linesOf(['SLUICE_URL', 'SLUICE_API_KEY_ID', 'SLUICE_API_KEY_SECRET']).join('\n')}\n`,
+    });
+  });
+});

@@ -1,0 +1,69 @@
+import type { SettingName } from '../../shared/config.ts';
+
+/** Stands in every wrong value that may be a secret, so that it is seen where it comes out. */
+export const PLANTED = 'planted-s3cret';
+
+const DATABASE_URL =
+  'must be a postgres:// URL, in whose user and password @ is written %40, : %3A, / %2F, ? %3F, # %23 and % %25';
+const BROKERS = 'must be host:port, several separated by commas, IPv6 addresses as [::1]:9092';
+const KEYS = 'must be id:key entries separated by commas, each id once, each key 32 bytes in base64';
+const HTTP_URL = 'must be an http:// or https:// address without user, password, ? and #';
+
+/**
+ * A wrong value of each setting that can be wrong by itself, and what is said of it: exactly that, behind the setting's
+ * name and before the example.
+ */
+export const WRONG: readonly (readonly [SettingName, string, string])[] = [
+  ['DATABASE_URL', `mysql://u:${PLANTED}@db/x`, DATABASE_URL],
+  ['DATABASE_URL', `postgres://u:${PLANTED}/@db/x`, DATABASE_URL],
+  ['DATABASE_URL', `postgres://u:1${PLANTED}#@db/x`, DATABASE_URL],
+  ['DATABASE_URL', 'postgres://u@db:99999/x', DATABASE_URL],
+  [
+    'DATABASE_URL',
+    `postgres://u:${PLANTED}@db/x?sslmode=on`,
+    'has an sslmode that is not known: it must be disable, require, verify-full or no-verify',
+  ],
+  [
+    'DATABASE_URL',
+    'postgres://db/x?sslrootcert=/nowhere',
+    'has an sslrootcert that names a file that cannot be read (ENOENT)',
+  ],
+  ['DATABASE_TLS_CA', '/nowhere', 'names a file that cannot be read (ENOENT)'],
+  ['DATABASE_TLS_CA', 'package.json', 'names a file that holds no certificate in PEM form'],
+  ['SLUICE_DATABASE_CONNECTIONS', '9', 'must be a whole number from 10 to 1000'],
+  ['KAFKA_BROKERS', 'kafka', BROKERS],
+  ['KAFKA_BROKERS', 'a:9092,', BROKERS],
+  ['KAFKA_BROKERS', 'kafka://a:9092', BROKERS],
+  ['KAFKA_BROKERS', 'a:99999', BROKERS],
+  ['KAFKA_BROKERS', '::1:9092', BROKERS],
+  ['KAFKA_BROKERS', '[1]:9092', BROKERS],
+  ['KAFKA_SASL_MECHANISM', 'gssapi', 'must be one of plain, scram-sha-256, scram-sha-512'],
+  ['KAFKA_TLS', 'yes', 'must be on or off'],
+  ['KAFKA_TLS_CA', '/nowhere', 'names a file that cannot be read (ENOENT)'],
+  ['KAFKA_TLS_CERT', 'package.json', 'names a file that holds no certificate in PEM form'],
+  ['KAFKA_TLS_KEY', 'package.json', 'names a file that holds no private key in PEM form'],
+  ['SLUICE_KAFKA_SESSION_MS', '30s', 'must be a whole number of milliseconds from 6000 to 300000'],
+  ['SLUICE_TOPIC_PREFIX', 'my topics', "must be at most 100 letters, digits, '.', '_' or '-'"],
+  ['SLUICE_CREDENTIALS_KEYS', PLANTED, KEYS],
+  ['SLUICE_CREDENTIALS_KEYS', `a:${Buffer.from(PLANTED).toString('base64')}`, KEYS],
+  ['SLUICE_CREDENTIALS_KEYS', [1, 2].map((n) => `a:${Buffer.alloc(32, n).toString('base64')}`).join(), KEYS],
+  ['SLUICE_CREDENTIALS_TTL_HOURS', '0', 'must be a whole number of hours from 1 to 8760'],
+  ['PORT', 'http', 'must be a whole number from 0 to 65535'],
+  ['PORT', '65536', 'must be a whole number from 0 to 65535'],
+  ['HOST', 'http://0.0.0.0', 'must be an address or a host name, without a port'],
+  ['ADMIN_PORT', '-1', 'must be a whole number from 0 to 65535'],
+  ['ADMIN_HOST', '127.0.0.1:8081', 'must be an address or a host name, without a port'],
+  ['WORKER_PORT', '80.5', 'must be a whole number from 0 to 65535'],
+  ['WORKER_HOST', '[::1]', 'must be an address or a host name, without a port'],
+  ['SLUICE_WEBHOOK_ALLOW', '10.0.0.0', 'must be CIDR or CIDR:ports, several separated by commas'],
+  ['SLUICE_URL', 'localhost:8080', HTTP_URL],
+  ['SLUICE_URL', `http://u:${PLANTED}@localhost`, HTTP_URL],
+  ['SLUICE_URL', 'http://localhost:99999', HTTP_URL],
+  ['SLUICE_API_KEY_ID', 'the key', 'must be printable ASCII without spaces'],
+  ['SLUICE_API_KEY_SECRET', `${PLANTED}\n`, 'must be printable ASCII without spaces'],
+  ['SLUICE_PUBLISH_DEADLINE_MS', '5', 'must be a whole number of milliseconds from 100 to 60000'],
+  ['SLUICE_PUBLISH_BUFFER_BYTES', '64MB', 'must be a whole number of bytes from 8388608 to 2147483647'],
+  ['SLUICE_DRAIN_DELAY_MS', '1e3', 'must be a whole number of milliseconds from 0 to 86400000'],
+  ['SLUICE_SHUTDOWN_GRACE_MS', '0', 'must be a whole number of milliseconds from 1000 to 600000'],
+  ['SLUICE_LOG_LEVEL', 'verbose', 'must be one of trace, debug, info, warn, error, fatal, silent'],
+];

@@ -1,0 +1,68 @@
+import { createServer } from 'node:net';
+import { pino } from 'pino';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { AppError } from '../../shared/errors.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { databaseTrouble } from '../../shared/postgres/refusals.ts';
+import { requireSchema } from '../../shared/postgres/require-schema.ts';
+
+const ADVICE = 'check that it runs, and its host and port in DATABASE_URL';
+
+describe('trouble with the database', () => {
+  it.each([
+    [{ code: 'ECONNREFUSED' }, `the database does not answer (ECONNREFUSED): ${ADVICE}`],
+    [new Error('timeout expired'), `the database does not answer (timeout expired): ${ADVICE}`],
+    [
+      new AppError('DATABASE_TIMEOUT', 'no answer in time'),
+      `the database does not answer (no answer in time): ${ADVICE}`,
+    ],
+    [{ code: '28P01', severity: 'FATAL' }, 'the database refuses the user or the password of DATABASE_URL'],
+    [
+      { code: '42P01', severity: 'ERROR' },
+      'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`',
+    ],
+    [{ code: '53300', severity: 'FATAL' }, 'the database refuses what it is asked (SQLSTATE 53300)'],
+  ])('is told in a sentence: %j', (error, sentence) => {
+    expect(databaseTrouble(error)).toBe(sentence);
+  });
+});
+
+describe('the start of a process', () => {
+  function logged() {
+    const lines: { problem: string; msg: string }[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line)) });
+    return { lines, logger };
+  }
+
+  it('refuses a server that is too old', async () => {
+    const pool = {
+      query: async () => ({ rows: [{ version: 140_022, now: new Date() }] }),
+    } as unknown as Pool;
+    await expect(requireSchema(pool, logged().logger)).rejects.toMatchObject({
+      code: 'DATABASE_TOO_OLD',
+      message: 'the server of DATABASE_URL is Postgres 14, which is too old: use Postgres 15 or later',
+    });
+  });
+
+  it('goes on without the database, and says that it waits for it and what to look at', async () => {
+    const { lines, logger } = logged();
+    const refusing = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => refusing.once('listening', resolve));
+    const { port } = refusing.address() as { port: number };
+    await new Promise((resolve) => refusing.close(resolve));
+    const pool = createPool({
+      connectionString: `postgres://u:planted@127.0.0.1:${port}/x`,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger,
+    });
+    onTestFinished(() => pool.end());
+    await requireSchema(pool, logger);
+    expect(lines).toMatchObject([
+      {
+        problem: `the database does not answer (ECONNREFUSED): ${ADVICE}`,
+        msg: 'the database cannot be reached; this process waits for it',
+      },
+    ]);
+  });
+});
