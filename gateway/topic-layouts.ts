@@ -4,6 +4,7 @@ import type { Health } from '../shared/health.ts';
 import type { TopicLayout } from '../shared/log/partition.ts';
 import type { Logger } from '../shared/logging.ts';
 import { databaseRefusal } from '../shared/postgres/refusals.ts';
+import { isDatabaseUnavailable } from '../shared/postgres/unavailable.ts';
 
 export interface TopicLayoutsOptions {
   readonly load: () => Promise<ReadonlyMap<string, TopicLayout>>;
@@ -53,7 +54,7 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
       const problem = refusal ?? errorMessage(error);
       if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
       lastProblem = problem;
-      return `their layouts cannot be read: ${refusal ?? 'the database was not reached yet'}`;
+      return `their layouts cannot be read: ${refusal ?? reasonOf(error)}`;
     }
   }
 
@@ -66,4 +67,10 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
       clearTimeout(timer);
     },
   };
+}
+
+/** A gateway that started before its database was reached has not seen whether that is migrated. */
+function reasonOf(error: unknown): string {
+  if (isDatabaseUnavailable(error)) return 'the database was not reached yet';
+  return 'the database refuses to tell them: where it lacks its tables, run `npx sluice migrate`';
 }

@@ -530,7 +530,9 @@ describe('a worker', () => {
       b.append(agent(), { id: 'c' });
       const running = b.startWorker();
       await running.consumer.take(0);
-      await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [b.topic]);
+      await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
+        b.topic,
+      ]);
       const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only: where the database was restored meanwhile, restart the worker`;
       await expect(running.consumer.deliver(0, 2n)).rejects.toThrow(back);
       expect(running.worker.status()).toMatchObject({ reasons: [back], waiting: false });
