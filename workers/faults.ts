@@ -43,6 +43,12 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   '54000': 'a row that is too large',
 };
 
+/** What an operator can do something about. */
+const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
+  '53100': 'its disk is full',
+  '53300': 'it has no connection left',
+};
+
 /** Classifies what storing a batch threw, by SQLSTATE, code and type, never by the text of its message. */
 export function classifyFault(error: unknown): Fault {
   const refusal = databaseRefusal(error);
@@ -82,7 +88,9 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
     return { kind: 'record', text: `${condition} (SQLSTATE ${sqlState}${where ? `, ${where}` : ''})` };
   }
   if (WAIT_CLASSES.has(sqlClass) || WAIT_CODES.has(sqlState)) {
-    return { kind: 'wait', text: `the database cannot take it now (SQLSTATE ${sqlState})` };
+    const condition = WAIT_CONDITIONS[sqlState];
+    const because = condition ? `: ${condition}` : '';
+    return { kind: 'wait', text: `the database cannot take it now${because} (SQLSTATE ${sqlState})` };
   }
   return { kind: 'unexpected', text: `the database refuses: ${error.message} (SQLSTATE ${sqlState})` };
 }

@@ -135,7 +135,10 @@ function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
     lost(slice, `its position is of generation ${position.generation}, not ${slice.generation}`);
   }
   if (slice.batchFrom > nextOffset) {
-    lost(slice, `records ${nextOffset} to ${slice.batchFrom - 1n} are gone from the log and were not stored`);
+    lost(
+      slice,
+      `it was read up to ${slice.batchFrom}, but is stored up to ${nextOffset} only: where the database was restored meanwhile, restart the worker`,
+    );
   }
   if (slice.latest < nextOffset) {
     lost(slice, `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored`);

@@ -521,13 +521,21 @@ describe('a worker', () => {
       const { consumer, worker } = b.startWorker();
       const gone = `${b.topic}, partition 0: records 2 to 2 are gone from the log and were not stored`;
       await expect(consumer.take(0)).rejects.toThrow(gone);
-      // Also while it runs.
-      const running = b.startWorker();
-      b.log.deleteBelow(b.topic, 0, 2n);
-      await running.consumer.take(0);
-      await expect(running.consumer.deliver(0, 3n)).rejects.toThrow(gone);
-      expect(running.worker.status()).toMatchObject({ reasons: [gone], waiting: false });
       expect(worker.status().waiting).toBe(false);
+      expect(await patches(b)).toEqual(['a', 'b']);
+    });
+
+    it('stops where its position goes back while it runs, as that of a restored database does', async () => {
+      const b = await readTwo();
+      b.append(agent(), { id: 'c' });
+      const running = b.startWorker();
+      await running.consumer.take(0);
+      await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
+        b.topic,
+      ]);
+      const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only: where the database was restored meanwhile, restart the worker`;
+      await expect(running.consumer.deliver(0, 2n)).rejects.toThrow(back);
+      expect(running.worker.status()).toMatchObject({ reasons: [back], waiting: false });
       expect(await patches(b)).toEqual(['a', 'b']);
     });
 

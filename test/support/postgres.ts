@@ -28,8 +28,15 @@ export interface TestPostgres {
 export interface TestDatabase {
   readonly url: string;
   readonly pool: Pool;
+  /** Copies it as it is now, as pg_dump and pg_restore would, which machines with nothing but Node lack. Ends all sessions. */
+  backUp(): Promise<DatabaseBackup>;
   /** Happens by itself after the test file. */
   drop(): Promise<void>;
+}
+
+export interface DatabaseBackup {
+  /** Puts the copy in the database's place, under its name; once. Ends all sessions. */
+  restore(): Promise<void>;
 }
 
 /** Every database of a run begins with this and the process id of the run. */
@@ -91,6 +98,20 @@ export async function copyTemplate(): Promise<TestDatabase> {
   return {
     url,
     pool,
+    async backUp() {
+      const copy = `${name}_copy`;
+      // Nobody may be connected to what is copied.
+      await admin(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+      await admin(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+      await admin(server, `CREATE DATABASE ${copy} TEMPLATE ${name}`);
+      await admin(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      return {
+        async restore() {
+          await admin(server, `DROP DATABASE ${name} WITH (FORCE)`);
+          await admin(server, `ALTER DATABASE ${copy} RENAME TO ${name}`);
+        },
+      };
+    },
     drop() {
       dropping ??= pool.end().then(() => admin(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
       return dropping;

@@ -10,7 +10,7 @@ import type { EventLog } from '../../shared/log/log.ts';
 import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { createKafkaAdmin } from './kafka-admin.ts';
-import { copyTemplate } from './postgres.ts';
+import { copyTemplate, type TestDatabase } from './postgres.ts';
 import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from './program.ts';
 
 /** The whole product, running, as its users have it: processes, HTTP, a database. */
@@ -36,6 +36,13 @@ export interface Product {
   /** Everything that the processes wrote, those that were killed included. */
   output(): string;
   stop(): Promise<void>;
+}
+
+/** The product as processes of its own, of which a test may do more. */
+export interface OwnProduct extends Product {
+  readonly database: TestDatabase;
+  /** Ends a part in order, does the work, and starts the part again; resolves when it is ready. */
+  whileStopped(part: string, work: () => Promise<void>): Promise<void>;
 }
 
 const logger = pino({ level: 'silent' });
@@ -101,7 +108,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
 }
 
 /** Gateway, workers and admin listener as processes of their own, on the brokers and a database of the test server. */
-export async function startOwnProduct(brokers: string): Promise<Product> {
+export async function startOwnProduct(brokers: string): Promise<OwnProduct> {
   const database = await copyTemplate();
   const [port, adminPort, workerPort] = await freePorts(3);
   const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
@@ -142,6 +149,11 @@ export async function startOwnProduct(brokers: string): Promise<Product> {
     programs.set(part, program);
     return { program, url };
   };
+  const end = async (part: string, signal: NodeJS.Signals) => {
+    const program = programs.get(part)!;
+    await program.end(signal);
+    ended += program.output();
+  };
   const startReady = async (part: string) => {
     const { program, url } = start(part);
     await waitUntilReady(program, url);
@@ -153,16 +165,20 @@ export async function startOwnProduct(brokers: string): Promise<Product> {
     adminUrl: scripts.admin![1],
     ...key,
     topicPrefix,
+    database,
     pool: database.pool,
     log,
     parts: ['gateway', 'worker'],
     async killAndRestart(part) {
-      const program = programs.get(part)!;
-      await program.end('SIGKILL');
-      ended += program.output();
+      await end(part, 'SIGKILL');
       // A worker gets partitions once Kafka has given up the one that was killed; the gateway goes on meanwhile.
       if (part === 'worker') start(part);
       else await startReady(part);
+    },
+    async whileStopped(part, work) {
+      await end(part, 'SIGTERM');
+      await work();
+      await startReady(part);
     },
     output: () => ended + [...programs.values()].map((program) => program.output()).join(''),
     async stop() {

@@ -101,6 +101,9 @@ describe('the layouts of the topics', () => {
       () => {
         throw new Error('connection refused');
       },
+      () => {
+        throw Object.assign(new Error('no such relation'), { severity: 'ERROR', code: '42P01' });
+      },
       () => {},
       () => {
         for (const kind of KINDS) registered.set(`p.${kind}`, { partitions: 12, tenantPartitions: 4 });
@@ -121,7 +124,9 @@ describe('the layouts of the topics', () => {
     expect(layouts.of('p.credentials')).toBeUndefined();
     await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 2000, what: 'the layouts' });
     expect(layouts.of('p.credentials')).toEqual({ partitions: 12, tenantPartitions: 4 });
-    expect([...reasons].join('\n')).toMatch(/database does not answer.*p\.message-sent.*topics create/s);
+    expect([...reasons].join('\n')).toMatch(
+      /database does not answer.*sluice migrate.*p\.message-sent.*topics create/s,
+    );
     layouts.close();
   });
 });

@@ -43,6 +43,11 @@ describe('a fault', () => {
     expect(fault.text).toBe('a malformed value (SQLSTATE 22P02, agents.ranking)');
   });
 
+  it('of a full disk says so', () => {
+    const { text } = classifyFault(server('53100'));
+    expect(text).toBe('the database cannot take it now: its disk is full (SQLSTATE 53100)');
+  });
+
   it('of a missing partition is told from one of a rule', () => {
     expect(classifyFault(server('23514', { table: 'message_sent' }))).toMatchObject({
       kind: 'no-partition',
