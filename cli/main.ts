@@ -3,10 +3,12 @@ import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
 // Whoever reads may stop early, as `head` does.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
+}
 const { env, fromFile } = readEnvironment();
 const program = buildProgram({ env, envFromFile: fromFile, stdout: process.stdout, stderr: process.stderr });
-process.exitCode = await runCommand(program, process.argv, process.stderr);
+process.exitCode = await runCommand(program, process.argv);

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { createCalledAs } from './called-as.ts';
 import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
 import { addCredentialsCommands } from './commands/credentials.ts';
@@ -30,6 +31,7 @@ const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') a
 
 /** The whole `sluice` command. Wrong usage throws a CommanderError after saying what is wrong on standard error. */
 export function buildProgram(target: CommandProcess): Command {
+  const calledAs = createCalledAs(target.env);
   const program = new Command('sluice')
     .description(
       'Operate Sluice: set up the database and the topics, make tenants, keys and webhooks, look up records.',
@@ -37,8 +39,8 @@ export function buildProgram(target: CommandProcess): Command {
     .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => target.stdout.write(text),
-      writeErr: (text) => target.stderr.write(text),
+      writeOut: (text) => target.stdout.write(calledAs(text)),
+      writeErr: (text) => target.stderr.write(calledAs(text)),
     })
     .showHelpAfterError('(add --help for what is possible)')
     .helpCommand(false)

@@ -202,6 +202,12 @@ export const SETTINGS = {
     example: 'THE_SECRET_THAT_keys_create_PRINTED',
     secret: true,
   },
+  SLUICE_COMMAND: {
+    schema: z.string().min(1).optional(),
+    meaning:
+      'What to type for the command, in what it says to do next. Default: `npx sluice` where npm runs it, else `sluice`.',
+    example: 'docker compose run --rm cli',
+  },
   SLUICE_CREDENTIALS_TTL_HOURS: {
     schema: wholeNumber(1, 24 * 365).default(24),
     meaning: 'Hours after which stored credentials are erased.',

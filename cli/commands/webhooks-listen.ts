@@ -135,7 +135,9 @@ async function leave(context: CommandContext, { tenantId, endpointId }: Place): 
 function print(context: CommandContext, webhook: ReceivedWebhook): void {
   const { receivedAtMs, webhookId, problem, body, forwarded } = webhook;
   const time = new Date(receivedAtMs).toISOString().slice(11, 19);
-  context.print('', `${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}`, printable(body));
+  context.printData(
+    `\n${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}\n${printable(body)}`,
+  );
   if (!forwarded) return;
   context.print(`forwarded: ${forwarded.status ?? forwarded.error} in ${forwarded.durationMs} ms`);
 }

@@ -26,7 +26,7 @@ describe('the sluice command', () => {
       rate: 50,
     });
     expect((await sluice('tenants create free --rate none')).stdout).toContain(
-      'npx sluice keys create --tenant free',
+      'Next: sluice keys create --tenant free',
     );
     expect((await sluice('tenants create plain')).code).toBe(0);
     expect(await sluice('tenants create acme')).toEqual({
@@ -69,7 +69,7 @@ describe('the sluice command', () => {
     expect((await sluice('keys create --tenant acme --scope *')).stdout).toContain('service-api-secret');
     expect(await sluice('keys create --tenant nobody --scope *')).toMatchObject({
       code: 1,
-      stderr: 'sluice: there is no tenant named nobody: make one with `npx sluice tenants create nobody`\n',
+      stderr: 'sluice: there is no tenant named nobody: make one with `sluice tenants create nobody`\n',
     });
   });
 

@@ -43,7 +43,7 @@ export function startCommand(
   });
   const given = typeof args === 'string' ? args.split(' ').filter((arg) => arg !== '') : args;
   const argv = ['node', 'sluice', ...given];
-  const code = runCommand(program, argv, stderr);
+  const code = runCommand(program, argv);
   return {
     stdout: () => written.stdout,
     json: () =>
