@@ -73,7 +73,7 @@ export function createContext(target: CommandProcess): CommandContext {
 /** A second signal ends the process as ever. */
 function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
+    // SIGHUP: the terminal was closed.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
 }

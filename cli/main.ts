@@ -2,10 +2,10 @@ import { readEnvironment } from '../shared/config.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
-// Whoever reads may stop early, as `head` does.
+// Whoever reads may stop early, as `head` does, or the terminal may be closed.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
     process.exit();
   });
 }

@@ -23,7 +23,7 @@ export interface CommandProcess {
   readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
-  /** When a command that runs until then is to end. Default: SIGINT or SIGTERM. */
+  /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
   readonly untilInterrupted?: () => Promise<void>;
 }
 

@@ -11,6 +11,8 @@ export interface ProgressBar {
 
 /** What is on a terminal's line goes, so that a sentence stands alone; the bar is drawn again below it. */
 const CLEAR_LINE = '\r\u001b[2K';
+/** The bar goes back to where the cursor was saved and clears that line when it ends. */
+const SAVE_CURSOR = '\u001b7';
 
 /** A bar on a terminal; nothing where standard error is none, so that logs stay readable. `total` in bytes or records. */
 export function createProgressBar(
@@ -38,7 +40,7 @@ export function createProgressBar(
       bar.update(Math.min(bytes, total));
     },
     counts: (counts) => bar.update({ ...counts }),
-    say: (sentence) => stream.write(`${CLEAR_LINE}${sentence}\n`),
+    say: (sentence) => stream.write(`${CLEAR_LINE}${sentence}\n${SAVE_CURSOR}`),
     stop: () => bar.stop(),
   };
 }

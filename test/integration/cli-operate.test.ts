@@ -374,18 +374,3 @@ it.each([
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^sluice: there is no (tenant named|key) nobody: .*`sluice .*`\n$/);
 });
-
-it('explains every command with an example', async () => {
-  const commands = [
-    ...['list', 'update', 'disable', 'enable'].map((verb) => `tenants ${verb}`),
-    ...['list', 'revoke'].map((verb) => `keys ${verb}`),
-    ...['create', 'list', 'show', 'delete', 'test', 'listen'].map((verb) => `webhooks ${verb}`),
-    'credentials reads',
-  ];
-  for (const command of commands) {
-    const { code, stdout } = await sluice(`${command} --help`);
-    expect([command, code]).toEqual([command, 0]);
-    expect(stdout).toContain(`Example: sluice ${command}`);
-    expect(stdout).toContain('--json');
-  }
-});
