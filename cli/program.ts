@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { Command } from 'commander';
+import { Command, Help, type Option } from 'commander';
 import { createCalledAs } from './called-as.ts';
 import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
@@ -42,8 +42,8 @@ export function buildProgram(target: CommandProcess): Command {
       writeOut: (text) => target.stdout.write(calledAs(text)),
       writeErr: (text) => target.stderr.write(calledAs(text)),
     })
+    .configureHelp({ optionDescription })
     .showHelpAfterError('(add --help for what is possible)')
-    .helpCommand(false)
     .addHelpText(
       'after',
       `
@@ -66,4 +66,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addConfigCommands(program, context);
   addCompletionCommand(program, context);
   return program;
+}
+
+/** Commander marks in the usage line only that there are options. */
+function optionDescription(this: Help, option: Option): string {
+  const description = Help.prototype.optionDescription.call(this, option);
+  return option.mandatory ? `${description} (required)` : description;
 }

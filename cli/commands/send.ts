@@ -4,11 +4,11 @@ import { AppError, errorMessage } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { httpUrl, JSON_OPTION, oneCharacter, wholeNumber } from '../options.ts';
 import { helpOf } from '../send/help.ts';
-import { FORMATS, formatOf, requireFile, STDIN } from '../send/input.ts';
+import { FORMATS, formatOf, requireFile, STDIN, STDIN_NAME } from '../send/input.ts';
 import { KIND_BY_NAME, SEND_KINDS, type SendKind } from '../send/kinds.ts';
 import { writeRefusedLines } from '../send/refused-lines.ts';
 import { type FileReport, printReport, reasonsCsv } from '../send/report.ts';
-import { type SendFileOptions, STATE_SUFFIX, sendFile } from '../send/send-file.ts';
+import { CONCURRENCY, type SendFileOptions, STATE_SUFFIX, sendFile } from '../send/send-file.ts';
 import { findTarget, type TargetOptions } from '../send/target.ts';
 
 interface SendOptions extends TargetOptions, SendFileOptions {
@@ -25,7 +25,7 @@ function addKindCommand(send: Command, context: CommandContext, kind: SendKind):
   send
     .command(kind.name)
     .argument('[file...]', 'CSV, NDJSON or JSON files; - is standard input')
-    .description(`send ${kind.name}`)
+    .description(`send ${kind.about}`)
     .option('--sample <n>', `send n made-up ${kind.name} instead`, wholeNumber(1, 10_000_000))
     .addOption(new Option('--format <format>', "where a file's name does not tell").choices(FORMATS))
     .option('--delimiter <character>', 'what separates the cells of a CSV file, or tab', oneCharacter, ',')
@@ -34,7 +34,11 @@ function addKindCommand(send: Command, context: CommandContext, kind: SendKind):
     .option('--url <url>', 'address of the gateway (default: SLUICE_URL, or the embedded instance)', httpUrl)
     .option('--key-id <id>', 'id of the API key (default: SLUICE_API_KEY_ID, or the demo key)')
     .option('--key-secret <secret>', 'its secret (default: SLUICE_API_KEY_SECRET)')
-    .option('--concurrency <n>', 'requests under way at a time', wholeNumber(1, 256))
+    .option(
+      '--concurrency <n>',
+      `requests under way at a time (default: ${kind.many ? CONCURRENCY.many : CONCURRENCY.single})`,
+      wholeNumber(1, 256),
+    )
     .option('--retry-for <seconds>', 'how long a request is tried again', wholeNumber(0, 86_400), 300)
     .option('--state <file>', `where the progress is kept (default: FILE${STATE_SUFFIX})`)
     .option('--no-resume', 'begin at the first line, whatever an earlier run has sent')
@@ -89,7 +93,7 @@ function usageProblem(kind: SendKind, files: readonly string[], options: SendOpt
   }
   const unclear = files.find((file) => (options.format ?? formatOf(file)) === undefined);
   if (unclear === undefined) return undefined;
-  return `the format of ${unclear === STDIN ? 'standard input' : unclear} is not clear: give --format ${FORMATS.join('|')}`;
+  return `the format of ${unclear === STDIN ? STDIN_NAME : unclear} is not clear: give --format ${FORMATS.join('|')}`;
 }
 
 /** Only the refused lines would be left of it. */

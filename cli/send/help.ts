@@ -6,7 +6,10 @@ export function helpOf(kind: SendKind): string {
   return `
 Files:
   CSV: the first line names the members; lists are separated by ';', an empty cell leaves its member out. Columns:
-${columns.replace(/(.{1,100})(, |$)/g, '    $1$2\n').trimEnd()}
+${columns
+  .replace(/(.{1,100})(, |$)/g, '    $1$2\n')
+  .replaceAll(' \n', '\n')
+  .trimEnd()}
   NDJSON: a JSON object a line. JSON: an array of objects.
 
 Refused lines:

@@ -12,8 +12,9 @@ import type { SendKind } from './kinds.ts';
 export const FORMATS = ['csv', 'ndjson', 'json'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** The name that stands for standard input. */
+/** The name that stands for standard input, and what reports call it. */
 export const STDIN = '-';
+export const STDIN_NAME = 'standard input';
 
 /** One record of a file: the text of a JSON object, or why there is none. */
 export type InputLine =

@@ -1,5 +1,6 @@
 import type { CommandContext } from '../context.ts';
 import { printable } from '../printable.ts';
+import { STDIN_NAME } from './input.ts';
 import type { SendKindName } from './kinds.ts';
 import { REFUSALS_MAX, type SendResult } from './send-source.ts';
 
@@ -44,6 +45,9 @@ function nextSteps({ kind, file, delivery, refusedCount }: FileReport, refusedFi
     ];
   }
   const again = delivery === '' ? '' : ` with --delivery ${delivery}`;
+  if (file === STDIN_NAME) {
+    return [`Next: mend them and send all again${again}: what was accepted is not stored twice.`];
+  }
   return [
     'Next: send the same file again with --refused FILE, which changes nothing and writes these lines to FILE; mend and send FILE.',
     `Or mend them in ${file} and send it again${again}: what was accepted is not stored twice.`,

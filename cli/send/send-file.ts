@@ -4,7 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeJson } from '../../shared/contracts/json.ts';
 import type { CommandContext } from '../context.ts';
 import { createGatewayClient, type SendTarget } from './gateway-client.ts';
-import { digestOf, type Format, formatOf, type InputLine, openFile, readLines, STDIN } from './input.ts';
+import {
+  digestOf,
+  type Format,
+  formatOf,
+  type InputLine,
+  openFile,
+  readLines,
+  STDIN,
+  STDIN_NAME,
+} from './input.ts';
 import type { SendKind } from './kinds.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { createProgressFile } from './progress-file.ts';
@@ -27,7 +36,7 @@ export interface SendFileOptions {
 }
 
 /** Requests under way: those with many items are few and large. */
-const CONCURRENCY = { many: 4, single: 16 };
+export const CONCURRENCY = { many: 4, single: 16 };
 export const STATE_SUFFIX = '.sluice-state';
 const DELIVERY_LENGTH = 16;
 
@@ -44,7 +53,7 @@ export async function sendFile(
   const digest = path === undefined ? '' : await digestOf(await openFile(path));
   const delivery = kind.onceForAll ? '' : (options.delivery ?? digest.slice(0, DELIVERY_LENGTH));
   const run = { kind: kind.name, url: target.url, apiKeyId: target.apiKeyId, file: digest, delivery };
-  const name = file === undefined ? 'samples' : file === STDIN ? 'standard input' : file;
+  const name = file === undefined ? 'samples' : file === STDIN ? STDIN_NAME : file;
   const size = path === undefined ? (options.sample ?? 0) : (await stat(path)).size;
   const bar = createProgressBar(context.stderr, { name, total: size, visible: !options.json });
   const retryForMs = options.retryFor * 1000;

@@ -97,6 +97,8 @@ describe.each(leaves)('sluice $path', ({ path, command }) => {
     expect(stdout).toMatch(new RegExp(`Example: .*sluice ${path}\\b`));
     expect(stdout).toContain('--json');
     expect(stdout).not.toContain('npx ');
+    const required = command.options.filter(({ mandatory }) => mandatory);
+    expect(stdout.match(/\(required\)/g) ?? []).toHaveLength(required.length);
     // Every argument and every option says what it is.
     for (const { description } of [...command.options, ...command.registeredArguments]) {
       expect(description).not.toBe('');
@@ -126,6 +128,11 @@ describe.each(groups)('sluice $path', ({ path, command }) => {
     expect([alone.code, alone.stdout]).toEqual([2, '']);
     const [first] = command.commands;
     expect(alone.stderr).toContain(`  ${first!.name()} `);
+    expect(await runSluice(['help', ...path], {})).toMatchObject({
+      code: 0,
+      stdout: alone.stderr,
+      stderr: '',
+    });
     const misspelt = await runSluice([...path, `${first!.name()}x`], {});
     expect([misspelt.code, misspelt.stdout]).toEqual([2, '']);
     expect(misspelt.stderr).toContain(

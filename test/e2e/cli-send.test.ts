@@ -278,6 +278,11 @@ describe('standard input', () => {
       expect(JSON.parse(stdout).files[0]).toMatchObject({ file: 'standard input', accepted: 1 });
     }
     expect(await stored()).toEqual({ records: 2, ids: 2, agents: 1 });
+    await writeFile(file, 'externalAgentId\n\nalone,too many\n');
+    await expect(shell(from.replace('--json', '--delivery x'))).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('\nNext: mend them and send all again with --delivery x: what was'),
+    });
     await expect(shell(from)).rejects.toMatchObject({
       code: 2,
       stderr: expect.stringContaining('standard input needs --delivery NAME'),
