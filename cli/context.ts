@@ -10,6 +10,7 @@ import {
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
+import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import type { CommandProcess } from './program.ts';
 
@@ -33,16 +34,19 @@ export interface CommandContext {
   untilInterrupted(): Promise<void>;
   /** Writes one JSON value for programs. */
   printJson(value: unknown): void;
-  /** Writes lines for people. */
+  /** Writes lines for people; commands in them are as they are called here. */
   print(...lines: string[]): void;
+  /** Writes a text as it is. */
+  printData(text: string): void;
   printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
 }
 
 export function createContext(target: CommandProcess): CommandContext {
   const logger = createLogger('cli', 'silent');
   const config: CommandContext['config'] = (names, role = 'cli') => loadSettings(target.env, role, names);
-  const print = (...lines: string[]) => {
-    for (const line of lines) target.stdout.write(`${line}\n`);
+  const calledAs = createCalledAs(target.env);
+  const printData = (text: string) => {
+    target.stdout.write(`${text}\n`);
   };
   const withDatabase: CommandContext['withDatabase'] = async (work) => {
     const database = await openDatabase(config(DATABASE_SETTINGS), logger);
@@ -63,12 +67,15 @@ export function createContext(target: CommandProcess): CommandContext {
     withDatabase,
     untilInterrupted: target.untilInterrupted ?? untilSignalled,
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
-    printJson: (value) => print(JSON.stringify(value)),
-    print,
+    printJson: (value) => printData(JSON.stringify(value)),
+    print(...lines) {
+      for (const line of lines) printData(calledAs(line));
+    },
+    printData,
     printTable(head, rows) {
       const table = new Table({ head: [...head], style: { head: [], border: [] } });
       for (const row of rows) table.push([...row]);
-      print(table.toString());
+      printData(table.toString());
     },
   };
 }
@@ -76,7 +83,7 @@ export function createContext(target: CommandProcess): CommandContext {
 /** A second signal ends the process as ever. */
 function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
+    // SIGHUP: the terminal was closed.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
 }

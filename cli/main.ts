@@ -2,11 +2,13 @@ import { readEnvironment } from '../shared/config.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
-// Whoever reads may stop early, as `head` does.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
-});
+// Whoever reads may stop early, as `head` does, or the terminal may be closed.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    process.exit();
+  });
+}
 const { env, fromFile } = readEnvironment();
 const program = buildProgram({ env, envFromFile: fromFile, stdout: process.stdout, stderr: process.stderr });
-process.exitCode = await runCommand(program, process.argv, process.stderr);
+process.exitCode = await runCommand(program, process.argv);

@@ -75,3 +75,18 @@ export function forwardUrl(text: string): string {
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return text;
   return refuse('It must be an http:// or https:// URL.');
 }
+
+/** What separates cells; `tab` for a tab. */
+export function oneCharacter(text: string): string {
+  if (text === '\\t' || text === 'tab') return '\t';
+  return text.length === 1 && text !== '"' && text !== '\n'
+    ? text
+    : refuse('It must be one character, or tab.');
+}
+
+/** An address without query and fragment. */
+export function httpUrl(text: string): string {
+  return /^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(text)
+    ? text
+    : refuse('It must be an http:// or https:// address.');
+}

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
-import { Command } from 'commander';
+import { Command, Help, type Option } from 'commander';
+import { createCalledAs } from './called-as.ts';
 import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
 import { addCredentialsCommands } from './commands/credentials.ts';
@@ -22,7 +23,7 @@ export interface CommandProcess {
   readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
-  /** When a command that runs until then is to end. Default: SIGINT or SIGTERM. */
+  /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
   readonly untilInterrupted?: () => Promise<void>;
 }
 
@@ -30,6 +31,7 @@ const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') a
 
 /** The whole `sluice` command. Wrong usage throws a CommanderError after saying what is wrong on standard error. */
 export function buildProgram(target: CommandProcess): Command {
+  const calledAs = createCalledAs(target.env);
   const program = new Command('sluice')
     .description(
       'Operate Sluice: set up the database and the topics, make tenants, keys and webhooks, look up records.',
@@ -37,11 +39,11 @@ export function buildProgram(target: CommandProcess): Command {
     .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => target.stdout.write(text),
-      writeErr: (text) => target.stderr.write(text),
+      writeOut: (text) => target.stdout.write(calledAs(text)),
+      writeErr: (text) => target.stderr.write(calledAs(text)),
     })
+    .configureHelp({ optionDescription })
     .showHelpAfterError('(add --help for what is possible)')
-    .helpCommand(false)
     .addHelpText(
       'after',
       `
@@ -64,4 +66,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   addConfigCommands(program, context);
   addCompletionCommand(program, context);
   return program;
+}
+
+/** Commander marks in the usage line only that there are options. */
+function optionDescription(this: Help, option: Option): string {
+  const description = Help.prototype.optionDescription.call(this, option);
+  return option.mandatory ? `${description} (required)` : description;
 }

@@ -6,19 +6,15 @@ const DONE = 0;
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command of these arguments and resolves with the exit code; what went wrong is one plain message on `stderr`. */
-export async function runCommand(
-  program: Command,
-  argv: readonly string[],
-  stderr: { write(text: string): unknown },
-): Promise<number> {
+/** Runs the command of these arguments and resolves with the exit code; what went wrong is one plain message on its standard error. */
+export async function runCommand(program: Command, argv: readonly string[]): Promise<number> {
   try {
     await program.parseAsync([...argv]);
     return DONE;
   } catch (error) {
     // Commander has said itself what it has to say.
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
-    stderr.write(`sluice: ${explain(error)}\n`);
+    program.configureOutput().writeErr!(`sluice: ${explain(error)}\n`);
     return FAILED;
   }
 }

@@ -267,6 +267,14 @@ const command = {
     example: 'THE_SECRET_THAT_keys_create_PRINTED',
     secret: true,
   },
+  SLUICE_COMMAND: {
+    allowed: 'any text',
+    schema: anyText('').schema.optional(),
+    usedBy: ['cli'],
+    meaning:
+      'What to type for the command, in what it says to do next. Unset: `npx sluice` where npm runs it, else `sluice`.',
+    example: 'docker compose run --rm cli',
+  },
 } as const satisfies Settings;
 
 const limits = {

@@ -13,6 +13,6 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     .action((shell: Shell, options: { json?: boolean }) => {
       const script = completionScript(program, shell);
       if (options.json) return context.printJson({ shell, script });
-      context.print(script.trimEnd());
+      context.printData(script.trimEnd());
     });
 }

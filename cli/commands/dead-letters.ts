@@ -113,7 +113,9 @@ async function show(context: CommandContext, name: string, options: { json?: boo
         ...Object.entries(headers).map(([header, text]) => [`header ${header}`, text]),
       ],
     );
-    context.print(value === undefined ? `value (base64): ${valueBase64}` : JSON.stringify(value, null, 2));
+    context.printData(
+      value === undefined ? `value (base64): ${valueBase64}` : JSON.stringify(value, null, 2),
+    );
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, rate, scope } from '../options.ts';
@@ -20,7 +21,7 @@ export function addKeysCommands(program: Command, context: CommandContext): void
     .requiredOption('--tenant <name>', 'whose key it is')
     .requiredOption(
       '--scope <scope...>',
-      "what it may do: '*', or scopes such as agent-metadata:write",
+      `what it may do: '*' for all, or some of ${SCOPES.join(', ')}`,
       scope,
     )
     .option('--rate <n>', 'requests a second of this key alone; kept, but not enforced by this release', rate)

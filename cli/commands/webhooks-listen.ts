@@ -23,6 +23,9 @@ interface ListenOptions {
   readonly json?: boolean;
 }
 
+/** Path of the endpoints that are made here. One that is found was left by a listen that was killed. */
+const OWN_PATH = '/sluice-listen';
+
 /** The endpoint that leads here. */
 interface Place {
   readonly tenantId: string;
@@ -48,12 +51,16 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
     )
     .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535), 9000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--url <url>', 'where the workers reach this machine (default: http://127.0.0.1:PORT/)')
+    .option('--url <url>', 'where the workers reach this machine (default: http://127.0.0.1:PORT)')
     .option('--forward <url>', 'send what is verified on to a receiver of yours', forwardUrl)
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nExample: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks',
+      `
+The endpoint is deleted at the end. After a kill it stays until the next listen on the same port, or until
+npx sluice webhooks delete ID.
+
+Example: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
     )
     .action(async (options: ListenOptions, command: Command) => {
       if ((options.tenant === undefined) === (options.secret === undefined)) {
@@ -75,10 +82,13 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
     onWebhook: (webhook) => (options.json ? context.printJson(toJson(webhook)) : print(context, webhook)),
   });
   try {
-    const url = options.url ?? `http://127.0.0.1:${receiver.port}/`;
+    const url = options.url ?? `http://127.0.0.1:${receiver.port}${OWN_PATH}`;
     const place = options.tenant === undefined ? undefined : await takePlace(context, options, url, secrets);
     if (options.json) context.printJson({ listening: url, endpointId: place?.endpointId ?? null });
-    else context.print(`Waiting for webhooks on ${url} (Ctrl-C ends).`);
+    else {
+      context.print(`Waiting for webhooks on ${url} (Ctrl-C ends).`);
+      if (place) context.print(`Try it, in another terminal: npx sluice webhooks test ${place.endpointId}`);
+    }
     await interrupted;
     if (place?.temporary) await leave(context, place);
   } finally {
@@ -86,19 +96,24 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   }
 }
 
-/** The endpoint with this URL where the tenant has one (a listen before may have been killed), else a new one. */
+/** The endpoint that leads here where the tenant has made one, else a new one. */
 async function takePlace(
   context: CommandContext,
-  { tenant, type }: ListenOptions,
+  options: ListenOptions,
   url: string,
   secrets: Uint8Array[],
 ): Promise<Place> {
   return await context.withDatabase(async (database) => {
-    const { tenantId } = await requireTenant(database.pool, tenant!);
+    const { tenantId } = await requireTenant(database.pool, options.tenant!);
     const keyRing = await keyRingOf(context, database);
-    const there = (await searchEndpoints(database, tenant)).filter(
-      (endpoint) => endpoint.url === url && endpoint.state === 'enabled',
+    const found = (await searchEndpoints(database, options.tenant)).filter(
+      (endpoint) => endpoint.state === 'enabled' && leadsHere(endpoint.url, url, options),
     );
+    const isLeft = (endpoint: { url: string }) => options.url === undefined && endpoint.url === url;
+    for (const { endpointId } of found.filter(isLeft)) {
+      await deleteEndpoint(database.pool, tenantId, endpointId, context.clock.nowMs());
+    }
+    const there = found.filter((endpoint) => !isLeft(endpoint));
     for (const endpoint of there) secrets.push(await secretOf(database, keyRing, endpoint));
     if (there[0]) return { tenantId, endpointId: there[0].endpointId, temporary: false };
     const problem = urlProblem(url, allowRulesOf(context, database));
@@ -112,11 +127,17 @@ async function takePlace(
     const { clock, nextId } = context;
     const created = await createWebhookEndpoint(
       { db: database.pool, keyRing, clock, nextId },
-      { tenantId, url, eventTypes: type ?? null },
+      { tenantId, url, eventTypes: options.type ?? null },
     );
     secrets.push(parseWebhookSecret(created.secret)!);
     return { tenantId, endpointId: created.endpointId, temporary: true };
   });
+}
+
+/** Without --url whatever its path: the receiver answers on all. */
+function leadsHere(endpointUrl: string, url: string, options: ListenOptions): boolean {
+  if (options.url !== undefined) return endpointUrl === url;
+  return new URL(endpointUrl).origin === new URL(url).origin;
 }
 
 async function leave(context: CommandContext, { tenantId, endpointId }: Place): Promise<void> {
@@ -135,7 +156,9 @@ async function leave(context: CommandContext, { tenantId, endpointId }: Place): 
 function print(context: CommandContext, webhook: ReceivedWebhook): void {
   const { receivedAtMs, webhookId, problem, body, forwarded } = webhook;
   const time = new Date(receivedAtMs).toISOString().slice(11, 19);
-  context.print('', `${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}`, printable(body));
+  context.printData(
+    `\n${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}\n${printable(body)}`,
+  );
   if (!forwarded) return;
   context.print(`forwarded: ${forwarded.status ?? forwarded.error} in ${forwarded.durationMs} ms`);
 }

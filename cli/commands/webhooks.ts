@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { readEndpointRequest } from '../../shared/contracts/webhook-endpoints.ts';
+import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { AppError } from '../../shared/errors.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
 import { urlProblem } from '../../shared/webhooks/addresses.ts';
@@ -35,7 +36,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
       '--url <url>',
       'where they are sent: public https, unless SLUICE_WEBHOOK_ALLOW permits more',
     )
-    .option('--type <type...>', 'which ones, such as automation.reply (default: all)', webhookType)
+    .option('--type <type...>', `which ones of ${WEBHOOK_TYPES.join(', ')} (default: all)`, webhookType)
     .option(...JSON_OPTION)
     .addHelpText(
       'after',

@@ -1,6 +1,6 @@
 import type { ItemResult } from '../../shared/contracts/results.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { GatewayClient } from './gateway-client.ts';
+import { type GatewayClient, GO_ON_LATER } from './gateway-client.ts';
 import type { SendKind } from './kinds.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -34,11 +34,9 @@ export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): 
     left = left.filter((_, i) => results[i]!.error.startsWith(UNAVAILABLE));
     if (left.length === 0) return;
     if (deps.elapsedMs() - startedMs > deps.retryForMs) {
-      throw new AppError(
-        'SEND_STOPPED',
-        'the event log takes no more records for now: run the same command again later, it goes on where it stopped',
-        { retryable: true },
-      );
+      throw new AppError('SEND_STOPPED', `the event log takes no more records for now: ${GO_ON_LATER}`, {
+        retryable: true,
+      });
     }
     await deps.pause(UNAVAILABLE_PAUSE_MS);
   }

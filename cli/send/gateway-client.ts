@@ -16,6 +16,10 @@ export interface GatewayClientOptions {
   readonly elapsedMs: () => number;
   /** How long one request is tried again before the whole run stops. */
   readonly retryForMs: number;
+  /** Ends all requests; its reason is what they reject with. */
+  readonly signal?: AbortSignal;
+  /** Told in a sentence when nothing goes on for a while, once until something does. */
+  onWaiting?(sentence: string): void;
 }
 
 /** An answer that says something about the records; what only says "later" was tried again. */
@@ -44,6 +48,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const BACKOFF_MS = { min: 200, max: 5000 };
 /** An address at which nothing ever answered is more likely wrong than busy. */
 const FIRST_ANSWER_MS = 10_000;
+/** A restart of the gateway takes about as long: whoever looks on is to know what is waited for. */
+const WAITING_TOLD_MS = 3000;
 /** A request that fails like this again and again may be at fault itself. */
 const INTERNAL_ERRORS_MAX = 5;
 
@@ -51,7 +57,16 @@ const INTERNAL_ERRORS_MAX = 5;
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
   const { target, elapsedMs } = options;
   let answered = false;
+  let waitingTold = false;
   const stopping = new AbortController();
+  const signal = AbortSignal.any([stopping.signal, ...(options.signal ? [options.signal] : [])]);
+
+  function tellWaiting(waitedMs: number, why: string, patienceMs: number): void {
+    if (waitingTold || waitedMs < WAITING_TOLD_MS) return;
+    waitingTold = true;
+    const seconds = Math.round(patienceMs / 1000);
+    options.onWaiting?.(`the gateway at ${target.url} ${why}: trying again, for ${seconds} s at most`);
+  }
 
   async function attempt(path: string, body: string): Promise<Answer | Later> {
     let response: Response;
@@ -66,11 +81,11 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
           'content-type': 'application/json',
         },
         body,
-        signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), stopping.signal]),
+        signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), signal]),
       });
       text = await response.text();
     } catch (error) {
-      stopping.signal.throwIfAborted();
+      signal.throwIfAborted();
       return { why: `does not answer (${causeOf(error)})` };
     }
     answered = true;
@@ -89,15 +104,23 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
       for (let backoffMs = BACKOFF_MS.min; ; backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.max)) {
         const result = await attempt(path, body);
         const isAnswer = 'status' in result;
-        if (isAnswer && result.status < 500) return result;
+        if (isAnswer && result.status < 500) {
+          waitingTold = false;
+          return result;
+        }
         if (isAnswer && ++internalErrors >= INTERNAL_ERRORS_MAX) return result;
         const { retryAfterMs, why } = isAnswer
           ? { retryAfterMs: undefined, why: `answers ${result.status}` }
           : result;
         const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs * (0.75 + Math.random() * 0.5));
         const patienceMs = answered ? options.retryForMs : Math.min(options.retryForMs, FIRST_ANSWER_MS);
-        if (elapsedMs() + pauseMs - startedMs > patienceMs) throw gaveUp(target, why, retryAfterMs, answered);
-        await options.delay(pauseMs, stopping.signal);
+        const waitedMs = elapsedMs() - startedMs;
+        if (waitedMs + pauseMs > patienceMs) throw gaveUp(target, why, retryAfterMs, answered);
+        tellWaiting(waitedMs, why, patienceMs);
+        await options.delay(pauseMs, signal).catch((error) => {
+          signal.throwIfAborted();
+          throw error;
+        });
       }
     },
     stop() {
@@ -105,6 +128,9 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     },
   };
 }
+
+/** True of files, which go on where they stopped, and of all else, of which nothing is stored twice. */
+export const GO_ON_LATER = 'run the same command again later to go on';
 
 /** Throws where no record is at fault. */
 function refuseFor(status: number, { url }: SendTarget): void {
@@ -126,9 +152,7 @@ function gaveUp(
   answered: boolean,
 ): AppError {
   const wait = retryAfterMs === undefined ? '' : ` and asks to wait ${Math.ceil(retryAfterMs / 1000)} s`;
-  const next = answered
-    ? 'run the same command again later: it goes on where it stopped'
-    : 'start it (`npm start`), or give its address with --url';
+  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or give its address with --url';
   return new AppError('SEND_STOPPED', `the gateway at ${target.url} ${why}${wait}: ${next}`, {
     retryable: true,
   });
@@ -144,7 +168,8 @@ function retryAfterOf(response: Response): number | undefined {
 
 function causeOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const { code } = cause as { code?: unknown };
+  const { name, code } = cause as { name?: unknown; code?: unknown };
+  if (name === 'TimeoutError') return `for ${REQUEST_TIMEOUT_MS / 1000} s`;
   return typeof code === 'string' ? code : errorMessage(cause);
 }
 

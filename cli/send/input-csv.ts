@@ -70,7 +70,10 @@ function toLine(
   columns: readonly (Column | undefined)[],
 ): InputLine {
   if (cells.length !== columns.length) {
-    return { number, problem: `has ${cells.length} cells, the first line names ${columns.length} columns` };
+    return {
+      number,
+      problem: `has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, the first line names ${columns.length} columns`,
+    };
   }
   const record: JsonObject = {};
   for (const [i, column] of columns.entries()) {

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
-import { AppError, errorMessage } from '../../shared/errors.ts';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { readCsv } from './input-csv.ts';
 import { readJsonFile } from './input-json.ts';
 import { readNdjson } from './input-ndjson.ts';
@@ -9,6 +11,10 @@ import type { SendKind } from './kinds.ts';
 
 export const FORMATS = ['csv', 'ndjson', 'json'] as const;
 export type Format = (typeof FORMATS)[number];
+
+/** The name that stands for standard input, and what reports call it. */
+export const STDIN = '-';
+export const STDIN_NAME = 'standard input';
 
 /** One record of a file: the text of a JSON object, or why there is none. */
 export type InputLine =
@@ -40,14 +46,34 @@ export function readLines(stream: Readable, options: InputOptions): AsyncIterabl
 
 /** Opens a file. Throws AppError `INPUT_UNREADABLE`. */
 export async function openFile(file: string): Promise<ReadStream> {
+  await requireFile(file);
   const stream = createReadStream(file);
   await new Promise<void>((resolve, reject) => {
     stream.once('open', () => resolve());
-    stream.once('error', (error) =>
-      reject(new AppError('INPUT_UNREADABLE', `${file} cannot be read: ${errorMessage(error)}`)),
-    );
+    stream.once('error', (error) => reject(unreadable(`${file} cannot be read: ${errorMessage(error)}`)));
   });
   return stream;
+}
+
+/** Throws AppError `INPUT_UNREADABLE` where there is no such file. */
+export async function requireFile(file: string): Promise<void> {
+  const found = await stat(file).catch((error) => {
+    throw errorCode(error) === 'ENOENT'
+      ? unreadable(`there is no file ${file}`)
+      : unreadable(`${file} cannot be read: ${errorMessage(error)}`);
+  });
+  if (found.isDirectory()) throw unreadable(`${file} is a folder: name the files in it`);
+}
+
+/** The SHA-256 of a stream, in hex. */
+export async function digestOf(stream: Readable): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const part of stream as AsyncIterable<Buffer>) hash.update(part);
+  return hash.digest('hex');
+}
+
+function unreadable(message: string): AppError {
+  return new AppError('INPUT_UNREADABLE', message);
 }
 
 /** What a file's name says of its format; undefined when it says nothing. */

@@ -12,6 +12,8 @@ export type ColumnType = 'text' | 'number' | 'list' | 'json';
 /** What `sluice send` knows of a kind of records. Whether a record is valid is the gateway's to say. */
 export interface SendKind {
   readonly name: SendKindName;
+  /** What its records are, for people. */
+  readonly about: string;
   readonly path: string;
   /** Whether a request carries `items`. */
   readonly many: boolean;
@@ -40,6 +42,7 @@ const text = (...names: string[]) => Object.fromEntries(names.map((name) => [nam
 
 const AGENTS: SendKind = {
   name: 'agents',
+  about: 'metadata about human agents',
   path: '/metadata-ingestion/v1/many-agent-metadata',
   many: true,
   idMember: 'eventId',
@@ -62,6 +65,7 @@ const AGENTS: SendKind = {
 
 const CONVERSATIONS: SendKind = {
   name: 'conversations',
+  about: 'metadata about conversations',
   path: '/metadata-ingestion/v1/single-convo-metadata',
   many: false,
   idMember: 'eventId',
@@ -82,6 +86,7 @@ const CONVERSATIONS: SendKind = {
 
 const MESSAGES: SendKind = {
   name: 'messages',
+  about: 'how messages were composed (MessageSent)',
   path: '/compose-assist/v1/analytics/message-sent',
   many: false,
   idMember: 'messageId',
@@ -107,6 +112,7 @@ const MESSAGES: SendKind = {
 
 const EVENTS: SendKind = {
   name: 'events',
+  about: 'what the automated agent did',
   path: '/automation-agent/v1/events',
   many: true,
   idMember: 'eventId',

@@ -4,18 +4,24 @@ import cliProgress from 'cli-progress';
 export interface ProgressBar {
   bytesRead(bytes: number): void;
   counts(counts: { readonly settled: number; readonly refused: number }): void;
+  /** Writes a line of its own. */
+  say(sentence: string): void;
   stop(): void;
 }
 
-const SILENT: ProgressBar = { bytesRead() {}, counts() {}, stop() {} };
+/** What is on a terminal's line goes, so that a sentence stands alone; the bar is drawn again below it. */
+const CLEAR_LINE = '\r\u001b[2K';
+/** The bar goes back to where the cursor was saved and clears that line when it ends. */
+const SAVE_CURSOR = '\u001b7';
 
 /** A bar on a terminal; nothing where standard error is none, so that logs stay readable. `total` in bytes or records. */
 export function createProgressBar(
   stream: { write(text: string): unknown; readonly isTTY?: boolean | undefined },
-  name: string,
-  total: number,
+  { name, total, visible }: { readonly name: string; readonly total: number; readonly visible: boolean },
 ): ProgressBar {
-  if (!stream.isTTY || total === 0) return SILENT;
+  if (!visible || !stream.isTTY || total === 0) {
+    return { bytesRead() {}, counts() {}, say: (sentence) => stream.write(`${sentence}\n`), stop() {} };
+  }
   const bar = new cliProgress.SingleBar(
     {
       stream: stream as NodeJS.WritableStream,
@@ -34,6 +40,7 @@ export function createProgressBar(
       bar.update(Math.min(bytes, total));
     },
     counts: (counts) => bar.update({ ...counts }),
+    say: (sentence) => stream.write(`${CLEAR_LINE}${sentence}\n${SAVE_CURSOR}`),
     stop: () => bar.stop(),
   };
 }

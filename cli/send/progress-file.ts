@@ -37,6 +37,7 @@ export interface ProgressFile {
 }
 
 export function createProgressFile(path: string, run: RunIdentity): ProgressFile {
+  const temporary = `${path}.new`;
   return {
     async read() {
       try {
@@ -51,7 +52,6 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
       }
     },
     async write(progress) {
-      const temporary = `${path}.${process.pid}`;
       try {
         // Written aside and renamed: a run that is killed here leaves the progress of a moment ago.
         await writeFile(temporary, `${JSON.stringify({ version: 1, run, ...progress })}\n`, { mode: 0o600 });
@@ -64,6 +64,9 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
         );
       }
     },
-    remove: () => rm(path, { force: true }),
+    async remove() {
+      // A run that was killed while it wrote leaves the other one.
+      await Promise.all([path, temporary].map((file) => rm(file, { force: true })));
+    },
   };
 }

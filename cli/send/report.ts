@@ -1,6 +1,8 @@
 import type { CommandContext } from '../context.ts';
+import { printable } from '../printable.ts';
+import { STDIN_NAME } from './input.ts';
 import type { SendKindName } from './kinds.ts';
-import type { SendResult } from './send-source.ts';
+import { REFUSALS_MAX, type SendResult } from './send-source.ts';
 
 /** What one file came to. */
 export interface FileReport extends SendResult {
@@ -13,27 +15,47 @@ export interface FileReport extends SendResult {
 
 const ROWS_MAX = 50;
 
-/** Prints the counts and a table of refused lines, with what to do about them. */
-export function printReport(context: CommandContext, report: FileReport): void {
-  const { file, kind, accepted, refused, refusedCount, resumedAtLine, durationMs } = report;
+/** Prints the counts and a table of refused lines, with what to do about them. `refusedFile` holds those lines. */
+export function printReport(
+  context: CommandContext,
+  report: FileReport,
+  refusedFile: string | undefined,
+): void {
+  const { file, kind, accepted, refused, refusedCount, resumedAtLine, stopped, durationMs } = report;
   const seconds = (durationMs / 1000).toFixed(1);
   const resumed = resumedAtLine === undefined ? '' : `, going on at line ${number(resumedAtLine)}`;
   context.print(
-    `${file}: ${number(accepted)} ${kind} accepted, ${number(refusedCount)} refused in ${seconds} s${resumed}`,
+    `${file}: ${number(accepted)} ${kind} accepted, ${number(refusedCount)} refused in ${seconds} s${resumed}${stopped ? ', then stopped' : ''}`,
   );
   if (refusedCount === 0) return;
   context.printTable(
     ['line', 'reason'],
-    refused.slice(0, ROWS_MAX).map(({ line, reason }) => [String(line), reason]),
+    refused.slice(0, ROWS_MAX).map(({ line, reason }) => [String(line), printable(reason)]),
   );
   const more = refusedCount - Math.min(ROWS_MAX, refused.length);
-  if (more > 0) context.print(`and ${number(more)} more: --refused FILE or --json tells all`);
-  const again = report.delivery === '' ? '' : ` with --delivery ${report.delivery}`;
-  context.print(`Next: mend them and send the file again${again}; what was accepted is not stored twice.`);
+  if (more > 0) context.print(`and ${number(more)} more: --reasons FILE or --json tells all`);
+  if (!stopped) context.print(...nextSteps(report, refusedFile));
 }
 
-/** The refused lines as CSV. */
-export function refusedCsv(reports: readonly FileReport[]): string {
+function nextSteps({ kind, file, delivery, refusedCount }: FileReport, refusedFile?: string): string[] {
+  if (refusedFile !== undefined) {
+    const all = refusedCount > REFUSALS_MAX ? `The first ${number(REFUSALS_MAX)} refused` : 'The refused';
+    return [
+      `${all} lines are in ${refusedFile}. Next: mend them there, then npx sluice send ${kind} ${refusedFile}`,
+    ];
+  }
+  const again = delivery === '' ? '' : ` with --delivery ${delivery}`;
+  if (file === STDIN_NAME) {
+    return [`Next: mend them and send all again${again}: what was accepted is not stored twice.`];
+  }
+  return [
+    'Next: send the same file again with --refused FILE, which changes nothing and writes these lines to FILE; mend and send FILE.',
+    `Or mend them in ${file} and send it again${again}: what was accepted is not stored twice.`,
+  ];
+}
+
+/** Why lines were refused, as CSV. */
+export function reasonsCsv(reports: readonly FileReport[]): string {
   const cell = (text: string) => `"${text.replaceAll('"', '""')}"`;
   const rows = reports.flatMap(({ file, refused }) =>
     refused.map(({ line, reason }) => `${cell(file)},${line},${cell(reason)}`),

@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
+import { errorCode } from '../../shared/errors.ts';
 import { deliver } from './deliver.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import type { InputLine } from './input.ts';
@@ -18,6 +17,8 @@ export interface SendSourceOptions {
   readonly retryForMs: number;
   readonly elapsedMs: () => number;
   readonly pause: (ms: number) => Promise<void>;
+  /** Ends the run as soon as it can be; its reason says why. */
+  readonly signal: AbortSignal;
   /** Left out where there is nothing to go on with (standard input, samples). */
   readonly progressFile?: ProgressFile | undefined;
   /** Whether an earlier run's progress counts. */
@@ -34,6 +35,8 @@ export interface SendResult {
   readonly refused: readonly Refusal[];
   /** The line at which an earlier run had stopped. */
   readonly resumedAtLine: number | undefined;
+  /** Why it ended before all was sent; what was settled until then is remembered. */
+  readonly stopped: Error | undefined;
 }
 
 export const REFUSALS_MAX = 100_000;
@@ -42,11 +45,11 @@ const BATCH_BYTES_MAX = 1024 * 1024;
 const SAVE_INTERVAL_MS = 1000;
 
 /**
- * Sends all records and remembers, while it runs, below which line everything is settled. Throws AppErrors
- * (`SEND_STOPPED` …) when it cannot go on; what was settled until then is remembered.
+ * Sends all records and remembers, while it runs, below which line everything is settled. Where it cannot go on
+ * (`SEND_STOPPED`) the result says why; what else goes wrong is thrown.
  */
 export async function sendSource(options: SendSourceOptions): Promise<SendResult> {
-  const { kind, client, progressFile } = options;
+  const { kind, client, progressFile, signal } = options;
   const before = options.resume ? await progressFile?.read() : undefined;
   const firstLine = before?.nextLine ?? 1;
   const refused: Refusal[] = [...(before?.refused ?? [])];
@@ -78,10 +81,19 @@ export async function sendSource(options: SendSourceOptions): Promise<SendResult
     return { nextLine, refused: kept, refusedCount: refusedCount - (refused.length - kept.length) };
   };
 
+  const result = (stopped?: Error): SendResult => ({
+    accepted,
+    refusedCount,
+    refused: refused.sort((a, b) => a.line - b.line),
+    resumedAtLine: before && firstLine,
+    stopped,
+  });
+
   // Whoever cannot keep the progress learns it before anything is sent.
   await progressFile?.write(progress());
   try {
     for await (const line of options.lines) {
+      signal.throwIfAborted();
       const prepared = line.problem === undefined ? prepare(line) : line;
       lastRead = line.number;
       // Read and counted all the same: the ids of later lines depend on it.
@@ -94,19 +106,14 @@ export async function sendSource(options: SendSourceOptions): Promise<SendResult
       }
     }
     await lanes.flush();
-  } catch (error) {
+  } catch (thrown) {
+    // A stream that was aborted says only that.
+    const error = signal.aborted ? signal.reason : thrown;
     client.stop();
     await progressFile?.write(progress());
+    if (errorCode(error) === 'SEND_STOPPED') return result(error as Error);
     throw error;
   }
   await progressFile?.remove();
-  refused.sort((a, b) => a.line - b.line);
-  return { accepted, refusedCount, refused, resumedAtLine: before && firstLine };
-}
-
-/** The SHA-256 of a stream, in hex. */
-export async function digestOf(stream: Readable): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const part of stream as AsyncIterable<Buffer>) hash.update(part);
-  return hash.digest('hex');
+  return result();
 }

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { describePipeline } from '../e2e/pipeline.ts';
 import { reckon } from '../e2e/reckon.ts';
 import { startLoad } from '../support/load.ts';
@@ -19,10 +22,15 @@ describePipeline('composed containers', async () => {
 
 describe('the README on containers', () => {
   it('leads from what .ci/containers did, its first block, through the first try', async () => {
-    const [, key] = await blocksOf('In containers');
+    const [, key, send] = await blocksOf('In containers');
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const agents = join(folder, 'agents.csv');
+    await writeFile(agents, 'externalAgentId,agentName\nagent-7,Grace\nagent-8,Alan\n');
     const output = await runBlocks(
-      [key!, ...withReceiver(await firstTrySteps())],
+      [key!, ...withReceiver(await firstTrySteps()), send!],
       [
+        ['<agents.csv', `<${agents}`],
         ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
         // As the README says.
@@ -32,6 +40,7 @@ describe('the README on containers', () => {
       { cwd: ROOT, timeoutMs: 100_000 },
     );
     expectFirstTry(output);
+    expect(output).toMatch(/2 .*accepted/);
   }, 110_000);
 });
 

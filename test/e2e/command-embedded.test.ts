@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -75,11 +75,10 @@ describe('the command on a running instance', () => {
     }
     const file = join(folder, 'messages.ndjson');
     await writeFile(file, '{"messageId":"m","augmentationType":["FREEHAND"]}\n{"messageId":"n"}\nnonsense\n');
-    const refused = join(folder, 'refused.csv');
-    const { code, stdout } = await sluice('send', 'messages', file, '--refused', refused);
+    const { code, stdout } = await sluice('send', 'messages', file);
     expect(code).toBe(1);
     expect(stdout).toMatch(/│ 2 +│ 422-01 Unprocessable Entity: augmentationType is required/);
-    expect(await readFile(refused, 'utf8')).toMatch(/messages\.ndjson",3,"/);
+    expect(stdout).toContain('and send it again: what was accepted is not stored twice');
   });
 
   it('lists and shows dead letters, each once', async () => {
@@ -184,9 +183,11 @@ describe('sending that was interrupted', () => {
         ],
         {},
       );
-    expect(await send()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('does not accept the key'),
+    const stopped = await send();
+    expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining('does not accept the key') });
+    expect(JSON.parse(stopped.stdout).files[0]).toMatchObject({
+      accepted: 1000,
+      stopped: expect.stringContaining('does not accept the key'),
     });
     expect(await readdir(folder)).toContain('agents.csv.sluice-state');
     requestsLeft = 100;

@@ -13,6 +13,8 @@ export interface RunningCommand {
   /** What `--json` printed so far, a value a line. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   json(): any[];
+  /** Resolves when it ended by itself. */
+  ended(): Promise<CommandResult>;
   /** As Ctrl-C does. */
   interrupt(): Promise<CommandResult>;
 }
@@ -43,7 +45,8 @@ export function startCommand(
   });
   const given = typeof args === 'string' ? args.split(' ').filter((arg) => arg !== '') : args;
   const argv = ['node', 'sluice', ...given];
-  const code = runCommand(program, argv, stderr);
+  const code = runCommand(program, argv);
+  const ended = async () => ({ code: await code, ...written });
   return {
     stdout: () => written.stdout,
     json: () =>
@@ -51,15 +54,15 @@ export function startCommand(
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line)),
-    async interrupt() {
+    ended,
+    interrupt() {
       interrupt();
-      return { code: await code, ...written };
+      return ended();
     },
   };
 }
 
 /** Runs `sluice` to its end. */
 export async function runSluice(...given: Parameters<typeof startCommand>): Promise<CommandResult> {
-  const command = startCommand(...given);
-  return await command.interrupt();
+  return await startCommand(...given).ended();
 }

@@ -21,6 +21,8 @@ export interface Product {
   readonly apiKeyId: string;
   readonly apiKeySecret: string;
   readonly topicPrefix: string;
+  /** Settings with which `sluice` works on it; undefined where it runs in a container of its own. */
+  readonly commandEnv?: Readonly<Record<string, string>>;
   /** This machine's address for the product's webhooks; loopback where the product runs beside the test. */
   readonly receiverHost?: string;
   /** Of the embedded product. */
@@ -83,6 +85,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
   return {
     ...demo,
     topicPrefix: 'sluice.',
+    commandEnv: { PORT: env.PORT, ADMIN_PORT: env.ADMIN_PORT, SLUICE_DATA_DIR: dataDir },
     dataDir,
     get pool() {
       return pool;
@@ -166,6 +169,7 @@ export async function startOwnProduct(brokers: string): Promise<OwnProduct> {
     ...key,
     topicPrefix,
     database,
+    commandEnv: env,
     pool: database.pool,
     log,
     parts: ['gateway', 'worker'],

@@ -80,10 +80,21 @@ describe('a CSV file', () => {
       [5, { externalAgentId: 'a5', agentName: 'five' }],
       [6, expect.stringContaining('closing quote')],
       [7, expect.stringContaining('never closed')],
-      [8, 'has 1 cells, the first line names 2 columns'],
+      [8, 'has 1 cell, the first line names 2 columns'],
       [9, 'opens a quote that is never closed'],
       [10, expect.stringContaining('UTF-8')],
       [11, { externalAgentId: 'a11', agentName: 'fine' }],
+    ]);
+  });
+
+  it('takes quotes, delimiters and empty cells inside of quotes as RFC 4180 has them', async () => {
+    const { lines } = await read(
+      'externalAgentId,agentName,jobTitle\n"a","say ""hi"", twice",""\n"b",,"""quoted"""\n"c","x" ,y\n',
+    );
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a', agentName: 'say "hi", twice' }],
+      [3, { externalAgentId: 'b', jobTitle: '"quoted"' }],
+      [4, expect.stringContaining('closing quote')],
     ]);
   });
 

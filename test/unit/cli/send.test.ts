@@ -58,6 +58,7 @@ function scripted(
   let nowMs = 0;
   const requests: string[][] = [];
   const waits: number[] = [];
+  const told: string[] = [];
   const settled: [number, string | undefined][] = [];
   const pause = async (ms: number) => {
     waits.push(ms);
@@ -69,6 +70,7 @@ function scripted(
     retryForMs: 60_000,
     elapsedMs,
     delay: pause,
+    onWaiting: (sentence) => told.push(sentence),
     fetch: async (_url, init) => {
       const { items } = JSON.parse(String(init!.body)) as { items: { eventId: string }[] };
       requests.push(items.map(({ eventId }) => eventId));
@@ -91,7 +93,7 @@ function scripted(
     retryForMs: 60_000,
     settled: ({ number }: Prepared, refusal?: string) => settled.push([number, refusal]),
   };
-  return { run: () => deliver(deps, records), requests, waits, settled };
+  return { run: () => deliver(deps, records), requests, waits, told, settled };
 }
 
 const results = (...errors: string[]) => ({ results: errors.map((error) => ({ eventId: 'x', error })) });
@@ -151,9 +153,18 @@ describe('a batch of records', () => {
     expect([settled, requests.length]).toEqual([[], 1]);
   });
 
+  it('tells once what is waited for, and again when it has gone on meanwhile', async () => {
+    const later = Array.from({ length: 8 }, () => (): [number, unknown] => [503, {}]);
+    const partly = (): [number, unknown] => [200, results('', 'FAIL_UNAVAILABLE: later', '')];
+    const { run, told } = scripted([...later, partly, ...later, () => [200, results('')]]);
+    await run();
+    const sentence = 'the gateway at http://gateway/ answers 503: trying again, for 60 s at most';
+    expect(told).toEqual([sentence, sentence]);
+  });
+
   it('gives up after the time given, and sooner where nothing ever answered', async () => {
     const busy = scripted([]);
-    await expect(busy.run()).rejects.toThrow('goes on where it stopped');
+    await expect(busy.run()).rejects.toThrow('run the same command again later to go on');
     const sum = (waits: number[]) => waits.reduce((total, ms) => total + ms, 0);
     expect(sum(busy.waits)).toBeGreaterThan(50_000);
     const nobody = scripted(Array.from({ length: 50 }, () => () => new TypeError('refused')));

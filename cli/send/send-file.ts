@@ -1,0 +1,134 @@
+import { stat } from 'node:fs/promises';
+import { addAbortSignal, Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeJson } from '../../shared/contracts/json.ts';
+import type { CommandContext } from '../context.ts';
+import { createGatewayClient, type SendTarget } from './gateway-client.ts';
+import {
+  digestOf,
+  type Format,
+  formatOf,
+  type InputLine,
+  openFile,
+  readLines,
+  STDIN,
+  STDIN_NAME,
+} from './input.ts';
+import type { SendKind } from './kinds.ts';
+import { createProgressBar, type ProgressBar } from './progress-bar.ts';
+import { createProgressFile } from './progress-file.ts';
+import type { FileReport } from './report.ts';
+import { sendSource } from './send-source.ts';
+
+/** How files are read and sent. */
+export interface SendFileOptions {
+  /** So many made-up records instead of a file's. */
+  readonly sample?: number;
+  readonly format?: Format;
+  readonly delimiter: string;
+  readonly idColumn?: string;
+  readonly delivery?: string;
+  readonly concurrency?: number;
+  readonly retryFor: number;
+  readonly state?: string;
+  readonly resume: boolean;
+  readonly json?: boolean;
+}
+
+/** Requests under way: those with many items are few and large. */
+export const CONCURRENCY = { many: 4, single: 16 };
+export const STATE_SUFFIX = '.sluice-state';
+const DELIVERY_LENGTH = 16;
+
+/** Sends one file, standard input, or samples where no file is given, showing how far it is. */
+export async function sendFile(
+  context: CommandContext,
+  { kind, target, file }: { readonly kind: SendKind; readonly target: SendTarget; readonly file?: string },
+  options: SendFileOptions,
+  signal: AbortSignal,
+): Promise<FileReport> {
+  const startedMs = performance.now();
+  const elapsedMs = () => performance.now();
+  const path = file === STDIN ? undefined : file;
+  const digest = path === undefined ? '' : await digestOf(await openFile(path));
+  const delivery = kind.onceForAll ? '' : (options.delivery ?? digest.slice(0, DELIVERY_LENGTH));
+  const run = { kind: kind.name, url: target.url, apiKeyId: target.apiKeyId, file: digest, delivery };
+  const name = file === undefined ? 'samples' : file === STDIN ? STDIN_NAME : file;
+  const size = path === undefined ? (options.sample ?? 0) : (await stat(path)).size;
+  const bar = createProgressBar(context.stderr, { name, total: size, visible: !options.json });
+  const retryForMs = options.retryFor * 1000;
+  try {
+    const result = await sendSource({
+      kind,
+      lines: await openLines(kind, file, options, bar, signal),
+      client: createGatewayClient({
+        target,
+        fetch,
+        delay: (ms, stop) => delay(ms, undefined, { signal: stop }),
+        elapsedMs,
+        retryForMs,
+        signal,
+        onWaiting: (sentence) => bar.say(`sluice: ${sentence}`),
+      }),
+      delivery,
+      idColumn: options.idColumn,
+      concurrency: options.concurrency ?? (kind.many ? CONCURRENCY.many : CONCURRENCY.single),
+      retryForMs,
+      elapsedMs,
+      pause: (ms) => delay(ms),
+      signal,
+      progressFile: path === undefined ? undefined : createProgressFile(statePath(path, options), run),
+      resume: options.resume,
+      onProgress: bar.counts,
+    });
+    return {
+      file: name,
+      kind: kind.name,
+      delivery,
+      ...result,
+      durationMs: Math.round(elapsedMs() - startedMs),
+    };
+  } finally {
+    bar.stop();
+  }
+}
+
+const statePath = (file: string, { state }: SendFileOptions) => state ?? `${file}${STATE_SUFFIX}`;
+
+async function openLines(
+  kind: SendKind,
+  file: string | undefined,
+  options: SendFileOptions,
+  bar: ProgressBar,
+  signal: AbortSignal,
+): Promise<AsyncIterable<InputLine>> {
+  if (file === undefined) return samples(kind, options.sample!, bar.bytesRead);
+  const stream = file === STDIN ? process.stdin : counted(await openFile(file), bar.bytesRead);
+  // Who reads from a terminal or a pipe may wait for ever.
+  return readLines(addAbortSignal(signal, stream), {
+    format: options.format ?? formatOf(file)!,
+    kind,
+    idColumn: options.idColumn,
+    delimiter: options.delimiter,
+    warn: (sentence) => bar.say(`sluice: ${sentence}`),
+  });
+}
+
+async function* samples(kind: SendKind, count: number, made: (n: number) => void): AsyncGenerator<InputLine> {
+  for (let n = 1; n <= count; n++) {
+    made(1);
+    yield { number: n, text: writeJson(kind.sample(n)) };
+  }
+}
+
+function counted(stream: Readable, bytesRead: (bytes: number) => void): Readable {
+  return Readable.from(
+    (async function* () {
+      for await (const part of stream as AsyncIterable<Buffer>) {
+        bytesRead(part.length);
+        yield part;
+      }
+    })(),
+    { objectMode: false },
+  );
+}

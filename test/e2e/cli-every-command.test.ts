@@ -1,0 +1,329 @@
+import type { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { buildProgram } from '../../cli/program.ts';
+import { type CommandResult, runSluice, startCommand } from '../support/command.ts';
+import { type Product, startOwnProduct } from '../support/product.ts';
+import { freePorts, runProgram, startProgram } from '../support/program.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** Every command as it is, so that a new one must be added here before it can be released. */
+const program = buildProgram({ env: {}, stdout: { write() {} }, stderr: { write() {} } });
+const groups = groupsOf(program, []);
+const leaves = groups.flatMap(({ path, command }) =>
+  command.commands
+    .filter((sub) => sub.commands.length === 0)
+    .map((sub) => ({ path: [...path, sub.name()].join(' '), command: sub })),
+);
+
+interface Group {
+  readonly path: readonly string[];
+  readonly command: Command;
+}
+
+function groupsOf(command: Command, path: readonly string[]): Group[] {
+  const below = command.commands.filter((sub) => sub.commands.length > 0);
+  return [{ path, command }, ...below.flatMap((sub) => groupsOf(sub, [...path, sub.name()]))];
+}
+
+/** What the commands are tried on. */
+interface Things {
+  readonly endpointId: string;
+  readonly spareEndpointIds: string[];
+  readonly apiKeyIds: string[];
+  readonly origin: string;
+}
+
+const NO_THINGS: Things = { endpointId: 'x', spareEndpointIds: ['x'], apiKeyIds: ['x'], origin: 'x' };
+
+const NO_DATABASE = /^sluice: the database of DATABASE_URL does not answer: /;
+const NO_KAFKA = /^sluice: .*KAFKA_BROKERS/;
+const NO_GATEWAY = /^sluice: the gateway at \S+ does not answer \(ECONNREFUSED\): /;
+
+interface Expected {
+  /** Arguments that make it work, run number `n`. */
+  args(things: Things, n: number): string;
+  readonly needs: readonly ('database' | 'kafka' | 'gateway')[];
+}
+
+const database: Expected['needs'] = ['database'];
+const log: Expected['needs'] = ['database', 'kafka'];
+const gateway: Expected['needs'] = ['gateway'];
+
+const EXPECTED: Readonly<Record<string, Expected>> = {
+  migrate: { args: () => '', needs: database },
+  'topics create': { args: () => '--replicas 1', needs: log },
+  'tenants create': { args: (_, n) => `made-${n}`, needs: database },
+  'tenants list': { args: () => '', needs: database },
+  'tenants update': { args: () => 'other --rate 5', needs: database },
+  'tenants disable': { args: () => 'other', needs: database },
+  'tenants enable': { args: () => 'other', needs: database },
+  'keys create': { args: () => '--tenant acme --scope events:read', needs: database },
+  'keys list': { args: () => '--tenant acme', needs: database },
+  'keys revoke': { args: ({ apiKeyIds }, n) => apiKeyIds[n]!, needs: database },
+  'webhooks create': { args: () => '--tenant other --url https://example.com/', needs: database },
+  'webhooks list': { args: () => '--tenant acme', needs: database },
+  'webhooks show': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks test': { args: ({ endpointId }) => endpointId, needs: database },
+  'webhooks delete': { args: ({ spareEndpointIds }, n) => spareEndpointIds[n]!, needs: database },
+  'webhooks listen': { args: () => '--tenant acme --port 0', needs: database },
+  'credentials reads': { args: () => '--tenant acme', needs: database },
+  'events show': { args: () => 'sample-message-1 --tenant acme', needs: database },
+  'send agents': { args: () => '--sample 3', needs: gateway },
+  'send conversations': { args: () => '--sample 3', needs: gateway },
+  'send messages': { args: () => '--sample 3', needs: gateway },
+  'send events': { args: () => '--sample 3', needs: gateway },
+  lag: { args: () => '', needs: log },
+  'dead-letters list': { args: () => '--tenant acme', needs: log },
+  'dead-letters show': { args: ({ origin }) => origin, needs: log },
+  doctor: { args: () => '', needs: [] },
+  'config check': { args: () => '', needs: [] },
+  'config show': { args: () => '', needs: [] },
+  completion: { args: () => 'bash', needs: [] },
+};
+
+it('are all tried here', () => {
+  expect(Object.keys(EXPECTED).sort()).toEqual(leaves.map(({ path }) => path).sort());
+});
+
+function expectNoStack({ stdout, stderr }: CommandResult): void {
+  expect(`${stdout}${stderr}`).not.toMatch(/\n\s+at \S+ ?\(?.*:\d+:\d+/);
+}
+
+describe.each(leaves)('sluice $path', ({ path, command }) => {
+  it('explains itself with an example, and has --json', async () => {
+    const { code, stdout, stderr } = await runSluice(`${path} --help`, {});
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`Example: .*sluice ${path}\\b`));
+    expect(stdout).toContain('--json');
+    expect(stdout).not.toContain('npx ');
+    const required = command.options.filter(({ mandatory }) => mandatory);
+    expect(stdout.match(/\(required\)/g) ?? []).toHaveLength(required.length);
+    // Every argument and every option says what it is.
+    for (const { description } of [...command.options, ...command.registeredArguments]) {
+      expect(description).not.toBe('');
+    }
+  });
+
+  it('takes no option that it does not know, and suggests one that is close', async () => {
+    const result = await runSluice(`${path} ${EXPECTED[path]!.args(NO_THINGS, 0)} --jsn`, {});
+    expect([result.code, result.stdout]).toEqual([2, '']);
+    expect(result.stderr).toContain("unknown option '--jsn'\n(Did you mean --json?)");
+    expectNoStack(result);
+  });
+});
+
+it.each(leaves.filter(({ command }) => command.registeredArguments.some(({ required }) => required)))(
+  'sluice $path says what is missing',
+  async ({ path }) => {
+    const result = await runSluice(path, {});
+    expect([result.code, result.stdout]).toEqual([2, '']);
+    expect(result.stderr).toMatch(/^error: (missing required argument|required option) '/);
+  },
+);
+
+describe.each(groups)('sluice $path', ({ path, command }) => {
+  it('alone shows its commands, and suggests one for a misspelt one', async () => {
+    const alone = await runSluice(path, {});
+    expect([alone.code, alone.stdout]).toEqual([2, '']);
+    const [first] = command.commands;
+    expect(alone.stderr).toContain(`  ${first!.name()} `);
+    expect(await runSluice(['help', ...path], {})).toMatchObject({
+      code: 0,
+      stdout: alone.stderr,
+      stderr: '',
+    });
+    const misspelt = await runSluice([...path, `${first!.name()}x`], {});
+    expect([misspelt.code, misspelt.stdout]).toEqual([2, '']);
+    expect(misspelt.stderr).toContain(
+      `unknown command '${first!.name()}x'\n(Did you mean ${first!.name()}?)`,
+    );
+    expectNoStack(misspelt);
+  });
+});
+
+const brokers = inject('kafkaBrokers');
+
+describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
+  let product: Product;
+  let receiver: Receiver;
+  let env: Record<string, string>;
+  let things: Things;
+
+  async function json(args: string) {
+    const { code, stdout, stderr } = await runSluice(`${args} --json`, env);
+    expect([args, code, stderr]).toEqual([args, 0, '']);
+    return JSON.parse(stdout);
+  }
+
+  beforeAll(async () => {
+    [product, receiver] = await Promise.all([startOwnProduct(brokers), startReceiver()]);
+    env = {
+      ...product.commandEnv!,
+      SLUICE_URL: product.baseUrl,
+      SLUICE_API_KEY_ID: product.apiKeyId,
+      SLUICE_API_KEY_SECRET: product.apiKeySecret,
+    };
+    await json('tenants create other');
+    const endpoint = async () =>
+      (await json(`webhooks create --tenant acme --url ${receiver.url} --type webhook.test`)).endpointId;
+    const key = async () => (await json('keys create --tenant other --scope events:read')).apiKeyId;
+    await json('send messages --sample 1');
+    const origin = `1/${product.topicPrefix}agent-metadata/0/7`;
+    things = {
+      endpointId: await endpoint(),
+      spareEndpointIds: [await endpoint(), await endpoint()],
+      apiKeyIds: [await key(), await key()],
+      origin,
+    };
+    const publisher = product.log.createPublisher({ deadlineMs: 10_000, bufferedBytesMax: 1e6 });
+    const value = Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} }));
+    const headers = { 'sluice-origin': origin, 'sluice-reason': 'conflict', 'sluice-error': 'in words' };
+    await publisher.publish(`${product.topicPrefix}agent-metadata.dead-letter`, [
+      { partition: 0, key: `${product.tenantId}:x`, value, headers },
+    ]);
+    await publisher.close();
+    await everythingStored();
+  }, 120_000);
+  afterAll(async () => {
+    await product?.stop();
+    await receiver?.close();
+  });
+
+  const everythingStored = () =>
+    waitFor(async () => (await json('lag')).lag === 0, {
+      timeoutMs: 30_000,
+      what: 'everything to be stored',
+    });
+
+  const runToEnd = async (args: string, given: Record<string, string>): Promise<CommandResult> => {
+    if (!args.startsWith('webhooks listen')) return await runSluice(args, given);
+    const listening = startCommand(args, given);
+    const started = waitFor(() => listening.stdout() !== '', { timeoutMs: 20_000, what: 'the receiver' });
+    await Promise.race([started.catch(() => undefined), listening.ended()]);
+    return await listening.interrupt();
+  };
+
+  /** What works as run number `n`. */
+  const lineOf = (path: string, n: number) => `${path} ${EXPECTED[path]!.args(things, n)}`;
+
+  describe.each(leaves)('sluice $path', ({ path }) => {
+    const { needs } = EXPECTED[path]!;
+    const line = (n: number) => lineOf(path, n);
+
+    it('works, for programs and for people', async () => {
+      const forPrograms = await runToEnd(`${line(0)} --json`, env);
+      expect([forPrograms.code, forPrograms.stderr]).toEqual([0, '']);
+      expect(JSON.parse(forPrograms.stdout)).toEqual(expect.anything());
+      const forPeople = await runToEnd(line(1), { ...env, SLUICE_COMMAND: 'called-so' });
+      expect([forPeople.code, forPeople.stderr]).toEqual([0, '']);
+      expect(forPeople.stdout).toMatch(/\S/);
+      expect(forPeople.stdout).not.toContain('npx sluice');
+      expect(forPeople.stdout).not.toContain('\u001b');
+    });
+
+    it('says in a sentence that a service is down', async () => {
+      const down = async (args: string, change: Record<string, string>) => {
+        const result = await runToEnd(args, { ...env, ...change });
+        expectNoStack(result);
+        return [result.code, result.stderr];
+      };
+      const nowhere = 'postgres://u:p4ssw0rd@127.0.0.1:1/x';
+      const withoutDatabase = await down(line(1), { DATABASE_URL: nowhere });
+      if (needs.includes('database')) {
+        expect(withoutDatabase).toEqual([1, expect.stringMatching(NO_DATABASE)]);
+        expect(withoutDatabase[1]).toMatch(/^[^\n]*\n$/);
+        expect(withoutDatabase[1]).not.toContain('p4ssw0rd');
+      }
+      if (needs.includes('kafka')) {
+        expect(await down(line(1), { KAFKA_BROKERS: '127.0.0.1:1' })).toEqual([
+          1,
+          expect.stringMatching(NO_KAFKA),
+        ]);
+      }
+      if (needs.includes('gateway')) {
+        const [port] = await freePorts(1);
+        const noGateway = { SLUICE_URL: `http://127.0.0.1:${port}` };
+        expect(await down(`${line(1)} --retry-for 0`, noGateway)).toEqual([
+          1,
+          expect.stringMatching(NO_GATEWAY),
+        ]);
+      }
+    });
+  });
+
+  it.each(leaves.filter(({ command }) => command.options.some(({ long }) => long === '--tenant')))(
+    'sluice $path knows who is a tenant',
+    async ({ path }) => {
+      expect(await runToEnd(`${lineOf(path, 1)} --tenant nobody`, env)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: 'sluice: there is no tenant named nobody: make one with `sluice tenants create nobody`\n',
+      });
+    },
+  );
+
+  const named = ['id', 'origin'];
+  it.each(leaves.filter(({ command }) => named.includes(command.registeredArguments[0]?.name() ?? '')))(
+    'sluice $path knows what is there',
+    async ({ path }) => {
+      const result = await runSluice(`${path} nothing`, env);
+      expect([result.code, result.stdout]).toEqual([1, '']);
+      expect(result.stderr).toMatch(/^sluice: (there is no|no record with the id) [^\n]*nothing[^\n]*\n$/);
+    },
+  );
+
+  it('sends, tells how far the workers are, and what became of a record and of a dead letter', async () => {
+    expect(await json('send agents --sample 50')).toMatchObject({
+      files: [{ accepted: 50, refusedCount: 0 }],
+    });
+    await everythingStored();
+    expect((await json('lag --kind agent-metadata')).partitions).toHaveLength(12);
+    const shown = await json('events show sample-message-1 --tenant acme');
+    expect(shown).toMatchObject([{ kind: 'message-sent', status: 'stored' }]);
+    const [letter] = await json('dead-letters list --reason conflict');
+    expect(letter).toMatchObject({
+      origin: things.origin,
+      tenant: 'acme',
+      id: 'broken-1',
+      error: 'in words',
+    });
+    expect(await json(`dead-letters show ${things.origin}`)).toMatchObject([{ value: { id: 'broken-1' } }]);
+  });
+
+  it('brings webhooks here, also after a listen was killed, and leaves no endpoint behind', async () => {
+    const endpoints = async () =>
+      (await json('webhooks list --tenant acme')).filter(({ url }: { url: string }) =>
+        url.endsWith('/sluice-listen'),
+      );
+    const args = ['webhooks', 'listen', '--tenant', 'acme', '--port', '0', '--json'];
+    const killed = startProgram('cli/main.js', env, { args });
+    await waitFor(() => killed.output().includes('endpointId'), { timeoutMs: 20_000, what: 'the receiver' });
+    await killed.end('SIGKILL');
+    const [left] = await endpoints();
+    expect(left).toMatchObject({ endpointId: JSON.parse(killed.output()).endpointId });
+
+    const { port } = new URL(left.url);
+    const forward = ['--port', port, '--forward', receiver.url];
+    const listening = startCommand([...args, ...forward], env);
+    await waitFor(() => listening.stdout() !== '', { timeoutMs: 20_000, what: 'the receiver' });
+    const now = await endpoints();
+    expect(now).toHaveLength(1);
+    expect(now[0].endpointId).not.toBe(left.endpointId);
+    await json('send events --sample 30');
+    const replied = () =>
+      receiver.requests.some(
+        ({ json: { type, data } }) => type === 'automation.reply' && data.conversationId === 'SAMPLE9',
+      );
+    await waitFor(replied, { timeoutMs: 20_000, what: 'a webhook' });
+    expect((await listening.interrupt()).code).toBe(0);
+    expect(listening.json()[1]).toMatchObject({ valid: true, answered: 200 });
+    expect(await endpoints()).toEqual([]);
+  });
+
+  it('draws no bar where there is no terminal', async () => {
+    const sent = await runProgram('cli/main.js', ['send', 'agents', '--sample', '2000'], env);
+    expect([sent.code, sent.stderr]).toEqual([0, '']);
+    expect(sent.stdout).toMatch(/^samples: 2,000 agents accepted, 0 refused in [\d.]+ s\n$/);
+  });
+});

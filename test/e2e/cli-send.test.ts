@@ -1,0 +1,359 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { runSluice } from '../support/command.ts';
+import { type Product, startEmbeddedProduct } from '../support/product.ts';
+import { ROOT, runProgram, startProgram } from '../support/program.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+let product: Product;
+let folder: string;
+let file: string;
+let env: Record<string, string>;
+let prefix = 0;
+
+beforeAll(async () => {
+  product = await startEmbeddedProduct();
+});
+afterAll(() => product?.stop());
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-send-'));
+  file = join(folder, 'agents.csv');
+  prefix += 1;
+  env = {
+    SLUICE_DATA_DIR: product.dataDir!,
+    SLUICE_API_KEY_ID: product.apiKeyId,
+    SLUICE_API_KEY_SECRET: product.apiKeySecret,
+  };
+  return () => rm(folder, { recursive: true, force: true });
+});
+
+/** Agents of this test alone. */
+const agentId = (n: number) => `test${prefix}-${n}`;
+
+/** How many records, different records and agents of this test are stored, once all that was accepted is. */
+async function stored() {
+  await waitFor(async () => JSON.parse((await runSluice('lag --json', env)).stdout).lag === 0, {
+    timeoutMs: 30_000,
+    what: 'everything to be stored',
+  });
+  const { rows } = await product.pool.query(
+    `select count(*)::int as records, count(distinct event_id)::int as ids, count(distinct external_agent_id)::int as agents
+     from agent_records where external_agent_id like $1`,
+    [`test${prefix}-%`],
+  );
+  return rows[0];
+}
+
+async function send(...args: string[]) {
+  const { code, stdout, stderr } = await runSluice(['send', 'agents', ...args, '--json'], env);
+  const report = stdout === '' ? undefined : JSON.parse(stdout).files.at(-1);
+  return { code, stderr, report };
+}
+
+describe('a send in the middle of which', () => {
+  const LINES = 8_000;
+  const agentsCsv = () =>
+    [
+      'externalAgentId,agentName',
+      ...Array.from({ length: LINES }, (_, i) => `${agentId(i)},A ${i}`),
+      '',
+    ].join('\n');
+
+  /** Sends through a proxy that lets nothing pass any more once a few requests were answered. */
+  async function sendUntilFrozen() {
+    await writeFile(file, agentsCsv());
+    const proxy = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(product.baseUrl).port) });
+    onTestFinished(() => proxy.close());
+    let answers = 0;
+    const frozen = new Promise<void>((resolve) => {
+      proxy.onAnswer(() => {
+        if (++answers !== 5) return;
+        proxy.freeze();
+        resolve();
+      });
+    });
+    const args = ['send', 'agents', file, '--json', '--concurrency', '2'];
+    const through = { ...env, SLUICE_URL: `http://127.0.0.1:${proxy.port}` };
+    const sending = startProgram('cli/main.js', through, { args });
+    await frozen;
+    const again = async () => {
+      proxy.thaw();
+      const { code, stdout, stderr } = await runProgram('cli/main.js', args, through);
+      expect([code, stderr]).toEqual([0, '']);
+      return JSON.parse(stdout).files[0];
+    };
+    return { proxy, sending, again };
+  }
+
+  it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
+    '%s ends it goes on when it is run again, and all lines are stored once',
+    async (signal) => {
+      const { sending, again } = await sendUntilFrozen();
+      const code = await sending.end(signal);
+      if (signal === 'SIGKILL') expect(sending.process.signalCode).toBe('SIGKILL');
+      else {
+        expect(code).toBe(1);
+        expect(sending.output()).toContain('"stopped":"stopped: run the same command again to go on"');
+        expect(sending.output()).toMatch(/^sluice: stopped: run the same command again to go on$/m);
+      }
+      expect(await readdir(folder)).toContain('agents.csv.sluice-state');
+      const report = await again();
+      expect(report).toMatchObject({ refusedCount: 0, stopped: null, resumedAtLine: expect.any(Number) });
+      expect(report.accepted).toBe(LINES - Math.max(0, report.resumedAtLine - 2));
+      expect(await stored()).toEqual({ records: LINES, ids: LINES, agents: LINES });
+      expect(await readdir(folder)).toEqual(['agents.csv']);
+    },
+    60_000,
+  );
+
+  it('the gateway is killed and started again waits, goes on, and all lines are stored once', async () => {
+    const { proxy, sending } = await sendUntilFrozen();
+    await product.killAndRestart('sluice');
+    proxy.thaw();
+    await waitFor(() => sending.process.exitCode !== null, { timeoutMs: 40_000, what: 'the send to end' });
+    expect([sending.process.exitCode, sending.output()]).toEqual([0, expect.stringContaining('"files"')]);
+    expect(await stored()).toEqual({ records: LINES, ids: LINES, agents: LINES });
+  }, 90_000);
+});
+
+describe('a broken line', () => {
+  const header = 'externalAgentId,agentName';
+  const good = (n: number) => `${agentId(n)},Fine`;
+  const bytes = (...parts: (string | Buffer)[]) => Buffer.concat(parts.map((part) => Buffer.from(part)));
+
+  it.each<[string, string, () => Buffer, [number, RegExp][]]>([
+    [
+      'opens a quote',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\n${agentId(3)},"open\n${good(2)}\n`),
+      [[3, /never closed/]],
+    ],
+    [
+      'has too few cells',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\nalone\n${good(2)}\n`),
+      [[3, /has 1 cell, .* names 2 columns/]],
+    ],
+    [
+      'has too many cells',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\na,b,c\n${good(2)}\n`),
+      [[3, /has 3 cells/]],
+    ],
+    [
+      'is not UTF-8',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\nx,J`, Buffer.from([0xfc]), `rgen\n${good(2)}\n`),
+      [[3, /not valid UTF-8/]],
+    ],
+    [
+      'is 5 MB long',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\nx,${'y'.repeat(5e6)}\n${good(2)}\n`),
+      [[3, /longer than 1048576 bytes/]],
+    ],
+    [
+      'lacks what is required',
+      'csv',
+      () => bytes(`${header}\n${good(1)}\n,Nobody\n${good(2)}\n`),
+      [[3, /agent id cannot be blank/]],
+    ],
+    [
+      'stands after BOM, CRLF and empty lines',
+      'csv',
+      () => bytes(`\ufeff${header}\r\n\r\n${good(1)}\r\n\r\nalone\r\n${good(2)}`),
+      [[5, /has 1 cell/]],
+    ],
+    [
+      'is no JSON',
+      'ndjson',
+      () => bytes(`{"externalAgentId":"${agentId(1)}"}\nnonsense\n\n{"externalAgentId":"${agentId(2)}"}`),
+      [[2, /./]],
+    ],
+    [
+      'is no object',
+      'ndjson',
+      () =>
+        bytes(`\ufeff{"externalAgentId":"${agentId(1)}"}\r\n[1]\n"x"\n{"externalAgentId":"${agentId(2)}"}\n`),
+      [
+        [2, /must be one JSON object/],
+        [3, /must be one JSON object/],
+      ],
+    ],
+    [
+      'is 5 MB long',
+      'ndjson',
+      () =>
+        bytes(
+          `{"externalAgentId":"${agentId(1)}"}\n{"agentName":"${'y'.repeat(5e6)}"}\n{"externalAgentId":"${agentId(2)}"}\n`,
+        ),
+      [[2, /longer than/]],
+    ],
+    [
+      'is no object',
+      'json',
+      () => bytes(JSON.stringify([{ externalAgentId: agentId(1) }, 7, { externalAgentId: agentId(2) }])),
+      [[2, /must be one JSON object/]],
+    ],
+  ])(
+    'that %s (%s) is reported with its number and reason, and the others go on',
+    async (_, format, content, refusals) => {
+      const input = join(folder, `agents.${format}`);
+      const refused = join(folder, `refused.${format}`);
+      await writeFile(input, content());
+      const { code, report } = await send(input, '--refused', refused);
+      expect(code).toBe(1);
+      expect(report).toMatchObject({ accepted: 2, refusedCount: refusals.length });
+      expect(report.refused).toEqual(
+        refusals.map(([line, reason]) => ({ line, reason: expect.stringMatching(reason) })),
+      );
+      // What was written holds just these lines: they are refused again, and nothing else is sent.
+      expect((await send(refused)).report).toMatchObject({ accepted: 0, refusedCount: refusals.length });
+      expect(await stored()).toMatchObject({ records: 2, agents: 2 });
+    },
+  );
+
+  it.each<[string, string | Buffer, RegExp]>([
+    ['empty.csv', '', /the CSV file is empty/],
+    ['empty.ndjson', '', /the NDJSON file is empty/],
+    ['empty.json', '', /the JSON file /],
+    ['no-header.csv', 'agent-1,Ada\n', /has no column externalAgentId: its first line must name the columns/],
+    ['twice.csv', 'externalAgentId,agentName,agentName\na,b,c\n', /has the column agentName twice/],
+    ['semicolons.csv', 'externalAgentId;agentName\na;b\n', /another separator than a comma: --delimiter/],
+    [
+      'utf16.csv',
+      Buffer.from('\ufeffexternalAgentId\na\n', 'utf16le'),
+      /first line of the CSV file is not valid UTF-8/,
+    ],
+    ['broken.json', '[{"externalAgentId":"a"},', /mend it, or send a record a line as NDJSON/],
+  ])('that spoils the whole file is said: %s', async (name, content, message) => {
+    const input = join(folder, name);
+    await writeFile(input, content);
+    const { code, report, stderr } = await send(input);
+    expect([code, report]).toEqual([1, undefined]);
+    expect(stderr).toMatch(/^sluice: [^\n]*\n$/);
+    expect(stderr).toMatch(message);
+  });
+
+  it('names columns that are not sent, and sends the rest', async () => {
+    await writeFile(file, `${header},shoeSize,shoeSize\n${good(1)},42,43\n`);
+    const { code, stderr, report } = await send(file);
+    expect([code, report.accepted]).toEqual([0, 1]);
+    expect(stderr).toBe('sluice: columns that agents do not have are not sent: shoeSize, shoeSize\n');
+  });
+
+  it('is no reason to send a part of several files: all must be there', async () => {
+    await writeFile(file, `${header}\n${good(1)}\n`);
+    const missing = join(folder, 'missing.csv');
+    expect(await send(file, missing)).toMatchObject({
+      code: 1,
+      stderr: `sluice: there is no file ${missing}\n`,
+    });
+    const directory = join(folder, 'directory.csv');
+    await mkdir(directory);
+    expect((await send(file, directory)).stderr).toBe(
+      `sluice: ${directory} is a folder: name the files in it\n`,
+    );
+    expect(await stored()).toMatchObject({ records: 0 });
+  });
+});
+
+describe('standard input', () => {
+  const shell = (args: string) =>
+    promisify(execFile)('sh', ['-c', `${process.execPath} dist/cli/main.js send agents ${args}`], {
+      cwd: ROOT,
+      env: { ...process.env, ...env },
+    });
+
+  it('is sent once for each delivery that names it', async () => {
+    await writeFile(file, `externalAgentId,agentName\n${agentId(1)},Ada\n`);
+    const from = `- --format csv --json < ${file}`;
+    for (const delivery of ['monday', 'monday', 'tuesday']) {
+      const { stdout } = await shell(`--delivery ${delivery} ${from}`);
+      expect(JSON.parse(stdout).files[0]).toMatchObject({ file: 'standard input', accepted: 1 });
+    }
+    expect(await stored()).toEqual({ records: 2, ids: 2, agents: 1 });
+    await writeFile(file, 'externalAgentId\n\nalone,too many\n');
+    await expect(shell(from.replace('--json', '--delivery x'))).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('\nNext: mend them and send all again with --delivery x: what was'),
+    });
+    await expect(shell(from)).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('standard input needs --delivery NAME'),
+    });
+  });
+
+  it('need not be there', async () => {
+    await expect(shell('- --format csv --delivery x < /dev/null')).rejects.toMatchObject({
+      code: 1,
+      stderr: 'sluice: the CSV file is empty: its first line must name the columns\n',
+    });
+  });
+});
+
+describe('refused lines', () => {
+  const lines = () => [
+    'externalAgentId,agentName,emailAddress',
+    `${agentId(1)},"One, and\r\nmore",nonsense`,
+    `${agentId(2)},Two,two@example.org`,
+    `${agentId(3)},Three,also nonsense`,
+  ];
+
+  it('are written as they stand below the header, and once mended only they are sent', async () => {
+    await writeFile(file, lines().join('\r\n'));
+    const refused = join(folder, 'refused.csv');
+    const reasons = join(folder, 'reasons.csv');
+    const { report } = await send(file, '--refused', refused, '--reasons', reasons);
+    expect(report.refused.map(({ line }: { line: number }) => line)).toEqual([2, 5]);
+    const [header, first, , third] = lines();
+    expect(await readFile(refused, 'utf8')).toBe(`${[header, first, third].join('\r\n')}\n`);
+    expect(await readFile(reasons, 'utf8')).toMatch(
+      /^file,line,reason\n"[^"]+agents\.csv",2,"FAIL.*"\n.*,5,".*"\n$/,
+    );
+
+    const people = await runSluice(['send', 'agents', file, '--refused', refused], env);
+    expect(people.stdout).toContain(`mend them there, then sluice send agents ${refused}\n`);
+    await writeFile(refused, (await readFile(refused, 'utf8')).replace(/(also )?nonsense/g, 'a@example.org'));
+    expect((await send(refused)).report).toMatchObject({ accepted: 2, refusedCount: 0 });
+    expect(await stored()).toEqual({ records: 3, ids: 3, agents: 3 });
+  });
+
+  it('may be mended in the whole file too, which sends only them with its delivery, and all without', async () => {
+    await writeFile(file, lines().join('\n'));
+    const { report } = await send(file);
+    const people = await runSluice(['send', 'agents', file], env);
+    expect(people.stdout).toContain(`send it again with --delivery ${report.delivery}: what was accepted`);
+    await writeFile(
+      file,
+      lines()
+        .join('\n')
+        .replace(/(also )?nonsense/g, 'a@example.org'),
+    );
+    expect((await send(file, '--delivery', report.delivery)).report).toMatchObject({ accepted: 3 });
+    expect(await stored()).toMatchObject({ records: 3, agents: 3 });
+    await send(file);
+    expect(await stored()).toMatchObject({ records: 6, agents: 3 });
+  });
+
+  it('never overwrite what is sent', async () => {
+    await writeFile(file, lines().join('\n'));
+    for (const option of ['--refused', '--reasons']) {
+      expect(await send(file, option, join(folder, '.', 'agents.csv'))).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('is what is sent: name another file'),
+      });
+    }
+    expect(await readFile(file, 'utf8')).toBe(lines().join('\n'));
+    expect((await send(file, file, '--refused', 'x')).code).toBe(2);
+    expect(await send(file, '--refused', join(folder, 'no', 'x'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('cannot be written'),
+    });
+  });
+});

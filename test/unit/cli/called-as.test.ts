@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { delimiter, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runSluice } from '../../support/command.ts';
+import { ROOT } from '../../support/program.ts';
+
+describe('what the command tells to type next', () => {
+  const hintsWith = async (env: Record<string, string>) => {
+    const help = await runSluice('events show --help', env);
+    const failed = await runSluice('send agents --sample 1 --url http://127.0.0.1:1', env);
+    const texts = `${help.stdout}${failed.stderr}`;
+    return [...texts.matchAll(/(?:Example: |`)(.*?) (events show|keys create)/g)].map(([, hint]) => hint);
+  };
+
+  it('is what was typed here: npx, the command itself, or what a setting says', async () => {
+    expect(await hintsWith({ npm_command: 'exec' })).toEqual(['npx sluice', 'npx sluice']);
+    expect(await hintsWith({})).toEqual(['sluice', 'sluice']);
+    const compose = 'docker compose run --rm cli';
+    expect(await hintsWith({ npm_command: 'exec', SLUICE_COMMAND: compose })).toEqual([compose, compose]);
+  });
+
+  it('is right as npm runs it, and as the PATH finds it', () => {
+    const bin = join(ROOT, 'node_modules', '.bin');
+    const env = { PATH: `${bin}${delimiter}${process.env.PATH}`, HOME: process.env.HOME };
+    const run = (command: string, ...args: string[]) =>
+      execFileSync(command, [...args, 'lag', '--help'], { env, cwd: ROOT, encoding: 'utf8' });
+    expect(run('npx', 'sluice')).toContain('Example: npx sluice lag');
+    expect(run('sluice')).toContain('Example: sluice lag');
+  });
+});
