@@ -1,4 +1,6 @@
 import type { Readable } from 'node:stream';
+import { parse } from 'csv-parse/sync';
+import { errorCode } from '../../shared/errors.ts';
 import { LINE_BYTES_MAX, type PhysicalLine, physicalLines } from './physical-lines.ts';
 
 /** The cells of one record, or what is wrong with the line that it begins on. */
@@ -77,41 +79,28 @@ function isOpen(text: string): boolean {
   return quotes % 2 === 1;
 }
 
-/** The cells of one record, which may hold line breaks inside of quotes. */
 function parseRecord(
   text: string,
   delimiter: string,
 ): { readonly cells: string[] } | { readonly cells?: undefined; readonly problem: string } {
   // Most lines have no quotes, and then nothing to parse.
   if (!text.includes('"')) return { cells: text.split(delimiter) };
-  const cells: string[] = [];
-  for (let at = 0; ; at += 1) {
-    const quoted = text[at] === '"';
-    const end = quoted ? closingQuote(text, at) + 1 : endOf(text, at, delimiter);
-    if (end === 0) return { problem: NEVER_CLOSED };
-    const cell = text.slice(at, end);
-    if (!quoted && cell.includes('"')) {
-      return {
-        problem: 'has a quote in the middle of a cell: put the whole cell in quotes and double those inside',
-      };
-    }
-    cells.push(quoted ? cell.slice(1, -1).replaceAll('""', '"') : cell);
-    if (end === text.length) return { cells };
-    if (text[end] !== delimiter) {
-      return { problem: 'has more after a closing quote: double the quotes inside of a quoted cell' };
-    }
-    at = end;
+  try {
+    return { cells: (parse(text, { delimiter, relax_column_count: true }) as string[][])[0] ?? [''] };
+  } catch (error) {
+    return { problem: problemOf(errorCode(error)) };
   }
 }
 
-function endOf(text: string, from: number, delimiter: string): number {
-  const end = text.indexOf(delimiter, from);
-  return end < 0 ? text.length : end;
-}
-
-/** Where the quote that opens at `from` is closed; -1 where it never is. Two in a row are a quote inside. */
-function closingQuote(text: string, from: number): number {
-  let at = text.indexOf('"', from + 1);
-  while (at >= 0 && text[at + 1] === '"') at = text.indexOf('"', at + 2);
-  return at;
+function problemOf(code: string | undefined): string {
+  switch (code) {
+    case 'CSV_QUOTE_NOT_CLOSED':
+      return NEVER_CLOSED;
+    case 'CSV_INVALID_CLOSING_QUOTE':
+      return 'has more after a closing quote: double the quotes inside of a quoted cell';
+    case 'INVALID_OPENING_QUOTE':
+      return 'has a quote in the middle of a cell: put the whole cell in quotes and double those inside';
+    default:
+      return 'cannot be read as CSV';
+  }
 }

