@@ -1,4 +1,5 @@
-import { readEnvironment } from '../shared/config.ts';
+import { type Environment, readEnvironment } from '../shared/config.ts';
+import { errorMessage } from '../shared/errors.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
@@ -7,6 +8,16 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();
 });
-const { env, fromFile } = readEnvironment();
+const { env, fromFile } = environmentOrEnd();
 const program = buildProgram({ env, envFromFile: fromFile, stdout: process.stdout, stderr: process.stderr });
 process.exitCode = await runCommand(program, process.argv, process.stderr);
+
+/** Before there is a command that could say it. */
+function environmentOrEnd(): Environment {
+  try {
+    return readEnvironment();
+  } catch (error) {
+    process.stderr.write(`sluice: ${errorMessage(error)}\n`);
+    process.exit(1);
+  }
+}
