@@ -1,4 +1,5 @@
-import { readEnvironment } from '../shared/config.ts';
+import { type Environment, readEnvironment } from '../shared/config.ts';
+import { errorMessage } from '../shared/errors.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
@@ -9,6 +10,16 @@ for (const stream of [process.stdout, process.stderr]) {
     process.exit();
   });
 }
-const { env, fromFile } = readEnvironment();
+const { env, fromFile } = environmentOrEnd();
 const program = buildProgram({ env, envFromFile: fromFile, stdout: process.stdout, stderr: process.stderr });
 process.exitCode = await runCommand(program, process.argv);
+
+/** Before there is a command that could say it. */
+function environmentOrEnd(): Environment {
+  try {
+    return readEnvironment();
+  } catch (error) {
+    process.stderr.write(`sluice: ${errorMessage(error)}\n`);
+    process.exit(1);
+  }
+}

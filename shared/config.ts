@@ -3,6 +3,7 @@ import { parseEnv } from 'node:util';
 import type { z } from 'zod';
 import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './config-services.ts';
 import { type Role, SETTINGS, type Setting, type SettingName } from './config-settings.ts';
+import { AppError, errorCode, errorMessage } from './errors.ts';
 
 export * from './config-settings.ts';
 
@@ -49,14 +50,24 @@ export function environment(): NodeJS.ProcessEnv {
   return readEnvironment().env;
 }
 
-/** {@link environment}, and which of its variables the file set. */
+/** {@link environment}, and which of its variables the file set. Throws AppError `ENV_FILE_UNREADABLE`. */
 export function readEnvironment(): Environment {
   if (!existsSync('.env')) return { env: process.env, fromFile: new Set() };
   // What is set already wins over the file.
-  const names = Object.keys(parseEnv(readFileSync('.env', 'utf8')));
+  const names = Object.keys(parseEnv(readEnvFile()));
   const fromFile = new Set(names.filter((name) => process.env[name] === undefined));
   process.loadEnvFile('.env');
   return { env: process.env, fromFile };
+}
+
+function readEnvFile(): string {
+  try {
+    return readFileSync('.env', 'utf8');
+  } catch (cause) {
+    const reason = errorCode(cause) ?? errorMessage(cause);
+    const message = `the file .env in the working directory cannot be read (${reason}): make it readable for this user, or start elsewhere`;
+    throw new AppError('ENV_FILE_UNREADABLE', message, { cause });
+  }
 }
 
 /** Reads the settings that a role uses. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */

@@ -1,4 +1,4 @@
-import { access, constants, statfs } from 'node:fs/promises';
+import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import type { ConfigProblem, Role } from '../../shared/config.ts';
@@ -32,6 +32,7 @@ export async function checkDisk(dataDir: string): Promise<readonly Finding[]> {
   return await checking('disk', advice, async () => {
     const folder = await nearestFolder(resolve(dataDir));
     await access(folder, constants.W_OK);
+    if (!(await stat(folder)).isDirectory()) return [problem('disk', `${folder} is no folder`, advice)];
     const { bavail, bsize } = await statfs(folder);
     const free = bavail * bsize;
     const found = `${(free / GIB).toFixed(1)} GiB free for ${dataDir}`;
@@ -67,7 +68,7 @@ export async function checkPort({ setting, host, port }: Listener): Promise<Find
     return problem(
       check,
       `${host}:${port} cannot be listened on (${errorCode(error)})`,
-      `change ${setting} or its host`,
+      `change ${setting} or ${setting.replace('PORT', 'HOST')}`,
     );
   }
   const health = await healthAt(host, port);

@@ -139,10 +139,10 @@ function refuseFor(status: number, { url }: SendTarget): void {
 }
 
 const REASONS: Readonly<Record<number, string>> = {
-  302: 'answers with a redirect: give its own address with --url',
-  401: 'does not accept the key: check --key-id and --key-secret, or make a key with `npx sluice keys create`',
+  302: 'answers with a redirect: give its own address with --url (SLUICE_URL)',
+  401: 'does not accept the key: check --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET), or make a key with `npx sluice keys create`',
   403: 'does not allow this to the key: make one with the scope, or enable the tenant',
-  404: 'does not know the operation: check --url, which must be the address of the gateway without a path',
+  404: 'does not know the operation: check --url (SLUICE_URL), which must be the address of the gateway without a path',
 };
 
 function gaveUp(
@@ -152,7 +152,7 @@ function gaveUp(
   answered: boolean,
 ): AppError {
   const wait = retryAfterMs === undefined ? '' : ` and asks to wait ${Math.ceil(retryAfterMs / 1000)} s`;
-  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or give its address with --url';
+  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or give its address with --url (SLUICE_URL)';
   return new AppError('SEND_STOPPED', `the gateway at ${target.url} ${why}${wait}: ${next}`, {
     retryable: true,
   });

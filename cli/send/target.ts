@@ -29,19 +29,23 @@ export async function findTarget(
   const apiKeyId = options.keyId ?? config.SLUICE_API_KEY_ID;
   const apiKeySecret = options.keySecret ?? config.SLUICE_API_KEY_SECRET;
   if ((apiKeyId === undefined) !== (apiKeySecret === undefined)) {
-    throw unknown('a key is an id and a secret: give both --key-id and --key-secret');
+    throw unknown(
+      'a key is an id and a secret: give both --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET)',
+    );
   }
   if (url !== undefined && apiKeyId !== undefined && apiKeySecret !== undefined) {
     return { url, apiKeyId, apiKeySecret };
   }
   if (url !== undefined) {
-    throw unknown(`no key for ${url} is given: set --key-id and --key-secret (\`npx sluice keys create\`)`);
+    throw unknown(
+      `no key for ${url} is given: set --key-id and --key-secret, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET (\`npx sluice keys create\`)`,
+    );
   }
   const demo = await readDemoFile(config.SLUICE_DATA_DIR);
   if (!demo) {
     throw unknown(
       `no embedded instance was started on ${config.SLUICE_DATA_DIR}: start one with \`npm start\`, ` +
-        'or give --url, --key-id and --key-secret',
+        'or give --url, --key-id and --key-secret, or set SLUICE_URL, SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET',
     );
   }
   return {

@@ -133,14 +133,26 @@ function mustClose(incoming: IncomingMessage, draining: boolean): boolean {
 async function bind(server: Server, { host, port, portSetting }: ListenOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
-      const reason =
-        errorCode(error) === 'EADDRINUSE'
-          ? `the port is in use; stop what uses it or set ${portSetting}`
-          : `${error.message}; look at ${portSetting} and ${portSetting.replace('PORT', 'HOST')}`;
+      const reason = bindProblem(error, portSetting);
       reject(new AppError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${reason}`, { cause: error }));
     });
     server.listen(port, host, resolve);
   });
   server.removeAllListeners('error');
   server.on('error', () => {});
+}
+
+function bindProblem(error: Error, portSetting: SettingName): string {
+  const hostSetting = portSetting.replace('PORT', 'HOST');
+  switch (errorCode(error)) {
+    case 'EADDRINUSE':
+      return `the port is in use; stop what uses it or set ${portSetting}`;
+    case 'EACCES':
+      return `this user may not use the port; set ${portSetting} to one from 1024`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `this machine has no such address; set ${hostSetting} to one that it has, or to 0.0.0.0 for all`;
+    default:
+      return `${error.message}; look at ${portSetting} and ${hostSetting}`;
+  }
 }

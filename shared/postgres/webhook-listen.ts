@@ -1,6 +1,7 @@
 import type { Logger } from '../logging.ts';
 import { DELIVERIES_CHANNEL } from './insert-signals.ts';
 import type { Pool, PoolClient } from './pool.ts';
+import { databaseTrouble } from './refusals.ts';
 
 export interface DeliveryListener {
   /** Gives the connection back and stops connecting. */
@@ -52,7 +53,7 @@ export function listenForDeliveries(pool: Pool, logger: Logger, onDeliveries: ()
     discard(lost);
     if (closed) return;
     logger.warn(
-      { err: error, backoffMs },
+      { reason: databaseTrouble(error), backoffMs },
       'not listening for webhook deliveries; polling finds them meanwhile',
     );
     timer = setTimeout(() => {

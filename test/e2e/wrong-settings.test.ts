@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { SETTINGS, type SettingName, settingsOf } from '../../shared/config.ts';
 import { runProgram } from '../support/program.ts';
 import { PLANTED, WRONG } from '../support/wrong-settings.ts';
@@ -70,6 +73,24 @@ describe('settings that are wrong keep a process from starting, which names all 
       ),
     );
     expect([...said].sort()).toEqual(linesOf(Object.keys(SETTINGS) as SettingName[]).sort());
+  });
+
+  it('a .env file that cannot be read', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-env-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, '.env'));
+    const said =
+      'the file .env in the working directory cannot be read (EISDIR): make it readable for this user, or start elsewhere\n';
+    expect(await runProgram('gateway/main.js', [], {}, folder)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The gateway cannot start: ${said}`,
+    });
+    expect(await runProgram('cli/main.js', ['doctor'], {}, folder)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `sluice: ${said}`,
+    });
   });
 
   it('a command', async () => {

@@ -1,6 +1,7 @@
 import { errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
-import { databaseRefusal } from '../../shared/postgres/refusals.ts';
+import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
+import { isDatabaseUnavailable } from '../../shared/postgres/unavailable.ts';
 
 export interface SweepOptions {
   /** Milliseconds between two looks when nothing wakes it. */
@@ -37,8 +38,13 @@ export function createSweep({ pollMs, logger, look }: SweepOptions): Sweep {
       await look();
       problem = undefined;
     } catch (error) {
-      problem = `due webhook deliveries cannot be looked up: ${databaseRefusal(error) ?? errorMessage(error)}`;
-      logger.warn({ err: error }, 'due webhook deliveries cannot be looked up; trying again');
+      const unavailable = isDatabaseUnavailable(error);
+      const reason = unavailable ? databaseTrouble(error) : (databaseRefusal(error) ?? errorMessage(error));
+      problem = `due webhook deliveries cannot be looked up: ${reason}`;
+      logger.warn(
+        unavailable ? { reason } : { err: error },
+        'due webhook deliveries cannot be looked up; trying again',
+      );
       // Not in a loop while the database is away: the next poll finds what woke it.
       woken = false;
     }

@@ -249,7 +249,23 @@ describe('listening', () => {
     });
     await expect(second).rejects.toMatchObject({
       code: 'LISTEN_FAILED',
-      message: /port is in use; stop what uses it or set PORT$/,
+      message: expect.stringMatching(/port is in use; stop what uses it or set PORT$/),
+    });
+  });
+
+  it('says when the address is none of this machine', async () => {
+    // An address for documentation (RFC 5737), which nobody has.
+    const host = '192.0.2.1';
+    const listening = listen({
+      fetch: () => new Response(),
+      host,
+      port: 0,
+      portSetting: 'ADMIN_PORT',
+      nextId: String,
+    });
+    await expect(listening).rejects.toMatchObject({
+      code: 'LISTEN_FAILED',
+      message: `cannot listen on ${host}:0: this machine has no such address; set ADMIN_HOST to one that it has, or to 0.0.0.0 for all`,
     });
   });
 });
