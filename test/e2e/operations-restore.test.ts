@@ -6,7 +6,7 @@ import { reckon } from './reckon.ts';
 
 const CLIENTS = 4;
 /** Records of each stretch: before the backup, after it, and while the database is put back. */
-const RECORDS = 200;
+const RECORDS = 100;
 
 const brokers = inject('kafkaBrokers');
 

@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT } from '../support/program.ts';
+
+const page = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+const sources = ['gateway', 'admin', 'workers', 'shared', 'embedded']
+  .flatMap((directory) => typeScriptOf(join(ROOT, directory)))
+  .map((file) => readFileSync(file, 'utf8'))
+  .join('\n');
+
+/** Rows of the table of lines worth an alert: `| level | `msg` … |`. */
+const alerts = [...page.matchAll(/^\| (fatal|error|warn) +\| `([^`]+)`/gm)].map(([, level, msg]) => ({
+  level: level!,
+  msg: msg!,
+}));
+
+describe('the page on operations', () => {
+  it('lists alerts', () => expect(alerts.length).toBeGreaterThan(10));
+
+  it.each(alerts)('names a line that is logged: $level "$msg"', ({ level, msg }) => {
+    // In this one the state is filled in.
+    const text = msg.replace(/^(the event log) .*/, '$1 ');
+    const calls = sources.split(new RegExp(`\\.${level}\\(`)).slice(1);
+    expect(calls.some((call) => call.slice(0, CALL_LENGTH_MAX).includes(text))).toBe(true);
+  });
+});
+
+/** Characters from the name of a log call within which its message stands. */
+const CALL_LENGTH_MAX = 400;
+
+function typeScriptOf(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => join(directory, file));
+}
