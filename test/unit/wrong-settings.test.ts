@@ -31,7 +31,12 @@ describe('a setting that is wrong', () => {
     const tried = new Set(WRONG.map(([name]) => name));
     const untried = NAMES.filter((name) => !tried.has(name));
     // Any text is one: only together with others, or in the world, they can be wrong.
-    expect(untried).toEqual(['SLUICE_DATA_DIR', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD']);
+    expect(untried).toEqual([
+      'SLUICE_DATA_DIR',
+      'KAFKA_SASL_USERNAME',
+      'KAFKA_SASL_PASSWORD',
+      'SLUICE_COMMAND',
+    ]);
   });
 
   it.each([
