@@ -3,11 +3,13 @@ import { environment, loadConfig } from '../shared/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
-import { runMain } from '../shared/main.ts';
+import { cannotStart, runMain } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startAdmin } from './start.ts';
+
+const NAME = 'The admin listener';
 
 /** One admin process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
@@ -21,7 +23,7 @@ async function main(): Promise<void> {
     applicationName: 'sluice-admin',
     logger,
   });
-  await requireSchema(pool, logger);
+  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
   const admin = await startAdmin({
     pool,
     keyRing,
@@ -43,4 +45,4 @@ async function main(): Promise<void> {
   });
 }
 
-await runMain('The admin listener', main);
+await runMain(NAME, main);

@@ -6,12 +6,14 @@ import { createKafkaLog } from '../shared/log/kafka.ts';
 import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
 import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
-import { runMain } from '../shared/main.ts';
+import { cannotStart, runMain } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startGateway } from './start.ts';
+
+const NAME = 'The gateway';
 
 /** One gateway process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
@@ -24,7 +26,7 @@ async function main(): Promise<void> {
     logger,
   });
   const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });
-  await requireSchema(pool, logger);
+  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
   const gateway = await startGateway({ pool, log, logger, ...optionsOf(config) });
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
@@ -53,4 +55,4 @@ function optionsOf(config: Config<SettingOf<'gateway'>>) {
   };
 }
 
-await runMain('The gateway', main);
+await runMain(NAME, main);

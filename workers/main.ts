@@ -10,13 +10,15 @@ import { createKafkaLog } from '../shared/log/kafka.ts';
 import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
 import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
-import { runMain, WRONG_USAGE } from '../shared/main.ts';
+import { cannotStart, runMain, WRONG_USAGE } from '../shared/main.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startWorkers } from './start.ts';
 import { startWebhooks } from './webhooks/start.ts';
+
+const NAME = 'The worker';
 
 const WEBHOOKS = 'webhooks';
 const HOUR_MS = 3_600_000;
@@ -41,7 +43,7 @@ async function main(): Promise<void> {
     logger,
     consumerTimes: { sessionTimeoutMs, heartbeatIntervalMs: Math.ceil(sessionTimeoutMs / 10) },
   });
-  await requireSchema(pool, logger);
+  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
   const health = createHealth();
   const nextId = createUlidGenerator(systemClock);
   const shared = { pool, log, clock: systemClock, nextId, logger, health };
@@ -96,4 +98,4 @@ function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
   };
 }
 
-await runMain('The worker', main);
+await runMain(NAME, main);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { checkSchema } from './migrate.ts';
@@ -6,20 +7,51 @@ import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.t
 import { readServerFacts, requireVersion } from './server-facts.ts';
 import { isDatabaseUnavailable } from './unavailable.ts';
 
+export interface RequireSchemaOptions {
+  readonly pool: Pool;
+  readonly logger: Logger;
+  /** Called when a database that was down at the start turns out not to fit; the process must end. */
+  readonly onUnfit: (error: unknown) => void;
+  /** Milliseconds between two tries to reach it. */
+  readonly retryMs?: number;
+}
+
+const RETRY_MS = 2000;
+
 /**
  * Ends the start of a process whose release does not fit the server (AppError DATABASE_TOO_OLD) or the schema
  * (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), or that the server refuses (DATABASE_REFUSED). A database that is down does not end
- * it: readiness waits for it, and the log says so.
+ * it: readiness waits for it, the log says so, and it is looked at as soon as it answers.
  */
-export async function requireSchema(pool: Pool, logger: Logger): Promise<void> {
+export async function requireSchema(options: RequireSchemaOptions): Promise<void> {
+  const { pool, logger } = options;
+  try {
+    await requireFit(pool);
+  } catch (error) {
+    if (!isDatabaseUnavailable(error)) throw error;
+    const problem = databaseTrouble(error);
+    logger.warn({ problem }, 'the database cannot be reached; this process waits for it');
+    void requireLater(options);
+  }
+}
+
+async function requireLater({ pool, onUnfit, retryMs = RETRY_MS }: RequireSchemaOptions): Promise<void> {
+  for (;;) {
+    // Keeps no process alive. A pool that was closed meanwhile counts as a database that is down.
+    await delay(retryMs, undefined, { ref: false });
+    try {
+      return await requireFit(pool);
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) return onUnfit(error);
+    }
+  }
+}
+
+async function requireFit(pool: Pool): Promise<void> {
   try {
     requireVersion((await readServerFacts(pool)).version);
     await checkSchema(pool);
   } catch (error) {
-    if (isDatabaseUnavailable(error)) {
-      const problem = databaseTrouble(error);
-      return logger.warn({ problem }, 'the database cannot be reached; this process waits for it');
-    }
     const refusal = databaseRefusal(error);
     throw refusal ? new AppError(DATABASE_REFUSED, refusal, { cause: error }) : error;
   }

@@ -28,6 +28,10 @@ describe('trouble with the database', () => {
 });
 
 describe('the start of a process', () => {
+  const unexpected = (error: unknown) => {
+    throw error;
+  };
+
   function logged() {
     const lines: { problem: string; msg: string }[] = [];
     const logger = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line)) });
@@ -38,10 +42,12 @@ describe('the start of a process', () => {
     const pool = {
       query: async () => ({ rows: [{ version: 140_022, now: new Date() }] }),
     } as unknown as Pool;
-    await expect(requireSchema(pool, logged().logger)).rejects.toMatchObject({
-      code: 'DATABASE_TOO_OLD',
-      message: 'the server of DATABASE_URL is Postgres 14, which is too old: use Postgres 15 or later',
-    });
+    await expect(requireSchema({ pool, logger: logged().logger, onUnfit: unexpected })).rejects.toMatchObject(
+      {
+        code: 'DATABASE_TOO_OLD',
+        message: 'the server of DATABASE_URL is Postgres 14, which is too old: use Postgres 15 or later',
+      },
+    );
   });
 
   it('goes on without the database, and says that it waits for it and what to look at', async () => {
@@ -57,12 +63,26 @@ describe('the start of a process', () => {
       logger,
     });
     onTestFinished(() => pool.end());
-    await requireSchema(pool, logger);
+    await requireSchema({ pool, logger, onUnfit: unexpected });
     expect(lines).toMatchObject([
       {
         problem: `the database does not answer (ECONNREFUSED): ${ADVICE}`,
         msg: 'the database cannot be reached; this process waits for it',
       },
     ]);
+  });
+
+  it('looks at a database that was down as soon as it answers', async () => {
+    const answers = [
+      () => Promise.reject(Object.assign(new Error('no'), { code: 'ECONNREFUSED' })),
+      () => Promise.reject(Object.assign(new Error('not yet'), { severity: 'FATAL', code: '57P03' })),
+      async () => ({ rows: [{ version: 140_022, now: new Date() }] }),
+    ];
+    const pool = { query: () => answers.shift()!() } as unknown as Pool;
+    const unfit = await new Promise((resolve, reject) => {
+      requireSchema({ pool, logger: logged().logger, onUnfit: resolve, retryMs: 1 }).catch(reject);
+    });
+    expect(unfit).toMatchObject({ code: 'DATABASE_TOO_OLD' });
+    expect(answers).toEqual([]);
   });
 });
