@@ -23,6 +23,8 @@ interface PartitionLag {
   readonly lag: number;
   /** Seconds since the log took the first record that is not stored. */
   readonly oldestSeconds: number | null;
+  /** Why its worker stands still, where the log does not fit what is stored. */
+  readonly problem: string | null;
 }
 
 export function addLagCommand(program: Command, context: CommandContext): void {
@@ -35,31 +37,62 @@ export function addLagCommand(program: Command, context: CommandContext): void {
     .addHelpText('after', '\nExample: npx sluice lag --behind')
     .action(async (options: LagOptions) => {
       const partitions = await readLag(context, options.kind ? [options.kind] : KINDS);
-      const shown = options.behind ? partitions.filter(({ lag }) => lag > 0) : partitions;
+      const unfit = partitions.filter(({ problem }) => problem !== null);
+      const shown = options.behind
+        ? partitions.filter(({ lag, problem }) => lag > 0 || problem !== null)
+        : partitions;
       const total = partitions.reduce((sum, { lag }) => sum + lag, 0);
-      if (options.json) return context.printJson({ lag: total, partitions: shown });
-      if (shown.length > 0) {
-        context.printTable(
-          ['topic', 'partition', 'end', 'stored', 'lag', 'oldest waits'],
-          shown.map(({ topic, partition, end, stored, lag, oldestSeconds }) => [
-            topic,
-            String(partition),
-            end,
-            stored,
-            String(lag),
-            oldestSeconds === null ? '' : `${oldestSeconds} s`,
-          ]),
+      if (options.json) context.printJson({ lag: total, partitions: shown });
+      else printLag(context, shown, total, unfit.length > 0);
+      if (unfit.length > 0) {
+        throw new AppError(
+          'LOG_UNFIT',
+          `the log does not fit what is stored in ${unfit.length} partitions (${unfit[0]!.topic}, partition ` +
+            `${unfit[0]!.partition}: ${unfit[0]!.problem}): it was lost in part, put back from a copy, or is another ` +
+            'one; its workers stand still, and their /health/ready says the same',
         );
       }
-      context.print(total === 0 ? 'Everything is stored.' : `${total} records are not stored yet.`);
     });
+}
+
+function printLag(
+  context: CommandContext,
+  shown: readonly PartitionLag[],
+  total: number,
+  unfit: boolean,
+): void {
+  if (shown.length > 0) {
+    context.printTable(
+      ['topic', 'partition', 'end', 'stored', 'lag', 'oldest waits', ...(unfit ? ['problem'] : [])],
+      shown.map(({ topic, partition, end, stored, lag, oldestSeconds, problem }) => [
+        topic,
+        String(partition),
+        end,
+        stored,
+        String(lag),
+        oldestSeconds === null ? '' : `${oldestSeconds} s`,
+        ...(unfit ? [problem ?? ''] : []),
+      ]),
+    );
+  }
+  if (total > 0) context.print(`${total} records are not stored yet.`);
+  else if (!unfit) context.print('Everything is stored.');
+}
+
+/** As the workers see it when they take the partition. */
+function problemOf(next: bigint, { earliest, latest }: { earliest: bigint; latest: bigint }): string | null {
+  if (next > latest) return `the log ends below what was stored from it`;
+  if (next < earliest) return `${earliest - next} records are gone that were not stored`;
+  return null;
 }
 
 async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise<PartitionLag[]> {
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const topics = kinds.map((kind) => topicOf(prefix, kind));
   return await withLogReader(context, async (reader, { pool }) => {
-    const [bounds, positions] = await Promise.all([reader.bounds(topics), listPositions(pool, topics)]);
+    // In this order, so that a worker which stores meanwhile is never ahead of the log.
+    const positions = await listPositions(pool, topics);
+    const bounds = await reader.bounds(topics);
     if (bounds.size === 0) {
       throw new AppError(
         'TOPIC_MISSING',
@@ -71,11 +104,12 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
     for (const [topic, partitions] of bounds) {
       for (const [partition, { earliest, latest }] of [...partitions].sort(([a], [b]) => a - b)) {
         const next = stored.get(`${topic}/${partition}`) ?? earliest;
+        const problem = problemOf(next, { earliest, latest });
+        let from = next;
+        if (from < earliest) from = earliest;
         const lag = latest > next ? Number(latest - next) : 0;
         const oldestMs =
-          lag === 0
-            ? undefined
-            : await firstTimestampMs(reader, { topic, partition, from: next, to: next + 1n });
+          lag === 0 ? undefined : await firstTimestampMs(reader, { topic, partition, from, to: from + 1n });
         lags.push({
           topic,
           partition,
@@ -86,6 +120,7 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
             oldestMs === undefined
               ? null
               : Math.max(0, Math.round((context.clock.nowMs() - oldestMs) / 1000)),
+          problem,
         });
       }
     }

@@ -115,6 +115,38 @@ describe('the command on a running instance', () => {
     });
   });
 
+  it('tells that the log is another one than what is stored came from', async () => {
+    await allStored();
+    const { topic, partition } = (
+      await product.pool.query('select topic, partition from log_positions order by topic, partition limit 1')
+    ).rows[0];
+    const move = (by: number) =>
+      product.pool.query(
+        'update log_positions set next_offset = next_offset + $1 where topic = $2 and partition = $3',
+        [by, topic, partition],
+      );
+    await move(1000);
+    try {
+      const { code, stdout, stderr } = await sluice('lag', '--behind', '--json');
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(
+          `in 1 partitions (${topic}, partition ${partition}: the log ends below what was stored from it)`,
+        ),
+      ]);
+      expect(JSON.parse(stdout).partitions).toMatchObject([
+        { topic, partition, lag: 0, problem: expect.stringContaining('ends below') },
+      ]);
+      expect((await sluice('lag')).stdout).not.toContain('Everything is stored');
+    } finally {
+      await move(-1000);
+    }
+    expect(await sluice('lag')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Everything is stored'),
+    });
+  });
+
   it('finds the instance well, and says what is not', async () => {
     const well = await sluice('doctor');
     expect(well).toMatchObject({ code: 0, stderr: '' });
