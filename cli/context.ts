@@ -65,7 +65,9 @@ export function createContext(target: CommandProcess): CommandContext {
     stderr: target.stderr,
     config,
     withDatabase,
-    untilInterrupted: target.untilInterrupted ?? untilSignalled,
+    untilInterrupted:
+      target.untilInterrupted ??
+      (() => Promise.race([untilSignalled(), ...(target.outputClosed ? [target.outputClosed] : [])])),
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
     printJson: (value) => printData(JSON.stringify(value)),
     print(...lines) {

@@ -23,6 +23,8 @@ export interface CommandProcess {
   readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
+  /** When nobody reads standard output any more. Default: never. */
+  readonly outputClosed?: Promise<void>;
   /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
   readonly untilInterrupted?: () => Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../shared/config.ts';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
+import { printable } from './printable.ts';
 
 const DONE = 0;
 const FAILED = 1;
@@ -14,7 +15,7 @@ export async function runCommand(program: Command, argv: readonly string[]): Pro
   } catch (error) {
     // Commander has said itself what it has to say.
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
-    program.configureOutput().writeErr!(`sluice: ${explain(error)}\n`);
+    program.configureOutput().writeErr!(`sluice: ${printable(explain(error))}\n`);
     return FAILED;
   }
 }

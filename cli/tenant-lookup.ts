@@ -15,5 +15,5 @@ export async function tenantsToSearch(db: Queryable, name: string | undefined): 
 }
 
 function unknownTenant(name: string): string {
-  return `there is no tenant named ${name}: make one with \`npx sluice tenants create ${name}\``;
+  return `there is no tenant named ${name}: see \`npx sluice tenants list\`, or make it with \`npx sluice tenants create\``;
 }

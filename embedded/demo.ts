@@ -13,14 +13,14 @@ export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 
 const DEMO_TENANT = 'demo';
 
-/** The demo tenant's key of the start before, or a new one that has every scope and no rate limit. */
+/** The demo tenant's key of the start before, or a new one (`isNew`) that has every scope and no rate limit. */
 export async function ensureDemoKey(
   db: Queryable,
   dataDir: string,
   deps: { readonly clock: Clock; readonly nextId: IdGenerator },
-): Promise<DemoKey> {
+): Promise<{ readonly key: DemoKey; readonly isNew: boolean }> {
   const before = await readDemo(dataDir);
-  if (before) return before;
+  if (before) return { key: before, isNew: false };
   const createdAtMs = deps.clock.nowMs();
   let [tenant] = await listTenants(db, DEMO_TENANT);
   if (!tenant) {
@@ -36,7 +36,7 @@ export async function ensureDemoKey(
     rate: undefined,
     createdAtMs,
   });
-  return { tenantId, apiKeyId, apiKeySecret };
+  return { key: { tenantId, apiKeyId, apiKeySecret }, isNew: true };
 }
 
 /** Replaces the file at once; addresses may differ from those of the start before. */

@@ -20,7 +20,9 @@ import { startEmbeddedPostgres } from './postgres.ts';
 
 export interface Instance {
   readonly demo: Demo;
-  /** Where that is written. */
+  /** Whether this start made its key. */
+  readonly demoIsNew: boolean;
+  /** Where the demo is written. */
   readonly demoFile: string;
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
   stop(): Promise<void>;
@@ -92,7 +94,7 @@ async function start(
   const topics = [...counts].map(([topic, partitions]) => ({ topic, partitions }));
   await registerTopics(pool, topics, { tenantPartitions: TENANT_PARTITIONS, clock });
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS ?? (await ensureCredentialsKey(dataDir)));
-  const key = await ensureDemoKey(pool, dataDir, { clock, nextId });
+  const { key, isNew: demoIsNew } = await ensureDemoKey(pool, dataDir, { clock, nextId });
 
   const health = createHealth();
   const shared = { pool, log, keyRing, clock, nextId, logger };
@@ -133,7 +135,7 @@ async function start(
   const demoFile = await writeDemo(dataDir, demo);
   gateway.health.setReady('start', undefined);
   await untilReady([gateway.health, admin.health]);
-  return { demo, demoFile };
+  return { demo, demoIsNew, demoFile };
 }
 
 /** The first request after the start must not meet a part that has not been reached yet. */

@@ -3,7 +3,7 @@ import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/main.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
-import { firstTry } from './first-try.ts';
+import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 
 /** `npm start`: the whole product in one process, on a Postgres of its own. */
@@ -25,7 +25,7 @@ await runMain('Sluice', async () => {
     },
   });
   const instance = await starting;
-  process.stdout.write(firstTry(instance.demo, instance.demoFile));
+  process.stdout.write(greeting(instance));
 });
 
 /** Otherwise the command would look at another database than the one that this process fills. */

@@ -67,19 +67,23 @@ async function examineServices(
 ): Promise<readonly Finding[]> {
   const unreached = skipped('event log', 'not asked without the database');
   if (!databaseKnown) return [skipped('database', 'not asked: its settings are wrong'), unreached];
-  const found = await checking('database', 'start it, or correct the setting', async () => {
-    const database = await openDatabase(config, context.logger);
-    try {
-      return [
-        ...(await examineDatabase(context, database, keyRing)),
-        ...(kafkaKnown
-          ? await examineLog(context, database, config)
-          : [skipped('event log', 'not asked: its settings are wrong')]),
-      ];
-    } finally {
-      await database.pool.end();
-    }
-  });
+  const found = await checking(
+    'database',
+    'correct the setting, or start it if it does not run',
+    async () => {
+      const database = await openDatabase(config, context.logger);
+      try {
+        return [
+          ...(await examineDatabase(context, database, keyRing)),
+          ...(kafkaKnown
+            ? await examineLog(context, database, config)
+            : [skipped('event log', 'not asked: its settings are wrong')]),
+        ];
+      } finally {
+        await database.pool.end();
+      }
+    },
+  );
   return found.some(({ check }) => check === 'event log') ? found : [...found, unreached];
 }
 

@@ -77,7 +77,11 @@ async function run(
   const stopped = reports.at(-1)?.stopped;
   if (stopped) throw stopped;
   const refused = reports.reduce((sum, { refusedCount }) => sum + refusedCount, 0);
-  if (refused > 0) throw new AppError('LINES_REFUSED', `${refused} ${kind.name} were refused`);
+  if (refused > 0)
+    throw new AppError(
+      'LINES_REFUSED',
+      `${refused} of the ${kind.name} ${refused === 1 ? 'was' : 'were'} refused`,
+    );
 }
 
 function usageProblem(kind: SendKind, files: readonly string[], options: SendOptions): string | undefined {

@@ -40,7 +40,7 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
     .command('listen')
     .description(
       'receive webhooks on this machine until Ctrl-C: verify each, print it and, if asked, forward it. ' +
-        'With --tenant an endpoint is made for as long as it listens',
+        'With --tenant an endpoint is made for as long as it listens, unless one of the tenant leads to this port already',
     )
     .option('--tenant <name>', 'whose signals')
     .option('--type <type...>', 'with --tenant: which ones (default: all)', webhookType)
@@ -58,7 +58,8 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
       'after',
       `
 The endpoint is deleted at the end. After a kill it stays until the next listen on the same port, or until
-npx sluice webhooks delete ID.
+npx sluice webhooks delete ID. In a container nothing comes in: there the service receiver of docker-compose.yml
+receives.
 
 Example: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
     )
@@ -86,7 +87,9 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
     const place = options.tenant === undefined ? undefined : await takePlace(context, options, url, secrets);
     if (options.json) context.printJson({ listening: url, endpointId: place?.endpointId ?? null });
     else {
-      context.print(`Waiting for webhooks on ${url} (Ctrl-C ends).`);
+      const whose =
+        place?.temporary === false ? ` of the endpoint ${place.endpointId}, which was there already,` : '';
+      context.print(`Waiting for webhooks${whose} on ${url} (Ctrl-C ends).`);
       if (place) context.print(`Try it, in another terminal: npx sluice webhooks test ${place.endpointId}`);
     }
     await interrupted;

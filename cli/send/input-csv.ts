@@ -34,6 +34,10 @@ function readHeader(
   names: readonly string[],
   { kind, idColumn, warn }: InputOptions,
 ): (Column | undefined)[] {
+  // Within a line only an old line end has no place: all of the file would be names of columns.
+  if (names.some((name) => name.includes('\r'))) {
+    throw unreadable('the lines of the CSV file end in CR alone: save it with LF or CRLF at their ends');
+  }
   const columns = names.map((name) => columnOf(name.trim(), kind, idColumn));
   const known = new Set(columns.flatMap((column) => (column ? [pathOf(column)] : [])));
   const missing = kind.requiredColumns.filter((name) => !known.has(name));

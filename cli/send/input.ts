@@ -59,7 +59,9 @@ export async function openFile(file: string): Promise<ReadStream> {
 export async function requireFile(file: string): Promise<void> {
   const found = await stat(file).catch((error) => {
     throw errorCode(error) === 'ENOENT'
-      ? unreadable(`there is no file ${file}`)
+      ? unreadable(
+          `there is no file ${file} here; what is elsewhere, outside of a container for example, comes by standard input: -`,
+        )
       : unreadable(`${file} cannot be read: ${errorMessage(error)}`);
   });
   if (found.isDirectory()) throw unreadable(`${file} is a folder: name the files in it`);

@@ -1,6 +1,7 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
+import { replaceFile, temporaryOf } from './replace-file.ts';
 
 const refusal = z.object({ line: z.int(), reason: z.string() });
 
@@ -37,7 +38,6 @@ export interface ProgressFile {
 }
 
 export function createProgressFile(path: string, run: RunIdentity): ProgressFile {
-  const temporary = `${path}.new`;
   return {
     async read() {
       try {
@@ -53,9 +53,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
     },
     async write(progress) {
       try {
-        // Written aside and renamed: a run that is killed here leaves the progress of a moment ago.
-        await writeFile(temporary, `${JSON.stringify({ version: 1, run, ...progress })}\n`, { mode: 0o600 });
-        await rename(temporary, path);
+        await replaceFile(path, `${JSON.stringify({ version: 1, run, ...progress })}\n`, 0o600);
       } catch (error) {
         throw new AppError(
           'STATE_UNWRITABLE',
@@ -66,7 +64,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
     },
     async remove() {
       // A run that was killed while it wrote leaves the other one.
-      await Promise.all([path, temporary].map((file) => rm(file, { force: true })));
+      await Promise.all([path, temporaryOf(path)].map((file) => rm(file, { force: true })));
     },
   };
 }

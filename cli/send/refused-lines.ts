@@ -1,12 +1,10 @@
-import { createWriteStream } from 'node:fs';
-import { rename } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import { csvRecords } from './csv-records.ts';
 import { type Format, openFile } from './input.ts';
 import { readJsonFile } from './input-json.ts';
 import type { SendKind } from './kinds.ts';
+import { replaceFile } from './replace-file.ts';
 
 export interface RefusedLinesOptions {
   readonly format: Format;
@@ -31,10 +29,8 @@ export async function writeRefusedLines(
   target: string,
   options: RefusedLinesOptions,
 ): Promise<void> {
-  const temporary = `${target}.new`;
   try {
-    await pipeline(await refusedOf(source, options), createWriteStream(temporary));
-    await rename(temporary, target);
+    await replaceFile(target, await refusedOf(source, options));
   } catch (error) {
     throw new AppError(
       'REFUSED_UNWRITABLE',

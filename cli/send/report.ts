@@ -25,7 +25,7 @@ export function printReport(
   const seconds = (durationMs / 1000).toFixed(1);
   const resumed = resumedAtLine === undefined ? '' : `, going on at line ${number(resumedAtLine)}`;
   context.print(
-    `${file}: ${number(accepted)} ${kind} accepted, ${number(refusedCount)} refused in ${seconds} s${resumed}${stopped ? ', then stopped' : ''}`,
+    `${printable(file)}: ${number(accepted)} ${kind} accepted, ${number(refusedCount)} refused in ${seconds} s${resumed}${stopped ? ', then stopped' : ''}`,
   );
   if (refusedCount === 0) return;
   context.printTable(

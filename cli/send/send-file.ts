@@ -3,6 +3,7 @@ import { addAbortSignal, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJson } from '../../shared/contracts/json.ts';
 import type { CommandContext } from '../context.ts';
+import { printable } from '../printable.ts';
 import { createGatewayClient, type SendTarget } from './gateway-client.ts';
 import {
   digestOf,
@@ -110,7 +111,7 @@ async function openLines(
     kind,
     idColumn: options.idColumn,
     delimiter: options.delimiter,
-    warn: (sentence) => bar.say(`sluice: ${sentence}`),
+    warn: (sentence) => bar.say(`sluice: ${printable(sentence)}`),
   });
 }
 

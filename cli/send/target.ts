@@ -44,8 +44,8 @@ export async function findTarget(
   const demo = await readDemoFile(config.SLUICE_DATA_DIR);
   if (!demo) {
     throw unknown(
-      `no embedded instance was started on ${config.SLUICE_DATA_DIR}: start one with \`npm start\`, ` +
-        'or give --url, --key-id and --key-secret, or set SLUICE_URL, SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET',
+      'which gateway to send to is not known: set SLUICE_URL, SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET, or give --url, ' +
+        `--key-id and --key-secret; an embedded instance is found by itself, but none was started on ${config.SLUICE_DATA_DIR} (\`npm start\`)`,
     );
   }
   return {

@@ -42,7 +42,9 @@ function brokenRule(text: string, rules: StringRules): string | undefined {
   if (text.length > rules.lengthMax && codePoints(text) > rules.lengthMax) {
     return `must be at most ${rules.lengthMax} characters`;
   }
-  if (text.length < (rules.lengthMin ?? 0)) return `must be at least ${rules.lengthMin} characters`;
+  if (text.length < (rules.lengthMin ?? 0)) {
+    return rules.lengthMin === 1 ? 'must not be empty' : `must be at least ${rules.lengthMin} characters`;
+  }
   if (rules.notBlank && text.trim() === '') return 'must not be blank';
   if (rules.noControlCharacters && CONTROL_CHARACTERS.test(text))
     return 'must not contain control characters';

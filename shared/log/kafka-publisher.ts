@@ -1,3 +1,4 @@
+import { errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import {
   createPartitionQueue,
@@ -42,6 +43,7 @@ export function createKafkaPublisher(
   let wakeTimer: NodeJS.Timeout | undefined;
   let deadlineTimer: NodeJS.Timeout | undefined;
   let refreshing = false;
+  let refreshProblem: string | undefined;
   /** Times in a row that the leaders were asked and some partition has none. */
   let refreshes = 0;
   let refreshNotBeforeMs = 0;
@@ -262,11 +264,17 @@ export function createKafkaPublisher(
 
   async function refreshLeaders(): Promise<void> {
     refreshing = true;
+    let reason: string | undefined;
     try {
       await transport.refresh([...new Set([...queues.values()].map((queue) => queue.topic))]);
     } catch (error) {
-      if (!closed) logger.warn({ err: error }, 'Kafka cannot be asked who leads the partitions');
+      reason = errorMessage(error);
     }
+    // Once for each new reason: it is tried every second.
+    if (reason !== undefined && reason !== refreshProblem && !closed) {
+      logger.warn({ reason }, 'Kafka cannot be asked who leads the partitions');
+    }
+    refreshProblem = reason;
     refreshing = false;
     refreshes += 1;
     refreshNotBeforeMs = performance.now() + retryDelayMs(refreshes);

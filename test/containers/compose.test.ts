@@ -34,8 +34,8 @@ describe('the README on containers', () => {
         ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
         // As the README says.
-        ['npx sluice', 'docker compose run --rm cli'],
-        ['npm run --silent receiver --', 'docker compose run --rm -T --interactive=false receiver'],
+        ['npx sluice', 'sluice'],
+        ['npm run --silent receiver --', 'receiver'],
       ],
       { cwd: ROOT, timeoutMs: 100_000 },
     );

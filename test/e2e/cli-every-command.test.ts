@@ -258,7 +258,8 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
       expect(await runToEnd(`${lineOf(path, 1)} --tenant nobody`, env)).toEqual({
         code: 1,
         stdout: '',
-        stderr: 'sluice: there is no tenant named nobody: make one with `sluice tenants create nobody`\n',
+        stderr:
+          'sluice: there is no tenant named nobody: see `sluice tenants list`, or make it with `sluice tenants create`\n',
       });
     },
   );

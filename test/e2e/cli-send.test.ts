@@ -55,6 +55,35 @@ async function send(...args: string[]) {
   return { code, stderr, report };
 }
 
+/** The exit code of a command whose output nobody reads. */
+async function unread(...args: string[]): Promise<number> {
+  const command = `"$0" "$@" 2>&1 | true; exit "\${PIPESTATUS[0]}"`;
+  const given = ['-c', command, process.execPath, join(ROOT, 'dist/cli/main.js'), ...args];
+  return await promisify(execFile)('bash', given, { env: { ...process.env, ...env } }).then(
+    () => 0,
+    ({ code }) => code,
+  );
+}
+
+describe('a command whose reader has gone', () => {
+  it('is no success, and a send goes on when it is run again', async () => {
+    await writeFile(file, `externalAgentId,shoeSize\n${agentId(1)},42\n${agentId(2)},43\n`);
+    expect(await unread('send', 'agents', file)).toBe(READER_GONE);
+    expect(await send(file)).toMatchObject({ code: 0 });
+    expect(await stored()).toMatchObject({ ids: 2, agents: 2 });
+  });
+
+  it('leaves no endpoint of a listen behind', async () => {
+    const { PORT, ADMIN_PORT } = product.commandEnv!;
+    Object.assign(env, { PORT, ADMIN_PORT });
+    expect(await unread('webhooks', 'listen', '--tenant', 'demo', '--port', '0')).toBe(READER_GONE);
+    expect(JSON.parse((await runSluice('webhooks list --json', env)).stdout)).toEqual([]);
+  });
+});
+
+/** 128 + SIGPIPE, as shells report it. */
+const READER_GONE = 141;
+
 describe('a send in the middle of which', () => {
   const LINES = 8_000;
   const agentsCsv = () =>
@@ -252,7 +281,7 @@ describe('a broken line', () => {
     const missing = join(folder, 'missing.csv');
     expect(await send(file, missing)).toMatchObject({
       code: 1,
-      stderr: `sluice: there is no file ${missing}\n`,
+      stderr: expect.stringContaining(`sluice: there is no file ${missing} here`),
     });
     const directory = join(folder, 'directory.csv');
     await mkdir(directory);

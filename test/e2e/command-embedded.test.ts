@@ -53,7 +53,7 @@ describe('the command on a running instance', () => {
     const file = join(folder, 'agents.csv');
     for (let round = 0; round < 2; round++) {
       const { code, stdout, stderr } = await sluice('send', 'agents', file, '--json');
-      expect([code, stderr]).toEqual([1, `sluice: ${LINES / BAD_EVERY} agents were refused\n`]);
+      expect([code, stderr]).toEqual([1, `sluice: ${LINES / BAD_EVERY} of the agents were refused\n`]);
       const [report] = JSON.parse(stdout).files;
       expect(report).toMatchObject({ accepted: LINES - LINES / BAD_EVERY, refusedCount: LINES / BAD_EVERY });
       expect(report.refused[0]).toEqual({

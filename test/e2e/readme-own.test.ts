@@ -20,6 +20,8 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
       const output = await runBlocks(
         [...(await blocksOf(SECTION)), ...withReceiver(await firstTrySteps())],
         [
+          // It would take away what the tests run on.
+          ['npm ci\n', ''],
           ['postgres://sluice:password@localhost:5432/sluice', database.url],
           ['localhost:9092', brokers],
           ['127.0.0.1:8080', `127.0.0.1:${port}`],

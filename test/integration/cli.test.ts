@@ -69,7 +69,8 @@ describe('the sluice command', () => {
     expect((await sluice('keys create --tenant acme --scope *')).stdout).toContain('service-api-secret');
     expect(await sluice('keys create --tenant nobody --scope *')).toMatchObject({
       code: 1,
-      stderr: 'sluice: there is no tenant named nobody: make one with `sluice tenants create nobody`\n',
+      stderr:
+        'sluice: there is no tenant named nobody: see `sluice tenants list`, or make it with `sluice tenants create`\n',
     });
   });
 

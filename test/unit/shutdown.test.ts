@@ -4,12 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { stopOnSignals } from '../../shared/shutdown.ts';
 import { waitFor } from '../support/wait.ts';
 
-function setUp(stop: () => Promise<void>, graceMs = 10_000) {
+function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0) {
   const exits: number[] = [];
   const target = Object.assign(new EventEmitter(), { exit: (code: number) => void exits.push(code) });
   stopOnSignals({
     logger: pino({ level: 'silent' }),
     graceMs,
+    sameSignalMs,
     stop,
     process: target as unknown as NodeJS.Process,
   });
@@ -34,6 +35,14 @@ describe('stopping on a signal', () => {
     signal('SIGINT');
     await exited(exits);
     expect(exits).toEqual([1]);
+  });
+
+  it('takes a Ctrl-C that comes twice, from the terminal and from npm, for one', async () => {
+    const { exits, signal } = setUp(async () => {}, 10_000, 1000);
+    signal('SIGINT');
+    signal('SIGINT');
+    await exited(exits);
+    expect(exits).toEqual([0]);
   });
 
   it('exits at once at a second signal', async () => {

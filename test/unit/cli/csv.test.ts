@@ -100,6 +100,7 @@ describe('a CSV file', () => {
 
   it.each([
     ['', 'is empty'],
+    ['externalAgentId,agentName\ra,b\r', 'end in CR alone'],
     ['name,languages\na,b\n', 'has no column externalAgentId'],
     ['externalAgentId,externalAgentId\na,b\n', 'has the column externalAgentId twice'],
   ])('is refused as a whole: %j', async (text, message) => {

@@ -306,7 +306,7 @@ describe('field rules', () => {
       'attributes',
       { ...agent, attributes: [{ name: '', value: 'v'.repeat(1025) }] },
       readAgentItem,
-      'attributes[0].name must be at least 1 characters; attributes[0].value must be at most 1024 characters',
+      'attributes[0].name must not be empty; attributes[0].value must be at most 1024 characters',
     ],
     [
       'attributes',

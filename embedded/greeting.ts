@@ -1,10 +1,35 @@
 import type { Demo } from '../shared/demo-file.ts';
+import type { Instance } from './instance.ts';
+
+type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile'>;
 
 /** Where the receiver of the first try listens. */
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';
 
-/** What `npm start` prints once it is ready: the addresses, the key, and a line to copy for each step of a first try. */
-export function firstTry(demo: Demo, demoFile: string): string {
+/**
+ * What `npm start` prints once it is ready: the addresses and, when the key was made by this start, that key and a line to
+ * copy for each step of a first try. Later starts tell only where it is, since terminals are recorded and shared.
+ */
+export function greeting({ demo, demoIsNew, demoFile }: Greeted): string {
+  const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
+  return [
+    '',
+    'Sluice is ready.',
+    '',
+    `  gateway   ${baseUrl}`,
+    `  admin     ${adminUrl}`,
+    `  key       ${apiKeyId}`,
+    `  secret    ${demoIsNew ? apiKeySecret : `in ${demoFile}`}`,
+    ...(demoIsNew
+      ? [`  (all of it in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo)]
+      : []),
+    '',
+    'Ctrl-C stops it; the next `npm start` goes on with the same data and key.',
+    '',
+  ].join('\n');
+}
+
+function firstTry(demo: Demo): string[] {
   const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
   const key = `-H 'service-api-id: ${apiKeyId}' -H 'service-api-secret: ${apiKeySecret}'`;
   const post = (url: string, body: object) =>
@@ -68,20 +93,5 @@ export function firstTry(demo: Demo, demoFile: string): string {
     ['Its state (200)', get(`${baseUrl}/automation-agent/v1/state?externalId=chat-1`)],
     ['What became of a record (200)', get(`${adminUrl}/admin/v1/events/convo-event-1`)],
   ];
-  return [
-    '',
-    'Sluice is ready.',
-    '',
-    `  gateway   ${baseUrl}`,
-    `  admin     ${adminUrl}`,
-    `  key       ${apiKeyId}`,
-    `  secret    ${apiKeySecret}`,
-    `  (all of it in ${demoFile})`,
-    '',
-    'A first try, line by line:',
-    ...steps.flatMap(([title, line], index) => ['', `# ${index + 1}. ${title}`, line]),
-    '',
-    'Ctrl-C stops it; the next `npm start` goes on with the same data and key.',
-    '',
-  ].join('\n');
+  return steps.flatMap(([title, line], index) => ['', `# ${index + 1}. ${title}`, line]);
 }
