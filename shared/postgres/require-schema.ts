@@ -28,7 +28,7 @@ export async function requireSchema(options: RequireSchemaOptions): Promise<void
   try {
     await requireFit(pool);
   } catch (error) {
-    if (!isDatabaseUnavailable(error)) throw error;
+    if (!isDatabaseUnavailable(error)) throw refusalOf(error);
     const problem = databaseTrouble(error);
     logger.warn({ problem }, 'the database cannot be reached; this process waits for it');
     void requireLater(options);
@@ -42,17 +42,17 @@ async function requireLater({ pool, onUnfit, retryMs = RETRY_MS }: RequireSchema
     try {
       return await requireFit(pool);
     } catch (error) {
-      if (!isDatabaseUnavailable(error)) return onUnfit(error);
+      if (!isDatabaseUnavailable(error)) return onUnfit(refusalOf(error));
     }
   }
 }
 
 async function requireFit(pool: Pool): Promise<void> {
-  try {
-    requireVersion((await readServerFacts(pool)).version);
-    await checkSchema(pool);
-  } catch (error) {
-    const refusal = databaseRefusal(error);
-    throw refusal ? new AppError(DATABASE_REFUSED, refusal, { cause: error }) : error;
-  }
+  requireVersion((await readServerFacts(pool)).version);
+  await checkSchema(pool);
+}
+
+function refusalOf(error: unknown): unknown {
+  const refusal = databaseRefusal(error);
+  return refusal ? new AppError(DATABASE_REFUSED, refusal, { cause: error }) : error;
 }

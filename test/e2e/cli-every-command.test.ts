@@ -36,7 +36,7 @@ interface Things {
 
 const NO_THINGS: Things = { endpointId: 'x', spareEndpointIds: ['x'], apiKeyIds: ['x'], origin: 'x' };
 
-const NO_DATABASE = /^sluice: the database of DATABASE_URL does not answer: /;
+const NO_DATABASE = /^sluice: the database does not answer \(/;
 const NO_KAFKA = /^sluice: .*KAFKA_BROKERS/;
 const NO_GATEWAY = /^sluice: the gateway at \S+ does not answer \(ECONNREFUSED\): /;
 
