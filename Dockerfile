@@ -3,11 +3,13 @@
 FROM node:24-bookworm-slim AS base
 WORKDIR /app
 
-# What the compiler needs, development packages included.
-FROM base AS build
+# All packages, those of development included.
+FROM base AS packages
 COPY package.json package-lock.json ./
 COPY cli/package.json cli/bin.js cli/
 RUN npm ci --ignore-scripts --no-audit --no-fund
+
+FROM packages AS build
 COPY tsconfig.json tsconfig.build.json ./
 COPY shared shared
 COPY gateway gateway
@@ -17,16 +19,14 @@ COPY embedded embedded
 COPY cli cli
 RUN npm run --silent build && rm -rf dist/embedded && find dist -name '*.map' -delete && rm -f dist/.tsbuildinfo
 
-# What runs. Postgres from npm (optional packages, 100 MB) serves `npm start` only; its sources stay out as well.
-FROM base AS packages
-COPY package.json package-lock.json ./
-COPY cli/package.json cli/bin.js cli/
-RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
+# What runs: without Postgres from npm (optional packages, 100 MB), which serves `npm start` only, and without the packages' sources.
+FROM packages AS runtime
+RUN npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 FROM base
 ENV NODE_ENV=production PATH=/app/node_modules/.bin:$PATH
-COPY --from=packages /app ./
+COPY --from=runtime /app ./
 COPY shared/postgres/migrations shared/postgres/migrations
 COPY containers/ready.mjs containers/
 COPY examples/webhook-receiver.mjs examples/
