@@ -1,5 +1,6 @@
 import { errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { lookOnce } from '../look-once.ts';
 import type { EventLog, TopicSpec } from './log.ts';
 import { topicShortfalls } from './topic-check.ts';
 
@@ -13,40 +14,23 @@ export interface TopicWatchOptions {
   readonly retryMs?: number;
 }
 
-const RETRY_MAX_MS = 60_000;
-
 /**
  * Compares the topics with what they should be, once, as soon as the log answers, and warns in one line of each thing
  * that falls short. Nothing waits for it.
  */
-export function watchTopics(options: TopicWatchOptions): { close(): void } {
-  const { log, specs, logger } = options;
-  let retryMs = options.retryMs ?? 2000;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
+export function watchTopics({ log, specs, logger, retryMs }: TopicWatchOptions): { close(): void } {
   let told = false;
-
-  async function look(): Promise<void> {
-    try {
+  return lookOnce({
+    retryMs,
+    async look(isClosed) {
       const found = await log.describeTopics(specs.map(({ topic }) => topic));
-      if (closed) return;
+      if (isClosed()) return;
       for (const { topics, problem } of topicShortfalls(specs, found)) logger.warn({ topics }, problem);
-    } catch (error) {
-      if (closed) return;
+    },
+    onFailure(error) {
       if (!told)
         logger.warn({ problem: errorMessage(error) }, 'whether the topics are safe is not known yet');
       told = true;
-      timer = setTimeout(look, retryMs);
-      timer.unref();
-      retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
-    }
-  }
-
-  void look();
-  return {
-    close() {
-      closed = true;
-      clearTimeout(timer);
     },
-  };
+  });
 }

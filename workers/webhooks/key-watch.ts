@@ -3,6 +3,7 @@ import type { Health } from '../../shared/health.ts';
 import type { KeyRing } from '../../shared/keyring.ts';
 import { keyRingProblems } from '../../shared/keyring-check.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { lookOnce } from '../../shared/look-once.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
 
@@ -16,38 +17,22 @@ export interface KeyWatchOptions {
 }
 
 const DEADLINE_MS = 5000;
-const RETRY_MAX_MS = 60_000;
 
 /**
  * Looks once, as soon as the database answers, whether the ring reads the signing secrets that are stored. A ring that
  * does not is warned of at the start, and noted in the health: later only the deliveries of some endpoints would wait.
  */
-export function watchKeys(options: KeyWatchOptions): { close(): void } {
-  const { pool, keyRing, logger, health } = options;
-  let retryMs = options.retryMs ?? 2000;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
-
-  async function look(): Promise<void> {
-    try {
+export function watchKeys({ pool, keyRing, logger, health, retryMs }: KeyWatchOptions): { close(): void } {
+  return lookOnce({
+    retryMs,
+    async look(isClosed) {
       const problems = keyRingProblems(keyRing, await sampleWebhookSecrets(pool, DEADLINE_MS));
-      if (closed) return;
+      if (isClosed()) return;
       for (const problem of problems) logger.warn(`${problem}: put it back, their webhooks wait for it`);
       if (problems.length > 0) health.setNote('webhook keys', problems.join('; '));
-    } catch (error) {
-      if (closed) return;
-      logger.debug({ reason: errorMessage(error) }, 'the keys of webhook secrets cannot be looked up yet');
-      timer = setTimeout(look, retryMs);
-      timer.unref();
-      retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
-    }
-  }
-
-  void look();
-  return {
-    close() {
-      closed = true;
-      clearTimeout(timer);
     },
-  };
+    onFailure(error) {
+      logger.debug({ reason: errorMessage(error) }, 'the keys of webhook secrets cannot be looked up yet');
+    },
+  });
 }
