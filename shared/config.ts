@@ -5,9 +5,9 @@ import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } 
 import { type Role, SETTINGS, type Setting, type SettingName } from './config-settings.ts';
 import { AppError, errorCode, errorMessage } from './errors.ts';
 
-export * from './config-settings.ts';
-
 /** Reads the settings from the environment. Nothing else looks at process.env. */
+
+export * from './config-settings.ts';
 
 /** The settings that every one of these roles reads. */
 export type SettingOf<R extends Role> = {

@@ -1,5 +1,5 @@
 import { systemClock } from '../shared/clock.ts';
-import { type Config, environment, loadConfig, type SettingOf } from '../shared/config.ts';
+import { type Config, environment, loadConfig, loadSettings, type SettingOf } from '../shared/config.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealth, healthRoutes } from '../shared/health.ts';
@@ -57,7 +57,10 @@ async function main(): Promise<void> {
   const parts: { close(): Promise<void> }[] = [];
   if (kinds.length > 0) parts.push(startWorkers({ ...shared, kinds, ...optionsOf(config) }));
   if (names.includes(WEBHOOKS)) {
-    const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadConfig(env, 'worker');
+    const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
+      'SLUICE_WEBHOOK_ALLOW',
+      'SLUICE_CREDENTIALS_KEYS',
+    ]);
     parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(keys!) }));
   }
   logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');

@@ -81,7 +81,7 @@ function printLag(
 
 /** As the workers see it when they take the partition. */
 function problemOf(next: bigint, { earliest, latest }: { earliest: bigint; latest: bigint }): string | null {
-  if (next > latest) return `the log ends below what was stored from it`;
+  if (next > latest) return 'the log ends below what was stored from it';
   if (next < earliest) return `${earliest - next} records are gone that were not stored`;
   return null;
 }
