@@ -33,6 +33,21 @@ export function rateNoneOrDefault(text: string): number | 'none' | 'default' {
     : refuse(`It must be none, default or a whole number from 1 to ${RATE_MAX}.`);
 }
 
+const QUOTA_MAX = 2_000_000_000;
+
+/** Records a day, or `none` for no quota. */
+export function quotaOrNone(text: string): number | 'none' {
+  if (text === 'none') return 'none';
+  return /^\d+$/.test(text)
+    ? wholeNumber(1, QUOTA_MAX)(text)
+    : refuse(`It must be none or a whole number from 1 to ${QUOTA_MAX}.`);
+}
+
+export const QUOTA_OPTION = [
+  '--quota <n|none>',
+  'records a day (UTC) at most; past it requests are answered 429 until midnight',
+] as const;
+
 function refuse(message: string): never {
   throw new InvalidArgumentError(message);
 }

@@ -127,6 +127,8 @@ async function start(
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+    bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,
+    connectionsMax: config.SLUICE_CONNECTIONS_MAX,
   });
   onStop(() => gateway.stop());
   // Who waits for readiness finds the file with the key.

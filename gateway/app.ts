@@ -8,6 +8,7 @@ import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/contracts/message-sent.ts';
 import type { Scope } from '../shared/contracts/scopes.ts';
 import { type Health, healthRoutes } from '../shared/health.ts';
 import { accessLog } from '../shared/http/access-log.ts';
+import type { BodyMemory } from '../shared/http/body-memory.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
 import { credentials } from '../shared/http/credentials.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
@@ -29,10 +30,19 @@ import { messageSentOperation } from './operations/message-sent.ts';
 import { type ReadState, readStateOperation } from './operations/read-state.ts';
 import { badJsonResult, singleConvoMetadataOperation } from './operations/single-convo-metadata.ts';
 import { PATHS } from './paths.ts';
+import { createAcceptWithin } from './rates/accept-within.ts';
+import { createBuckets } from './rates/buckets.ts';
+import { createPolicies, type RatePolicy } from './rates/policies.ts';
+import type { Quotas } from './rates/quotas.ts';
+import { requestRate } from './rates/request-rate.ts';
 
 export interface AppDeps {
   readonly keys: KeyCache;
   readonly accept: Accept;
+  readonly quotas: Quotas;
+  /** Gateways that share the callers, this one included: each takes its part of every rate. */
+  readonly gateways: number;
+  readonly bodyMemory: BodyMemory;
   readonly readState: ReadState;
   readonly keyRing: KeyRing;
   readonly health: Health;
@@ -47,7 +57,12 @@ export interface AppDeps {
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const { clock, logger, nextId } = deps;
-  const allowed = (scope: Scope) => [credentials(deps.keys, clock), requireScope(scope)] as const;
+  const rates = { policiesOf: createPolicies(deps.gateways), buckets: createBuckets<RatePolicy>(clock) };
+  // Each operation has a scope of its own, so the scope names it.
+  const allowed = (scope: Scope) =>
+    [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
+  const write = { ...deps, accept: createAcceptWithin({ ...deps, ...rates }) };
+  const memory = deps.bodyMemory;
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
@@ -59,36 +74,37 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     PATHS.authenticate,
     ...allowed('credentials:write'),
     checkConversationId,
-    jsonBody({ bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
-    authenticateOperation(deps),
+    jsonBody({ memory, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
+    authenticateOperation(write),
   );
   app.post(
     PATHS.manyAgentMetadata,
     ...allowed('agent-metadata:write'),
-    jsonBody({ bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
-    manyAgentMetadataOperation(deps),
+    jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
+    manyAgentMetadataOperation(write),
   );
   app.post(
     PATHS.singleConvoMetadata,
     ...allowed('conversation-metadata:write'),
     jsonBody({
+      memory,
       bytesMax: BODY_BYTES_MAX,
       rawMembers: CONVERSATION_RAW_MEMBERS,
       onUnreadable: badJsonResult(nextId),
     }),
-    singleConvoMetadataOperation(deps),
+    singleConvoMetadataOperation(write),
   );
   app.post(
     PATHS.messageSent,
     ...allowed('analytics:write'),
-    jsonBody({ bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
-    messageSentOperation(deps),
+    jsonBody({ memory, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
+    messageSentOperation(write),
   );
   app.post(
     PATHS.automationEvents,
     ...allowed('automation:write'),
-    jsonBody({ bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
-    automationEventsOperation(deps),
+    jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
+    automationEventsOperation(write),
   );
   return app;
 }

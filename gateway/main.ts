@@ -52,6 +52,9 @@ function optionsOf(config: Config<SettingOf<'gateway'>>) {
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+    gateways: config.SLUICE_GATEWAYS,
+    bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,
+    connectionsMax: config.SLUICE_CONNECTIONS_MAX,
   };
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../shared/clock.ts';
 import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealth, type Health } from '../shared/health.ts';
+import { createBodyMemory } from '../shared/http/body-memory.ts';
 import { createKeyCache } from '../shared/http/key-cache.ts';
 import { listen } from '../shared/http/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
@@ -13,11 +14,13 @@ import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import { findEventKeys } from '../shared/postgres/find-event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { readConversationState } from '../shared/postgres/read-conversation-state.ts';
+import { readUsageOfOthers, writeTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { loadTopicLayouts } from '../shared/postgres/topics.ts';
 import { createAcceptor } from './accept.ts';
 import { buildApp } from './app.ts';
 import { createLogHealth } from './log-health.ts';
 import { createLogWriter } from './publish.ts';
+import { createQuotas } from './rates/quotas.ts';
 import { createReservations } from './reservations.ts';
 import { createStoredKeys } from './stored-keys.ts';
 import { createTopicLayouts, type TopicLayouts } from './topic-layouts.ts';
@@ -41,6 +44,12 @@ export interface GatewayOptions {
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
   readonly storedKeysBudgetMs?: number;
+  /** Gateways that share the callers, this one included: each takes its part of every rate. Default 1. */
+  readonly gateways?: number;
+  /** Bytes of bodies, as sent and unpacked, that may be held at once. Default 64 MiB. */
+  readonly bodyBufferBytesMax?: number;
+  /** Connections at most. Default: as the listener has it. */
+  readonly connectionsMax?: number;
 }
 
 export interface Gateway {
@@ -54,6 +63,8 @@ export interface Gateway {
 const CLOSE_MARGIN_MS = 5000;
 const KEYS_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
+const USAGE_DEADLINE_MS = 2000;
+const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_KEYS_BUDGET_MS = 25;
 /** Longer than a request waits: the answer to a slow query still tells that the database works. */
 const STORED_KEYS_DEADLINE_MS = 250;
@@ -77,6 +88,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
     onStore: (failed) => health.setNote('database', failed && 'cannot be asked; keys seen before go on'),
   });
+  // Names this process's counts: after a restart it is another one, which leaves them as they are.
+  const gatewayId = nextId();
+  const quotas = createQuotas({
+    store: {
+      write: (days) => writeTenantUsage(pool, gatewayId, days, USAGE_DEADLINE_MS),
+      readOthers: (ids, day) => readUsageOfOthers(pool, gatewayId, ids, day, USAGE_DEADLINE_MS),
+    },
+    clock,
+    logger,
+  });
   const publisher = log.createPublisher({
     deadlineMs: options.publishDeadlineMs,
     bufferedBytesMax: options.publishBufferBytesMax,
@@ -86,6 +107,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logHealth.close();
     keys.close();
     await publisher.close();
+    await quotas.close();
   };
   const accept = createAcceptor({
     writeToLog: createLogWriter({
@@ -108,6 +130,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const app = buildApp({
     keys,
     accept,
+    quotas,
+    gateways: options.gateways ?? 1,
+    bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),
     readState: (tenantId, id) => readConversationState(pool, tenantId, id, STATE_DEADLINE_MS),
     keyRing: options.keyRing,
     health,
@@ -125,6 +150,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     portSetting: 'PORT',
     nextId,
     closeTimeoutMs,
+    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
+    onFull: () => logger.warn('new connections are closed: SLUICE_CONNECTIONS_MAX are open'),
   }).catch(async (error) => {
     await closeParts();
     throw error;

@@ -290,6 +290,27 @@ const limits = {
     meaning: 'How much may wait for the event log; past it requests are answered 503.',
     example: '67108864',
   },
+  SLUICE_GATEWAYS: {
+    ...wholeNumber(1, 1000, 1),
+    usedBy: ['gateway'],
+    meaning:
+      'How many gateways share the callers. Each takes its part of every rate, so that all together keep to it; daily quotas need no share.',
+    example: '2',
+  },
+  SLUICE_CONNECTIONS_MAX: {
+    ...wholeNumber(10, 1_000_000, 5000),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      'Connections of callers to one gateway, at most. Past it new ones are closed at once, so that a load balancer tries another gateway.',
+    example: '5000',
+  },
+  SLUICE_BODY_BUFFER_BYTES: {
+    ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      'How much the bodies of requests may hold at once, as sent and unpacked; past it requests are answered 503.',
+    example: '67108864',
+  },
   SLUICE_DRAIN_DELAY_MS: {
     ...wholeNumber(0, 86_400_000, 5000, 'milliseconds'),
     embeddedDefault: '0',

@@ -4,6 +4,7 @@ import type { Logger } from '../shared/logging.ts';
 import { eraseExpiredCredentials } from '../shared/postgres/credentials.ts';
 import { sweepEventKeys } from '../shared/postgres/event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
+import { dayOf, sweepTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
 import { classifyFault } from './faults.ts';
 
@@ -18,13 +19,15 @@ export interface MaintenanceDeps {
 const DAY_MS = 86_400_000;
 /** Partitions are made for this week and the next two. */
 const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
+/** Days for which a tenant's count of records is kept: the last month can still be looked up. */
+const USAGE_DAYS = 35;
 /** Rows of one statement, and statements of one round: what is more waits for the next. */
 const ROWS_MAX = 1000;
 const STATEMENTS_MAX = 100;
 
 /**
- * Keeps the tables in order, at once and then at every interval: time partitions ahead, ids and credentials whose time
- * is over. Any number of processes may do it. The result ends it.
+ * Keeps the tables in order, at once and then at every interval: time partitions ahead, ids, credentials and counts
+ * whose time is over. Any number of processes may do it. The result ends it.
  */
 export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
   const stopped = new AbortController();
@@ -61,6 +64,10 @@ const TASKS: Readonly<Record<string, Task>> = {
     repeat(signal, () => eraseExpiredCredentials(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
   'expired ids': (deps, signal) =>
     repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
+  'past usage': (deps, signal) =>
+    repeat(signal, () =>
+      sweepTenantUsage(deps.pool, dayOf(deps.clock.nowMs() - USAGE_DAYS * DAY_MS), ROWS_MAX),
+    ),
 };
 
 /** Makes every table's partitions for this week and the next two. */

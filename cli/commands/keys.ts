@@ -24,7 +24,11 @@ export function addKeysCommands(program: Command, context: CommandContext): void
       `what it may do: '*' for all, or some of ${SCOPES.join(', ')}`,
       scope,
     )
-    .option('--rate <n>', 'requests a second of this key alone; kept, but not enforced by this release', rate)
+    .option(
+      '--rate <n>',
+      "requests a second of each operation with this key; the tenant's rate holds besides",
+      rate,
+    )
     .option(...JSON_OPTION)
     .addHelpText(
       'after',

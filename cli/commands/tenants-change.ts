@@ -3,14 +3,20 @@ import type { RequestRate } from '../../shared/postgres/create-tenant.ts';
 import { describeTenants, type TenantDescription } from '../../shared/postgres/describe-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
+import { setTenantQuota } from '../../shared/postgres/set-tenant-quota.ts';
 import { setTenantRate } from '../../shared/postgres/set-tenant-rate.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, rateNoneOrDefault } from '../options.ts';
+import { JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateNoneOrDefault } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 interface JsonOption {
   readonly json?: boolean;
+}
+
+interface UpdateOptions extends JsonOption {
+  readonly rate?: RequestRate;
+  readonly quota?: number | 'none';
 }
 
 /** `list`, `update`, `disable` and `enable` of the command `tenants`. */
@@ -21,7 +27,7 @@ export function addTenantChanges(tenants: Command, context: CommandContext): voi
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice tenants list')
     .action(async (options: JsonOption) => {
-      const found = await context.withPool((pool) => describeTenants(pool));
+      const found = await context.withPool((pool) => describeTenants(pool, context.clock.nowMs()));
       if (options.json) return context.printJson(found.map(toJson));
       if (found.length === 0) return context.print('No tenants yet. Next: npx sluice tenants create NAME');
       printTenants(context, found);
@@ -31,17 +37,26 @@ export function addTenantChanges(tenants: Command, context: CommandContext): voi
     .command('update')
     .argument('<name>', 'the tenant')
     .description('change a tenant')
-    .requiredOption(
+    .option(
       '--rate <n|none|default>',
-      'requests a second, none for no limit, or the default; kept, but not enforced by this release',
+      'requests a second of each operation, and 20 times as many records in all; none for no limit, or the default (1000)',
       rateNoneOrDefault,
     )
+    .option(...QUOTA_OPTION, quotaOrNone)
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice tenants update acme --rate 500')
-    .action(async (name: string, options: JsonOption & { rate: RequestRate }) => {
-      const tenant = await change(context, name, (pool, id) => setTenantRate(pool, id, options.rate));
-      if (options.json) return context.printJson(toJson(tenant.after));
-      printTenants(context, [tenant.after]);
+    .addHelpText('after', '\nExample: npx sluice tenants update acme --rate 500 --quota 1000000')
+    .action(async (name: string, options: UpdateOptions, command: Command) => {
+      const { rate, quota } = options;
+      if (rate === undefined && quota === undefined) {
+        command.error('error: give --rate, --quota or both', { exitCode: 2 });
+      }
+      const { after } = await change(context, name, async (pool, id) => {
+        if (rate !== undefined) await setTenantRate(pool, id, rate);
+        if (quota !== undefined) await setTenantQuota(pool, id, quota);
+      });
+      if (options.json) return context.printJson(toJson(after));
+      printTenants(context, [after]);
+      context.print('Running gateways follow within 5 seconds.');
     });
 
   for (const verb of ['disable', 'enable'] as const) {
@@ -75,16 +90,19 @@ async function change<T>(
   return await context.withPool(async (pool) => {
     const { tenantId } = await requireTenant(pool, name);
     const changed = await work(pool, tenantId);
-    const [after] = await describeTenants(pool, name);
+    const [after] = await describeTenants(pool, context.clock.nowMs(), name);
     return { changed, after: after! };
   });
 }
 
-function toJson({ tenantId, name, rate, disabledAtMs, createdAtMs }: TenantDescription) {
+function toJson(tenant: TenantDescription) {
+  const { tenantId, name, rate, quota, recordsToday, disabledAtMs, createdAtMs } = tenant;
   return {
     tenantId,
     name,
     rate,
+    quota: quota ?? 'none',
+    recordsToday: quota === null ? null : recordsToday,
     state: disabledAtMs === null ? 'enabled' : 'disabled',
     disabledAt: disabledAtMs === null ? null : timeOf(disabledAtMs),
     createdAt: timeOf(createdAtMs),
@@ -93,9 +111,17 @@ function toJson({ tenantId, name, rate, disabledAtMs, createdAtMs }: TenantDescr
 
 function printTenants(context: CommandContext, tenants: readonly TenantDescription[]): void {
   context.printTable(
-    ['tenant', 'id', 'requests a second', 'state', 'created'],
+    ['tenant', 'id', 'requests a second', 'records a day', 'today', 'state', 'created'],
     tenants
       .map(toJson)
-      .map(({ name, tenantId, rate, state, createdAt }) => [name, tenantId, String(rate), state, createdAt]),
+      .map(({ name, tenantId, rate, quota, recordsToday, state, createdAt }) => [
+        name,
+        tenantId,
+        String(rate),
+        String(quota),
+        recordsToday === null ? '' : String(recordsToday),
+        state,
+        createdAt,
+      ]),
   );
 }

@@ -3,11 +3,12 @@ import { errorCode } from '../../shared/errors.ts';
 import { createTenant, type RequestRate } from '../../shared/postgres/create-tenant.ts';
 import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, rateOrNone, tenantName } from '../options.ts';
+import { JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateOrNone, tenantName } from '../options.ts';
 import { addTenantChanges } from './tenants-change.ts';
 
 interface TenantsCreateOptions {
   readonly rate?: number | 'none';
+  readonly quota?: number | 'none';
   readonly ifMissing?: boolean;
   readonly json?: boolean;
 }
@@ -20,29 +21,38 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
     .description('add a tenant')
     .option(
       '--rate <n|none>',
-      'requests a second, or none for no limit; kept, but not enforced by this release',
+      'requests a second of each operation, and 20 times as many records in all; none for no limit (default: 1000)',
       rateOrNone,
     )
+    .option(...QUOTA_OPTION, quotaOrNone)
     .option('--if-missing', 'change nothing and succeed where a tenant of that name is there')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice tenants create acme --rate 500')
     .action(async (name: string, options: TenantsCreateOptions) => {
       const tenantId = context.nextId();
       const rate: RequestRate = options.rate ?? 'default';
+      const quota = options.quota ?? 'none';
       const there = await context.withPool((pool) =>
-        createTenant(pool, { tenantId, name, rate, createdAtMs: context.clock.nowMs() }).catch(
-          async (error) => {
-            if (!options.ifMissing || errorCode(error) !== 'TENANT_EXISTS') throw error;
-            return (await listTenants(pool, name))[0];
-          },
-        ),
+        createTenant(pool, {
+          tenantId,
+          name,
+          rate,
+          quota: quota === 'none' ? undefined : quota,
+          createdAtMs: context.clock.nowMs(),
+        }).catch(async (error) => {
+          if (!options.ifMissing || errorCode(error) !== 'TENANT_EXISTS') throw error;
+          return (await listTenants(pool, name))[0];
+        }),
       );
       if (there) {
         if (options.json) return context.printJson({ tenantId: there.tenantId, name, created: false });
         return context.print(`The tenant ${name} is there already and stays as it is.`);
       }
-      if (options.json) return context.printJson({ tenantId, name, rate });
-      context.printTable(['tenant', 'id', 'requests a second'], [[name, tenantId, String(rate)]]);
+      if (options.json) return context.printJson({ tenantId, name, rate, quota });
+      context.printTable(
+        ['tenant', 'id', 'requests a second', 'records a day'],
+        [[name, tenantId, String(rate), String(quota)]],
+      );
       context.print(`Next: npx sluice keys create --tenant ${name} --scope '*'`);
     });
   addTenantChanges(tenants, context);

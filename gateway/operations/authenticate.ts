@@ -21,7 +21,9 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     const data = encrypted(deps.keyRing, facts.tenantId, conversationId, parsed.record);
     const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const [outcome] = await deps.accept([encoded], { lookUpStored: false });
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
     return outcome === 'accepted' ? c.body(null, 204) : fail(c, '503-01');
   };
 }

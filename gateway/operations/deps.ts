@@ -2,11 +2,11 @@ import type { Clock } from '../../shared/clock.ts';
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import { RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { Accept } from '../accept.ts';
+import type { AcceptWithin } from '../rates/accept-within.ts';
 
 /** What the operations that write records work with. */
 export interface WriteDeps {
-  readonly accept: Accept;
+  readonly accept: AcceptWithin;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
 }

@@ -13,7 +13,9 @@ export function messageSentOperation(deps: WriteDeps) {
     const facts = requestFacts(c, deps.clock);
     const encoded = encodeRecord(toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const [outcome] = await deps.accept([encoded], { lookUpStored: false });
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
     switch (outcome) {
       case 'accepted':
         return c.body(null, 200, { 'content-length': '0' });

@@ -40,7 +40,8 @@ export function recordManyOperation<R extends JsonObject>(
     const facts = requestFacts(c, deps.clock);
     const items = read.items.map((value) => toItem(facts, kind, readItem(value), deps));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
-    const outcomes = await deps.accept(records, { lookUpStored: true });
+    const outcomes = await deps.accept(c, records, { lookUpStored: true });
+    if (outcomes instanceof Response) return outcomes;
     const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     const results = toResults(items, outcomes);

@@ -16,7 +16,9 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
     const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
     const encoded = encodeRecord(record);
     if (!encoded) return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
-    const [outcome] = await deps.accept([encoded], { lookUpStored: true });
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: true });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
     switch (outcome) {
       case 'accepted':
         return answer(c, 200, record.id, '');

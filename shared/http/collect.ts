@@ -3,41 +3,73 @@ import { AppError } from '../errors.ts';
 import type { HttpContext } from './env.ts';
 import { REQUEST_ABORTED } from './failures.ts';
 
-/**
- * The raw bytes of the request's body, or undefined when they are more than `bytesMax`: then the rest is read and
- * thrown away behind the answer, so that a sender who is still writing gets the answer instead of a reset.
- * Throws AppError REQUEST_ABORTED when the sender goes away.
- */
-export async function collectBody(c: HttpContext, bytesMax: number): Promise<Buffer | undefined> {
-  const declared = c.req.header('content-length');
-  if (declared !== undefined && Number(declared) > bytesMax) return undefined;
-  const { incoming, outgoing } = c.env ?? {};
-  if (!incoming) return await collectFromStream(c.req.raw.body, bytesMax);
-  // The sender waits for a word before it sends the body (see serve.ts, which leaves that word to us).
-  if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
-  return await collectFromSocket(incoming, bytesMax);
+/** Bytes, or why there are none: more than allowed, or more than there is room for now. */
+export type Collected =
+  | { readonly ok: true; readonly bytes: Buffer }
+  | { readonly ok: false; readonly reason: 'too-large' }
+  | { readonly ok: false; readonly reason: 'no-memory' };
+
+/** What may be held of a body. */
+export interface BodyBounds {
+  readonly bytesMax: number;
+  /** Makes room for so many more bytes, or says that there is none. */
+  readonly take: (bytes: number) => boolean;
 }
 
-function collectFromSocket(incoming: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
+/**
+ * The raw bytes of the request's body within the bounds. Past them the rest is read and thrown away behind the answer,
+ * so that a sender who is still writing gets the answer instead of a reset.
+ * Throws AppError REQUEST_ABORTED when the sender goes away.
+ */
+export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
+  const declared = c.req.header('content-length');
+  if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
+  const { incoming, outgoing } = c.env ?? {};
+  if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
+  // The sender waits for a word before it sends the body (see serve.ts, which leaves that word to us).
+  if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
+  return await collectFromSocket(incoming, bounds);
+}
+
+const TOO_LARGE = { ok: false, reason: 'too-large' } as const;
+const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
+
+/** Keeps chunks as long as they stay within the bounds; what `add` returns is why they did not. */
+export function boundedChunks({ bytesMax, take }: BodyBounds) {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  return {
+    add(chunk: Uint8Array): Extract<Collected, { ok: false }> | undefined {
+      bytes += chunk.length;
+      if (bytes > bytesMax) return TOO_LARGE;
+      if (!take(chunk.length)) return NO_MEMORY;
+      chunks.push(chunk);
+      return undefined;
+    },
+    all(): Collected {
+      const [first] = chunks;
+      const bytesOfAll = chunks.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(chunks, bytes);
+      return { ok: true, bytes: bytesOfAll };
+    },
+  };
+}
+
+function collectFromSocket(incoming: IncomingMessage, bounds: BodyBounds): Promise<Collected> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const body = boundedChunks(bounds);
     const settle = () => {
       incoming.off('data', onData).off('end', onEnd).off('close', onClose);
       incoming.resume();
     };
     const onData = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= bytesMax) {
-        chunks.push(chunk);
-        return;
-      }
+      const refusal = body.add(chunk);
+      if (!refusal) return;
       settle();
-      resolve(undefined);
+      resolve(refusal);
     };
     const onEnd = () => {
       settle();
-      resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes));
+      resolve(body.all());
     };
     const onClose = () => {
       settle();
@@ -52,14 +84,12 @@ function collectFromSocket(incoming: IncomingMessage, bytesMax: number): Promise
 
 async function collectFromStream(
   body: ReadableStream<Uint8Array> | null,
-  bytesMax: number,
-): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  bounds: BodyBounds,
+): Promise<Collected> {
+  const kept = boundedChunks(bounds);
   for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return undefined;
-    chunks.push(chunk);
+    const refusal = kept.add(chunk);
+    if (refusal) return refusal;
   }
-  return Buffer.concat(chunks, bytes);
+  return kept.all();
 }

@@ -1,31 +1,28 @@
 import { createGunzip } from 'node:zlib';
 import { errorCode } from '../errors.ts';
+import { type BodyBounds, boundedChunks } from './collect.ts';
 
 export type Gunzipped =
   | { readonly ok: true; readonly bytes: Buffer }
-  | { readonly ok: false; readonly reason: 'too-large' | 'broken' };
+  | { readonly ok: false; readonly reason: 'too-large' | 'no-memory' | 'broken' };
 
 /**
- * Unpacks a gzip body of at most `bytesMax` bytes. Unpacking stops at the first chunk beyond the limit, so that a body
- * which unpacks to gigabytes never takes more memory than the limit. What follows the last member makes it broken.
+ * Unpacks a gzip body within the bounds. Unpacking stops at the first chunk beyond them, so that a body which unpacks to
+ * gigabytes never takes more memory. What follows the last member makes it broken.
  */
-export function gunzipBounded(packed: Buffer, bytesMax: number): Promise<Gunzipped> {
+export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzipped> {
   return new Promise((resolve, reject) => {
     const gunzip = createGunzip();
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const unpacked = boundedChunks(bounds);
     gunzip.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= bytesMax) {
-        chunks.push(chunk);
-        return;
-      }
+      const refusal = unpacked.add(chunk);
+      if (!refusal) return;
       gunzip.destroy();
-      resolve({ ok: false, reason: 'too-large' });
+      resolve(refusal);
     });
     gunzip.on('end', () => {
       if (gunzip.bytesWritten < packed.length) resolve({ ok: false, reason: 'broken' });
-      else resolve({ ok: true, bytes: Buffer.concat(chunks, bytes) });
+      else resolve(unpacked.all());
     });
     gunzip.on('error', (error) => {
       const code = errorCode(error);

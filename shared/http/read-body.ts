@@ -1,5 +1,6 @@
 import { type JsonObject, JsonSyntaxError, readJsonObject } from '../contracts/json.ts';
-import { collectBody } from './collect.ts';
+import type { BodyMemory } from './body-memory.ts';
+import { type BodyBounds, collectBody } from './collect.ts';
 import { checkContentHeaders } from './content-headers.ts';
 import type { HttpContext, HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
@@ -8,6 +9,8 @@ import { gunzipBounded } from './gunzip.ts';
 export interface ReadBodyOptions {
   /** Bytes of the body at most, as sent and after gunzip. */
   readonly bytesMax: number;
+  /** What all bodies together may take, as sent and after gunzip, until they are answered. Default: anything. */
+  readonly memory?: BodyMemory;
   /** Members whose objects are kept byte for byte. */
   readonly rawMembers: ReadonlySet<string>;
   /** The answer to a body that is not one JSON object; without it 400-01 with the problem as its detail. */
@@ -18,35 +21,62 @@ export interface ReadBodyOptions {
 export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
+  | { readonly ok: false; readonly reason: 'no-memory' }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
-/** Reads the body into `c.get('body')`: 413-01 over the limit, 400-01 (or `onUnreadable`) for what is not a JSON object. */
+/**
+ * Reads the body into `c.get('body')`: 413-01 over the limit, 503-01 where other bodies leave no room for it, 400-01 (or
+ * `onUnreadable`) for what is not a JSON object.
+ */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
-    const read = await readBody(c, options);
-    if (!read.ok) {
-      if (read.reason === 'too-large') {
-        return fail(c, '413-01', [{ path: 'body', message: `must be at most ${options.bytesMax} bytes` }]);
-      }
-      if (options.onUnreadable) return options.onUnreadable(c, read.path, read.message);
-      return fail(c, '400-01', [{ path: read.path, message: read.message }]);
+    const hold = options.memory?.open();
+    try {
+      const read = await readBody(c, options, hold?.take ?? (() => true));
+      if (!read.ok) return refusalOf(c, read, options);
+      c.set('body', read.body);
+      return await next();
+    } finally {
+      hold?.release();
     }
-    c.set('body', read.body);
-    return await next();
   };
 }
 
-async function readBody(c: HttpContext, options: ReadBodyOptions): Promise<BodyRead> {
+function refusalOf(
+  c: HttpContext,
+  read: Extract<BodyRead, { ok: false }>,
+  { bytesMax, onUnreadable }: ReadBodyOptions,
+): Response {
+  switch (read.reason) {
+    case 'too-large':
+      return fail(c, '413-01', [{ path: 'body', message: `must be at most ${bytesMax} bytes` }]);
+    case 'no-memory':
+      return fail(c, '503-01', [NO_ROOM]);
+    case 'unreadable':
+      if (onUnreadable) return onUnreadable(c, read.path, read.message);
+      return fail(c, '400-01', [{ path: read.path, message: read.message }]);
+  }
+}
+
+const NO_ROOM = { path: 'body', message: 'there is no room for it beside those of other requests now' };
+
+async function readBody(
+  c: HttpContext,
+  options: ReadBodyOptions,
+  take: BodyBounds['take'],
+): Promise<BodyRead> {
+  const bounds = { bytesMax: options.bytesMax, take };
   // Size first: a body that is too large is 413-01 whatever its headers say.
-  const raw = await collectBody(c, options.bytesMax);
-  if (!raw) return { ok: false, reason: 'too-large' };
+  const raw = await collectBody(c, bounds);
+  if (!raw.ok) return raw;
   const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
   if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
-  let bytes = raw;
+  let { bytes } = raw;
   if (content.gzip) {
-    const unpacked = await gunzipBounded(raw, options.bytesMax);
+    const unpacked = await gunzipBounded(raw.bytes, bounds);
     if (!unpacked.ok) {
-      if (unpacked.reason === 'too-large') return { ok: false, reason: 'too-large' };
+      const { reason } = unpacked;
+      if (reason !== 'broken') return { ok: false, reason };
       return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
     }
     bytes = unpacked.bytes;

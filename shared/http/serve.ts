@@ -17,6 +17,10 @@ export interface ListenOptions {
   readonly nextId: IdGenerator;
   /** Milliseconds in which a request must have arrived whole. Default 120,000. */
   readonly requestTimeoutMs?: number;
+  /** Connections at most; past it new ones are closed before anything is read of them. Default 5000. */
+  readonly connectionsMax?: number;
+  /** Told when connections are closed for that, once in ten seconds. */
+  readonly onFull?: () => void;
   /** Milliseconds that `close` waits for requests under way before it cuts them. Default 10,000. */
   readonly closeTimeoutMs?: number;
 }
@@ -37,7 +41,11 @@ export interface HttpServer {
 
 /** Bytes of request line and headers at most. */
 const HEADER_BYTES_MAX = 16 * 1024;
+/** Node keeps the first 2000 and drops the others without a word; nobody has a use for so many. */
+const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
+const CONNECTIONS_MAX = 5000;
+const FULL_TOLD_EVERY_MS = 10_000;
 const CHECK_TIMEOUTS_MS = 5000;
 /** Above the idle timeouts of the usual load balancers (60 s), so that they and not we close an idle connection. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
@@ -50,7 +58,10 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const listener = getRequestListener(
     async (request, env) => {
       const { incoming, outgoing } = env as HttpBindings;
-      const response = await options.fetch(request, { incoming, outgoing });
+      const response =
+        incoming.rawHeaders.length > 2 * HEADERS_MAX
+          ? refusal(options.nextId(), '400-01', `has more than ${HEADERS_MAX} headers`)
+          : await options.fetch(request, { incoming, outgoing });
       if (mustClose(incoming, draining)) outgoing.setHeader('connection', 'close');
       return response;
     },
@@ -74,6 +85,8 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
   });
+  server.maxConnections = options.connectionsMax ?? CONNECTIONS_MAX;
+  tellWhenFull(server, options.onFull);
   const serveRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     void listener(incoming, outgoing);
   };
@@ -106,6 +119,15 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
       }),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+function tellWhenFull(server: Server, onFull: () => void = () => {}): void {
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    if (performance.now() - toldAtMs < FULL_TOLD_EVERY_MS) return;
+    toldAtMs = performance.now();
+    onFull();
+  });
 }
 
 /** Connections on which nothing was sent yet: Node does not count them as idle, and would wait for them for ever. */

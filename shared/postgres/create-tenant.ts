@@ -1,13 +1,15 @@
 import { AppError, errorCode } from '../errors.ts';
 import type { Queryable } from './pool.ts';
 
-/** How many requests a second a tenant may make: a number, no limit at all, or the product's default. */
+/** Requests a second of each operation, with 20 records for each of them: a number, no limit, or the product's default. */
 export type RequestRate = number | 'none' | 'default';
 
 export interface NewTenant {
   readonly tenantId: string;
   readonly name: string;
   readonly rate: RequestRate;
+  /** Records a UTC day. Default: no quota. */
+  readonly quota?: number | undefined;
   readonly createdAtMs: number;
 }
 
@@ -15,12 +17,19 @@ const UNIQUE_VIOLATION = '23505';
 
 /** Adds a tenant. Throws AppError `TENANT_EXISTS` (not retryable) when the name is taken. */
 export async function createTenant(db: Queryable, tenant: NewTenant): Promise<void> {
-  const { tenantId, name, rate, createdAtMs } = tenant;
+  const { tenantId, name, rate, quota, createdAtMs } = tenant;
   try {
     await db.query(
-      `insert into tenants (tenant_id, name, request_rate, unlimited, created_at)
-       values ($1::text, $2::text, $3::integer, $4::boolean, $5::timestamptz)`,
-      [tenantId, name, typeof rate === 'number' ? rate : null, rate === 'none', new Date(createdAtMs)],
+      `insert into tenants (tenant_id, name, request_rate, unlimited, daily_quota, created_at)
+       values ($1::text, $2::text, $3::integer, $4::boolean, $5::integer, $6::timestamptz)`,
+      [
+        tenantId,
+        name,
+        typeof rate === 'number' ? rate : null,
+        rate === 'none',
+        quota ?? null,
+        new Date(createdAtMs),
+      ],
     );
   } catch (error) {
     if (errorCode(error) !== UNIQUE_VIOLATION) throw error;

@@ -1,10 +1,15 @@
 import type { RequestRate } from './create-tenant.ts';
 import type { Tenant } from './list-tenants.ts';
 import type { Queryable } from './pool.ts';
+import { dayOf } from './tenant-usage.ts';
 
 /** A tenant with all that an operator sets of it. */
 export interface TenantDescription extends Tenant {
   readonly rate: RequestRate;
+  /** Records a UTC day; null where any number is taken, which is then not counted either. */
+  readonly quota: number | null;
+  /** Records counted of the day so far, which gateways tell about once a second. */
+  readonly recordsToday: number;
   /** When it was disabled; null while it is not. */
   readonly disabledAtMs: number | null;
   readonly createdAtMs: number;
@@ -15,23 +20,34 @@ interface Row {
   readonly name: string;
   readonly request_rate: number | null;
   readonly unlimited: boolean;
+  readonly daily_quota: number | null;
+  readonly records_today: bigint;
   readonly disabled_at: Date | null;
   readonly created_at: Date;
 }
 
-/** All tenants by name, or the one of that name. */
-export async function describeTenants(db: Queryable, name?: string): Promise<TenantDescription[]> {
+/** All tenants by name, or the one of that name, with what was counted of the day of `nowMs`. */
+export async function describeTenants(
+  db: Queryable,
+  nowMs: number,
+  name?: string,
+): Promise<TenantDescription[]> {
   const { rows } = await db.query<Row>(
-    `select tenant_id, name, request_rate, unlimited, disabled_at, created_at
-       from tenants
-      where $1::text is null or name = $1::text
-      order by name`,
-    [name ?? null],
+    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.daily_quota, t.disabled_at, t.created_at,
+            coalesce(u.records, 0) as records_today
+       from tenants t
+       left join (select tenant_id, sum(records)::bigint as records
+                    from tenant_usage where day = $2::date group by tenant_id) u on u.tenant_id = t.tenant_id
+      where $1::text is null or t.name = $1::text
+      order by t.name`,
+    [name ?? null, dayOf(nowMs)],
   );
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     name: row.name,
     rate: row.unlimited ? 'none' : (row.request_rate ?? 'default'),
+    quota: row.daily_quota,
+    recordsToday: Number(row.records_today),
     disabledAtMs: row.disabled_at?.getTime() ?? null,
     createdAtMs: row.created_at.getTime(),
   }));

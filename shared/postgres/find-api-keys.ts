@@ -1,3 +1,4 @@
+import type { RequestRate } from './create-tenant.ts';
 import type { Pool } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 
@@ -10,6 +11,14 @@ export interface ApiKey {
   readonly expiresAtMs: number | undefined;
   readonly revoked: boolean;
   readonly tenantDisabled: boolean;
+  readonly limits: {
+    /** Requests a second of all the tenant's keys together. */
+    readonly tenantRate: RequestRate;
+    /** Requests a second of this key. */
+    readonly keyRate: number | undefined;
+    /** The tenant's records a day. */
+    readonly dailyQuota: number | undefined;
+  };
 }
 
 interface Row {
@@ -20,6 +29,10 @@ interface Row {
   expires_at: Date | null;
   revoked_at: Date | null;
   disabled_at: Date | null;
+  key_rate: number | null;
+  tenant_rate: number | null;
+  unlimited: boolean;
+  daily_quota: number | null;
 }
 
 /** The keys that exist among `apiKeyIds`, revoked and expired ones included. Rejects after `deadlineMs`. */
@@ -31,7 +44,8 @@ export async function findApiKeys(
   const rows = await queryWithin<Row>(
     pool,
     deadlineMs,
-    `select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at
+    `select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at,
+            k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.daily_quota
        from api_keys k
        join tenants t on t.tenant_id = k.tenant_id
       where k.api_key_id = any($1::text[])`,
@@ -45,5 +59,10 @@ export async function findApiKeys(
     expiresAtMs: row.expires_at?.getTime(),
     revoked: row.revoked_at !== null,
     tenantDisabled: row.disabled_at !== null,
+    limits: {
+      tenantRate: row.unlimited ? 'none' : (row.tenant_rate ?? 'default'),
+      keyRate: row.key_rate ?? undefined,
+      dailyQuota: row.daily_quota ?? undefined,
+    },
   }));
 }

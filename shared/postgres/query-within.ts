@@ -11,7 +11,8 @@ const WAITING_MAX = 500;
 /**
  * Runs one statement outside a transaction and gives up after `deadlineMs`, the wait for a connection included. The
  * deadline is kept here and not by the server, so that it also holds when the server does not answer at all; the
- * connection of a statement that was given up is thrown away. Only for reads: what happens to the statement is unknown.
+ * connection of a statement that was given up is thrown away. Only for reads, and for writes that do no harm a second
+ * time or late: what happens to the statement is unknown.
  */
 export async function queryWithin<Row extends QueryResultRow>(
   pool: Pool,

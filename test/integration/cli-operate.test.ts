@@ -9,6 +9,7 @@ import { writeKeyRingFile } from '../../shared/keyring-file.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { writeConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
+import { dayOf, writeTenantUsage } from '../../shared/postgres/tenant-usage.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { parseWebhookSecret, webhookSecretAad } from '../../shared/webhooks/secrets.ts';
 import { webhookProblem } from '../../shared/webhooks/verify.ts';
@@ -48,6 +49,8 @@ describe('tenants', () => {
       tenantId: expect.any(String),
       name: 'acme',
       rate: 'default',
+      quota: 'none',
+      recordsToday: null,
       state: 'enabled',
       disabledAt: null,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -55,7 +58,16 @@ describe('tenants', () => {
     expect(other).toMatchObject({ name: 'other', rate: 'none' });
     expect(await json('tenants update acme --rate 50')).toEqual({ ...acme, rate: 50 });
     expect(await json('tenants update acme --rate none')).toMatchObject({ rate: 'none' });
-    expect(await json('tenants update acme --rate default')).toEqual(acme);
+    expect(await json('tenants update acme --rate default --quota 7')).toEqual({
+      ...acme,
+      quota: 7,
+      recordsToday: 0,
+    });
+    await writeTenantUsage(database.pool, 'one', [{ ...acme, day: dayOf(clock.nowMs()), records: 4 }], 5000);
+    await writeTenantUsage(database.pool, 'two', [{ ...acme, day: dayOf(clock.nowMs()), records: 1 }], 5000);
+    await writeTenantUsage(database.pool, 'two', [{ ...acme, day: '2026-01-01', records: 9 }], 5000);
+    expect((await json('tenants list'))[0]).toMatchObject({ quota: 7, recordsToday: 5 });
+    expect(await json('tenants update acme --quota none')).toEqual(acme);
     const disabled = await json('tenants disable acme');
     expect(disabled).toEqual({ ...acme, state: 'disabled', disabledAt: expect.stringMatching(/Z$/) });
     expect(await json('tenants disable acme')).toEqual(disabled);
@@ -343,7 +355,10 @@ describe('credentials reads', () => {
 });
 
 it.each([
-  ['tenants update acme', "required option '--rate <n|none|default>' not specified"],
+  ['tenants update acme', 'give --rate, --quota or both'],
+  ['tenants update acme --quota 0', 'whole number from 1 to'],
+  ['tenants update acme --quota default', 'none or a whole number'],
+  ['tenants create new --quota 2000000001', 'whole number from 1 to'],
   ['tenants update acme --rate 0', 'whole number from 1 to'],
   ['tenants update acme --rate x', 'none, default or a whole number'],
   ['tenants disable', "missing required argument 'name'"],

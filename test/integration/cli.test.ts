@@ -24,6 +24,7 @@ describe('the sluice command', () => {
       tenantId: expect.any(String),
       name: 'acme',
       rate: 50,
+      quota: 'none',
     });
     expect((await sluice('tenants create free --rate none')).stdout).toContain(
       'Next: sluice keys create --tenant free',

@@ -4,10 +4,12 @@ import { createAcceptor } from '../../gateway/accept.ts';
 import { buildApp } from '../../gateway/app.ts';
 import type { ReadState } from '../../gateway/operations/read-state.ts';
 import { createLogWriter } from '../../gateway/publish.ts';
+import { createQuotas, type UsageStore } from '../../gateway/rates/quotas.ts';
 import { createReservations } from '../../gateway/reservations.ts';
 import type { FindStored } from '../../gateway/stored-keys.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { createHealth } from '../../shared/health.ts';
+import { createBodyMemory } from '../../shared/http/body-memory.ts';
 import { createKeyCache } from '../../shared/http/key-cache.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
@@ -26,6 +28,9 @@ export interface GatewayAppOptions {
   readonly findStored?: FindStored;
   readonly clock?: Clock;
   readonly waitMs?: number;
+  readonly usage?: UsageStore;
+  readonly gateways?: number;
+  readonly bodyBytesMax?: number;
 }
 
 /** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless told otherwise. */
@@ -52,9 +57,19 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     clock,
     waitMs: options.waitMs ?? 1000,
   });
+  const quotas = createQuotas({
+    store: options.usage ?? { write: async () => {}, readOthers: async () => new Map() },
+    clock,
+    logger,
+    intervalMs: 5,
+  });
+  const bodyMemory = createBodyMemory(options.bodyBytesMax ?? 64 * 1024 * 1024);
   const app = buildApp({
     keys,
     accept,
+    quotas,
+    gateways: options.gateways ?? 1,
+    bodyMemory,
     readState: options.readState ?? (async () => undefined),
     keyRing,
     health: createHealth(),
@@ -68,6 +83,8 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     publisher,
     keyRing,
     keys,
+    quotas,
+    bodyMemory,
     credentials,
     /** The log so far, as text. */
     log: () => lines.join(''),
@@ -91,6 +108,7 @@ export function apiKey(apiKeyId: string, changes: Partial<ApiKey> = {}): ApiKey 
     expiresAtMs: undefined,
     revoked: false,
     tenantDisabled: false,
+    limits: { tenantRate: 'default', keyRate: undefined, dailyQuota: undefined },
     ...changes,
   };
 }

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { gunzipBounded } from '../../../shared/http/gunzip.ts';
 import { type HttpServer, listen } from '../../../shared/http/serve.ts';
-import { createGatewayApp, SECRET } from '../../support/gateway-app.ts';
+import { createGatewayApp, type GatewayAppOptions, SECRET } from '../../support/gateway-app.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -17,8 +17,15 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.destroy();
 });
 
-async function start(options: { requestTimeoutMs?: number; closeTimeoutMs?: number } = {}) {
-  const gateway = createGatewayApp();
+interface StartOptions {
+  readonly requestTimeoutMs?: number;
+  readonly closeTimeoutMs?: number;
+  readonly connectionsMax?: number;
+  readonly onFull?: () => void;
+}
+
+async function start(options: StartOptions = {}, app: GatewayAppOptions = {}) {
+  const gateway = createGatewayApp(app);
   let ids = 0;
   const server = await listen({
     fetch: gateway.app.fetch,
@@ -88,8 +95,148 @@ describe('a body over the limit', () => {
   it('is never unpacked beyond the limit', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MIB));
     const before = process.memoryUsage().arrayBuffers;
-    expect(await gunzipBounded(bomb, MIB)).toEqual({ ok: false, reason: 'too-large' });
+    expect(await gunzipBounded(bomb, { bytesMax: MIB, take: () => true })).toEqual({
+      ok: false,
+      reason: 'too-large',
+    });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MIB);
+  });
+});
+
+describe('a body of a request over a rate', () => {
+  it('of 20 MB is answered 429-01, unread, and not reset, and the connection goes on', async () => {
+    const clock = { ms: 0, nowMs: () => clock.ms };
+    const limits = { tenantRate: 1, keyRate: undefined, dailyQuota: undefined };
+    const { server, bodyMemory } = await start({}, { clock, keys: { 'key-1': { limits } } });
+    const connection = await openRaw(server.port);
+    const whole = `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
+    await connection.write(whole + whole);
+    await connection.received(/HTTP\/1\.1 200 .*HTTP\/1\.1 200 /s);
+    await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${20 * MIB}\r\n\r\n`);
+    await connection.received(/HTTP\/1\.1 429 .*retry-after: 1\r\n.*"code":"429-01"/is);
+    await connection.write(Buffer.alloc(20 * MIB, 'x'));
+    expect(bodyMemory.heldBytes()).toBe(0);
+    clock.ms += 1000;
+    await connection.write(whole);
+    await connection.received(/429-01.*HTTP\/1\.1 200 /s);
+    expect(connection.errors()).toEqual([]);
+  });
+});
+
+describe('memory for bodies', () => {
+  const post = (length: number, more = '') =>
+    `POST ${PATH} HTTP/1.1\r\n${HEADERS}${more}Content-Length: ${length}\r\n\r\n`;
+
+  it('that is taken makes others 503-01, drained and not kept, until it is given back', async () => {
+    const { server, bodyMemory } = await start({}, { bodyBytesMax: 1000 });
+    const half = await openRaw(server.port);
+    await half.write(`${post(1000)}${'x'.repeat(900)}`);
+    await waitFor(() => bodyMemory.heldBytes() === 900, { timeoutMs: 5000, what: 'the half body' });
+    const other = await openRaw(server.port);
+    await other.write(post(MIB));
+    await other.write(Buffer.alloc(MIB, 'x'));
+    await other.received(/HTTP\/1\.1 503 .*retry-after: 1\r\n.*"code":"503-01".*"path":"body"/is);
+    expect(bodyMemory.heldBytes()).toBe(900);
+    half.socket.destroy();
+    await waitFor(() => bodyMemory.heldBytes() === 0, { timeoutMs: 5000, what: 'the release' });
+    await other.write(post(BODY.length) + BODY);
+    await other.received(/503-01.*HTTP\/1\.1 200 .*"error":""/s);
+    expect(other.errors()).toEqual([]);
+    expect(bodyMemory.heldBytes()).toBe(0);
+  });
+
+  it('is refused at once to a body that would wait for another half, which then goes on', async () => {
+    const { server, bodyMemory } = await start({}, { bodyBytesMax: 1000 });
+    const body = BODY.padEnd(800);
+    const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
+    for (const half of [one, two]) await half.write(post(800) + body.slice(0, 400));
+    await waitFor(() => bodyMemory.heldBytes() === 800, { timeoutMs: 5000, what: 'both halves' });
+    await two.write(body.slice(400));
+    await two.received(/^HTTP\/1\.1 503 /);
+    expect(bodyMemory.heldBytes()).toBe(400);
+    await one.write(body.slice(400));
+    await one.received(/^HTTP\/1\.1 200 /);
+  });
+
+  it('counts what is unpacked besides what was sent, while the request holds it', async () => {
+    const { server, bodyMemory, publisher } = await start({}, { bodyBytesMax: 64 * 1024 });
+    const packed = (bytes: number) => gzipSync(BODY.padEnd(bytes));
+    const send = async (bytes: Buffer) => {
+      const connection = await openRaw(server.port);
+      await connection.write(post(bytes.length, 'Content-Encoding: gzip\r\n'));
+      await connection.write(bytes);
+      return connection;
+    };
+    publisher.script = undefined;
+    const held = await send(packed(40_000));
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the publish' });
+    expect(bodyMemory.heldBytes()).toBe(40_000 + packed(40_000).length);
+    await (await send(packed(40_000))).received(/HTTP\/1\.1 503 /);
+    publisher.calls[0]!.answer('ok');
+    await held.received(/HTTP\/1\.1 200 /);
+    expect(bodyMemory.heldBytes()).toBe(0);
+    publisher.script = (call) => call.answer('ok');
+    await (await send(packed(60_000))).received(/HTTP\/1\.1 200 /);
+  });
+});
+
+describe('connections', () => {
+  it('past the most are closed at once, and taken again when others ended', async () => {
+    let told = 0;
+    const { server } = await start({ connectionsMax: 2, onFull: () => told++ });
+    const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
+    for (const connection of [one, two]) {
+      await connection.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+      await connection.received(/HTTP\/1\.1 200 /);
+    }
+    for (let i = 0; i < 3; i++) {
+      const refused = await openRaw(server.port);
+      await waitFor(refused.closed, { timeoutMs: 5000, what: 'the end of one connection too many' });
+      expect(refused.text()).toBe('');
+    }
+    expect(told).toBe(1);
+    await two.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await two.received(/ok.*HTTP\/1\.1 200 /s);
+    one.socket.destroy();
+    await waitFor(
+      async () => {
+        const next = await openRaw(server.port);
+        await next.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+        return await next.received(/HTTP\/1\.1 200 /, 200);
+      },
+      { timeoutMs: 5000, what: 'a new connection to be taken' },
+    );
+  });
+
+  it('whose headers drip in are answered and cut, and those that send nothing are cut', async () => {
+    const { server } = await start({ requestTimeoutMs: 400 });
+    const silent = await openRaw(server.port);
+    const dripping = await openRaw(server.port);
+    await dripping.write('GET /health/live HTTP/1.1\r\n');
+    const drip = setInterval(() => dripping.socket.write('x-a: 1\r\n'), 20);
+    try {
+      await dripping.received(/^HTTP\/1\.1 400 .*did not arrive in time/s);
+      await waitFor(() => dripping.closed() && silent.closed(), {
+        timeoutMs: 5000,
+        what: 'the end of both',
+      });
+    } finally {
+      clearInterval(drip);
+    }
+  });
+
+  it('whose body drips in are answered and cut', async () => {
+    const { server, bodyMemory } = await start({ requestTimeoutMs: 400 });
+    const dripping = await openRaw(server.port);
+    await dripping.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 100000\r\n\r\n`);
+    const drip = setInterval(() => dripping.socket.write('x'), 20);
+    try {
+      await dripping.received(/^HTTP\/1\.1 400 .*"code":"400-01"/s);
+      await waitFor(dripping.closed, { timeoutMs: 5000, what: 'the end' });
+    } finally {
+      clearInterval(drip);
+    }
+    await waitFor(() => bodyMemory.heldBytes() === 0, { timeoutMs: 5000, what: 'the release' });
   });
 });
 
@@ -119,6 +266,7 @@ describe('Expect: 100-continue', () => {
 describe('requests that are no proper HTTP', () => {
   it.each([
     ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(17 * 1024)}\r\n\r\n`],
+    ['more than 100 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(101)}\r\n`],
     ['garbage', 'what is this\r\n\r\n'],
     ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
     ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
@@ -129,10 +277,11 @@ describe('requests that are no proper HTTP', () => {
     await connection.received(/^HTTP\/1\.1 400 .*"requestId":"[^"]+","code":"400-01"/s);
   });
 
-  it('take 16 KiB of headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
+  it('take 16 KiB and 100 headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
     const { server } = await start();
     for (const text of [
       `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(15 * 1024)}\r\n\r\n`,
+      `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(100)}\r\n`,
       'GET / HTTP/1.0\r\n\r\n',
     ]) {
       const connection = await openRaw(server.port);

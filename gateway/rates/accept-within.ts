@@ -1,0 +1,52 @@
+import type { HttpContext } from '../../shared/http/env.ts';
+import type { Accept, AcceptOptions, Outcome } from '../accept.ts';
+import type { EncodedRecord } from '../publish.ts';
+import { tellLimit, tooMany } from './answers.ts';
+import { secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
+import type { Quotas } from './quotas.ts';
+import type { RateDeps } from './request-rate.ts';
+
+/** As {@link Accept}, of the caller of a request; or the answer to the request, where its records are over a limit. */
+export type AcceptWithin = (
+  c: HttpContext,
+  records: readonly EncodedRecord[],
+  options: AcceptOptions,
+) => Promise<Outcome[] | Response>;
+
+export interface AcceptWithinDeps extends RateDeps {
+  readonly accept: Accept;
+  readonly quotas: Quotas;
+}
+
+/**
+ * Accepts the records of a request, all of which are valid, within the tenant's record rate and daily quota: 429-01
+ * refuses them all. Only what was accepted counts for the day; the rate counts what was asked for.
+ */
+export function createAcceptWithin({ accept, policiesOf, buckets, quotas }: AcceptWithinDeps): AcceptWithin {
+  return async (c, records, options) => {
+    const key = c.get('apiKey');
+    const { records: rate, quota } = policiesOf(key);
+    const count = records.length;
+    if (count === 0 || (!rate && !quota)) return await accept(records, options);
+    const day = quota && quotas.today(key.tenantId);
+    const overQuota = quota && day && day.used() + count > quota.recordsMax;
+    const bucket = rate && buckets.get(`records ${key.tenantId}`, rate);
+    const short = bucket && !overQuota ? takeFromAll([bucket], count) : undefined;
+    const hold = day && !overQuota && !short ? day.hold(count) : undefined;
+    if (bucket) {
+      const resetSeconds = secondsUntil(bucket, short ? count : bucket.rate.burst);
+      tellLimit(c, bucket.rate, tokensLeft(bucket), resetSeconds);
+    }
+    if (quota && day) tellLimit(c, quota, Math.max(0, quota.recordsMax - day.used()), day.secondsLeft());
+    if (quota && day && overQuota) return tooMany(c, quota, day.secondsLeft());
+    if (short) return tooMany(c, short.rate, secondsUntil(short, count));
+    let accepted = 0;
+    try {
+      const outcomes = await accept(records, options);
+      accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
+      return outcomes;
+    } finally {
+      hold?.settle(accepted);
+    }
+  };
+}

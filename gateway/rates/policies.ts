@@ -1,0 +1,99 @@
+import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { Rate } from './buckets.ts';
+
+/** One limit of a caller, by the name that callers read in answers. */
+export interface Policy {
+  readonly name: 'requests' | 'key-requests' | 'records' | 'quota';
+  /** The limit's item of the RateLimit-Policy field. */
+  readonly item: string;
+  /** What is said to whom it refuses. */
+  readonly refusal: string;
+}
+
+export type RatePolicy = Policy & Rate;
+
+export interface QuotaPolicy extends Policy {
+  /** Records of a day. */
+  readonly recordsMax: number;
+}
+
+/** All that limits a key. */
+export interface Policies {
+  readonly requests: readonly RatePolicy[];
+  readonly records: RatePolicy | undefined;
+  readonly quota: QuotaPolicy | undefined;
+}
+
+/** Requests a second of one operation, unless the tenant has a rate of its own. */
+const REQUESTS_PER_SECOND = 1000;
+/** So many records a second for each request a second. */
+const RECORDS_PER_REQUEST = 20;
+/** Seconds of the rate that may come at once. */
+const BURST_SECONDS = 2;
+/** Records of the largest request: it must fit into any gateway's share, or nobody could ever send it. */
+const REQUEST_RECORDS_MAX = 1000;
+const DAY_SECONDS = 86_400;
+
+/** Tells what limits a key, of which each of `gateways` takes its share of the rates; reckoned once for each key read. */
+export function createPolicies(gateways: number): (key: ApiKey) => Policies {
+  const known = new WeakMap<ApiKey, Policies>();
+  return (key) => {
+    let policies = known.get(key);
+    if (!policies) {
+      policies = policiesOf(key, gateways);
+      known.set(key, policies);
+    }
+    return policies;
+  };
+}
+
+function policiesOf({ limits: { tenantRate, keyRate, dailyQuota } }: ApiKey, gateways: number): Policies {
+  const perSecond = tenantRate === 'default' ? REQUESTS_PER_SECOND : tenantRate;
+  const requests: RatePolicy[] = [];
+  if (perSecond !== 'none') requests.push(requestPolicy('requests', perSecond, gateways));
+  if (keyRate !== undefined) requests.push(requestPolicy('key-requests', keyRate, gateways));
+  return {
+    requests,
+    records: perSecond === 'none' ? undefined : recordPolicy(perSecond * RECORDS_PER_REQUEST, gateways),
+    quota: dailyQuota === undefined ? undefined : quotaPolicy(dailyQuota),
+  };
+}
+
+function requestPolicy(name: 'requests' | 'key-requests', perSecond: number, gateways: number): RatePolicy {
+  const share = shareOf(perSecond, gateways, 1);
+  const whose = name === 'requests' ? '' : ' with this key';
+  return {
+    name,
+    ...share,
+    item: `"${name}";q=${share.burst};w=${windowOf(share)}`,
+    refusal: `of one operation are at most ${perSecond} a second${whose}`,
+  };
+}
+
+function recordPolicy(perSecond: number, gateways: number): RatePolicy {
+  const share = shareOf(perSecond, gateways, REQUEST_RECORDS_MAX);
+  return {
+    name: 'records',
+    ...share,
+    item: `"records";q=${share.burst};w=${windowOf(share)};qu="records"`,
+    refusal: `are at most ${perSecond} a second`,
+  };
+}
+
+function quotaPolicy(recordsMax: number): QuotaPolicy {
+  return {
+    name: 'quota',
+    recordsMax,
+    item: `"quota";q=${recordsMax};w=${DAY_SECONDS};qu="records"`,
+    refusal: `is ${recordsMax} records a day (UTC)`,
+  };
+}
+
+function shareOf(perSecond: number, gateways: number, burstMin: number): Rate {
+  const share = perSecond / gateways;
+  return { perSecond: share, burst: Math.max(burstMin, Math.floor(share * BURST_SECONDS)) };
+}
+
+function windowOf({ perSecond, burst }: Rate): number {
+  return Math.ceil(burst / perSecond);
+}

@@ -1,0 +1,75 @@
+import type { Pool, Queryable } from './pool.ts';
+import { queryWithin } from './query-within.ts';
+
+/** Records that were accepted of a tenant in a day. */
+export interface TenantDay {
+  readonly tenantId: string;
+  /** `2026-01-31`, in UTC. */
+  readonly day: string;
+  readonly records: number;
+}
+
+/** Writes what one gateway has counted so far; it may be written again, late or twice. Rejects after `deadlineMs`. */
+export async function writeTenantUsage(
+  pool: Pool,
+  gatewayId: string,
+  days: readonly TenantDay[],
+  deadlineMs: number,
+): Promise<void> {
+  const sorted = [...days].sort((a, b) => compare(a.tenantId, b.tenantId) || compare(a.day, b.day));
+  await queryWithin(
+    pool,
+    deadlineMs,
+    `insert into tenant_usage (tenant_id, day, gateway_id, records)
+     select tenant_id, day, $1::text, records
+       from unnest($2::text[], $3::date[], $4::bigint[]) as sent (tenant_id, day, records)
+         on conflict (tenant_id, day, gateway_id)
+         do update set records = greatest(tenant_usage.records, excluded.records)`,
+    [
+      gatewayId,
+      sorted.map(({ tenantId }) => tenantId),
+      sorted.map(({ day }) => day),
+      sorted.map(({ records }) => records),
+    ],
+  );
+}
+
+/** What all other gateways have counted of these tenants on a day; those without any are left out. */
+export async function readUsageOfOthers(
+  pool: Pool,
+  gatewayId: string,
+  tenantIds: readonly string[],
+  day: string,
+  deadlineMs: number,
+): Promise<Map<string, number>> {
+  const rows = await queryWithin<{ tenant_id: string; records: bigint }>(
+    pool,
+    deadlineMs,
+    `select tenant_id, sum(records)::bigint as records
+       from tenant_usage
+      where tenant_id = any($1::text[]) and day = $2::date and gateway_id <> $3::text
+      group by tenant_id`,
+    [tenantIds, day, gatewayId],
+  );
+  return new Map(rows.map((row) => [row.tenant_id, Number(row.records)]));
+}
+
+/** Deletes up to `rowsMax` counts of days before `day`, and resolves with their number. */
+export async function sweepTenantUsage(db: Queryable, day: string, rowsMax: number): Promise<number> {
+  const result = await db.query(
+    `delete from tenant_usage where (tenant_id, day, gateway_id) in (
+       select tenant_id, day, gateway_id from tenant_usage where day < $1::date limit $2 for update skip locked
+     )`,
+    [day, rowsMax],
+  );
+  return result.rowCount ?? 0;
+}
+
+/** The UTC day of a time, as the table has it. */
+export function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,245 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Gateway, startGateway } from '../../gateway/start.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { createKeyRing } from '../../shared/keyring.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { dayOf, sweepTenantUsage, writeTenantUsage } from '../../shared/postgres/tenant-usage.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { startMaintenance } from '../../workers/maintenance.ts';
+import { runSluice } from '../support/command.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+
+const PREFIX = 'l.';
+const STATE = '/automation-agent/v1/state?externalId=none';
+const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
+const logger = pino({ level: 'silent' });
+const nextId = createUlidGenerator(systemClock);
+
+interface Key {
+  readonly tenantId: string;
+  readonly apiKeyId: string;
+  readonly apiKeySecret: string;
+}
+
+let database: TestDatabase;
+let log: EventLog;
+let proxy: TcpProxy;
+let proxied: Pool;
+let one: Gateway;
+/** Whose way to the database can be cut. */
+let two: Gateway;
+
+/** A day that does not end while a test counts in it. */
+const clock = { nowMs: () => noon };
+const noon = Math.floor(Date.now() / 86_400_000) * 86_400_000 + 43_200_000;
+
+async function sluice(args: string) {
+  const { code, stdout, stderr } = await runSluice(`${args} --json`, { DATABASE_URL: database.url });
+  expect([args, code, stderr]).toEqual([args, 0, '']);
+  return JSON.parse(stdout);
+}
+
+async function createKey(tenant: string, limits = '', keyLimits = ''): Promise<Key> {
+  await sluice(`tenants create ${tenant} ${limits}`);
+  return await sluice(`keys create --tenant ${tenant} --scope * ${keyLimits}`);
+}
+
+function start(pool: Pool): Promise<Gateway> {
+  return startGateway({
+    pool,
+    log,
+    keyRing: createKeyRing(`k:${Buffer.alloc(32).toString('base64')}`),
+    clock,
+    nextId,
+    logger,
+    topicPrefix: PREFIX,
+    host: '127.0.0.1',
+    port: 0,
+    publishDeadlineMs: 5000,
+    publishBufferBytesMax: 64 * 1024 * 1024,
+    drainDelayMs: 0,
+    gateways: 2,
+  });
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  log = createEmbeddedLog({ pool: database.pool, clock: systemClock, logger, memberId: 'limits-test' });
+  const specs = topicSpecs(PREFIX, { partitions: 2, replicas: 1 });
+  await log.createTopics(specs);
+  await registerTopics(database.pool, specs, { tenantPartitions: 1, clock: systemClock });
+  const { hostname, port } = new URL(database.url);
+  proxy = await startTcpProxy({ host: hostname, port: Number(port) });
+  const url = new URL(database.url);
+  url.hostname = '127.0.0.1';
+  url.port = String(proxy.port);
+  proxied = createPool({ connectionString: url.href, max: 10, applicationName: 'sluice-test', logger });
+  [one, two] = [await start(database.pool), await start(proxied)];
+  for (const { health } of [one, two]) {
+    await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'readiness' });
+  }
+});
+
+afterAll(async () => {
+  await one?.stop();
+  await two?.stop();
+  await log?.close();
+  await proxied?.end();
+  await proxy?.close();
+});
+
+async function request(gateway: Gateway, key: Key, path: string, items?: readonly object[]) {
+  const response = await fetch(`http://127.0.0.1:${gateway.port}${path}`, {
+    method: items ? 'POST' : 'GET',
+    headers: {
+      'service-api-id': key.apiKeyId,
+      'service-api-secret': key.apiKeySecret,
+      'content-type': 'application/json',
+    },
+    ...(items ? { body: JSON.stringify({ items }) } : {}),
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+let agents = 0;
+const sendAgents = (gateway: Gateway, key: Key, count: number) =>
+  request(
+    gateway,
+    key,
+    AGENTS,
+    Array.from({ length: count }, () => ({ externalAgentId: `a-${++agents}` })),
+  );
+
+const countedOf = async (tenant: string) =>
+  (await sluice('tenants list')).find(({ name }: { name: string }) => name === tenant).recordsToday;
+
+const counted = (key: Key, records: number) =>
+  waitFor(
+    async () => {
+      const { rows } = await database.pool.query(
+        'select sum(records)::int as records from tenant_usage where tenant_id = $1 and day = $2::date',
+        [key.tenantId, dayOf(noon)],
+      );
+      return rows[0].records === records;
+    },
+    { timeoutMs: 10_000, what: `${records} counted records` },
+  );
+
+describe('rates', () => {
+  it('are those that the command set, of which each gateway takes its share', async () => {
+    const key = await createKey('rated', '--rate 500', '--rate 50');
+    const { headers } = await request(one, key, STATE);
+    expect(headers.get('ratelimit-policy')).toBe('"requests";q=500;w=2, "key-requests";q=50;w=2');
+    const plain = await createKey('plain');
+    const limits = (await sendAgents(one, plain, 1)).headers.get('ratelimit-policy');
+    expect(limits).toBe('"requests";q=1000;w=2, "records";q=20000;w=2;qu="records"');
+    const free = await createKey('free', '--rate none');
+    expect((await sendAgents(one, free, 1)).headers.get('ratelimit-policy')).toBeNull();
+  });
+
+  it('that are changed hold within 5 seconds', async () => {
+    const key = await createKey('changed', '--rate 2');
+    expect((await request(one, key, STATE)).headers.get('ratelimit')).toMatch(/^"requests";r=1;/);
+    await sluice('tenants update changed --rate none');
+    await waitFor(async () => (await request(one, key, STATE)).headers.get('ratelimit') === null, {
+      timeoutMs: 5000,
+      what: 'no limit',
+    });
+  });
+});
+
+describe('a daily quota', () => {
+  it('is one for all gateways, whatever each of them sees of it', async () => {
+    const key = await createKey('shared', '--rate none --quota 100');
+    for (const gateway of [one, two]) expect((await sendAgents(gateway, key, 40)).status).toBe(200);
+    await counted(key, 80);
+    // Each learns what the other counted when it next tells and asks.
+    expect((await sendAgents(one, key, 5)).status).toBe(200);
+    expect((await sendAgents(two, key, 5)).status).toBe(200);
+    await counted(key, 90);
+    for (const gateway of [one, two]) {
+      await waitFor(async () => (await sendAgents(gateway, key, 100)).status === 429, {
+        timeoutMs: 5000,
+        what: 'the refusal',
+      });
+    }
+    await waitFor(
+      async () => (await sendAgents(one, key, 11)).headers.get('ratelimit') === '"quota";r=10;t=43200',
+      { timeoutMs: 5000, what: 'what is left' },
+    );
+    const refused = await sendAgents(two, key, 100);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '43200']);
+    await counted(key, 90);
+  });
+
+  it('is counted exactly, by many requests at once, and through a restart', async () => {
+    const key = await createKey('exact', '--rate none --quota 1000');
+    const third = await start(database.pool);
+    const answers = await Promise.all(Array.from({ length: 60 }, () => sendAgents(third, key, 10)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(60).fill(200));
+    await third.stop();
+    await counted(key, 600);
+    const fourth = await start(database.pool);
+    // It is new and has to learn first what was counted before.
+    await waitFor(
+      async () => (await sendAgents(fourth, key, 500)).headers.get('ratelimit')?.startsWith('"quota";r=400;'),
+      { timeoutMs: 5000, what: 'what is left' },
+    );
+    const all = await Promise.all(Array.from({ length: 60 }, () => sendAgents(fourth, key, 10)));
+    expect(all.filter(({ status }) => status === 200)).toHaveLength(40);
+    expect(all.filter(({ status }) => status === 429)).toHaveLength(20);
+    await fourth.stop();
+    await counted(key, 1000);
+  });
+
+  it('is kept with what is known while the database is down, and counted afterwards', async () => {
+    const key = await createKey('cut', '--rate none --quota 100');
+    expect((await sendAgents(two, key, 10)).status).toBe(200);
+    await counted(key, 10);
+    proxy.freeze();
+    const began = performance.now();
+    expect((await sendAgents(two, key, 80)).status).toBe(200);
+    expect((await sendAgents(two, key, 11)).status).toBe(429);
+    expect(performance.now() - began).toBeLessThan(2000);
+    proxy.thaw();
+    await counted(key, 90);
+  });
+});
+
+describe('counts', () => {
+  it('only rise, however late and often they are written', async () => {
+    const write = (records: number) =>
+      writeTenantUsage(database.pool, 'gateway', [{ tenantId: 'T', day: '2026-01-01', records }], 5000);
+    await write(7);
+    await write(7);
+    await write(3);
+    const { rows } = await database.pool.query("select records from tenant_usage where tenant_id = 'T'");
+    expect(rows).toEqual([{ records: 7n }]);
+  });
+
+  it('of past days are deleted by the workers after 35 days', async () => {
+    const days = ['2026-05-05', '2026-05-06', '2026-06-10'];
+    const store = days.map((day) => ({ tenantId: 'past', day, records: 1 }));
+    await writeTenantUsage(database.pool, 'gateway', store, 5000);
+    expect(await sweepTenantUsage(database.pool, '2026-01-01', 10)).toBe(0);
+    const nowMs = Date.parse('2026-06-10T00:00:00Z');
+    const maintenance = startMaintenance({ pool: database.pool, clock: { nowMs: () => nowMs }, logger });
+    await waitFor(
+      async () => {
+        const { rows } = await database.pool.query<{ day: string }>(
+          "select day::text from tenant_usage where tenant_id = 'past' order by 1",
+        );
+        return rows.map(({ day }) => day).join() === '2026-05-06,2026-06-10';
+      },
+      { timeoutMs: 10_000, what: 'the deletion' },
+    );
+    await maintenance.close();
+    expect(await countedOf('exact')).toBe(1000);
+  });
+});

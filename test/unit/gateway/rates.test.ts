@@ -1,0 +1,311 @@
+import { describe, expect, it } from 'vitest';
+import { createBuckets, secondsUntil, takeFromAll } from '../../../gateway/rates/buckets.ts';
+import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import { createGatewayApp, type GatewayAppOptions, NOW_MS } from '../../support/gateway-app.ts';
+
+const STATE = '/automation-agent/v1/state?externalId=c';
+const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
+const EVENTS = '/automation-agent/v1/events';
+const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+
+/** Every operation, a request of it, and what it is answered. */
+const OPERATIONS: readonly [name: string, path: string, body: unknown, status: number][] = [
+  ['state', STATE, undefined, 404],
+  [
+    'credentials',
+    '/conversation/v1/conversations/C/authenticate',
+    { customerExternalId: 'c', token: 't' },
+    204,
+  ],
+  ['agents', AGENTS, { items: [{ externalAgentId: 'a' }] }, 200],
+  ['conversation', '/metadata-ingestion/v1/single-convo-metadata', { externalConversationId: 'c' }, 200],
+  ['message', MESSAGE, { messageId: 'm', augmentationType: ['FREEHAND'] }, 200],
+  [
+    'events',
+    EVENTS,
+    {
+      items: [
+        {
+          conversationId: 'C',
+          externalConversationId: 'c',
+          type: 'processingEnd',
+          occurredAt: '2026-03-01T00:00:00Z',
+        },
+      ],
+    },
+    200,
+  ],
+];
+
+type Limits = Partial<ApiKey['limits']>;
+
+function gatewayOf(limits: Limits, options: GatewayAppOptions = {}) {
+  const clock = { ms: NOW_MS, nowMs: () => clock.ms };
+  const key = (more: Limits = {}) => ({
+    limits: { tenantRate: 'none', keyRate: undefined, dailyQuota: undefined, ...limits, ...more } as const,
+  });
+  const gateway = createGatewayApp({ clock, keys: { 'key-1': key(), 'key-2': key() }, ...options });
+  const send = (path: string, body: unknown, id = 'key-1') =>
+    body === undefined
+      ? gateway.get(path, { 'service-api-id': id })
+      : gateway.post(path, body, { 'service-api-id': id });
+  const agents = (count: number, from = 0) =>
+    send(AGENTS, { items: Array.from({ length: count }, (_, i) => ({ externalAgentId: `a-${from + i}` })) });
+  return { ...gateway, clock, key, send, agents };
+}
+
+const fields = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+
+async function refusalOf(response: Response) {
+  const { error } = (await response.json()) as {
+    error: { code: string; message: string; details: { path: string; message: string }[] };
+  };
+  return {
+    status: response.status,
+    code: error.code,
+    by: error.details.map(({ path, message }) => `${path} ${message}`),
+    retryAfter: response.headers.get('retry-after'),
+  };
+}
+
+describe('the request rate', () => {
+  it.each(OPERATIONS)('lets pass just as many as it says of: %s', async (_name, path, body, status) => {
+    const { send, clock } = gatewayOf({ tenantRate: 5 });
+    const once = async () => (await send(path, body)).status;
+    for (let i = 0; i < 10; i++) expect(await once()).toBe(status);
+    expect(await once()).toBe(429);
+    clock.ms += 199;
+    expect(await once()).toBe(429);
+    clock.ms += 1;
+    expect(await once()).toBe(status);
+    expect(await once()).toBe(429);
+    clock.ms += 60_000;
+    for (let i = 0; i < 10; i++) expect(await once()).toBe(status);
+    expect(await once()).toBe(429);
+  });
+
+  it('tells the limit with every answer, and with a refusal what to wait for', async () => {
+    const { send, clock } = gatewayOf({ tenantRate: 5 });
+    const first = await send(STATE, undefined);
+    expect(fields(first)).toEqual(['"requests";q=10;w=2', '"requests";r=9;t=1']);
+    expect(first.headers.get('retry-after')).toBeNull();
+    clock.ms += 100;
+    expect(fields(await send(STATE, undefined))[1]).toBe('"requests";r=8;t=1');
+    for (let i = 0; i < 8; i++) await send(STATE, undefined);
+    const refused = await send(STATE, undefined);
+    expect(fields(refused)).toEqual(['"requests";q=10;w=2', '"requests";r=0;t=1']);
+    expect(await refusalOf(refused)).toEqual({
+      status: 429,
+      code: '429-01',
+      by: ['requests of one operation are at most 5 a second'],
+      retryAfter: '1',
+    });
+  });
+
+  it('comes after credentials and scope, and before the body, the path and the query', async () => {
+    const { app, credentials, send } = gatewayOf({ tenantRate: 1 });
+    const unreadable = () =>
+      new Request(`http://localhost${MESSAGE}`, {
+        method: 'POST',
+        headers: credentials,
+        body: new ReadableStream({
+          pull() {
+            throw new Error('the body was read');
+          },
+        }),
+        duplex: 'half',
+      } as RequestInit);
+    await send(MESSAGE, {});
+    await send(MESSAGE, {});
+    expect((await app.fetch(unreadable())).status).toBe(429);
+    const malformed = '/conversation/v1/conversations/lower/authenticate';
+    expect((await send(malformed, {})).status).toBe(400);
+    expect((await send(malformed, {})).status).toBe(400);
+    expect((await send(malformed, {})).status).toBe(429);
+    const wrong = await send(MESSAGE, {}, 'unknown');
+    expect(wrong.status).toBe(401);
+    expect(fields(wrong)).toEqual([null, null]);
+  });
+
+  it('counts each operation by itself, and all keys of a tenant together', async () => {
+    const { send } = gatewayOf({ tenantRate: 1 });
+    const status = async (path: string, body: unknown, id: string) => (await send(path, body, id)).status;
+    expect(await status(STATE, undefined, 'key-1')).toBe(404);
+    expect(await status(STATE, undefined, 'key-2')).toBe(404);
+    expect(await status(STATE, undefined, 'key-1')).toBe(429);
+    expect(await status(STATE, undefined, 'key-2')).toBe(429);
+    expect(await status(MESSAGE, {}, 'key-1')).toBe(422);
+  });
+
+  it('of a key of its own is lower, and leaves the rest to the others of the tenant', async () => {
+    const { send, key } = gatewayOf({}, {});
+    const { send: limited } = gatewayOf(
+      {},
+      {
+        keys: {
+          'key-1': key({ tenantRate: 3, keyRate: 1 }),
+          'key-2': key({ tenantRate: 3 }),
+        },
+      },
+    );
+    const status = async (id: string) => (await limited(STATE, undefined, id)).status;
+    expect(fields(await limited(STATE, undefined))).toEqual([
+      '"requests";q=6;w=2, "key-requests";q=2;w=2',
+      '"requests";r=5;t=1, "key-requests";r=1;t=1',
+    ]);
+    expect(await status('key-1')).toBe(404);
+    const refused = await limited(STATE, undefined);
+    expect((await refusalOf(refused)).by).toEqual([
+      'key-requests of one operation are at most 1 a second with this key',
+    ]);
+    // What was refused to the key took nothing from the tenant.
+    for (let i = 0; i < 4; i++) expect(await status('key-2')).toBe(404);
+    expect(await status('key-2')).toBe(429);
+    expect((await send(STATE, undefined)).status).toBe(404);
+  });
+
+  it('of a key holds where the tenant has none, and the tenant’s where the key’s is higher', async () => {
+    const { key } = gatewayOf({});
+    const { send } = gatewayOf(
+      {},
+      { keys: { 'key-1': key({ keyRate: 1 }), 'key-2': key({ tenantRate: 1, keyRate: 100 }) } },
+    );
+    for (const id of ['key-1', 'key-2']) {
+      const statuses = [];
+      for (let i = 0; i < 3; i++) statuses.push((await send(STATE, undefined, id)).status);
+      expect(statuses).toEqual([404, 404, 429]);
+    }
+  });
+
+  it('is 1000 a second with 2000 at once unless it is set, and nothing for who has none', async () => {
+    const standard = gatewayOf({ tenantRate: 'default' });
+    expect(fields(await standard.send(STATE, undefined))).toEqual([
+      '"requests";q=2000;w=2',
+      '"requests";r=1999;t=1',
+    ]);
+    const none = gatewayOf({});
+    expect(fields(await none.agents(1))).toEqual([null, null]);
+  });
+
+  it('is shared by gateways, at least one request each', async () => {
+    const four = gatewayOf({ tenantRate: 100 }, { gateways: 4 });
+    expect(fields(await four.send(STATE, undefined))[0]).toBe('"requests";q=50;w=2');
+    const many = gatewayOf({ tenantRate: 1 }, { gateways: 10 });
+    const first = await many.send(STATE, undefined);
+    expect([first.status, ...fields(first)]).toEqual([404, '"requests";q=1;w=10', '"requests";r=0;t=10']);
+    expect(await refusalOf(await many.send(STATE, undefined))).toMatchObject({ retryAfter: '10' });
+    many.clock.ms += 9999;
+    expect((await many.send(STATE, undefined)).status).toBe(429);
+    many.clock.ms += 1;
+    expect((await many.send(STATE, undefined)).status).toBe(404);
+  });
+});
+
+describe('the record rate', () => {
+  it('is 20 times that of requests, counts valid records, and refuses a request whole', async () => {
+    const { agents, send, clock, publisher } = gatewayOf({ tenantRate: 100 });
+    for (let i = 0; i < 3; i++) expect((await agents(1000, i * 1000)).status).toBe(200);
+    const items = [...Array(999).fill({ externalAgentId: 'a' }), { externalAgentId: '' }];
+    const passed = await send(AGENTS, { items });
+    expect([passed.status, ...fields(passed)]).toEqual([
+      200,
+      '"requests";q=200;w=2, "records";q=4000;w=2;qu="records"',
+      '"requests";r=196;t=1, "records";r=1;t=2',
+    ]);
+    const calls = publisher.calls.length;
+    const refused = await agents(2);
+    expect(fields(refused)[1]).toBe('"requests";r=195;t=1, "records";r=1;t=1');
+    expect(await refusalOf(refused)).toEqual({
+      status: 429,
+      code: '429-01',
+      by: ['records are at most 2000 a second'],
+      retryAfter: '1',
+    });
+    expect(publisher.calls).toHaveLength(calls);
+    expect((await agents(1)).status).toBe(200);
+    expect((await agents(1)).status).toBe(429);
+    // Other operations draw on the same rate; what is refused anyway costs nothing.
+    expect((await send(MESSAGE, { messageId: 'm', augmentationType: ['FREEHAND'] })).status).toBe(429);
+    expect((await send(AGENTS, { items: [{ externalAgentId: '' }] })).status).toBe(400);
+    expect((await send(MESSAGE, {})).status).toBe(422);
+    clock.ms += 499;
+    expect((await agents(999)).status).toBe(429);
+    clock.ms += 1;
+    expect((await agents(1000)).status).toBe(200);
+    expect((await agents(1)).status).toBe(429);
+  });
+
+  it.each(OPERATIONS.slice(1))('refuses one record too many of: %s', async (_name, path, body, status) => {
+    const { agents, send } = gatewayOf({ tenantRate: 2 });
+    expect((await agents(999)).status).toBe(200);
+    expect((await send(path, body)).status).toBe(status);
+    const refused = await refusalOf(await send(path, body));
+    expect(refused).toMatchObject({ code: '429-01', by: ['records are at most 40 a second'] });
+  });
+
+  it('lets the largest request pass, however small the share is, and then tells how long it takes', async () => {
+    const { agents } = gatewayOf({ tenantRate: 1 }, { gateways: 4 });
+    expect((await agents(1000)).status).toBe(200);
+    const { key } = gatewayOf({});
+    const other = gatewayOf({}, { keys: { 'key-1': key({ tenantRate: 2 }) }, gateways: 2 });
+    expect((await other.agents(1000)).status).toBe(200);
+    // 20 records a second are this gateway's share.
+    expect(await refusalOf(await other.agents(1000))).toMatchObject({ retryAfter: '50' });
+  });
+});
+
+describe('buckets', () => {
+  const rate = { perSecond: 1000 / 3, burst: 10 };
+
+  it('are forgotten when they are full, so that memory follows the callers of the last seconds', () => {
+    const clock = { ms: 0, nowMs: () => clock.ms };
+    const buckets = createBuckets(clock, 100);
+    for (let i = 0; i < 100_000; i++) {
+      takeFromAll([buckets.get(`b-${i}`, rate)], 1);
+      if (i % 10 === 0) clock.ms += 1;
+    }
+    expect(buckets.size()).toBeLessThanOrEqual(200);
+  });
+
+  it('keep what was taken when others are forgotten', () => {
+    const clock = { ms: 0, nowMs: () => clock.ms };
+    const buckets = createBuckets(clock, 2);
+    takeFromAll([buckets.get('empty', rate)], 10);
+    buckets.get('full', rate);
+    buckets.get('more', rate);
+    expect(buckets.size()).toBe(2);
+    expect(buckets.get('empty', rate).tokens).toBe(0);
+  });
+
+  it('hold what was waited for, whatever fractions add up', () => {
+    const clock = { ms: 0.1, nowMs: () => clock.ms };
+    const buckets = createBuckets(clock);
+    for (const perSecond of [1 / 3, 0.7, 3, 7, 333.3, 999_999]) {
+      const odd = { perSecond, burst: Math.max(1, Math.floor(2 * perSecond)) };
+      const name = String(perSecond);
+      expect(takeFromAll([buckets.get(name, odd)], odd.burst)).toBeUndefined();
+      for (let i = 0; i < 50; i++) {
+        const short = takeFromAll([buckets.get(name, odd)], 1);
+        if (short) clock.ms += secondsUntil(short, 1) * 1000;
+        if (short) expect(takeFromAll([buckets.get(name, odd)], 1)).toBeUndefined();
+      }
+    }
+  });
+
+  it('fill on when the clock is set back', () => {
+    const clock = { ms: 3_600_000, nowMs: () => clock.ms };
+    const buckets = createBuckets(clock);
+    takeFromAll([buckets.get('b', rate)], 10);
+    clock.ms = 0;
+    expect(buckets.get('b', rate).tokens).toBe(0);
+    clock.ms = 3;
+    expect(buckets.get('b', rate).tokens).toBeCloseTo(1);
+  });
+
+  it('take a new rate at once', () => {
+    const clock = { ms: 0, nowMs: () => clock.ms };
+    const buckets = createBuckets(clock);
+    buckets.get('b', rate);
+    expect(buckets.get('b', { perSecond: 1, burst: 2 }).tokens).toBe(2);
+  });
+});
