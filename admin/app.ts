@@ -15,6 +15,7 @@ import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
 import { deleteWebhookOperation } from './operations/delete-webhook.ts';
+import { eraseCredentialsOperation } from './operations/erase-credentials.ts';
 import { listCredentialReadsOperation } from './operations/list-credential-reads.ts';
 import { readCredentialsOperation } from './operations/read-credentials.ts';
 import { showEventOperation } from './operations/show-event.ts';
@@ -50,6 +51,12 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     ...allowed('credentials:read'),
     checkConversationId,
     readCredentialsOperation(deps),
+  );
+  app.delete(
+    '/internal/v1/conversations/:conversationId/credentials',
+    ...allowed('credentials:erase'),
+    checkConversationId,
+    eraseCredentialsOperation(deps),
   );
   app.get(
     '/internal/v1/credential-reads',

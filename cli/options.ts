@@ -70,6 +70,10 @@ export function tenantName(text: string): string {
   );
 }
 
+export function conversationId(text: string): string {
+  return /^[A-Z0-9]{1,256}$/.test(text) ? text : refuse('It must be 1 to 256 upper-case letters and digits.');
+}
+
 /** One type of webhook of several. */
 export function webhookType(text: string, before: readonly WebhookType[] = []): WebhookType[] {
   const types = text.split(',');

@@ -1,6 +1,8 @@
 import type { JsonObject } from '../shared/contracts/json.ts';
+import { findErasures, holdErasures } from '../shared/postgres/credential-erasures.ts';
 import { type CredentialsRow, insertCredentials } from '../shared/postgres/credentials.ts';
 import type { Signal } from '../shared/postgres/insert-signals.ts';
+import type { Queryable } from '../shared/postgres/pool.ts';
 import { requiredText, textMember } from './members.ts';
 import { compareText, DataError, type ReadRecord, type RecordKind } from './record.ts';
 
@@ -15,8 +17,8 @@ export interface StoredCredentials {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * Credentials: one row a submission, kept for `ttlMs` from their acceptance. What is read later than that is stored
- * without its ciphertext. Customers are told that they came, never what they are.
+ * Credentials: one row a submission, kept for `ttlMs` from their acceptance. What is read later than that, or was accepted
+ * before its conversation's credentials were erased on request, is stored without its ciphertext. Customers are told that they came, never what they are.
  */
 export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentials> {
   return {
@@ -25,7 +27,8 @@ export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentia
     read: ({ data }) => readCredentials(data),
     async write(db, records, { nowMs }) {
       const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);
-      await insertCredentials(db, rows, nowMs);
+      await holdErasures(db);
+      await insertCredentials(db, await withoutErased(db, rows), nowMs);
       return records.map(toSignal);
     },
   };
@@ -61,6 +64,20 @@ function toRow(
     ...origin,
     requestId: event.requestId,
   };
+}
+
+async function withoutErased(
+  db: Queryable,
+  rows: readonly CredentialsRow[],
+): Promise<readonly CredentialsRow[]> {
+  const erasures = await findErasures(db, rows);
+  if (erasures.length === 0) return rows;
+  // No id of a tenant holds a space.
+  const times = new Map(erasures.map((row) => [`${row.tenantId} ${row.conversationId}`, row.erasedAtMs]));
+  return rows.map((row) => {
+    const erasedAtMs = times.get(`${row.tenantId} ${row.conversationId}`);
+    return erasedAtMs !== undefined && row.acceptedAtMs <= erasedAtMs ? { ...row, ciphertext: null } : row;
+  });
 }
 
 function compareRows(a: CredentialsRow, b: CredentialsRow): number {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
+import { sweepErasures } from '../shared/postgres/credential-erasures.ts';
 import { eraseExpiredCredentials } from '../shared/postgres/credentials.ts';
 import { sweepEventKeys } from '../shared/postgres/event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
@@ -12,6 +13,8 @@ export interface MaintenanceDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How long submissions from before an erasure may still come with their ciphertext, in milliseconds. */
+  readonly erasuresKeptMs: number;
   /** Milliseconds between two rounds. Default 60,000. */
   readonly intervalMs?: number;
 }
@@ -62,6 +65,8 @@ const TASKS: Readonly<Record<string, Task>> = {
   'time partitions': (deps) => makePartitionsAhead(deps),
   'expired credentials': (deps, signal) =>
     repeat(signal, () => eraseExpiredCredentials(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
+  'old erasures': (deps, signal) =>
+    repeat(signal, () => sweepErasures(deps.pool, deps.clock.nowMs() - deps.erasuresKeptMs, ROWS_MAX)),
   'expired ids': (deps, signal) =>
     repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
   'past usage': (deps, signal) =>

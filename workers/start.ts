@@ -77,7 +77,9 @@ export function startWorkers(deps: WorkersDeps): Workers {
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
     onStep: deps.onStep,
   };
-  const maintenance = startMaintenance({ pool, clock, logger });
+  // What is older is expired, or gone from the log; a day for who changes one of the two.
+  const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
+  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs });
   const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
   const observer = observe(consumers, clock, health);
   return {

@@ -4,6 +4,7 @@ import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
+import { addCredentialsErase } from './credentials-erase.ts';
 
 interface ReadsOptions {
   readonly tenant?: string;
@@ -13,11 +14,10 @@ interface ReadsOptions {
 }
 
 export function addCredentialsCommands(program: Command, context: CommandContext): void {
-  program
-    .command('credentials')
-    .description("customers' credentials")
+  const credentials = program.command('credentials').description("customers' credentials");
+  credentials
     .command('reads')
-    .description('the audit: who read them, or tried to; newest first')
+    .description('the audit: who read them, tried to, or erased them; newest first')
     .option('--tenant <name>', 'of one tenant (default: all)')
     .option('--conversation <id>', 'of one conversation (default: all)')
     .option('--limit <n>', 'lines at most', wholeNumber(1, 10_000), 100)
@@ -53,4 +53,5 @@ export function addCredentialsCommands(program: Command, context: CommandContext
         ]),
       );
     });
+  addCredentialsErase(credentials, context);
 }

@@ -3,6 +3,7 @@ export const SCOPES = [
   'state:read',
   'credentials:write',
   'credentials:read',
+  'credentials:erase',
   'agent-metadata:write',
   'conversation-metadata:write',
   'analytics:write',

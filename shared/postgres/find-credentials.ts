@@ -25,8 +25,8 @@ interface Row {
 }
 
 /**
- * The newest submission of a conversation that has not expired at `nowMs`; where all have, the newest of them; undefined
- * where there is none. Newest by the order of the log. Rejects after `deadlineMs`.
+ * The newest submission of a conversation that is neither expired at `nowMs` nor erased; where there is none, the newest of
+ * those; undefined where there are not even such. Newest by the order of the log. Rejects after `deadlineMs`.
  */
 export async function findCredentials(
   pool: Pool,
@@ -40,7 +40,8 @@ export async function findCredentials(
     `select event_id, customer_external_id, stream_id, key_id, ciphertext, accepted_at, expires_at
        from credentials
       where tenant_id = $1 and conversation_id = $2
-      order by (expires_at > $3) desc, generation desc, "offset" desc
+      order by (expires_at > $3 and ciphertext is not null) desc, (expires_at > $3) desc,
+               generation desc, "offset" desc
       limit 1`,
     [id.tenantId, id.conversationId, new Date(nowMs)],
   );

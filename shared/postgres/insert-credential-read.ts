@@ -1,9 +1,19 @@
 import { errorCode } from '../errors.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, Queryable } from './pool.ts';
 import { ensureTimePartitions } from './time-partitions.ts';
 
-/** What came of asking for a conversation's credentials; all but `read` handed nothing out. */
-export type CredentialReadOutcome = 'read' | 'missing' | 'expired' | 'erased' | 'key-lost' | 'unreadable';
+/**
+ * What came of asking for a conversation's credentials; all but `read` handed nothing out. `erasure`: they were not asked
+ * for, but erased on request.
+ */
+export type CredentialReadOutcome =
+  | 'read'
+  | 'missing'
+  | 'expired'
+  | 'erased'
+  | 'key-lost'
+  | 'unreadable'
+  | 'erasure';
 
 /** One line of the audit. Never holds anything of the credentials. */
 export interface CredentialRead {
@@ -24,18 +34,28 @@ const NO_PARTITION = '23514';
 
 /** Writes a line of the audit; resolves once it is committed. */
 export async function insertCredentialRead(pool: Pool, read: CredentialRead): Promise<void> {
+  await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
+}
+
+/** Runs what writes a line of that time, once more where the audit had no partition for it. */
+export async function insertInReadPartition<T>(
+  pool: Pool,
+  readAtMs: number,
+  write: () => Promise<T>,
+): Promise<T> {
   try {
-    await insert(pool, read);
+    return await write();
   } catch (error) {
-    // The workers make partitions ahead; where none has run for weeks, reads must go on all the same.
+    // The workers make partitions ahead; where none has run for weeks, this must go on all the same.
     if (errorCode(error) !== NO_PARTITION) throw error;
-    await ensureTimePartitions(pool, 'credential_reads', read.readAtMs, read.readAtMs);
-    await insert(pool, read);
+    await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
+    return await write();
   }
 }
 
-async function insert(pool: Pool, read: CredentialRead): Promise<void> {
-  await pool.query(
+/** The same as a part of a transaction, within {@link insertInReadPartition}. */
+export async function writeCredentialRead(db: Queryable, read: CredentialRead): Promise<void> {
+  await db.query(
     `insert into credential_reads
        (tenant_id, read_at, read_id, api_key_id, request_id, conversation_id, outcome, event_id)
      values ($1::text, $2::timestamptz, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text)`,

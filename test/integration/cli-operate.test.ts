@@ -8,6 +8,7 @@ import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
 import { writeKeyRingFile } from '../../shared/keyring-file.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { writeConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { insertCredentials } from '../../shared/postgres/credentials.ts';
 import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
 import { dayOf, writeTenantUsage } from '../../shared/postgres/tenant-usage.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
@@ -320,6 +321,43 @@ describe('webhooks', () => {
   });
 });
 
+describe('credentials erase', () => {
+  it('erases a conversation, and is in the audit', async () => {
+    const { tenantId } = (await json('tenants list'))[0];
+    const nowMs = clock.nowMs();
+    const row = {
+      tenantId,
+      customerExternalId: 'customer',
+      streamId: null,
+      keyId: 'k',
+      ciphertext: Buffer.from([1]),
+      acceptedAtMs: nowMs,
+      expiresAtMs: nowMs + 1000,
+      generation: 1,
+      partition: 0,
+      offset: 1n,
+      requestId: 'request',
+    };
+    const rows = ['E1', 'E2'].map((conversationId) => ({ ...row, conversationId, eventId: nextId() }));
+    await insertCredentials(database.pool, rows, nowMs);
+    const line = 'credentials erase --tenant acme --conversation E1';
+    expect(await json(line)).toEqual({
+      tenant: 'acme',
+      conversationId: 'E1',
+      erasedAt: expect.stringMatching(/Z$/),
+      erased: 1,
+    });
+    expect((await sluice(line)).stdout).toMatch(/^0 submissions erased\. /);
+    const left = await database.pool.query(
+      'select conversation_id from credentials where ciphertext is not null',
+    );
+    expect(left.rows).toEqual([{ conversation_id: 'E2' }]);
+    const audited = { apiKeyId: 'cli', outcome: 'erasure', conversationId: 'E1' };
+    expect(await json('credentials reads --conversation E1')).toMatchObject([audited, audited]);
+    await database.pool.query('truncate credential_reads');
+  });
+});
+
 describe('credentials reads', () => {
   it('shows the audit of all tenants, of one, and of one conversation', async () => {
     const tenants = await json('tenants list');
@@ -363,6 +401,8 @@ it.each([
   ['tenants update acme --rate x', 'none, default or a whole number'],
   ['tenants disable', "missing required argument 'name'"],
   ['keys revoke', "missing required argument 'id'"],
+  ['credentials erase --tenant acme', "required option '--conversation <id>' not specified"],
+  ['credentials erase --tenant acme --conversation c1', 'upper-case letters and digits'],
   ['webhooks create --tenant acme', "required option '--url <url>' not specified"],
   ['webhooks create --tenant acme --url https://x.io --type x', 'automation.reply'],
   ['webhooks listen', 'give either --tenant or --secret'],

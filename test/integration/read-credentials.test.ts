@@ -159,6 +159,48 @@ test('a key that is lost, and a text that belongs to another conversation, are 5
   expect(await audit('CHAT7')).toMatchObject([{ outcome: 'unreadable' }]);
 });
 
+test('on request all submissions of a conversation are erased, as often as asked, and each request is in the audit', async () => {
+  const eraser = await keyOf('tenant-a', 'credentials:erase');
+  const erase = async (conversationId: string, credentials: Record<string, string>) => {
+    const path = `/internal/v1/conversations/${conversationId}/credentials`;
+    const response = await fetch(`http://127.0.0.1:${admin.port}${path}`, {
+      method: 'DELETE',
+      headers: { ...credentials, 'x-request-id': 'erase' },
+    });
+    return [response.status, await response.text()];
+  };
+  await store('CHATE', AUTH);
+  await store('CHATE', AUTH);
+  await store('CHATF', AUTH);
+  expect(await erase('CHATE', engine)).toEqual([403, expect.stringContaining('403-01')]);
+  expect(await erase('CHATE', stranger)).toEqual([204, '']);
+  expect((await read('CHATE')).status).toBe(200);
+  expect(await erase('CHATE', eraser)).toEqual([204, '']);
+  expect(await erase('CHATE', eraser)).toEqual([204, '']);
+  expect(await erase('chat', eraser)).toEqual([400, expect.stringContaining('400-01')]);
+  const { rows } = await pool.query(
+    "select conversation_id, count(ciphertext)::int as left from credentials where conversation_id in ('CHATE', 'CHATF') group by 1 order by 1",
+  );
+  expect(rows).toEqual([
+    { conversation_id: 'CHATE', left: 0 },
+    { conversation_id: 'CHATF', left: 1 },
+  ]);
+  expect((await read('CHATE')).json.error.code).toBe('404-01');
+  const erasure = {
+    outcome: 'erasure',
+    apiKeyId: eraser['service-api-id'],
+    requestId: 'erase',
+    eventId: null,
+  };
+  expect(await audit('CHATE')).toMatchObject([{ outcome: 'erased' }, erasure, erasure, { outcome: 'read' }]);
+  expect(await audit('CHATE', stranger)).toMatchObject([{ outcome: 'erasure' }]);
+
+  // What is submitted afterwards counts, also where one from before is stored behind it.
+  await store('CHATE', '{"token":"new"}');
+  await store('CHATE', AUTH, { ciphertext: null });
+  expect((await read('CHATE')).json.auth).toEqual({ token: 'new' });
+});
+
 test('other scopes, no key and a malformed conversation are refused', async () => {
   await store('CHAT8', AUTH);
   const others = await keyOf('tenant-a', 'credentials:write', 'events:read', 'webhooks:manage');

@@ -84,7 +84,12 @@ describe('upkeep', () => {
        from (values ('over', 0), ('not over', 1)) as ids (id, expires)`,
       [new Date(NOW_MS)],
     );
-    const maintenance = startMaintenance({ pool, clock, logger: pino({ level: 'silent' }) });
+    const maintenance = startMaintenance({
+      pool,
+      clock,
+      logger: pino({ level: 'silent' }),
+      erasuresKeptMs: 1000,
+    });
     await waitFor(
       async () => {
         const keys = await pool.query('select key from event_keys');
