@@ -10,9 +10,12 @@ import { onError, onNotFound } from '../shared/http/failures.ts';
 import type { KeyCache } from '../shared/http/key-cache.ts';
 import { noHead } from '../shared/http/no-head.ts';
 import { jsonBody } from '../shared/http/read-body.ts';
+import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
+import { BODY_BYTES_MAX } from './limits.ts';
+import { adminDocument } from './openapi/document.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
 import { deleteWebhookOperation } from './operations/delete-webhook.ts';
 import { eraseCredentialsOperation } from './operations/erase-credentials.ts';
@@ -27,8 +30,6 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   readonly logger: Logger;
 }
 
-const BODY_BYTES_MAX = 64 * 1024;
-
 /** The admin listener as a value. Same checks, in the same order, as the gateway's. */
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const { clock, logger, pool } = deps;
@@ -37,6 +38,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   app.onError(onError);
   app.notFound(onNotFound);
   app.route('/', healthRoutes(deps.health));
+  app.route('/', referenceRoutes('Sluice admin', adminDocument));
   app.use(requestId(deps.nextId), accessLog(logger, clock), noHead);
 
   const body = jsonBody({ bytesMax: BODY_BYTES_MAX, rawMembers: NO_RAW_MEMBERS });

@@ -16,6 +16,7 @@ import { onError, onNotFound } from '../shared/http/failures.ts';
 import type { KeyCache } from '../shared/http/key-cache.ts';
 import { noHead } from '../shared/http/no-head.ts';
 import { jsonBody } from '../shared/http/read-body.ts';
+import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
 import type { IdGenerator } from '../shared/ids.ts';
@@ -23,6 +24,7 @@ import type { KeyRing } from '../shared/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Accept } from './accept.ts';
 import { BODY_BYTES_MAX, CREDENTIALS_BODY_BYTES_MAX, ITEMS_BODY_BYTES_MAX } from './limits.ts';
+import { gatewayDocument } from './openapi/document.ts';
 import { authenticateOperation } from './operations/authenticate.ts';
 import { automationEventsOperation } from './operations/automation-events.ts';
 import { manyAgentMetadataOperation } from './operations/many-agent-metadata.ts';
@@ -67,6 +69,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.onError(onError);
   app.notFound(onNotFound);
   app.route('/', healthRoutes(deps.health));
+  app.route('/', referenceRoutes('Sluice', gatewayDocument));
   app.use(requestId(nextId), accessLog(logger, clock), noHead);
 
   app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));

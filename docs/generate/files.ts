@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { adminDocument } from '../../admin/openapi/document.ts';
+import { gatewayDocument } from '../../gateway/openapi/document.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackPart } from './stack.ts';
 
@@ -7,5 +9,14 @@ const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 /** Every file that is made, by its path from the root, with what it must hold. */
 export function generatedFiles(): Readonly<Record<string, string>> {
   const stack = stackPart(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
-  return { 'docs/settings.md': settingsPage(stack), '.env.example': envExample() };
+  return {
+    'docs/settings.md': settingsPage(stack),
+    '.env.example': envExample(),
+    'docs/openapi.json': json(gatewayDocument()),
+    'docs/openapi-admin.json': json(adminDocument()),
+  };
+}
+
+function json(document: object): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
 }

@@ -21,44 +21,50 @@ const languageTag = stringField({
   patternText: "a language tag: letters and digits, subtags separated by '-'",
 });
 
-const schema = objectOf({
-  eventId: eventIdField.nullish(),
-  externalAgentId: requiredId,
-  startTs: timestampField.nullish(),
-  lobId: optionalId.nullish(),
-  lobName: text256.nullish(),
-  groupId: optionalId.nullish(),
-  groupName: text256.nullish(),
-  agentName: text256.nullish(),
-  agentLocation: text256.nullish(),
-  supervisorId: optionalId.nullish(),
-  supervisorName: text256.nullish(),
-  languages: arrayOf(languageTag).nullish(),
-  concurrency: int32(0).nullish(),
-  categoryLabel: text256.nullish(),
-  accountAccessLevel: text256.nullish(),
-  ranking: int32().nullish(),
-  vendor: text256.nullish(),
-  jobTitle: text256.nullish(),
-  jobRole: text256.nullish(),
-  workShift: text256.nullish(),
+export const agentSchema = objectOf({
+  eventId: eventIdField
+    .nullish()
+    .describe(
+      'Your id of this item. An item with the same id and content is stored once; without one, an id is made.',
+    ),
+  externalAgentId: requiredId.describe("The agent's id in your system."),
+  startTs: timestampField.nullish().describe('When what is reported began to hold; kept to the nanosecond.'),
+  lobId: optionalId.nullish().describe('Id of the line of business.'),
+  lobName: text256.nullish().describe('Name of the line of business.'),
+  groupId: optionalId.nullish().describe('Id of the group.'),
+  groupName: text256.nullish().describe('Name of the group.'),
+  agentName: text256.nullish().describe("The agent's name."),
+  agentLocation: text256.nullish().describe('Where the agent works.'),
+  supervisorId: optionalId.nullish().describe("The supervisor's id."),
+  supervisorName: text256.nullish().describe("The supervisor's name."),
+  languages: arrayOf(languageTag).nullish().describe('Language tags such as en-gb; stored in lower case.'),
+  concurrency: int32(0).nullish().describe('How many conversations the agent holds at a time.'),
+  categoryLabel: text256.nullish().describe('Label of the category.'),
+  accountAccessLevel: text256.nullish().describe("Label of the account's access level."),
+  ranking: int32().nullish().describe("The agent's rank."),
+  vendor: text256.nullish().describe('Label of the vendor.'),
+  jobTitle: text256.nullish().describe('Job title.'),
+  jobRole: text256.nullish().describe('Job role.'),
+  workShift: text256.nullish().describe('Label of the shift.'),
   emailAddress: stringField({
     lengthMax: 256,
     pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/,
     patternText: 'an e-mail address such as name@example.org',
-  }).nullish(),
-  attributes: attributesField.nullish(),
+  })
+    .nullish()
+    .describe("The agent's e-mail address."),
+  attributes: attributesField.nullish().describe('Further facts.'),
 });
 
 /** One agent as reported: a merge patch, in which an omitted member leaves and null clears what is stored. */
-export type AgentRecord = z.output<typeof schema>;
+export type AgentRecord = z.output<typeof agentSchema>;
 
 export const AGENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
 /** Reads one item of a request of many agents. */
 export function readAgentItem(value: JsonValue): Parsed<AgentRecord> {
   const parsed = parseRecord(value, {
-    schema,
+    schema: agentSchema,
     idMember: 'eventId',
     keepNull: true,
     entity: (agent) => agent.externalAgentId,

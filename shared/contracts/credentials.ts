@@ -7,28 +7,49 @@ import { type Parsed, validate } from './parsed.ts';
 const tokenField = stringField({ lengthMax: 65_536, notBlank: true });
 
 const authSchema = objectOf({
-  token: tokenField.nullish(),
-  body: freeForm.nullish(),
-  cookies: freeForm.nullish(),
-  headers: freeForm.nullish(),
+  token: tokenField.nullish().describe('A token.'),
+  body: freeForm.nullish().describe('Credentials for a request body, kept byte for byte.'),
+  cookies: freeForm.nullish().describe('Credentials as cookies, kept byte for byte.'),
+  headers: freeForm.nullish().describe('Credentials as headers, kept byte for byte.'),
 });
 
-const schema = objectOf({
-  customerExternalId: requiredId,
-  token: tokenField.nullish(),
-  auth: authSchema.nullish(),
-  streamId: optionalId.nullish(),
-}).check((ctx) => {
-  const { token, auth } = ctx.value;
-  const refuse = (path: string, message: string) =>
-    ctx.issues.push({ code: 'custom', path: [path], message, input: undefined });
-  if (typeof token === 'string' && typeof auth?.token === 'string') {
-    refuse('token', 'is the short form of auth.token: send one of them');
-  }
-  if (typeof token !== 'string' && !hasCredential(auth)) {
-    refuse('auth', 'must hold at least one of token, body, cookies and headers');
-  }
-});
+export const credentialsSchema = objectOf({
+  customerExternalId: requiredId.describe("The customer's id in your system."),
+  token: tokenField.nullish().describe('The short form of auth.token; not both.'),
+  auth: authSchema.nullish().describe('The credentials: at least one of the members.'),
+  streamId: optionalId.nullish().describe('Id of the connection that responses should go to.'),
+})
+  .check((ctx) => {
+    const { token, auth } = ctx.value;
+    const refuse = (path: string, message: string) =>
+      ctx.issues.push({ code: 'custom', path: [path], message, input: undefined });
+    if (typeof token === 'string' && typeof auth?.token === 'string') {
+      refuse('token', 'is the short form of auth.token: send one of them');
+    }
+    if (typeof token !== 'string' && !hasCredential(auth)) {
+      refuse('auth', 'must hold at least one of token, body, cookies and headers');
+    }
+  })
+  .meta({
+    anyOf: [
+      present('token', { type: 'string' }),
+      present('auth', {
+        type: 'object',
+        anyOf: Object.keys(authSchema.shape).map((name) => present(name, { type: ['string', 'object'] })),
+      }),
+    ],
+    not: {
+      allOf: [
+        present('token', { type: 'string' }),
+        present('auth', { type: 'object', ...present('token', { type: 'string' }) }),
+      ],
+    },
+  });
+
+/** JSON Schema for a member that is there and as it says. */
+function present(name: string, schema: object) {
+  return { required: [name], properties: { [name]: schema } };
+}
 
 /** One submission of credentials. `auth` is what must be encrypted before anything else happens to it. */
 export interface CredentialsRecord {
@@ -41,7 +62,7 @@ export const CREDENTIALS_RAW_MEMBERS: ReadonlySet<string> = new Set(['body', 'co
 
 /** Reads the body of an authenticate request for the conversation of its path. */
 export function readCredentials(value: JsonValue, conversationId: string): Parsed<CredentialsRecord> {
-  const result = validate(value, schema);
+  const result = validate(value, credentialsSchema);
   if (!result.ok) return { ok: false, id: undefined, details: result.details };
   const { customerExternalId, streamId, token, auth } = result.value;
   const sent: JsonObject = {

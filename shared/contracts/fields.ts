@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InexactNumber, RawJson, stringProblem } from './json.ts';
-import { parseTimestampNs } from './timestamps.ts';
+import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
 
 /** The building blocks of the request schemas. Their messages follow a member's path in a sentence. */
 
@@ -13,8 +13,8 @@ export const WORD_PATTERN = /^[a-zA-Z0-9_-]+$/;
 const INT32_MAX = 2 ** 31 - 1;
 const INT32_MIN = -(2 ** 31);
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is its purpose
-const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f]/;
+const CONTROL_RANGES = '\\u0000-\\u001f\\u007f-\\u009f';
+const CONTROL_CHARACTERS = new RegExp(`[${CONTROL_RANGES}]`);
 
 export interface StringRules {
   /** Unicode code points at most. */
@@ -33,7 +33,26 @@ export function stringField(rules: StringRules) {
     .check((ctx) => {
       const message = brokenRule(ctx.value, rules);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
-    });
+    })
+    .meta(stringMeta(rules));
+}
+
+/** The same rules for JSON Schema, as far as it can say them: U+0000 and unpaired surrogates it cannot. */
+function stringMeta({ lengthMax, lengthMin, pattern, notBlank, noControlCharacters }: StringRules) {
+  const source = pattern?.source ?? blankPattern(notBlank, noControlCharacters);
+  return {
+    ...(lengthMin !== undefined && { minLength: lengthMin }),
+    maxLength: lengthMax,
+    ...(source !== undefined && { pattern: source }),
+  };
+}
+
+function blankPattern(notBlank = false, noControlCharacters = false): string | undefined {
+  const any = `[^${CONTROL_RANGES}]*`;
+  // U+FEFF is blank in JavaScript, but not in every language that reads these patterns.
+  const blank = '\\s\\ufeff';
+  if (!noControlCharacters) return notBlank ? `[^${blank}]` : undefined;
+  return notBlank ? `^${any}[^${blank}${CONTROL_RANGES}]${any}$` : `^${any}$`;
 }
 
 function brokenRule(text: string, rules: StringRules): string | undefined {
@@ -91,25 +110,33 @@ export function int32(min: number = INT32_MIN) {
     min === INT32_MIN
       ? `must be a whole number from ${INT32_MIN} to ${INT32_MAX}`
       : `must be a whole number from ${min} to ${INT32_MAX}`;
-  return z.number({ error: message }).check((ctx) => {
-    if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > INT32_MAX) {
-      ctx.issues.push({ code: 'custom', message, input: ctx.value });
-    }
-  });
+  return z
+    .number({ error: message })
+    .check((ctx) => {
+      if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > INT32_MAX) {
+        ctx.issues.push({ code: 'custom', message, input: ctx.value });
+      }
+    })
+    .meta({ type: 'integer', minimum: min, maximum: INT32_MAX });
 }
 
 /** Seconds as a finite double, not negative. */
-export const secondsField = z.preprocess(
-  (value) => (value instanceof InexactNumber ? value.value : value),
-  z
-    .number({ error: 'must be a number of seconds, 0 or more' })
-    .min(0, { error: 'must be a number of seconds, 0 or more' }),
-);
+export const secondsField = z
+  .preprocess(
+    (value) => (value instanceof InexactNumber ? value.value : value),
+    z
+      .number({ error: 'must be a number of seconds, 0 or more' })
+      .min(0, { error: 'must be a number of seconds, 0 or more' }),
+  )
+  .meta({ type: 'number', minimum: 0 });
 
-export const timestampField = stringField({ lengthMax: 64 }).refine(
-  (text) => parseTimestampNs(text) !== undefined,
-  { error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262' },
-);
+const TIMESTAMP_LENGTH_MAX = 64;
+
+export const timestampField = stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
+  .refine((text) => parseTimestampNs(text) !== undefined, {
+    error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+  })
+  .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN });
 
 export function oneOf<const T extends readonly string[]>(values: T) {
   return z.enum(values as unknown as readonly [string, ...string[]], {
@@ -131,8 +158,8 @@ export function objectOf<T extends z.ZodRawShape>(shape: T) {
 
 export const attributesField = arrayOf(
   objectOf({
-    name: stringField({ lengthMax: 256, lengthMin: 1 }),
-    value: stringField({ lengthMax: ATTRIBUTE_VALUE_LENGTH_MAX }),
+    name: stringField({ lengthMax: 256, lengthMin: 1 }).describe('What the value is of.'),
+    value: stringField({ lengthMax: ATTRIBUTE_VALUE_LENGTH_MAX }).describe('The value.'),
   }),
   ATTRIBUTES_MAX,
 );
@@ -144,4 +171,5 @@ export const freeForm = z
     if (ctx.value instanceof RawJson && ctx.value.problem) {
       ctx.issues.push({ code: 'custom', message: ctx.value.problem, input: ctx.value });
     }
-  });
+  })
+  .meta({ type: 'object' });

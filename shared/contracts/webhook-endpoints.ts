@@ -7,11 +7,14 @@ import { WEBHOOK_TYPES, type WebhookType } from './webhooks.ts';
 
 const URL_LENGTH_MAX = 2048;
 
-const schema = objectOf({
-  url: stringField({ lengthMax: URL_LENGTH_MAX, notBlank: true, noControlCharacters: true }),
+export const endpointSchema = objectOf({
+  url: stringField({ lengthMax: URL_LENGTH_MAX, notBlank: true, noControlCharacters: true }).describe(
+    'Where webhooks go: https to a public address on port 443 or 8443, unless the settings permit more.',
+  ),
   eventTypes: arrayOf(oneOf(WEBHOOK_TYPES))
     .min(1, { error: 'must have at least one entry; leave it out for all types' })
-    .nullish(),
+    .nullish()
+    .describe('The types that it gets; left out: all, those of later releases included.'),
 });
 
 /** What a new endpoint is to be. Whether its URL may be used is for the caller to check. */
@@ -27,9 +30,9 @@ export function readEndpointRequest(
 ):
   | { readonly ok: true; readonly request: EndpointRequest }
   | { readonly ok: false; readonly details: readonly ErrorDetail[] } {
-  const result = validate(body, schema);
+  const result = validate(body, endpointSchema);
   if (!result.ok) return result;
-  const { url, eventTypes } = result.value as z.output<typeof schema>;
+  const { url, eventTypes } = result.value as z.output<typeof endpointSchema>;
   const types = eventTypes ? ([...new Set(eventTypes)] as WebhookType[]) : null;
   return { ok: true, request: { url, eventTypes: types } };
 }

@@ -4,6 +4,13 @@ import { fail } from './failures.ts';
 const CONVERSATION_ID = /^[A-Z0-9]+$/;
 const LENGTH_MAX = 256;
 
+/** The same rule as JSON Schema. */
+export const CONVERSATION_ID_SCHEMA = {
+  type: 'string',
+  pattern: CONVERSATION_ID.source,
+  maxLength: LENGTH_MAX,
+};
+
 /** Checks the conversation id of the path, before the body is read: 400-01 for a malformed one. */
 export const checkConversationId: HttpMiddleware = async (c, next) => {
   const id = c.req.param('conversationId') ?? '';

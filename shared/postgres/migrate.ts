@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { runner } from 'node-pg-migrate';
 import { AppError, errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { packageRoot } from '../package-root.ts';
 import { openClient } from './client.ts';
 import type { Queryable } from './pool.ts';
 import { readServerFacts, requireVersion } from './server-facts.ts';
@@ -131,18 +131,5 @@ function migrationNames(directory: string = migrationsDirectory()): string[] {
 
 /** The SQL files stay with the sources: they are found from the package's root, also by the compiled code. */
 function migrationsDirectory(): string {
-  let directory = dirname(fileURLToPath(import.meta.url));
-  while (!isPackageRoot(directory)) {
-    const parent = dirname(directory);
-    if (parent === directory)
-      throw new AppError('MIGRATIONS_MISSING', 'the package that holds the migrations is incomplete');
-    directory = parent;
-  }
-  return join(directory, 'shared', 'postgres', 'migrations');
-}
-
-function isPackageRoot(directory: string): boolean {
-  const file = join(directory, 'package.json');
-  if (!existsSync(file)) return false;
-  return (JSON.parse(readFileSync(file, 'utf8')) as { name?: string }).name === 'sluice';
+  return join(packageRoot(), 'shared', 'postgres', 'migrations');
 }

@@ -1,0 +1,66 @@
+import { agentSchema } from '../../shared/contracts/agents.ts';
+import { automationEventSchema } from '../../shared/contracts/automation-events.ts';
+import { conversationSchema } from '../../shared/contracts/conversations.ts';
+import { credentialsSchema } from '../../shared/contracts/credentials.ts';
+import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
+import { messageSentSchema } from '../../shared/contracts/message-sent.ts';
+import { openApiDocument } from '../../shared/openapi/document.ts';
+import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../../shared/openapi/health.ts';
+import type { Operations } from '../../shared/openapi/operation.ts';
+import { PATHS } from '../paths.ts';
+import { AUTHENTICATE } from './authenticate.ts';
+import { AUTOMATION_EVENTS } from './automation-events.ts';
+import { MANY_AGENT_METADATA } from './many-agent-metadata.ts';
+import { MESSAGE_SENT } from './message-sent.ts';
+import { itemsOf, RESULT_SCHEMAS } from './results.ts';
+import { SINGLE_CONVO_METADATA } from './single-convo-metadata.ts';
+import { STATE, STATE_SCHEMA } from './state.ts';
+
+/** The gateway's operations, those whose examples others build on first. */
+export const GATEWAY_OPERATIONS: Operations = {
+  [`POST ${PATHS.manyAgentMetadata}`]: MANY_AGENT_METADATA,
+  [`POST ${PATHS.singleConvoMetadata}`]: SINGLE_CONVO_METADATA,
+  [`POST ${PATHS.messageSent}`]: MESSAGE_SENT,
+  [`POST ${PATHS.authenticate}`]: AUTHENTICATE,
+  [`POST ${PATHS.automationEvents}`]: AUTOMATION_EVENTS,
+  [`GET ${PATHS.state}`]: STATE,
+  ...HEALTH_OPERATIONS,
+};
+
+/** What `GET /openapi.json` of the gateway answers. */
+export function gatewayDocument(): JsonSchema {
+  return openApiDocument({
+    title: 'Sluice',
+    description: DESCRIPTION,
+    tags: {
+      metadata: 'Metadata of agents and conversations.',
+      analytics: 'How agents write messages.',
+      credentials: "Customers' credentials.",
+      automation: 'The automated agent.',
+      health: 'For load balancers.',
+    },
+    operations: GATEWAY_OPERATIONS,
+    schemas: {
+      Agent: jsonSchemaOf(agentSchema),
+      AgentItems: itemsOf('Agent'),
+      Conversation: jsonSchemaOf(conversationSchema),
+      MessageSent: jsonSchemaOf(messageSentSchema),
+      Credentials: jsonSchemaOf(credentialsSchema),
+      AutomationEvent: jsonSchemaOf(automationEventSchema),
+      AutomationEventItems: itemsOf('AutomationEvent'),
+      AutomationState: STATE_SCHEMA,
+      ...RESULT_SCHEMAS,
+      Health: HEALTH_SCHEMA,
+    },
+  });
+}
+
+const DESCRIPTION = `Metadata, credentials and analytics events about conversations go in; signed webhooks come out.
+
+- **2xx is durable**: what was answered 2xx is acknowledged by the event log.
+- **Once**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, whoever sends it again. The
+  same id with other content is a conflict. A record without an id is a new one each time.
+- Bodies are one JSON object in UTF-8, at most 32 levels deep. Members that are not listed are ignored. Optional members may be
+  \`null\`. Lengths count Unicode code points. No string may hold U+0000 or an unpaired surrogate; no timestamp a day that its month
+  does not have, or a leap second. One record is at most 512 KiB once encoded.
+- An unknown path or method is 404-01; there is no 405.`;

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Context, Hono } from 'hono';
+import type { JsonSchema } from '../contracts/json-schema.ts';
+import { packageRoot } from '../package-root.ts';
+
+/** The script of the page, as the build copies it (docs/decisions/0015). */
+const SCRIPT_FILE = 'scalar.js';
+
+/** Only this host: what the script would load from elsewhere (fonts, its makers' services) stays away. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  // The script makes its styles itself.
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+interface Asset {
+  readonly content: Uint8Array<ArrayBuffer>;
+  readonly etag: string;
+}
+
+/**
+ * `GET /openapi.json`, and `GET /docs`, a page to read it and to try the operations with a key that is typed in. Without a key:
+ * they tell nothing that the project's documents do not. Each is made once, when it is first asked for.
+ */
+export function referenceRoutes(title: string, document: () => JsonSchema): Hono {
+  const json = once(async () => asset(JSON.stringify(document())));
+  const page = once(async () => asset(pageOf(title)));
+  const script = once(async () => asset(await readFile(join(packageRoot(), 'dist', SCRIPT_FILE))));
+  return new Hono()
+    .get('/openapi.json', async (c) => answer(c, await json(), { 'content-type': 'application/json' }))
+    .get('/docs', async (c) =>
+      answer(c, await page(), {
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': CONTENT_SECURITY_POLICY,
+        'referrer-policy': 'no-referrer',
+      }),
+    )
+    .get(`/docs/${SCRIPT_FILE}`, async (c) =>
+      answer(c, await script(), { 'content-type': 'text/javascript; charset=utf-8' }),
+    );
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function asset(content: string | Uint8Array<ArrayBuffer>): Asset {
+  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+  return { content: bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+}
+
+function answer(c: Context, { content, etag }: Asset, headers: Record<string, string>): Response {
+  // Kept by browsers, but asked for each time: a new release shows at once.
+  const all = { ...headers, etag, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' };
+  const known = c.req.header('if-none-match')?.split(/\s*,\s*/) ?? [];
+  return known.includes(etag) ? c.body(null, 304, all) : c.body(content, 200, all);
+}
+
+function pageOf(title: string): string {
+  const configuration = {
+    url: '/openapi.json',
+    withDefaultFonts: false,
+    telemetry: false,
+    agent: { disabled: true },
+    hideClientButton: true,
+    showDeveloperTools: 'never',
+    persistAuth: false,
+    documentDownloadType: 'json',
+  };
+  // Data in the page, started by the script: no script of the page's own, so that the policy needs none.
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${title}</title>
+    <link rel="icon" href="data:," />
+  </head>
+  <body>
+    <noscript>This page needs JavaScript. The same as JSON: /openapi.json</noscript>
+    <script id="api-reference" type="application/json" data-configuration='${JSON.stringify(configuration)}'></script>
+    <script src="/docs/${SCRIPT_FILE}"></script>
+  </body>
+</html>
+`;
+}

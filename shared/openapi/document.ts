@@ -1,0 +1,178 @@
+import type { ErrorCode } from '../contracts/errors.ts';
+import { ERRORS } from '../contracts/errors.ts';
+import type { JsonSchema } from '../contracts/json-schema.ts';
+import { API_ID_HEADER, API_SECRET_HEADER } from '../http/credentials.ts';
+import { packageVersion } from '../package-root.ts';
+import { ANSWER_HEADERS, ERROR_MEANINGS, ERROR_SCHEMA, errorHeaders, exampleError } from './errors.ts';
+import type { OperationAnswer, OperationDescription, OperationExample, Operations } from './operation.ts';
+
+export interface DocumentParts {
+  readonly title: string;
+  /** Markdown. */
+  readonly description: string;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly operations: Operations;
+  /** By name, for `schemaRef`. */
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+}
+
+const JSON_TYPE = 'application/json';
+const SECURITY_SCHEMES = { apiKeyId: API_ID_HEADER, apiKeySecret: API_SECRET_HEADER };
+
+export function schemaRef(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** An OpenAPI 3.1 document as a value. */
+export function openApiDocument({
+  title,
+  description,
+  tags,
+  operations,
+  schemas,
+}: DocumentParts): JsonSchema {
+  const paths: Record<string, Record<string, JsonSchema>> = {};
+  for (const [route, operation] of Object.entries(operations)) {
+    const [method, path] = route.split(' ') as [string, string];
+    const template = path.replace(/:(\w+)/g, '{$1}');
+    paths[template] = { ...paths[template], [method.toLowerCase()]: operationObject(operation) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title, version: packageVersion(), description },
+    servers: [{ url: '/' }],
+    tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
+    paths,
+    components: {
+      schemas: { ...schemas, Error: ERROR_SCHEMA },
+      headers: ANSWER_HEADERS,
+      parameters: { RequestId: REQUEST_ID, Traceparent: TRACEPARENT },
+      securitySchemes: Object.fromEntries(
+        Object.entries(SECURITY_SCHEMES).map(([name, header]) => [
+          name,
+          { type: 'apiKey', in: 'header', name: header },
+        ]),
+      ),
+    },
+  };
+}
+
+const REQUEST_ID = {
+  name: 'x-request-id',
+  in: 'header',
+  description:
+    'Your name for the request, 1 to 128 of `A-Za-z0-9._-`. Anything else is replaced by a new one.',
+  schema: { type: 'string' },
+  example: 'import-7',
+};
+
+const TRACEPARENT = {
+  name: 'traceparent',
+  in: 'header',
+  description: 'W3C trace context, carried to the event log. Anything else is ignored.',
+  schema: { type: 'string' },
+  example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+};
+
+function operationObject(operation: OperationDescription): JsonSchema {
+  const { operationId, tag, summary, description, scope, parameters = [], body } = operation;
+  const examples = Object.entries(operation.examples);
+  const names = scope === undefined ? [] : ['RequestId', 'Traceparent'];
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description: scope === undefined ? description : `${description}\n\nScope: \`${scope}\`.`,
+    parameters: [
+      ...parameters.map((parameter) => ({
+        ...parameter,
+        required: parameter.in === 'path' || parameter.required === true,
+        ...parameterExamples(parameter.name, examples),
+      })),
+      ...names.map((name) => ({ $ref: `#/components/parameters/${name}` })),
+    ],
+    ...(body && { requestBody: requestBody(body, examples) }),
+    responses: responses(operation),
+    security:
+      scope === undefined
+        ? []
+        : [Object.fromEntries(Object.keys(SECURITY_SCHEMES).map((name) => [name, []]))],
+  };
+}
+
+type NamedExamples = readonly (readonly [string, OperationExample])[];
+
+function parameterExamples(name: string, examples: NamedExamples): JsonSchema {
+  const values = new Map<string, JsonSchema>();
+  for (const [key, { summary, parameters, status }] of examples) {
+    const value = parameters?.[name];
+    if (value === undefined || status >= 400) continue;
+    values.set(value, { ...values.get(value), [key]: { summary, value } });
+  }
+  // The first example of each value.
+  const shown = [...values.values()].map((named) => Object.entries(named)[0]!);
+  return shown.length === 0 ? {} : { examples: Object.fromEntries(shown) };
+}
+
+function requestBody(
+  { schema, bytesMax }: NonNullable<OperationDescription['body']>,
+  examples: NamedExamples,
+): JsonSchema {
+  return {
+    required: true,
+    description:
+      `One JSON object in UTF-8, at most ${bytesMax / 1024} KiB as sent and unpacked; ` +
+      '`Content-Encoding: gzip` is understood.',
+    content: {
+      [JSON_TYPE]: {
+        schema,
+        // Requests that are refused break the schema: their answers are shown alone.
+        examples: Object.fromEntries(
+          examples
+            .filter(([, { body, status }]) => body !== undefined && status < 400)
+            .map(([name, { summary, body }]) => [name, { summary, value: body }]),
+        ),
+      },
+    },
+  };
+}
+
+function responses(operation: OperationDescription): JsonSchema {
+  const errors = new Map(operation.errors.map((code) => [ERRORS[code].status as number, code]));
+  const statuses = new Set([...Object.keys(operation.answers).map(Number), ...errors.keys()]);
+  return Object.fromEntries(
+    [...statuses]
+      .sort((a, b) => a - b)
+      .map((status) => [String(status), response(operation, status, errors.get(status))]),
+  );
+}
+
+function response(
+  { scope, answers, examples }: OperationDescription,
+  status: number,
+  code: ErrorCode | undefined,
+): JsonSchema {
+  const answer: OperationAnswer | undefined = answers[status];
+  const schemas = [...(answer?.schema ? [answer.schema] : []), ...(code ? [schemaRef('Error')] : [])];
+  const shown = Object.entries(examples).filter(([, example]) => example.status === status && example.answer);
+  const named = shown.map(([name, example]) => [name, { summary: example.summary, value: example.answer }]);
+  if (code && !shown.some(([, { answer: shownAnswer }]) => shownAnswer && 'error' in shownAnswer)) {
+    named.push([code, { summary: ERROR_MEANINGS[code], value: exampleError(code) }]);
+  }
+  const headers = [...(scope === undefined ? [] : ['x-request-id']), ...(code ? errorHeaders(code) : [])];
+  return {
+    description: [answer?.description, code && ERROR_MEANINGS[code]].filter(Boolean).join(' Or: '),
+    ...(headers.length > 0 && {
+      headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+    }),
+    ...(schemas.length > 0 && {
+      content: {
+        [JSON_TYPE]: {
+          schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
+          examples: Object.fromEntries(named),
+        },
+      },
+    }),
+    ...(answer?.links && { links: answer.links }),
+  };
+}

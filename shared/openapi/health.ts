@@ -1,0 +1,34 @@
+import type { JsonSchema } from '../contracts/json-schema.ts';
+import { schemaRef } from './document.ts';
+import type { OperationDescription, Operations } from './operation.ts';
+
+export const HEALTH_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['status'],
+  properties: {
+    status: { type: 'string', enum: ['ok', 'unavailable'] },
+    reasons: { type: 'array', items: { type: 'string' }, description: 'What speaks against it.' },
+    notes: { type: 'array', items: { type: 'string' }, description: 'What is wrong although it works.' },
+  },
+};
+
+/** The two operations of every listener that need no key. */
+export const HEALTH_OPERATIONS: Operations = {
+  'GET /health/live': health('live', 'Whether the process works', 'The process should be restarted.'),
+  'GET /health/ready': health('ready', 'Whether requests are taken', 'Requests should go elsewhere.'),
+};
+
+function health(name: string, summary: string, unavailable: string): OperationDescription {
+  return {
+    operationId: `health-${name}`,
+    tag: 'health',
+    summary,
+    description: 'Needs no key.',
+    answers: {
+      200: { description: 'Yes.', schema: schemaRef('Health') },
+      503: { description: unavailable, schema: schemaRef('Health') },
+    },
+    errors: [],
+    examples: { ok: { summary: 'All is well', status: 200, answer: { status: 'ok' } } },
+  };
+}

@@ -1,0 +1,49 @@
+import type { ErrorCode } from '../contracts/errors.ts';
+import type { JsonSchema } from '../contracts/json-schema.ts';
+import type { Scope } from '../contracts/scopes.ts';
+
+/** One request to try and its answer, both as they are sent. Ids that the service makes stand for any. */
+export interface OperationExample {
+  readonly summary: string;
+  /** Values of path and query parameters. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly body?: JsonSchema;
+  readonly status: number;
+  /** Undefined: no body. */
+  readonly answer?: JsonSchema;
+}
+
+export interface OperationParameter {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly required?: boolean;
+  readonly description: string;
+  readonly schema: JsonSchema;
+}
+
+export interface OperationAnswer {
+  readonly description: string;
+  /** Undefined: no body. */
+  readonly schema?: JsonSchema;
+  readonly links?: Readonly<Record<string, JsonSchema>>;
+}
+
+/** What a document tells of an operation besides its method and path. */
+export interface OperationDescription {
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  /** Undefined: no key is asked for. */
+  readonly scope?: Scope;
+  readonly parameters?: readonly OperationParameter[];
+  readonly body?: { readonly schema: JsonSchema; readonly bytesMax: number };
+  /** By status: those that are not the error envelope. */
+  readonly answers: Readonly<Record<number, OperationAnswer>>;
+  readonly errors: readonly ErrorCode[];
+  /** By name, in an order in which they can be sent. */
+  readonly examples: Readonly<Record<string, OperationExample>>;
+}
+
+/** By method and path as routes are written: `GET /things/:id`. */
+export type Operations = Readonly<Record<string, OperationDescription>>;
