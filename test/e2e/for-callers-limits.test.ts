@@ -1,7 +1,11 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Caller, createCaller } from '../support/caller.ts';
 import { type Product, startEmbeddedProduct } from '../support/product.ts';
+import { runProgram } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -135,6 +139,76 @@ describe('limits', () => {
 
   it('connections are kept for 65 s', async () => {
     expect((await caller.post(MESSAGE, message())).headers.get('keep-alive')).toBe('timeout=65');
+  });
+});
+
+describe('rates', () => {
+  /** A tenant of its own, and a key of it. */
+  async function callerWith(tenant: string, limits: string) {
+    const sluice = async (args: string, more: Readonly<Record<string, string>> = {}) => {
+      const given = `${args} --json`.split(' ');
+      const { code, stdout, stderr } = await runProgram('cli/main.js', given, {
+        ...product.commandEnv,
+        ...more,
+      });
+      expect([args, code, stderr]).toEqual([args, 0, '']);
+      return JSON.parse(stdout);
+    };
+    await sluice(`tenants create ${tenant} ${limits}`);
+    const key = await sluice(`keys create --tenant ${tenant} --scope *`);
+    return { key, sluice, caller: createCaller({ ...product, ...key }) };
+  }
+
+  it('are told, refuse one request too many until Retry-After, and are none for the demo', async () => {
+    const { caller: limited } = await callerWith('rated', '--rate 1');
+    const answers = [];
+    for (let i = 0; i < 3; i++) answers.push(await limited.post(MESSAGE, message()));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    const { headers, text } = answers[2]!;
+    expect([headers.get('ratelimit-policy'), headers.get('ratelimit'), headers.get('retry-after')]).toEqual([
+      '"requests";q=2;w=2',
+      '"requests";r=0;t=1',
+      '1',
+    ]);
+    expect(text).toMatch(/429-01.*Too Many Requests.*requests/);
+    await waitFor(async () => (await limited.post(MESSAGE, message())).status === 200, {
+      timeoutMs: 5000,
+      what: 'a token',
+    });
+    expect((await caller.post(MESSAGE, message())).headers.get('ratelimit')).toBeNull();
+  });
+
+  it('do not keep `send` from storing all, which waits as long as it is told', async () => {
+    const { key, sluice } = await callerWith('sending', '--rate 25');
+    const file = join(await mkdtemp(join(tmpdir(), 'sluice-rates-')), 'agents.csv');
+    onTestFinished(() => rm(dirname(file), { recursive: true }));
+    const ids = Array.from({ length: 3000 }, (_, i) => `rated-${i}`);
+    await writeFile(file, `externalAgentId\n${ids.join('\n')}\n`);
+    const report = await sluice(`send agents ${file}`, {
+      SLUICE_API_KEY_ID: key.apiKeyId,
+      SLUICE_API_KEY_SECRET: key.apiKeySecret,
+      SLUICE_URL: product.baseUrl,
+    });
+    // 1000 pass at once, the others at 500 a second.
+    const refusal = new RegExp(`"tenantId":"${key.tenantId}"[^\\n]*many-agent-metadata[^\\n]*"status":429`);
+    expect(product.output()).toMatch(refusal);
+    expect(report.files[0]).toMatchObject({ refused: [] });
+    const stored = async () =>
+      (await product.pool.query('select 1 from agents where tenant_id = $1', [key.tenantId])).rowCount;
+    await waitFor(async () => (await stored()) === ids.length, { timeoutMs: 20_000, what: 'all agents' });
+  }, 60_000);
+
+  it('of a day end it until midnight UTC', async () => {
+    const { caller: limited, sluice } = await callerWith('quota', '--rate none --quota 3');
+    expect((await limited.post(AGENTS, { items: Array(3).fill(agent) })).status).toBe(200);
+    const refused = await limited.post(MESSAGE, message());
+    expect(refused.headers.get('ratelimit-policy')).toBe('"quota";q=3;w=86400;qu="records"');
+    const midnightMs = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(Math.abs(seconds - (midnightMs - Date.now()) / 1000)).toBeLessThan(5);
+    const listed = async () =>
+      (await sluice('tenants list')).find(({ name }: { name: string }) => name === 'quota');
+    await waitFor(async () => (await listed()).recordsToday === 3, { timeoutMs: 10_000, what: 'the count' });
   });
 });
 

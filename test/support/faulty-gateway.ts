@@ -5,16 +5,18 @@ import { errorEnvelope } from '../../shared/contracts/errors.ts';
 import { failUnavailable, type ItemResults } from '../../shared/contracts/results.ts';
 
 /**
- * What goes wrong with a request. `unavailable`: 503-01, nothing is stored. `cut`: it is stored, and the answer is lost.
+ * What goes wrong with a request. `unavailable`: 503-01, nothing is stored. `limited`: 429-01, come back in two seconds. `cut`: it is stored, and the answer is lost.
  * `partly`: only the first item is stored, the others are answered FAIL_UNAVAILABLE.
  */
-export type Fault = 'unavailable' | 'cut' | 'partly';
+export type Fault = 'unavailable' | 'limited' | 'cut' | 'partly';
 
 /** Stands in front of a real gateway and fails as one can. */
 export interface FaultyGateway {
   readonly url: string;
   /** The bodies that came, in order. */
   readonly bodies: readonly string[];
+  /** When they came, in milliseconds. */
+  readonly timesMs: readonly number[];
   /** What goes wrong with the next requests, one fault each; after them all is well. */
   failWith(...faults: readonly Fault[]): void;
   close(): Promise<void>;
@@ -24,15 +26,19 @@ export interface FaultyGateway {
 export async function startFaultyGateway(target: string): Promise<FaultyGateway> {
   let faults: Fault[] = [];
   let bodies: string[] = [];
+  let timesMs: number[] = [];
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     bodies.push(body.toString());
+    timesMs.push(performance.now());
     const fault = faults.shift();
     if (fault === 'unavailable') {
       response.writeHead(503, { 'retry-after': '1' }).end(JSON.stringify(errorEnvelope('made-up', '503-01')));
+    } else if (fault === 'limited') {
+      response.writeHead(429, { 'retry-after': '2' }).end(JSON.stringify(errorEnvelope('made-up', '429-01')));
     } else if (fault === 'partly') {
       const [first, ...others] = JSON.parse(body.toString()).items as { eventId: string }[];
       const answer = await passOn(request, Buffer.from(JSON.stringify({ items: [first] })));
@@ -72,9 +78,13 @@ export async function startFaultyGateway(target: string): Promise<FaultyGateway>
     get bodies() {
       return bodies;
     },
+    get timesMs() {
+      return timesMs;
+    },
     failWith(...next) {
       faults = [...next];
       bodies = [];
+      timesMs = [];
     },
     async close() {
       server.closeAllConnections();

@@ -119,6 +119,31 @@ describe('a batch of records', () => {
     ]);
   });
 
+  it('is sent again after 429, not before Retry-After', async () => {
+    const limited = (seconds: string) => (): [number, unknown, object] => [
+      429,
+      {},
+      { 'retry-after': seconds },
+    ];
+    const { run, requests, waits, settled } = scripted([
+      limited('1'),
+      limited('9'),
+      () => [200, results('', '', '')],
+    ]);
+    await run();
+    expect(requests).toHaveLength(3);
+    expect(waits).toEqual([1000, 9000]);
+    expect(settled.map(([number]) => number)).toEqual([1, 2, 3]);
+  });
+
+  it('ends where a quota asks to wait for longer than it may, and says for how long', async () => {
+    const { run, requests, waits } = scripted([() => [429, {}, { 'retry-after': '43200' }]]);
+    await expect(run()).rejects.toThrow(
+      'answers 429 and asks to wait 43200 s: run the same command again later to go on',
+    );
+    expect([requests.length, waits]).toEqual([1, []]);
+  });
+
   it('that is refused as a whole is halved until the record at fault is found', async () => {
     const answer = (items: { eventId: string }[]): [number, unknown] =>
       items.some(({ eventId }) => eventId === 'e2')

@@ -1,0 +1,40 @@
+import { Agent, request } from 'node:http';
+
+/** Sends MessageSent events over so many connections that are kept. */
+export function createSender(port: number, connections: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  let sent = 0;
+  /** Resolves with the status once the answer has arrived whole. */
+  return (apiKeyId: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const body = JSON.stringify({
+        messageId: `m-${process.pid}-${++sent}`,
+        conversationId: `c-${sent % 100}`,
+        augmentationType: ['AUTOSUGGEST', 'FREEHAND'],
+        numEdits: 3,
+        initialSuggestionsId: 'suggestions-1',
+        selectedSuggestionText: 'Thank you for your patience, I am looking into it now.',
+      });
+      const sending = request(
+        {
+          agent,
+          port,
+          host: '127.0.0.1',
+          path: '/compose-assist/v1/analytics/message-sent',
+          method: 'POST',
+          headers: {
+            'service-api-id': apiKeyId,
+            'service-api-secret': 'secret',
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+          },
+        },
+        (answer) => {
+          answer.resume();
+          answer.on('end', () => resolve(answer.statusCode!));
+        },
+      );
+      sending.on('error', reject);
+      sending.end(body);
+    });
+}

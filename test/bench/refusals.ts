@@ -1,0 +1,119 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createSender } from './message.ts';
+import type { FloodOrder } from './refusals-flood.ts';
+
+/**
+ * What a flood of refused requests costs a caller who is served: `npm run bench:refusals`. Gateway, flood and caller are
+ * processes of their own. The flood is as large as takes the gateway a tenth of a CPU; the caller, who waits for each
+ * answer, should lose no more than that. Rounds with and without it take turns, and ratios of their medians are printed.
+ */
+
+const FLOOD_SHARE = 0.1;
+const ROUNDS = 7;
+const ROUND_MS = 1500;
+const CALLERS = 4;
+const CALIBRATION = { perSecond: 1000, ms: 2000 };
+
+interface Round {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** The gateway's, per request that was served. */
+  readonly cpuMs: number;
+  /** Refused a second. */
+  readonly refused: number;
+}
+
+const gateway = start('refusals-gateway');
+const flood = start('refusals-flood');
+const [port] = (await once(gateway, 'message')) as [number];
+const send = createSender(port, CALLERS);
+
+await serve(2000);
+const costs = { 401: await costOf(401), 429: await costOf(429) };
+const served = await serve(ROUND_MS);
+console.log(
+  `CPU of the gateway: ${served.cpuMs.toFixed(3)} ms a request that is served, ` +
+    `${costs[401].toFixed(3)} ms a 401 (${ratio(costs[401], served.cpuMs)}), ${costs[429].toFixed(3)} ms a 429 (${ratio(costs[429], served.cpuMs)})`,
+);
+for (const status of [401, 429] as const) {
+  const perSecond = Math.round((FLOOD_SHARE * 1000) / costs[status]);
+  const [quiet, flooded]: [Round[], Round[]] = [[], []];
+  for (let i = 0; i < ROUNDS; i++) {
+    quiet.push(await serve(ROUND_MS));
+    flooded.push(await serve(ROUND_MS, { port, status, perSecond }));
+  }
+  const of = (name: keyof Round) => ratio(median(flooded, name), median(quiet, name));
+  console.log(
+    `${status}: ${Math.round(median(flooded, 'refused'))} a second beside ${Math.round(median(flooded, 'perSecond'))} served: ` +
+      `throughput ${of('perSecond')} (the flood's share allows ${(1 - FLOOD_SHARE).toFixed(2)}), p50 ${of('p50Ms')}, p99 ${of('p99Ms')}`,
+  );
+}
+gateway.disconnect();
+flood.disconnect();
+process.exit(0);
+
+/** Some callers, each with one request after another, for so long. */
+async function serve(ms: number, order?: FloodOrder): Promise<Round> {
+  if (order) flood.send(order);
+  const cpuBefore = await ask(gateway, 'cpu');
+  const startedMs = performance.now();
+  const latencies: number[] = [];
+  const caller = async () => {
+    while (performance.now() - startedMs < ms) {
+      const sentMs = performance.now();
+      const status = await send('good');
+      if (status !== 200) throw new Error(`the good caller was answered ${status}`);
+      latencies.push(performance.now() - sentMs);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+  const seconds = (performance.now() - startedMs) / 1000;
+  const cpuMs = (await ask(gateway, 'cpu')) - cpuBefore;
+  const refused = order ? await ask(flood, 'stop') : 0;
+  latencies.sort((a, b) => a - b);
+  return {
+    perSecond: latencies.length / seconds,
+    p50Ms: latencies[Math.floor(latencies.length / 2)]!,
+    p99Ms: latencies[Math.floor(latencies.length * 0.99)]!,
+    cpuMs: cpuMs / latencies.length,
+    refused: refused / seconds,
+  };
+}
+
+/** Milliseconds of CPU that a refusal takes the gateway. */
+async function costOf(status: 401 | 429): Promise<number> {
+  await refusedMs(status);
+  return await refusedMs(status);
+}
+
+async function refusedMs(status: 401 | 429): Promise<number> {
+  const before = await ask(gateway, 'cpu');
+  flood.send({ port, status, perSecond: CALIBRATION.perSecond } satisfies FloodOrder);
+  await delay(CALIBRATION.ms);
+  const refused = await ask(flood, 'stop');
+  return ((await ask(gateway, 'cpu')) - before) / refused;
+}
+
+async function ask(child: ChildProcess, question: 'cpu' | 'stop'): Promise<number> {
+  const answered = once(child, 'message');
+  child.send(question);
+  const [answer] = (await answered) as [number];
+  return answer;
+}
+
+function start(name: string): ChildProcess {
+  return fork(fileURLToPath(new URL(`${name}.js`, import.meta.url)));
+}
+
+function median(rounds: readonly Round[], name: keyof Round): number {
+  const sorted = rounds.map((round) => round[name]).sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)]!;
+}
+
+function ratio(a: number, b: number): string {
+  return (a / b).toFixed(2);
+}
