@@ -1,6 +1,5 @@
 import { AppError, errorCode } from '../shared/errors.ts';
 import type { KeyRing } from '../shared/keyring.ts';
-import { wrongKeys } from '../shared/keyring-check.ts';
 import {
   type Reencrypt,
   reencryptCredentials,
@@ -8,11 +7,8 @@ import {
   type WalkPlace,
 } from '../shared/postgres/encrypted-values.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import {
-  type EncryptedSample,
-  sampleNewestCredentials,
-  sampleWebhookSecrets,
-} from '../shared/postgres/sample-encrypted.ts';
+import { findWrongKeys } from '../shared/postgres/require-keys.ts';
+import type { EncryptedSample } from '../shared/postgres/sample-encrypted.ts';
 
 /** Values of one sort and key that stay as they are. */
 export interface Unreadable {
@@ -37,7 +33,6 @@ export interface Walk {
 }
 
 const ROWS_OF_STEP = 500;
-const DEADLINE_MS = 30_000;
 
 /**
  * Encrypts with the ring's first key what others encrypted, beside gateways, workers and admin listeners that run. What is
@@ -45,7 +40,8 @@ const DEADLINE_MS = 30_000;
  */
 export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk): Promise<Reencrypted> {
   const [keyId] = keyRing.keyIds;
-  await refuseWrongKey(pool, keyRing);
+  const wrong = (await findWrongKeys(pool, keyRing)).find((found) => found.keyId === keyId);
+  if (wrong) throw new AppError('KEY_WRONG', wrong.problem);
   const done = { credentials: 0, 'webhook secrets': 0 };
   const unreadable = new Map<string, Unreadable>();
   let seen = 0;
@@ -77,14 +73,4 @@ export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk):
     webhookSecrets: done['webhook secrets'],
     unreadable: [...unreadable.values()],
   };
-}
-
-async function refuseWrongKey(pool: Pool, keyRing: KeyRing): Promise<void> {
-  const samples = [
-    ...(await sampleWebhookSecrets(pool, DEADLINE_MS)),
-    ...(await sampleNewestCredentials(pool, DEADLINE_MS)),
-  ];
-  const [keyId] = keyRing.keyIds;
-  const wrong = wrongKeys(keyRing, samples).find((found) => found.keyId === keyId);
-  if (wrong) throw new AppError('KEY_WRONG', wrong.problem);
 }
