@@ -23,7 +23,7 @@ async function main(): Promise<void> {
     applicationName: 'sluice-admin',
     logger,
   });
-  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
+  await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
   const admin = await startAdmin({
     pool,
     keyRing,

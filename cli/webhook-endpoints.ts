@@ -62,7 +62,7 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
   if (spec !== undefined) return createKeyRing(spec);
   throw new AppError(
     'KEYS_NOT_CONFIGURED',
-    'SLUICE_CREDENTIALS_KEYS is not set: secrets of webhooks are encrypted, so set it to what the gateway, the workers and the admin listener have',
+    'SLUICE_CREDENTIALS_KEYS is not set, and what this works with is encrypted: set it to what the gateway, the workers and the admin listener have',
   );
 }
 

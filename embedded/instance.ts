@@ -11,6 +11,7 @@ import { createEmbeddedLog } from '../shared/log/embedded.ts';
 import type { Logger } from '../shared/logging.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool } from '../shared/postgres/pool.ts';
+import { requireKeys } from '../shared/postgres/require-keys.ts';
 import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/topics.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
@@ -94,6 +95,7 @@ async function start(
   const topics = [...counts].map(([topic, partitions]) => ({ topic, partitions }));
   await registerTopics(pool, topics, { tenantPartitions: TENANT_PARTITIONS, clock });
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS ?? (await ensureCredentialsKey(dataDir)));
+  await requireKeys(pool, keyRing);
   const { key, isNew: demoIsNew } = await ensureDemoKey(pool, dataDir, { clock, nextId });
 
   const health = createHealth();

@@ -26,8 +26,10 @@ async function main(): Promise<void> {
     logger,
   });
   const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });
-  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
-  const gateway = await startGateway({ pool, log, logger, ...optionsOf(config) });
+  const options = optionsOf(config);
+  const { keyRing } = options;
+  await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
+  const gateway = await startGateway({ pool, log, logger, ...options });
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,

@@ -11,14 +11,41 @@ interface StoredValue {
 
 /** What the ring cannot read of these, a sentence each. */
 export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]): string[] {
-  return values.flatMap(({ of, keyId, ciphertext, aad }) => {
-    try {
-      keyRing.decrypt(keyId, ciphertext, aad);
-      return [];
-    } catch (error) {
-      return errorCode(error) === 'KEY_LOST'
-        ? [`SLUICE_CREDENTIALS_KEYS has no key ${keyId}, which stored ${of} are encrypted with`]
-        : [`the key ${keyId} of SLUICE_CREDENTIALS_KEYS is not the one that stored ${of} are encrypted with`];
-    }
+  return values.flatMap((value) => {
+    const failure = failureOf(keyRing, value);
+    if (failure === undefined) return [];
+    return failure === 'KEY_LOST'
+      ? [`SLUICE_CREDENTIALS_KEYS has no key ${value.keyId}, which stored ${value.of} are encrypted with`]
+      : [wrongKey(value)];
   });
+}
+
+/**
+ * Keys of the ring that none of these values of theirs can be read with: other bytes under the same id. One value that
+ * can be read clears its key, since another one may have been damaged. Keys that the ring lacks are not among them.
+ */
+export function wrongKeys(
+  keyRing: KeyRing,
+  values: readonly StoredValue[],
+): { readonly keyId: string; readonly problem: string }[] {
+  const looked = values.map((value) => ({ value, failure: failureOf(keyRing, value) }));
+  return keyRing.keyIds.flatMap((keyId) => {
+    const own = looked.filter(({ value }) => value.keyId === keyId);
+    return own.length > 0 && own.every(({ failure }) => failure !== undefined)
+      ? [{ keyId, problem: wrongKey(own[0]!.value) }]
+      : [];
+  });
+}
+
+function failureOf(keyRing: KeyRing, { keyId, ciphertext, aad }: StoredValue): string | undefined {
+  try {
+    keyRing.decrypt(keyId, ciphertext, aad);
+    return undefined;
+  } catch (error) {
+    return errorCode(error) ?? 'UNKNOWN';
+  }
+}
+
+function wrongKey({ of, keyId }: StoredValue): string {
+  return `the key ${keyId} of SLUICE_CREDENTIALS_KEYS is not the one that stored ${of} are encrypted with`;
 }

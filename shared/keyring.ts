@@ -6,6 +6,8 @@ import { AppError } from './errors.ts';
  * front while what older ones encrypted stays readable.
  */
 export interface KeyRing {
+  /** Ids of its keys; the first one encrypts. */
+  readonly keyIds: readonly [string, ...string[]];
   /** `aad` is what the text belongs to (tenant, conversation …): it decrypts only with the same strings in the same order. */
   encrypt(plain: Uint8Array, aad: readonly string[]): Encrypted;
   /**
@@ -36,6 +38,8 @@ export function createKeyRing(spec: string): KeyRing {
   const keys = readKeys(spec);
   const [firstId, firstKey] = keys.entries().next().value!;
   return {
+    keyIds: [firstId, ...[...keys.keys()].slice(1)],
+
     encrypt(plain, aad) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, firstKey, nonce).setAAD(joinAad(aad));

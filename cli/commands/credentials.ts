@@ -5,6 +5,7 @@ import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
 import { addCredentialsErase } from './credentials-erase.ts';
+import { addCredentialsReencrypt } from './credentials-reencrypt.ts';
 
 interface ReadsOptions {
   readonly tenant?: string;
@@ -54,4 +55,5 @@ export function addCredentialsCommands(program: Command, context: CommandContext
       );
     });
   addCredentialsErase(credentials, context);
+  addCredentialsReencrypt(credentials, context);
 }

@@ -1,6 +1,6 @@
 import cliProgress from 'cli-progress';
 
-/** Shows how far a file is sent. */
+/** Shows how far a file is sent, or other work on many records is. */
 export interface ProgressBar {
   bytesRead(bytes: number): void;
   counts(counts: { readonly settled: number; readonly refused: number }): void;
@@ -17,15 +17,22 @@ const SAVE_CURSOR = '\u001b7';
 /** A bar on a terminal; nothing where standard error is none, so that logs stay readable. `total` in bytes or records. */
 export function createProgressBar(
   stream: { write(text: string): unknown; readonly isTTY?: boolean | undefined },
-  { name, total, visible }: { readonly name: string; readonly total: number; readonly visible: boolean },
+  options: {
+    readonly name: string;
+    readonly total: number;
+    readonly visible: boolean;
+    /** What became of what is settled, and of what is refused. */
+    readonly words?: readonly [settled: string, refused: string];
+  },
 ): ProgressBar {
+  const { name, total, visible, words: [settled, refused] = ['sent', 'refused'] } = options;
   if (!visible || !stream.isTTY || total === 0) {
     return { bytesRead() {}, counts() {}, say: (sentence) => stream.write(`${sentence}\n`), stop() {} };
   }
   const bar = new cliProgress.SingleBar(
     {
       stream: stream as NodeJS.WritableStream,
-      format: '{name} [{bar}] {percentage} % | {settled} sent, {refused} refused | {duration} s',
+      format: `{name} [{bar}] {percentage} % | {settled} ${settled}, {refused} ${refused} | {duration} s`,
       hideCursor: true,
       clearOnComplete: true,
       stopOnComplete: false,

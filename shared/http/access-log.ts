@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logging.ts';
 import type { HttpMiddleware } from './env.ts';
+import { withoutOwnSecret } from './own-secret.ts';
 
 /**
  * One line a request: debug, 503 as a warning, other failures of ours as errors, both with their cause. The path is logged
- * without the query; headers and bodies never are.
+ * without the query and without the request's own secret; headers and bodies never are.
  */
 export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
   return async (c, next) => {
@@ -16,7 +17,7 @@ export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
       requestId: c.get('requestId'),
       tenantId: c.get('apiKey')?.tenantId,
       method: c.req.method,
-      path: c.req.path,
+      path: withoutOwnSecret(c, c.req.path),
       status,
       durationMs: clock.nowMs() - startedAtMs,
     };

@@ -1,15 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../errors.ts';
+import type { KeyRing } from '../keyring.ts';
 import type { Logger } from '../logging.ts';
 import { checkSchema } from './migrate.ts';
 import type { Pool } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
+import { requireKeys } from './require-keys.ts';
 import { readServerFacts, requireVersion } from './server-facts.ts';
 import { isDatabaseUnavailable } from './unavailable.ts';
 
 export interface RequireSchemaOptions {
   readonly pool: Pool;
   readonly logger: Logger;
+  /** Of who encrypts with it: see {@link requireKeys}. */
+  readonly keyRing?: KeyRing;
   /** Called when a database that was down at the start turns out not to fit; the process must end. */
   readonly onUnfit: (error: unknown) => void;
   /** Milliseconds between two tries to reach it. */
@@ -20,13 +24,14 @@ const RETRY_MS = 2000;
 
 /**
  * Ends the start of a process whose release does not fit the server (AppError DATABASE_TOO_OLD) or the schema
- * (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), or that the server refuses (DATABASE_REFUSED). A database that is down does not end
+ * (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), whose keys are not the ones in use (KEY_WRONG), or that the server refuses
+ * (DATABASE_REFUSED). A database that is down does not end
  * it: readiness waits for it, the log says so, and it is looked at as soon as it answers.
  */
 export async function requireSchema(options: RequireSchemaOptions): Promise<void> {
-  const { pool, logger } = options;
+  const { logger } = options;
   try {
-    await requireFit(pool);
+    await requireFit(options);
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw refusalOf(error);
     const problem = databaseTrouble(error);
@@ -35,21 +40,23 @@ export async function requireSchema(options: RequireSchemaOptions): Promise<void
   }
 }
 
-async function requireLater({ pool, onUnfit, retryMs = RETRY_MS }: RequireSchemaOptions): Promise<void> {
+async function requireLater(options: RequireSchemaOptions): Promise<void> {
+  const { onUnfit, retryMs = RETRY_MS } = options;
   for (;;) {
     // Keeps no process alive. A pool that was closed meanwhile counts as a database that is down.
     await delay(retryMs, undefined, { ref: false });
     try {
-      return await requireFit(pool);
+      return await requireFit(options);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) return onUnfit(refusalOf(error));
     }
   }
 }
 
-async function requireFit(pool: Pool): Promise<void> {
+async function requireFit({ pool, keyRing }: RequireSchemaOptions): Promise<void> {
   requireVersion((await readServerFacts(pool)).version);
   await checkSchema(pool);
+  if (keyRing) await requireKeys(pool, keyRing);
 }
 
 function refusalOf(error: unknown): unknown {

@@ -55,10 +55,26 @@ export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise
       order by used.key_id`,
     [],
   );
-  return rows.map(({ key_id: keyId, tenant_id, id, ciphertext }) => ({
-    of: 'credentials',
-    keyId,
-    ciphertext,
-    aad: [tenant_id, id],
-  }));
+  return rows.map(toCredentialsSample);
+}
+
+/** Credentials for each key that encrypted any of the newest thousand. Quick however many there are; rejects after `deadlineMs`. */
+export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
+  const rows = await queryWithin<Row>(
+    pool,
+    deadlineMs,
+    `select distinct on (key_id) key_id, tenant_id, conversation_id as id, ciphertext
+       from (select key_id, tenant_id, conversation_id, ciphertext, expires_at
+               from credentials
+              where ciphertext is not null
+              order by expires_at desc
+              limit 1000) newest
+      order by key_id, expires_at desc`,
+    [],
+  );
+  return rows.map(toCredentialsSample);
+}
+
+function toCredentialsSample({ key_id: keyId, tenant_id, id, ciphertext }: Row): EncryptedSample {
+  return { of: 'credentials', keyId, ciphertext, aad: [tenant_id, id] };
 }

@@ -69,6 +69,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'webhooks listen': { args: () => '--tenant acme --port 0', needs: database },
   'credentials reads': { args: () => '--tenant acme', needs: database },
   'credentials erase': { args: () => '--tenant acme --conversation CHAT1', needs: database },
+  'credentials reencrypt': { args: () => '--dry-run', needs: database },
   'events show': { args: () => 'sample-message-1 --tenant acme', needs: database },
   'send agents': { args: () => '--sample 3', needs: gateway },
   'send conversations': { args: () => '--sample 3', needs: gateway },

@@ -57,7 +57,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
     SLUICE_DATA_DIR: dataDir,
-    SLUICE_LOG_LEVEL: 'debug',
+    SLUICE_LOG_LEVEL: 'trace',
   };
   const programs: Program[] = [];
   const start = async () => {
@@ -124,7 +124,7 @@ export async function startOwnProduct(brokers: string): Promise<OwnProduct> {
     SLUICE_CREDENTIALS_KEYS: `test:${randomBytes(32).toString('base64')}`,
     SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
     SLUICE_DRAIN_DELAY_MS: '0',
-    SLUICE_LOG_LEVEL: 'debug',
+    SLUICE_LOG_LEVEL: 'trace',
     HOST: '127.0.0.1',
     PORT: String(port),
     ADMIN_PORT: String(adminPort),

@@ -1,0 +1,148 @@
+import type { Command } from 'commander';
+import { AppError } from '../../shared/errors.ts';
+import type { KeyRing } from '../../shared/keyring.ts';
+import { countEncrypted, type EncryptedCount } from '../../shared/postgres/encrypted-values.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION } from '../options.ts';
+import { type Reencrypted, reencryptStored, type Unreadable } from '../reencrypt.ts';
+import { createProgressBar } from '../send/progress-bar.ts';
+import { keyRingOf } from '../webhook-endpoints.ts';
+
+interface ReencryptOptions {
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** How much of what is stored a key encrypted. */
+interface KeyUse {
+  readonly keyId: string;
+  readonly inRing: boolean;
+  readonly credentials: number;
+  readonly webhookSecrets: number;
+}
+
+export function addCredentialsReencrypt(credentials: Command, context: CommandContext): void {
+  credentials
+    .command('reencrypt')
+    .description(
+      "encrypt with the key ring's first key what others encrypted, webhook secrets too; beside everything that runs, and again after an interruption",
+    )
+    .option('--dry-run', 'only show how much each key encrypted')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice credentials reencrypt --dry-run')
+    .action((options: ReencryptOptions) =>
+      context.withDatabase(async (database) => {
+        const { pool } = database;
+        const keyRing = await keyRingOf(context, database);
+        const counts = await countEncrypted(pool);
+        const run = options.dryRun
+          ? { interrupted: false, done: { credentials: 0, webhookSecrets: 0, unreadable: [] } }
+          : await reencrypt(context, pool, keyRing, counts);
+        const { done } = run;
+        const keys = usesOf(keyRing, options.dryRun ? counts : await countEncrypted(pool));
+        const unreadable = options.dryRun ? lacking(keyRing, counts) : done.unreadable;
+        const encryptsWith = keyRing.keyIds[0];
+        const unused = keys
+          .filter(
+            (key) => key.inRing && key.keyId !== encryptsWith && key.credentials + key.webhookSecrets === 0,
+          )
+          .map(({ keyId }) => keyId);
+        if (options.json) context.printJson({ encryptsWith, ...done, unreadable, keys, unused });
+        else {
+          printKeys(context, keys);
+          if (!options.dryRun) context.print(sentenceOf(done, encryptsWith));
+          context.print(...unused.map((keyId) => adviceOf(keyId, encryptsWith)));
+        }
+        if (unreadable.length > 0)
+          throw new AppError('NOT_ALL_READABLE', unreadable.map(problemOf).join('; '));
+        if (run.interrupted) {
+          throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to go on');
+        }
+      }),
+    );
+}
+
+/** Shows how far it is; what is interrupted ends after the step under way. */
+async function reencrypt(
+  context: CommandContext,
+  pool: Pool,
+  keyRing: KeyRing,
+  counts: readonly EncryptedCount[],
+): Promise<{ readonly interrupted: boolean; readonly done: Reencrypted }> {
+  let interrupted = false;
+  void context.untilInterrupted().then(() => {
+    interrupted = true;
+  });
+  const total = counts
+    .filter(({ keyId }) => keyId !== keyRing.keyIds[0])
+    .reduce((sum, { count }) => sum + count, 0);
+  const bar = createProgressBar(context.stderr, {
+    name: 'values',
+    total,
+    visible: true,
+    words: ['encrypted anew', 'unreadable'],
+  });
+  let shown = 0;
+  try {
+    const done = await reencryptStored(pool, keyRing, {
+      onStep(seen, unreadable) {
+        bar.bytesRead(seen - shown);
+        shown = seen;
+        bar.counts({ settled: seen - unreadable, refused: unreadable });
+      },
+      isInterrupted: () => interrupted,
+    });
+    return { interrupted, done };
+  } finally {
+    bar.stop();
+  }
+}
+
+/** Every key that is in use or in the ring: the ring's order, then the others. */
+function usesOf(keyRing: KeyRing, counts: readonly EncryptedCount[]): KeyUse[] {
+  const count = (keyId: string, of: EncryptedCount['of']) =>
+    counts.find((found) => found.keyId === keyId && found.of === of)?.count ?? 0;
+  return [...new Set([...keyRing.keyIds, ...counts.map(({ keyId }) => keyId)])].map((keyId) => ({
+    keyId,
+    inRing: keyRing.keyIds.includes(keyId),
+    credentials: count(keyId, 'credentials'),
+    webhookSecrets: count(keyId, 'webhook secrets'),
+  }));
+}
+
+function lacking(keyRing: KeyRing, counts: readonly EncryptedCount[]): Unreadable[] {
+  return counts
+    .filter(({ keyId }) => !keyRing.keyIds.includes(keyId))
+    .map((found) => ({ ...found, reason: 'key-lost' }));
+}
+
+function printKeys(context: CommandContext, keys: readonly KeyUse[]): void {
+  context.printTable(
+    ['key', 'in the ring', 'credentials', 'webhook secrets'],
+    keys.map(({ keyId, inRing, credentials, webhookSecrets }, i) => [
+      keyId,
+      i === 0 ? 'first' : inRing ? 'yes' : 'no',
+      String(credentials),
+      String(webhookSecrets),
+    ]),
+  );
+}
+
+function sentenceOf({ credentials, webhookSecrets }: Reencrypted, keyId: string): string {
+  return `Encrypted anew with ${keyId}: ${credentials} credentials and ${webhookSecrets} webhook secrets.`;
+}
+
+/** The log is not looked into: gateways that do not know of the new key yet may write at any moment. */
+function adviceOf(keyId: string, first: string): string {
+  return (
+    `Nothing stored is encrypted with ${keyId}. Before it is taken out of the ring: start all gateways with ${first} as the first ` +
+    'key, wait until `npx sluice lag --kind credentials` says that everything is stored, and run this again.'
+  );
+}
+
+function problemOf({ of, keyId, reason, count }: Unreadable): string {
+  return reason === 'key-lost'
+    ? `${count} ${of} cannot be read, as SLUICE_CREDENTIALS_KEYS has no key ${keyId}: put it back, behind the first one`
+    : `${count} ${of} cannot be read with the key ${keyId} of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or they were changed`;
+}

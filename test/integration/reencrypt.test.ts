@@ -1,0 +1,231 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { reencryptStored } from '../../cli/reencrypt.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import {
+  type CredentialsRow,
+  eraseExpiredCredentials,
+  insertCredentials,
+} from '../../shared/postgres/credentials.ts';
+import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
+import { webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+import { runSluice, startCommand } from '../support/command.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+
+const OLD = `old:${generateKeySpec().split(':')[1]}`;
+const NEW = `new:${generateKeySpec().split(':')[1]}`;
+const LOST = `lost:${generateKeySpec().split(':')[1]}`;
+const IMPOSTOR = `old:${generateKeySpec().split(':')[1]}`;
+const { pool, url } = await createTestDatabase();
+const oldRing = createKeyRing(OLD);
+const newRing = createKeyRing(NEW);
+const nowMs = Date.now();
+let rows = 0;
+
+const run = (args: string, keys: string) =>
+  runSluice(`credentials reencrypt ${args}`, { DATABASE_URL: url, SLUICE_CREDENTIALS_KEYS: keys });
+
+async function json(keys: string, args = '') {
+  const { code, stdout, stderr } = await run(`${args} --json`, keys);
+  return { code, stderr, report: JSON.parse(stdout) };
+}
+
+async function store(count: number, keyRing = oldRing, changes: Partial<CredentialsRow> = {}): Promise<void> {
+  const made = Array.from({ length: count }, () => {
+    rows += 1;
+    const conversationId = `C${rows}`;
+    return {
+      tenantId: 'acme',
+      conversationId,
+      eventId: `event-${String(rows).padStart(8, '0')}`,
+      customerExternalId: 'customer',
+      streamId: null,
+      ...keyRing.encrypt(Buffer.from(`{"token":"${conversationId}"}`), ['acme', conversationId]),
+      acceptedAtMs: nowMs,
+      // Many expire at the same moment.
+      expiresAtMs: nowMs + 3_600_000 + Math.floor(rows / 700),
+      generation: 1,
+      partition: 0,
+      offset: BigInt(rows),
+      requestId: 'request',
+      ...changes,
+    };
+  });
+  await insertCredentials(pool, made, nowMs);
+}
+
+async function addEndpoint(endpointId: string): Promise<void> {
+  const { keyId, ciphertext } = oldRing.encrypt(Buffer.from('secret'), webhookSecretAad('acme', endpointId));
+  await pool.query(
+    `insert into webhook_endpoints (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
+     values ('acme', $1, 'https://example.org/', 'enabled', $2, $3, $4, $4)`,
+    [endpointId, keyId, ciphertext, new Date(nowMs)],
+  );
+}
+
+/** Reads all that is stored with the ring, and gives the number of credentials; throws for what it cannot read. */
+async function readAll(keyRing = newRing): Promise<number> {
+  const credentials = await pool.query('select * from credentials where ciphertext is not null');
+  for (const { tenant_id, conversation_id, key_id, ciphertext } of credentials.rows) {
+    const plain = keyRing.decrypt(key_id, ciphertext, [tenant_id, conversation_id]).toString();
+    expect(plain).toBe(`{"token":"${conversation_id}"}`);
+  }
+  const endpoints = await pool.query("select * from webhook_endpoints where state <> 'deleted'");
+  for (const { tenant_id, endpoint_id, secret_key_id, secret_ciphertext } of endpoints.rows) {
+    const aad = webhookSecretAad(tenant_id, endpoint_id);
+    expect(keyRing.decrypt(secret_key_id, secret_ciphertext, aad).toString()).toBe('secret');
+  }
+  return credentials.rows.length;
+}
+
+beforeEach(async () => {
+  await pool.query('truncate credentials, webhook_endpoints, tenants cascade');
+  await pool.query("insert into tenants (tenant_id, name, created_at) values ('acme', 'acme', $1)", [
+    new Date(nowMs),
+  ]);
+});
+
+describe('credentials reencrypt', () => {
+  it('encrypts everything with the first key, and says that the old one is not needed', async () => {
+    await store(1300);
+    await store(1, oldRing, { ciphertext: null });
+    await store(2, newRing);
+    await addEndpoint('one');
+    await addEndpoint('two');
+    const keys = `${NEW},${OLD}`;
+    const counts = (credentials: number, webhookSecrets: number) => ({ credentials, webhookSecrets });
+    expect(await json(keys, '--dry-run')).toEqual({
+      code: 0,
+      stderr: '',
+      report: {
+        encryptsWith: 'new',
+        ...counts(0, 0),
+        unreadable: [],
+        keys: [
+          { keyId: 'new', inRing: true, ...counts(2, 0) },
+          { keyId: 'old', inRing: true, ...counts(1300, 2) },
+        ],
+        unused: [],
+      },
+    });
+    await expect(readAll()).rejects.toMatchObject({ code: 'KEY_LOST' });
+    const done = {
+      encryptsWith: 'new',
+      unreadable: [],
+      keys: [
+        { keyId: 'new', inRing: true, ...counts(1302, 2) },
+        { keyId: 'old', inRing: true, ...counts(0, 0) },
+      ],
+      unused: ['old'],
+    };
+    expect(await json(keys)).toEqual({ code: 0, stderr: '', report: { ...done, ...counts(1300, 2) } });
+    expect(await readAll()).toBe(1302);
+    expect(await json(keys)).toMatchObject({ code: 0, report: { ...done, ...counts(0, 0) } });
+    const { code, stdout } = await run('', keys);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Nothing stored is encrypted with old.');
+    expect(stdout).toContain('sluice lag --kind credentials');
+    // Now the old one can go.
+    expect(await json(NEW)).toMatchObject({ code: 0, report: { unused: [] } });
+  });
+
+  it('goes past what it cannot read, and names it', async () => {
+    await store(600);
+    await store(700, createKeyRing(LOST));
+    await store(600);
+    await store(1, oldRing, { ciphertext: Buffer.alloc(40) });
+    await addEndpoint('one');
+    const keys = `${NEW},${OLD}`;
+    const unreadable = [
+      { of: 'credentials', keyId: 'lost', reason: 'key-lost', count: 700 },
+      { of: 'credentials', keyId: 'old', reason: 'unreadable', count: 1 },
+    ];
+    expect(await json(keys, '--dry-run')).toMatchObject({ code: 1, report: { unreadable: [unreadable[0]] } });
+    const { code, stderr, report } = await json(keys);
+    expect(report).toMatchObject({ credentials: 1200, webhookSecrets: 1, unreadable, unused: [] });
+    expect([code, stderr]).toEqual([
+      1,
+      'sluice: 700 credentials cannot be read, as SLUICE_CREDENTIALS_KEYS has no key lost: put it back, behind the first one; ' +
+        '1 credentials cannot be read with the key old of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or they were changed\n',
+    ]);
+    expect(await json(`${keys},${LOST}`)).toMatchObject({ code: 1, report: { credentials: 700 } });
+  });
+
+  it('refuses to encrypt with a key that is not what its id says', async () => {
+    await store(3);
+    await addEndpoint('one');
+    const { code, stdout, stderr } = await run('', `${IMPOSTOR},${NEW}`);
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      '',
+      'sluice: the key old of SLUICE_CREDENTIALS_KEYS is not the one that stored webhook secrets are encrypted with\n',
+    ]);
+    expect(await readAll(oldRing)).toBe(3);
+  });
+
+  it('can be interrupted, and goes on', async () => {
+    await store(1300);
+    const ring = createKeyRing(`${NEW},${OLD}`);
+    let steps = 0;
+    const first = await reencryptStored(pool, ring, {
+      onStep() {
+        steps += 1;
+      },
+      // After that of the webhook secrets and one of credentials.
+      isInterrupted: () => steps === 2,
+    });
+    expect(first.credentials).toBe(500);
+    expect(await readAll(ring)).toBe(1300);
+    const interrupted = startCommand('credentials reencrypt', {
+      DATABASE_URL: url,
+      SLUICE_CREDENTIALS_KEYS: `${NEW},${OLD}`,
+    });
+    expect(await interrupted.interrupt()).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('Encrypted anew with new: 0 credentials'),
+      stderr: 'sluice: interrupted: what is done stays done; run it again to go on\n',
+    });
+    expect(await json(`${NEW},${OLD}`)).toMatchObject({ code: 0, report: { credentials: 800 } });
+    expect(await readAll()).toBe(1300);
+  });
+
+  it('runs beside itself, and beside what stores, erases and deletes', async () => {
+    await store(3000);
+    await addEndpoint('stays');
+    await addEndpoint('goes');
+    let running = true;
+    const storing = (async () => {
+      while (running) await store(20, newRing);
+    })();
+    const erasing = (async () => {
+      for (let i = 0; running; i++) {
+        const { rows: found } = await pool.query(
+          'select conversation_id from credentials offset $1 limit 1',
+          [i * 31],
+        );
+        if (found.length === 0) break;
+        await eraseCredentials(pool, {
+          tenantId: 'acme',
+          conversationId: found[0].conversation_id,
+          erasedAtMs: nowMs,
+          readId: `read-${i}`,
+          apiKeyId: 'key',
+          requestId: 'request',
+        });
+        await eraseExpiredCredentials(pool, nowMs + 3_600_000 + i, 10);
+      }
+    })();
+    const deleting = pool.query(
+      "update webhook_endpoints set state = 'deleted', secret_key_id = null, secret_ciphertext = null where endpoint_id = 'goes'",
+    );
+    const keys = `${NEW},${OLD}`;
+    const reports = await Promise.all([json(keys), json(keys), deleting]);
+    running = false;
+    await Promise.all([storing, erasing]);
+    expect(reports.slice(0, 2)).toMatchObject([{ code: 0 }, { code: 0 }]);
+    // What one passed over because the other had it is done by now.
+    expect(await json(keys)).toMatchObject({ code: 0, report: { credentials: 0, unused: ['old'] } });
+    await readAll();
+    const erased = await pool.query('select count(*)::int as n from credentials where ciphertext is null');
+    expect(erased.rows[0].n).toBeGreaterThan(0);
+  });
+});
