@@ -1,0 +1,30 @@
+import { pino } from 'pino';
+import { buildAdminApp } from '../../admin/app.ts';
+import { createHealth } from '../../shared/health.ts';
+import { createKeyCache } from '../../shared/http/key-cache.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { createKeyRing } from '../../shared/keyring.ts';
+import { createPool } from '../../shared/postgres/pool.ts';
+import { apiKey, NOW_MS } from './gateway-app.ts';
+
+/** The admin listener's app without a database: for what is decided before one is asked. One key, `key-1`. */
+export function createAdminTestApp(scopes: string[]) {
+  const clock = { nowMs: () => NOW_MS };
+  const logger = pino({ level: 'silent' });
+  return buildAdminApp({
+    keys: createKeyCache({ findKeys: async () => [apiKey('key-1', { scopes })], logger }),
+    health: createHealth(),
+    logger,
+    // Nothing listens on port 1.
+    pool: createPool({
+      connectionString: 'postgres://127.0.0.1:1/none',
+      max: 1,
+      applicationName: 'test',
+      logger,
+    }),
+    keyRing: createKeyRing(`test:${Buffer.alloc(32, 7).toString('base64')}`),
+    clock,
+    nextId: createUlidGenerator(clock),
+    allow: [],
+  });
+}

@@ -1,0 +1,25 @@
+import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+
+/** A validator of the schema at a pointer (`#/components/schemas/Agent`) of a document, or of the document as a schema. */
+export function compileSchema(document: object, pointer = '#'): ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  formats.default(ajv);
+  ajv.addSchema(document, 'document');
+  return ajv.compile({ $ref: `document${pointer}` });
+}
+
+/** The same for a schema of draft 7, which names itself. */
+export function compileDraft7(schema: object): ValidateFunction {
+  const ajv = new Ajv({ strict: false });
+  formats.default(ajv);
+  return ajv.compile(schema);
+}
+
+/** What speaks against a value, in words; empty when it fits. */
+export function schemaErrors(validate: ValidateFunction, value: unknown): string[] {
+  return validate(value)
+    ? []
+    : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}

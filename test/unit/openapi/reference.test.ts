@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { gatewayDocument } from '../../../gateway/openapi/document.ts';
+import { createAdminTestApp } from '../../support/admin-app.ts';
+import { createGatewayApp } from '../../support/gateway-app.ts';
+
+const { app } = createGatewayApp();
+
+describe('the reference', () => {
+  it('is served without a key', async () => {
+    const answer = await app.request('/openapi.json');
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(gatewayDocument())));
+  });
+
+  it('of the admin listener is its own', async () => {
+    const admin = createAdminTestApp([]);
+    const { info } = (await (await admin.request('/openapi.json')).json()) as { info: { title: string } };
+    expect(info.title).toBe('Sluice admin');
+    expect(await (await admin.request('/docs')).text()).toContain('<title>Sluice admin</title>');
+  });
+
+  it('has a page that names no other host, and a policy that allows none', async () => {
+    const answer = await app.request('/docs');
+    const page = await answer.text();
+    expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page).not.toMatch(/(https?:)?\/\/[a-z]/i);
+    const sources = [...page.matchAll(/(?:src|href|url&quot;:|"url":)="?([^"\s>]+)"/g)].map(
+      ([, source]) => source,
+    );
+    expect(sources).toContain('/docs/scalar.js');
+    for (const source of sources) {
+      if (source!.startsWith('/')) expect((await app.request(source!)).status).toBe(200);
+      else expect(source).toBe('data:,');
+    }
+    const policy = answer.headers.get('content-security-policy')!;
+    expect(policy).toContain("default-src 'none'; script-src 'self';");
+    const allowed = new Set(policy.split('; ').flatMap((directive) => directive.split(' ').slice(1)));
+    expect([...allowed].sort()).toEqual(["'none'", "'self'", "'unsafe-inline'", 'blob:', 'data:']);
+    expect(policy).not.toMatch(/script-src[^;]*unsafe/);
+  });
+
+  it('has a page that asks for nothing from its makers', async () => {
+    const page = await (await app.request('/docs')).text();
+    const configuration = JSON.parse(/data-configuration='([^']*)'/.exec(page)![1]!);
+    expect(configuration).toMatchObject({
+      url: '/openapi.json',
+      withDefaultFonts: false,
+      telemetry: false,
+      agent: { disabled: true },
+    });
+    expect(configuration).not.toHaveProperty('proxyUrl');
+  });
+
+  it.each([
+    ['/openapi.json', 'application/json'],
+    ['/docs', 'text/html; charset=utf-8'],
+    ['/docs/scalar.js', 'text/javascript; charset=utf-8'],
+  ])('%s is kept by browsers until it changes', async (path, type) => {
+    const answer = await app.request(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe(type);
+    expect(answer.headers.get('cache-control')).toBe('no-cache');
+    expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(500);
+    const etag = answer.headers.get('etag')!;
+    const again = await app.request(path, { headers: { 'if-none-match': `"other", ${etag}` } });
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+    expect((await app.request(path, { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
+    const head = await app.request(path, { method: 'HEAD' });
+    expect([head.status, await head.text(), head.headers.get('etag')]).toEqual([200, '', etag]);
+    expect((await app.request(path, { method: 'POST' })).status).toBe(404);
+  });
+});
