@@ -3,13 +3,12 @@ import type { Clock } from '../shared/clock.ts';
 import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealth, type Health } from '../shared/health.ts';
-import { createKeyCache } from '../shared/http/key-cache.ts';
+import { createCallerKeys } from '../shared/http/caller-keys.ts';
 import { listen } from '../shared/http/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
-import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import { findEventKeys } from '../shared/postgres/find-event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { readConversationState } from '../shared/postgres/read-conversation-state.ts';
@@ -52,7 +51,7 @@ export interface Gateway {
 }
 
 const CLOSE_MARGIN_MS = 5000;
-const KEYS_DEADLINE_MS = 2000;
+const FIRST_LOOK_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
 const STORED_KEYS_BUDGET_MS = 25;
 /** Longer than a request waits: the answer to a slow query still tells that the database works. */
@@ -72,8 +71,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
   });
   const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts), health, logger });
-  const keys = createKeyCache({
-    findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS),
+  const keys = createCallerKeys({
+    pool,
+    clock,
     logger,
     onStore: (failed) => health.setNote('database', failed && 'cannot be asked; keys seen before go on'),
   });
@@ -84,7 +84,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const closeParts = async () => {
     layouts.close();
     logHealth.close();
-    keys.close();
+    await keys.close();
     await publisher.close();
   };
   const accept = createAcceptor({
@@ -146,7 +146,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 /** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */
 async function loadLayouts({ pool, topicPrefix }: Pick<GatewayOptions, 'pool' | 'topicPrefix'>) {
-  await findEventKeys(pool, '', 'agent-metadata', [''], KEYS_DEADLINE_MS);
+  await findEventKeys(pool, '', 'agent-metadata', [''], FIRST_LOOK_DEADLINE_MS);
   return await loadTopicLayouts(pool, topicPrefix);
 }
 

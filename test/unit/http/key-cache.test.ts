@@ -13,6 +13,7 @@ afterEach(() => {
 function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
   const store = new Map<string, ApiKey>();
   const queries: string[][] = [];
+  const refreshes: string[][] = [];
   const state = { down: false, held: undefined as Promise<void> | undefined };
   const problems: (string | undefined)[] = [];
   const keys = createKeyCache({
@@ -22,13 +23,22 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
       if (state.down) throw new Error('connection refused');
       return ids.flatMap((id) => store.get(id) ?? []);
     },
+    findChanges: async (seen) => {
+      refreshes.push(seen.map(({ apiKeyId }) => apiKeyId));
+      await state.held;
+      if (state.down) throw new Error('connection refused');
+      return seen.flatMap(({ apiKeyId, version }) => {
+        const now = store.get(apiKeyId);
+        return now?.version === version ? [] : [{ apiKeyId, now }];
+      });
+    },
     logger: pino({ level: 'silent' }),
     onStore: (problem) => problems.push(problem),
     refreshMs: 60_000,
     ...options,
   });
   open.push(keys);
-  return { keys, store, queries, state, problems };
+  return { keys, store, queries, refreshes, state, problems };
 }
 
 describe('the key cache', () => {
@@ -59,17 +69,17 @@ describe('the key cache', () => {
     const { keys, store } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a')).set('b', apiKey('b'));
     await Promise.all([keys.find('a'), keys.find('b')]);
-    store.set('a', apiKey('a', { revoked: true })).delete('b');
+    store.set('a', apiKey('a', { version: 'v2', revoked: true })).delete('b');
     await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
   });
 
   it('goes on with what it knows while the store is down, and says so', async () => {
-    const { keys, store, state, problems, queries } = setUp({ refreshMs: 5 });
+    const { keys, store, state, problems, refreshes } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a'));
     await keys.find('a');
     state.down = true;
-    const before = queries.length;
-    await waitFor(() => queries.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
+    const before = refreshes.length;
+    await waitFor(() => refreshes.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
     expect(keys.peek('a')).toBeDefined();
     await expect(keys.find('b')).rejects.toMatchObject({ code: 'KEYS_UNAVAILABLE', retryable: true });
     expect(problems.at(-1)).toBe('connection refused');
