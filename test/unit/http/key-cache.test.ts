@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createKeyCache, type KeyCache } from '../../../shared/http/key-cache.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { apiKey } from '../../support/gateway-app.ts';
@@ -95,5 +95,55 @@ describe('the key cache', () => {
     keys.peek('a');
     await keys.find('c');
     expect(['a', 'b', 'c'].filter((id) => keys.peek(id))).toEqual(['a', 'c']);
+  });
+
+  it('loses none of them to ids that do not exist', async () => {
+    const { keys, store } = setUp({ keysMax: 2 });
+    for (const id of ['a', 'b']) store.set(id, apiKey(id));
+    await Promise.all(['a', 'b'].map((id) => keys.find(id)));
+    await Promise.all(Array.from({ length: 100 }, (_, i) => keys.find(`unknown-${i}`)));
+    expect(['a', 'b'].filter((id) => keys.peek(id))).toEqual(['a', 'b']);
+  });
+
+  it('follows a revocation within 5 s also with 10,000 keys and a store that takes almost 2 s to answer', async () => {
+    vi.useFakeTimers();
+    try {
+      const store = new Map<string, ApiKey>();
+      const answer = <T>(value: T) => new Promise<T>((resolve) => setTimeout(resolve, 1990, value));
+      let asked = 0;
+      const keys = createKeyCache({
+        findKeys: async (ids) => ids.flatMap((id) => store.get(id) ?? []),
+        // What is true when it is asked, told late.
+        findChanges: (seen) => {
+          asked++;
+          const changed = seen.flatMap(({ apiKeyId, version }) => {
+            const now = store.get(apiKeyId);
+            return now?.version === version ? [] : [{ apiKeyId, now }];
+          });
+          return answer(changed);
+        },
+        logger: pino({ level: 'silent' }),
+      });
+      open.push(keys);
+      const ids = Array.from({ length: 10_000 }, (_, i) => `id-${i}`);
+      for (const id of ids) store.set(id, apiKey(id));
+      const found = [];
+      for (let from = 0; from < ids.length; from += 5000) {
+        found.push(...ids.slice(from, from + 5000).map((id) => keys.find(id)));
+        await vi.advanceTimersByTimeAsync(500);
+      }
+      await Promise.all(found);
+      // The worst moment: right behind the question of a refresh.
+      await waitForAsked();
+      for (const id of ids) store.set(id, apiKey(id, { version: 'v2', revoked: true }));
+      await vi.advanceTimersByTimeAsync(4000);
+      expect(ids.filter((id) => !keys.peek(id)?.revoked)).toEqual([]);
+
+      async function waitForAsked() {
+        for (asked = 0; asked === 0; ) await vi.advanceTimersByTimeAsync(1);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
