@@ -16,12 +16,16 @@ import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
 import { BODY_BYTES_MAX } from './limits.ts';
 import { adminDocument } from './openapi/document.ts';
+import { createKeyOperation } from './operations/create-key.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
 import { deleteWebhookOperation } from './operations/delete-webhook.ts';
 import { eraseCredentialsOperation } from './operations/erase-credentials.ts';
 import { listCredentialReadsOperation } from './operations/list-credential-reads.ts';
 import { readCredentialsOperation } from './operations/read-credentials.ts';
+import { revokeKeyOperation } from './operations/revoke-key.ts';
+import { rotateKeyOperation } from './operations/rotate-key.ts';
 import { showEventOperation } from './operations/show-event.ts';
+import { listKeysOperation, showKeyOperation } from './operations/show-keys.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/show-webhooks.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
@@ -46,6 +50,11 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), listWebhooksOperation(pool));
   app.get('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), showWebhookOperation(pool));
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
+  app.post('/admin/v1/keys', ...allowed('keys:manage'), body, createKeyOperation(deps));
+  app.get('/admin/v1/keys', ...allowed('keys:manage'), listKeysOperation(deps));
+  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), showKeyOperation(deps));
+  app.post('/admin/v1/keys/:apiKeyId/rotate', ...allowed('keys:manage'), body, rotateKeyOperation(deps));
+  app.delete('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), revokeKeyOperation(deps));
   app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
 
   app.get(

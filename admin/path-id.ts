@@ -1,10 +1,12 @@
 import type { HttpContext } from '../shared/http/env.ts';
 
-/** The id that the path ends with; undefined when its percent-encoding is malformed, which other readers repair. */
-export function pathId(c: HttpContext): string | undefined {
-  const path = new URL(c.req.url).pathname;
+/**
+ * The id in the path, `behind` segments before its end; undefined when its percent-encoding is malformed, which other
+ * readers repair.
+ */
+export function pathId(c: HttpContext, behind = 0): string | undefined {
   try {
-    return decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
+    return decodeURIComponent(new URL(c.req.url).pathname.split('/').at(-1 - behind)!);
   } catch {
     return undefined;
   }

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import { createHealth, type Health } from '../shared/health.ts';
-import { createKeyCache } from '../shared/http/key-cache.ts';
+import { createCallerKeys } from '../shared/http/caller-keys.ts';
 import { listen } from '../shared/http/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
-import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { queryWithin } from '../shared/postgres/query-within.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
@@ -36,19 +35,18 @@ export interface Admin {
   stop(): Promise<void>;
 }
 
-const KEYS_DEADLINE_MS = 2000;
 const PROBE_EVERY_MS = 2000;
 const PROBE_DEADLINE_MS = 2000;
 
 /** Starts the admin listener; the pool stays the caller's to close. Rejects with AppError LISTEN_FAILED. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { pool, logger, host, port, nextId } = options;
+  const { pool, clock, logger, host, port, nextId } = options;
   const health = createHealth();
-  const keys = createKeyCache({ findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS), logger });
+  const keys = createCallerKeys({ pool, clock, logger });
   const app = buildAdminApp({ ...options, keys, health });
   const server = await listen({ fetch: app.fetch, host, port, portSetting: 'ADMIN_PORT', nextId }).catch(
-    (error) => {
-      keys.close();
+    async (error) => {
+      await keys.close();
       throw error;
     },
   );
@@ -64,7 +62,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       await delay(options.drainDelayMs);
       await server.close();
       stopProbing();
-      keys.close();
+      await keys.close();
     },
   };
 }

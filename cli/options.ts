@@ -1,5 +1,8 @@
 import { InvalidArgumentError } from 'commander';
+import type { Clock } from '../shared/clock.ts';
+import { keyNameField } from '../shared/contracts/api-keys.ts';
 import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
+import { parseTimestampNs } from '../shared/contracts/timestamps.ts';
 import { isWebhookType, WEBHOOK_TYPES, type WebhookType } from '../shared/contracts/webhooks.ts';
 import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
@@ -72,6 +75,47 @@ export function tenantName(text: string): string {
 
 export function conversationId(text: string): string {
   return /^[A-Z0-9]{1,256}$/.test(text) ? text : refuse('It must be 1 to 256 upper-case letters and digits.');
+}
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** `90d`, `24h`, `30m` or `45s` in milliseconds, and 0; undefined when it is none of them. */
+function durationMs(text: string): number | undefined {
+  if (text === '0') return 0;
+  const match = /^(\d{1,7})([smhd])$/.exec(text);
+  return match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : undefined;
+}
+
+/** A duration of at most `daysMax` days. */
+export function duration(daysMax: number) {
+  return (text: string): number => {
+    const ms = durationMs(text);
+    return ms !== undefined && ms <= daysMax * UNIT_MS.d
+      ? ms
+      : refuse(`It must be 0 or a time of at most ${daysMax} days such as 30m, 24h or 7d.`);
+  };
+}
+
+/** When a key expires, in milliseconds: after a duration from now on, or at a time. */
+export function futureTime(clock: Clock) {
+  return (text: string): number => {
+    const nowMs = clock.nowMs();
+    const afterMs = durationMs(text);
+    const ns = parseTimestampNs(text);
+    const atMs = afterMs === undefined ? Number((ns ?? 0n) / 1_000_000n) : nowMs + afterMs;
+    if (atMs > nowMs && atMs < TIME_MAX_MS) return atMs;
+    return refuse(
+      'It must be a time from now on such as 12h or 90d, or one to come such as 2030-01-31T00:00:00Z.',
+    );
+  };
+}
+
+/** Where RFC 3339 times end that we read. */
+const TIME_MAX_MS = Date.parse('2262-01-01T00:00:00Z');
+
+export function keyName(text: string): string {
+  const { success, error } = keyNameField.safeParse(text);
+  return success ? text : refuse(`It ${error.issues[0]!.message}.`);
 }
 
 /** One type of webhook of several. */

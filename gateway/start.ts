@@ -4,13 +4,12 @@ import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { createHealth, type Health } from '../shared/health.ts';
 import { createBodyMemory } from '../shared/http/body-memory.ts';
-import { createKeyCache } from '../shared/http/key-cache.ts';
+import { createCallerKeys } from '../shared/http/caller-keys.ts';
 import { listen } from '../shared/http/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
-import { findApiKeys } from '../shared/postgres/find-api-keys.ts';
 import { findEventKeys } from '../shared/postgres/find-event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { readConversationState } from '../shared/postgres/read-conversation-state.ts';
@@ -61,7 +60,7 @@ export interface Gateway {
 }
 
 const CLOSE_MARGIN_MS = 5000;
-const KEYS_DEADLINE_MS = 2000;
+const FIRST_LOOK_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
 const USAGE_DEADLINE_MS = 2000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
@@ -83,8 +82,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
   });
   const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts), health, logger });
-  const keys = createKeyCache({
-    findKeys: (ids) => findApiKeys(pool, ids, KEYS_DEADLINE_MS),
+  const keys = createCallerKeys({
+    pool,
+    clock,
     logger,
     onStore: (failed) => health.setNote('database', failed && 'cannot be asked; keys seen before go on'),
   });
@@ -105,7 +105,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const closeParts = async () => {
     layouts.close();
     logHealth.close();
-    keys.close();
+    await keys.close();
     await publisher.close();
     await quotas.close();
   };
@@ -173,7 +173,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 /** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */
 async function loadLayouts({ pool, topicPrefix }: Pick<GatewayOptions, 'pool' | 'topicPrefix'>) {
-  await findEventKeys(pool, '', 'agent-metadata', [''], KEYS_DEADLINE_MS);
+  await findEventKeys(pool, '', 'agent-metadata', [''], FIRST_LOOK_DEADLINE_MS);
   return await loadTopicLayouts(pool, topicPrefix);
 }
 

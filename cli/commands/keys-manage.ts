@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
-import { AppError } from '../../shared/errors.ts';
+import { describeApiKey } from '../../shared/describe-api-key.ts';
 import { type ApiKeyDescription, listApiKeys } from '../../shared/postgres/list-api-keys.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { timeOf } from '../printable.ts';
+import { printable, timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
+import { unknownKey } from './keys-rotate.ts';
 
 /** `list` and `revoke` of the command `keys`. */
 export function addKeyManagement(keys: Command, context: CommandContext): void {
@@ -26,16 +27,18 @@ export function addKeyManagement(keys: Command, context: CommandContext): void {
         return context.print("No keys yet. Next: npx sluice keys create --tenant NAME --scope '*'");
       }
       context.printTable(
-        ['key', 'tenant', 'scopes', 'requests a second', 'state', 'created'],
+        ['key', 'tenant', 'name', 'scopes', 'requests a second', 'state', 'last used', 'created'],
         found
           .map((key) => toJson(key, nowMs))
           .map((key) => [
             key.apiKeyId,
             key.tenant,
+            printable(key.name ?? ''),
             key.scopes.join('\n'),
             key.rate === null ? "the tenant's" : String(key.rate),
-            key.state,
-            key.createdAt,
+            stateText(key),
+            key.lastUsedAt ?? 'never',
+            key.createdAt!,
           ]),
       );
     });
@@ -49,9 +52,7 @@ export function addKeyManagement(keys: Command, context: CommandContext): void {
     .action(async (apiKeyId: string, options: { json?: boolean }) => {
       const nowMs = context.clock.nowMs();
       const revokedAtMs = await context.withPool((pool) => revokeApiKey(pool, apiKeyId, nowMs));
-      if (revokedAtMs === undefined) {
-        throw new AppError('KEY_UNKNOWN', `there is no key ${apiKeyId}: see \`npx sluice keys list\``);
-      }
+      if (revokedAtMs === undefined) throw unknownKey(apiKeyId);
       if (options.json) return context.printJson({ apiKeyId, revokedAt: timeOf(revokedAtMs) });
       if (revokedAtMs !== nowMs) return context.print(`${apiKeyId} was revoked at ${timeOf(revokedAtMs)}.`);
       context.print(`${apiKeyId} is revoked. Running gateways follow within 5 seconds.`);
@@ -59,20 +60,10 @@ export function addKeyManagement(keys: Command, context: CommandContext): void {
 }
 
 function toJson(key: ApiKeyDescription, nowMs: number) {
-  return {
-    apiKeyId: key.apiKeyId,
-    tenant: key.tenant,
-    tenantId: key.tenantId,
-    scopes: key.scopes,
-    rate: key.rate,
-    state: stateOf(key, nowMs),
-    createdAt: timeOf(key.createdAtMs),
-    expiresAt: key.expiresAtMs === null ? null : timeOf(key.expiresAtMs),
-    revokedAt: key.revokedAtMs === null ? null : timeOf(key.revokedAtMs),
-  };
+  return { ...describeApiKey(key, nowMs), tenant: key.tenant, tenantId: key.tenantId };
 }
 
-function stateOf({ revokedAtMs, expiresAtMs }: ApiKeyDescription, nowMs: number) {
-  if (revokedAtMs !== null) return 'revoked';
-  return expiresAtMs !== null && expiresAtMs <= nowMs ? 'expired' : 'valid';
+function stateText({ state, previousSecretValidUntil, expiresAt }: ReturnType<typeof toJson>): string {
+  if (state === 'rotating') return `rotating until\n${previousSecretValidUntil}`;
+  return state === 'valid' && expiresAt !== null ? `valid until\n${expiresAt}` : state;
 }

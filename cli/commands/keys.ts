@@ -2,14 +2,18 @@ import type { Command } from 'commander';
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, rate, scope } from '../options.ts';
+import { futureTime, JSON_OPTION, keyName, rate, scope } from '../options.ts';
+import { timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import { addKeyManagement } from './keys-manage.ts';
+import { addKeyRotation } from './keys-rotate.ts';
 
 interface KeysCreateOptions {
   readonly tenant: string;
   readonly scope: string[];
   readonly rate?: number;
+  readonly name?: string;
+  readonly expires?: number;
   readonly json?: boolean;
 }
 
@@ -29,10 +33,16 @@ export function addKeysCommands(program: Command, context: CommandContext): void
       "requests a second of each operation with this key; the tenant's rate holds besides",
       rate,
     )
+    .option('--name <text>', 'what it is for, for people', keyName)
+    .option(
+      '--expires <duration|time>',
+      'when it ends by itself: 90d, or a time with its offset (default: never)',
+      futureTime(context.clock),
+    )
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nExample: npx sluice keys create --tenant acme --scope agent-metadata:write conversation-metadata:write',
+      '\nExample: npx sluice keys create --tenant acme --name import --expires 90d --scope agent-metadata:write',
     )
     .action(async (options: KeysCreateOptions) => {
       const apiKeyId = context.nextId();
@@ -43,21 +53,32 @@ export function addKeysCommands(program: Command, context: CommandContext): void
           tenantId: tenant.tenantId,
           scopes: options.scope,
           rate: options.rate,
+          name: options.name ?? null,
+          expiresAtMs: options.expires ?? null,
           createdAtMs: context.clock.nowMs(),
         };
         return { tenantId: tenant.tenantId, secret: await createApiKey(pool, key) };
       });
       if (options.json) {
-        return context.printJson({ apiKeyId, apiKeySecret: secret, tenantId, scopes: options.scope });
+        return context.printJson({
+          apiKeyId,
+          apiKeySecret: secret,
+          tenantId,
+          name: options.name ?? null,
+          scopes: options.scope,
+          expiresAt: options.expires === undefined ? null : timeOf(options.expires),
+        });
       }
       context.printTable(
         ['header', 'value'],
         [
           ['service-api-id', apiKeyId],
           ['service-api-secret', secret],
+          ...(options.expires === undefined ? [] : [['valid until', timeOf(options.expires)]]),
         ],
       );
       context.print('Keep the secret now: it is not stored and cannot be shown again.');
     });
+  addKeyRotation(keys, context);
   addKeyManagement(keys, context);
 }

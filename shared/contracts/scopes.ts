@@ -10,6 +10,7 @@ export const SCOPES = [
   'automation:write',
   'webhooks:manage',
   'events:read',
+  'keys:manage',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];

@@ -1,6 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
+import { sha256Of } from '../api-key-secrets.ts';
 import type { Clock } from '../clock.ts';
 import { AppError } from '../errors.ts';
+import type { ApiKey } from '../postgres/find-api-keys.ts';
 import type { HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
 import { KEYS_UNAVAILABLE, type KeyCache } from './key-cache.ts';
@@ -10,35 +12,47 @@ export const API_SECRET_HEADER = 'service-api-secret';
 
 /** What an id can look like at all; anything else is unknown without a look-up. */
 const ID = /^[\x21-\x7e]{1,128}$/;
-/** Compared with when the id is unknown, so that both cases do the same work. */
+/** Compared with where there is no secret, so that every case does the same work. */
 const NO_SECRET = Buffer.alloc(32);
 
 /**
  * Lets pass who shows a valid pair of credentials: 401-01 for all else, 403-01 when the tenant is disabled, 503-01 for
- * a key that was never seen while the store cannot be asked. Looks at headers only.
+ * a key or a secret that was never seen while the store cannot be asked. Looks at headers only.
+ *
+ * A secret that is not the cached key's is looked up too, as an unknown id is: a new secret works at once, like a new key.
  */
 export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
   return async (c, next) => {
     const id = c.req.header(API_ID_HEADER);
     const secret = c.req.header(API_SECRET_HEADER);
     if (!id || !secret || !ID.test(id)) return fail(c, '401-01');
+    const given = sha256Of(secret);
     let key = keys.peek(id);
-    if (!key) {
+    let opens = isSecretOf(key, given, clock.nowMs());
+    if (!opens) {
       try {
         key = await keys.find(id);
+        opens = isSecretOf(key, given, clock.nowMs());
       } catch (error) {
         if (error instanceof AppError && error.code === KEYS_UNAVAILABLE) return fail(c, '503-01');
         throw error;
       }
     }
-    const given = createHash('sha256').update(secret).digest();
-    const matches = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
-    if (!key || !matches || key.revoked) return fail(c, '401-01');
+    if (!key || !opens || key.revoked) return fail(c, '401-01');
     if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return fail(c, '401-01');
     if (key.tenantDisabled) {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
     }
+    keys.used(id);
     c.set('apiKey', key);
     return await next();
   };
+}
+
+/** Compares digests, which are of one length, with all secrets of the key, in a time that tells nothing of them. */
+function isSecretOf(key: ApiKey | undefined, given: Buffer, nowMs: number): boolean {
+  const { sha256, validUntilMs } = key?.previousSecret ?? { sha256: NO_SECRET, validUntilMs: 0 };
+  const isCurrent = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
+  const isPrevious = timingSafeEqual(given, sha256);
+  return key !== undefined && (isCurrent || (isPrevious && nowMs < validUntilMs));
 }

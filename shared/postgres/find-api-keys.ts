@@ -5,8 +5,12 @@ import { queryWithin } from './query-within.ts';
 /** A caller's key as stored. Expiry is checked at each use, so that a key that was read long ago still expires. */
 export interface ApiKey {
   readonly apiKeyId: string;
+  /** Another one when anything of the key or its tenant that is read here has changed. */
+  readonly version: string;
   readonly tenantId: string;
   readonly secretSha256: Buffer;
+  /** The secret of before the last rotation; whether it is still valid is checked at each use, as expiry is. */
+  readonly previousSecret: { readonly sha256: Buffer; readonly validUntilMs: number } | undefined;
   readonly scopes: readonly string[];
   readonly expiresAtMs: number | undefined;
   readonly revoked: boolean;
@@ -23,8 +27,11 @@ export interface ApiKey {
 
 interface Row {
   api_key_id: string;
+  version: string;
   tenant_id: string;
   secret_sha256: Buffer;
+  previous_secret_sha256: Buffer | null;
+  previous_valid_until: Date | null;
   scopes: string[];
   expires_at: Date | null;
   revoked_at: Date | null;
@@ -35,26 +42,66 @@ interface Row {
   daily_quota: number | null;
 }
 
+/** A key that a process has read before. */
+export type SeenKey = Pick<ApiKey, 'apiKeyId' | 'version'>;
+
+/** What became of such a key: `now` is undefined when there is none of that id any more. */
+export interface ChangedKey {
+  readonly apiKeyId: string;
+  readonly now: ApiKey | undefined;
+}
+
+/** The version is made of all columns that are read, so that no change can be missed, whoever makes it. */
+const KEYS = `
+  select found.*, md5(found::text) as version
+    from (select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at,
+                 k.previous_secret_sha256, k.previous_valid_until,
+                 k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.daily_quota
+            from api_keys k
+            join tenants t on t.tenant_id = k.tenant_id) as found`;
+
 /** The keys that exist among `apiKeyIds`, revoked and expired ones included. Rejects after `deadlineMs`. */
 export async function findApiKeys(
   pool: Pool,
   apiKeyIds: readonly string[],
   deadlineMs: number,
 ): Promise<ApiKey[]> {
-  const rows = await queryWithin<Row>(
+  const text = `${KEYS} where found.api_key_id = any($1::text[])`;
+  const rows = await queryWithin<Row>(pool, deadlineMs, text, [apiKeyIds]);
+  return rows.map(keyOf);
+}
+
+/**
+ * Those of the keys that are not as they were, which are few: reading them all would take most of the time. Rejects
+ * after `deadlineMs`.
+ */
+export async function findChangedApiKeys(
+  pool: Pool,
+  seen: readonly SeenKey[],
+  deadlineMs: number,
+): Promise<ChangedKey[]> {
+  const rows = await queryWithin<Row & { readonly seen_id: string; readonly is_there: boolean }>(
     pool,
     deadlineMs,
-    `select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at,
-            k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.daily_quota
-       from api_keys k
-       join tenants t on t.tenant_id = k.tenant_id
-      where k.api_key_id = any($1::text[])`,
-    [apiKeyIds],
+    `select seen.seen_id, now.api_key_id is not null as is_there, now.*
+       from unnest($1::text[], $2::text[]) as seen (seen_id, seen_version)
+       left join (${KEYS} where found.api_key_id = any($1::text[])) as now on now.api_key_id = seen.seen_id
+      where now.version is distinct from seen.seen_version`,
+    [seen.map(({ apiKeyId }) => apiKeyId), seen.map(({ version }) => version)],
   );
-  return rows.map((row) => ({
+  return rows.map((row) => ({ apiKeyId: row.seen_id, now: row.is_there ? keyOf(row) : undefined }));
+}
+
+function keyOf(row: Row): ApiKey {
+  return {
     apiKeyId: row.api_key_id,
+    version: row.version,
     tenantId: row.tenant_id,
     secretSha256: row.secret_sha256,
+    previousSecret:
+      row.previous_secret_sha256 && row.previous_valid_until
+        ? { sha256: row.previous_secret_sha256, validUntilMs: row.previous_valid_until.getTime() }
+        : undefined,
     scopes: row.scopes,
     expiresAtMs: row.expires_at?.getTime(),
     revoked: row.revoked_at !== null,
@@ -64,5 +111,5 @@ export async function findApiKeys(
       keyRate: row.key_rate ?? undefined,
       dailyQuota: row.daily_quota ?? undefined,
     },
-  }));
+  };
 }

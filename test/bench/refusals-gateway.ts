@@ -42,6 +42,7 @@ const app = buildApp({
       await nextTurn();
       return ids.flatMap((id) => (id in RATES ? [keyOf(id as keyof typeof RATES)] : []));
     },
+    findChanges: async () => [],
     logger,
   }),
   accept: createAcceptor({
@@ -81,8 +82,10 @@ process.on('disconnect', () => process.exit(0));
 function keyOf(id: keyof typeof RATES): ApiKey {
   return {
     apiKeyId: id,
+    version: '1',
     tenantId: id,
     secretSha256: createHash('sha256').update(SECRET).digest(),
+    previousSecret: undefined,
     scopes: ['*'],
     expiresAtMs: undefined,
     revoked: false,

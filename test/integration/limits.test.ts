@@ -229,7 +229,12 @@ describe('counts', () => {
     await writeTenantUsage(database.pool, 'gateway', store, 5000);
     expect(await sweepTenantUsage(database.pool, '2026-01-01', 10)).toBe(0);
     const nowMs = Date.parse('2026-06-10T00:00:00Z');
-    const maintenance = startMaintenance({ pool: database.pool, clock: { nowMs: () => nowMs }, logger });
+    const maintenance = startMaintenance({
+      pool: database.pool,
+      clock: { nowMs: () => nowMs },
+      logger,
+      erasuresKeptMs: 0,
+    });
     await waitFor(
       async () => {
         const { rows } = await database.pool.query<{ day: string }>(

@@ -12,7 +12,11 @@ export function createAdminTestApp(scopes: string[]) {
   const clock = { nowMs: () => NOW_MS };
   const logger = pino({ level: 'silent' });
   return buildAdminApp({
-    keys: createKeyCache({ findKeys: async () => [apiKey('key-1', { scopes })], logger }),
+    keys: createKeyCache({
+      findKeys: async () => [apiKey('key-1', { scopes })],
+      findChanges: async () => [],
+      logger,
+    }),
     health: createHealth(),
     logger,
     // Nothing listens on port 1.

@@ -44,6 +44,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
   const keys = createKeyCache({
     findKeys:
       options.findKeys ?? (async (ids) => ids.flatMap((id) => (known[id] ? [apiKey(id, known[id])] : []))),
+    findChanges: async () => [],
     logger,
   });
   const accept = createAcceptor({
@@ -102,8 +103,10 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
 export function apiKey(apiKeyId: string, changes: Partial<ApiKey> = {}): ApiKey {
   return {
     apiKeyId,
+    version: 'v1',
     tenantId: 'tenant-1',
     secretSha256: createHash('sha256').update(SECRET).digest(),
+    previousSecret: undefined,
     scopes: ['*'],
     expiresAtMs: undefined,
     revoked: false,

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createKeyCache, type KeyCache } from '../../../shared/http/key-cache.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { apiKey } from '../../support/gateway-app.ts';
@@ -13,6 +13,7 @@ afterEach(() => {
 function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
   const store = new Map<string, ApiKey>();
   const queries: string[][] = [];
+  const refreshes: string[][] = [];
   const state = { down: false, held: undefined as Promise<void> | undefined };
   const problems: (string | undefined)[] = [];
   const keys = createKeyCache({
@@ -22,13 +23,22 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
       if (state.down) throw new Error('connection refused');
       return ids.flatMap((id) => store.get(id) ?? []);
     },
+    findChanges: async (seen) => {
+      refreshes.push(seen.map(({ apiKeyId }) => apiKeyId));
+      await state.held;
+      if (state.down) throw new Error('connection refused');
+      return seen.flatMap(({ apiKeyId, version }) => {
+        const now = store.get(apiKeyId);
+        return now?.version === version ? [] : [{ apiKeyId, now }];
+      });
+    },
     logger: pino({ level: 'silent' }),
     onStore: (problem) => problems.push(problem),
     refreshMs: 60_000,
     ...options,
   });
   open.push(keys);
-  return { keys, store, queries, state, problems };
+  return { keys, store, queries, refreshes, state, problems };
 }
 
 describe('the key cache', () => {
@@ -59,17 +69,17 @@ describe('the key cache', () => {
     const { keys, store } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a')).set('b', apiKey('b'));
     await Promise.all([keys.find('a'), keys.find('b')]);
-    store.set('a', apiKey('a', { revoked: true })).delete('b');
+    store.set('a', apiKey('a', { version: 'v2', revoked: true })).delete('b');
     await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
   });
 
   it('goes on with what it knows while the store is down, and says so', async () => {
-    const { keys, store, state, problems, queries } = setUp({ refreshMs: 5 });
+    const { keys, store, state, problems, refreshes } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a'));
     await keys.find('a');
     state.down = true;
-    const before = queries.length;
-    await waitFor(() => queries.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
+    const before = refreshes.length;
+    await waitFor(() => refreshes.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
     expect(keys.peek('a')).toBeDefined();
     await expect(keys.find('b')).rejects.toMatchObject({ code: 'KEYS_UNAVAILABLE', retryable: true });
     expect(problems.at(-1)).toBe('connection refused');
@@ -85,5 +95,55 @@ describe('the key cache', () => {
     keys.peek('a');
     await keys.find('c');
     expect(['a', 'b', 'c'].filter((id) => keys.peek(id))).toEqual(['a', 'c']);
+  });
+
+  it('loses none of them to ids that do not exist', async () => {
+    const { keys, store } = setUp({ keysMax: 2 });
+    for (const id of ['a', 'b']) store.set(id, apiKey(id));
+    await Promise.all(['a', 'b'].map((id) => keys.find(id)));
+    await Promise.all(Array.from({ length: 100 }, (_, i) => keys.find(`unknown-${i}`)));
+    expect(['a', 'b'].filter((id) => keys.peek(id))).toEqual(['a', 'b']);
+  });
+
+  it('follows a revocation within 5 s also with 10,000 keys and a store that takes almost 2 s to answer', async () => {
+    vi.useFakeTimers();
+    try {
+      const store = new Map<string, ApiKey>();
+      const answer = <T>(value: T) => new Promise<T>((resolve) => setTimeout(resolve, 1990, value));
+      let asked = 0;
+      const keys = createKeyCache({
+        findKeys: async (ids) => ids.flatMap((id) => store.get(id) ?? []),
+        // What is true when it is asked, told late.
+        findChanges: (seen) => {
+          asked++;
+          const changed = seen.flatMap(({ apiKeyId, version }) => {
+            const now = store.get(apiKeyId);
+            return now?.version === version ? [] : [{ apiKeyId, now }];
+          });
+          return answer(changed);
+        },
+        logger: pino({ level: 'silent' }),
+      });
+      open.push(keys);
+      const ids = Array.from({ length: 10_000 }, (_, i) => `id-${i}`);
+      for (const id of ids) store.set(id, apiKey(id));
+      const found = [];
+      for (let from = 0; from < ids.length; from += 5000) {
+        found.push(...ids.slice(from, from + 5000).map((id) => keys.find(id)));
+        await vi.advanceTimersByTimeAsync(500);
+      }
+      await Promise.all(found);
+      // The worst moment: right behind the question of a refresh.
+      await waitForAsked();
+      for (const id of ids) store.set(id, apiKey(id, { version: 'v2', revoked: true }));
+      await vi.advanceTimersByTimeAsync(4000);
+      expect(ids.filter((id) => !keys.peek(id)?.revoked)).toEqual([]);
+
+      async function waitForAsked() {
+        for (asked = 0; asked === 0; ) await vi.advanceTimersByTimeAsync(1);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

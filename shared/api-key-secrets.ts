@@ -1,0 +1,13 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+const SECRET_BYTES = 32;
+
+/** A new secret of a key, to be shown once, and what is kept of it. */
+export function newApiKeySecret(): { readonly secret: string; readonly sha256: Buffer } {
+  const secret = randomBytes(SECRET_BYTES).toString('base64url');
+  return { secret, sha256: sha256Of(secret) };
+}
+
+export function sha256Of(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}

@@ -1,0 +1,59 @@
+import { newApiKeySecret } from '../api-key-secrets.ts';
+import { listApiKeys } from './list-api-keys.ts';
+import type { Queryable } from './pool.ts';
+
+export interface Rotation {
+  readonly apiKeyId: string;
+  /** Only a key of this tenant. Default: of any. */
+  readonly tenantId?: string;
+  readonly nowMs: number;
+  /** Milliseconds for which the secret of before stays valid; 0 ends it, and one that an earlier rotation left, at once. */
+  readonly overlapMs: number;
+}
+
+export type Rotated =
+  | {
+      readonly ok: true;
+      readonly secret: string;
+      /** Until when the secret of before is valid, never past the key's own expiry; null: it is no more. */
+      readonly previousValidUntilMs: number | null;
+    }
+  | { readonly ok: false; readonly why: 'unknown' | 'revoked' | 'expired' }
+  | { readonly ok: false; readonly why: 'rotating'; readonly untilMs: number };
+
+/**
+ * Gives a key a new secret. At most two are valid at a time, so an overlap is refused while the one of an earlier
+ * rotation lasts. Of two rotations at once the second finds what the first left.
+ */
+export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<Rotated> {
+  const { apiKeyId, tenantId, nowMs, overlapMs } = rotation;
+  const { secret, sha256 } = newApiKeySecret();
+  const { rows } = await db.query<{ previous_valid_until: Date | null }>(
+    `update api_keys
+        set secret_sha256 = $3::bytea,
+            previous_secret_sha256 = case when $5::timestamptz is not null then secret_sha256 end,
+            previous_valid_until = case when $5::timestamptz is not null then least($5::timestamptz, expires_at) end
+      where api_key_id = $1::text
+        and ($2::text is null or tenant_id = $2::text)
+        and revoked_at is null
+        and (expires_at is null or expires_at > $4::timestamptz)
+        and ($5::timestamptz is null or previous_valid_until is null or previous_valid_until <= $4::timestamptz)
+  returning previous_valid_until`,
+    [
+      apiKeyId,
+      tenantId ?? null,
+      sha256,
+      new Date(nowMs),
+      overlapMs === 0 ? null : new Date(nowMs + overlapMs),
+    ],
+  );
+  const [row] = rows;
+  if (row) return { ok: true, secret, previousValidUntilMs: row.previous_valid_until?.getTime() ?? null };
+  const [key] = await listApiKeys(db, tenantId, apiKeyId);
+  if (!key) return { ok: false, why: 'unknown' };
+  if (key.revokedAtMs !== null) return { ok: false, why: 'revoked' };
+  if (key.previousValidUntilMs !== null && key.previousValidUntilMs > nowMs) {
+    return { ok: false, why: 'rotating', untilMs: key.previousValidUntilMs };
+  }
+  return { ok: false, why: 'expired' };
+}

@@ -1,0 +1,303 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Admin, startAdmin } from '../../admin/start.ts';
+import { SCOPES } from '../../shared/contracts/scopes.ts';
+import { createApiKey, type NewApiKey } from '../../shared/postgres/create-api-key.ts';
+import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench } from '../support/webhooks.ts';
+
+const { pool } = await createTestDatabase();
+const bench = createWebhookBench(pool);
+const lines: string[] = [];
+let admin: Admin;
+
+const KEYS = '/admin/v1/keys';
+const HOUR_MS = 3_600_000;
+
+interface Caller {
+  readonly apiKeyId: string;
+  readonly headers: Record<string, string>;
+}
+
+beforeAll(async () => {
+  admin = await startAdmin({
+    pool,
+    keyRing: bench.keyRing,
+    clock: bench.clock,
+    nextId: bench.nextId,
+    logger: pino({ level: 'trace' }, { write: (line: string) => lines.push(line) }),
+    allow: [],
+    host: '127.0.0.1',
+    port: 0,
+    drainDelayMs: 0,
+  });
+  await bench.tenant('tenant-a');
+  await bench.tenant('tenant-b');
+});
+
+afterAll(() => admin.stop());
+
+async function callerWith(scopes: readonly string[], more: Partial<NewApiKey> = {}): Promise<Caller> {
+  const apiKeyId = bench.nextId();
+  const key = { apiKeyId, tenantId: 'tenant-a', scopes, rate: undefined, createdAtMs: Date.now(), ...more };
+  const secret = await createApiKey(pool, key);
+  return { apiKeyId, headers: { 'service-api-id': apiKeyId, 'service-api-secret': secret } };
+}
+
+async function call({ headers }: Pick<Caller, 'headers'>, method: string, path: string, body?: unknown) {
+  const response = await fetch(`http://127.0.0.1:${admin.port}${path}`, {
+    method,
+    headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+const headersOf = ({ apiKeyId, apiKeySecret }: { apiKeyId: string; apiKeySecret: string }) => ({
+  headers: { 'service-api-id': apiKeyId, 'service-api-secret': apiKeySecret },
+});
+
+/** The code of a failure and what its details point at. */
+const failureOf = ({ body }: Awaited<ReturnType<typeof call>>) => [
+  body.error.code,
+  (body.error.details ?? []).map(({ path }: { path: string }) => path),
+];
+
+const countKeys = async () => (await pool.query('select 1 from api_keys')).rowCount;
+
+describe('a key', () => {
+  it('is made, shown without its secret, rotated and revoked', async () => {
+    const all = await callerWith(['*']);
+    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
+    const made = await call(all, 'POST', KEYS, {
+      name: 'import ż',
+      scopes: ['keys:manage', 'events:read', 'events:read'],
+      expiresAt,
+      rate: 7,
+    });
+    expect(made).toEqual({
+      status: 201,
+      body: {
+        apiKeyId: expect.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/),
+        apiKeySecret: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+        name: 'import ż',
+        scopes: ['keys:manage', 'events:read'],
+        rate: 7,
+        state: 'valid',
+        createdAt: expect.stringMatching(/Z$/),
+        expiresAt,
+        revokedAt: null,
+        lastUsedAt: null,
+        previousSecretValidUntil: null,
+      },
+    });
+    const { apiKeySecret, ...shown } = made.body;
+    const path = `${KEYS}/${shown.apiKeyId}`;
+    expect(await call(all, 'GET', path)).toEqual({ status: 200, body: shown });
+    expect((await call(all, 'GET', KEYS)).body.items).toContainEqual(shown);
+    expect((await call(headersOf(made.body), 'GET', path)).status).toBe(200);
+
+    const rotated = await call(all, 'POST', `${path}/rotate`, { overlapSeconds: 60 });
+    const until = rotated.body.previousSecretValidUntil;
+    expect(rotated).toEqual({
+      status: 200,
+      body: {
+        apiKeyId: shown.apiKeyId,
+        apiKeySecret: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+        previousSecretValidUntil: expect.stringMatching(/Z$/),
+      },
+    });
+    expect(rotated.body.apiKeySecret).not.toBe(apiKeySecret);
+    expect((await call(headersOf(rotated.body), 'GET', path)).body).toEqual({
+      ...shown,
+      state: 'rotating',
+      previousSecretValidUntil: until,
+    });
+    expect((await call(headersOf(made.body), 'GET', path)).status).toBe(200);
+    expect(failureOf(await call(all, 'POST', `${path}/rotate`, {}))).toEqual(['409-01', ['overlapSeconds']]);
+    const last = await call(all, 'POST', `${path}/rotate`, { overlapSeconds: 0 });
+    expect(last.body.previousSecretValidUntil).toBeNull();
+    expect((await call(headersOf(last.body), 'GET', path)).status).toBe(200);
+    for (const ended of [made.body, rotated.body]) {
+      await waitFor(async () => (await call(headersOf(ended), 'GET', path)).status === 401, {
+        timeoutMs: 5000,
+        what: 'the end of a secret',
+      });
+    }
+
+    expect(await call(all, 'DELETE', path)).toEqual({ status: 204, body: undefined });
+    expect((await call(all, 'DELETE', path)).status).toBe(204);
+    expect((await call(all, 'GET', path)).body).toMatchObject({
+      state: 'revoked',
+      revokedAt: expect.stringMatching(/Z$/),
+    });
+    expect(failureOf(await call(all, 'POST', `${path}/rotate`, {}))).toEqual(['409-01', ['apiKeyId']]);
+    const secrets = [apiKeySecret, rotated.body.apiKeySecret, last.body.apiKeySecret];
+    for (const secret of secrets) {
+      expect(lines.join('')).not.toContain(secret);
+      expect(JSON.stringify((await call(all, 'GET', KEYS)).body)).not.toContain(secret);
+    }
+  });
+
+  it('keeps the secret of before for a day where nothing is said, and never past its own expiry', async () => {
+    const all = await callerWith(['*']);
+    const until = async (expiresAtMs: number | null) => {
+      const { apiKeyId } = await callerWith(['events:read'], { expiresAtMs });
+      const { body } = await call(all, 'POST', `${KEYS}/${apiKeyId}/rotate`, {});
+      return Date.parse(body.previousSecretValidUntil);
+    };
+    const nowMs = Date.now();
+    expect(Math.abs((await until(null)) - nowMs - 24 * HOUR_MS)).toBeLessThan(60_000);
+    expect(await until(nowMs + HOUR_MS)).toBe(nowMs + HOUR_MS);
+  });
+
+  it('of two rotations at once one is refused', async () => {
+    const all = await callerWith(['*']);
+    const { apiKeyId } = await callerWith(['events:read']);
+    const both = await Promise.all([1, 2].map(() => call(all, 'POST', `${KEYS}/${apiKeyId}/rotate`, {})));
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
+  });
+
+  it('of another tenant is as one that does not exist', async () => {
+    const all = await callerWith(['*']);
+    const { apiKeyId } = await callerWith(['events:read'], { tenantId: 'tenant-b' });
+    for (const id of [apiKeyId, 'unknown', '%00', 'a%20b', '%C5%BC']) {
+      const path = `${KEYS}/${id}`;
+      expect(failureOf(await call(all, 'GET', path))).toEqual(['404-01', []]);
+      expect(failureOf(await call(all, 'DELETE', path))).toEqual(['404-01', []]);
+      expect(failureOf(await call(all, 'POST', `${path}/rotate`, {}))).toEqual(['404-01', []]);
+    }
+    for (const path of [`${KEYS}/%zz`, `${KEYS}/%ff`]) {
+      expect((await call(all, 'GET', path)).body.error.code).toBe('400-01');
+      expect((await call(all, 'POST', `${path}/rotate`, {})).body.error.code).toBe('400-01');
+    }
+    expect(JSON.stringify((await call(all, 'GET', KEYS)).body)).not.toContain(apiKeyId);
+    const { rows } = await pool.query('select revoked_at from api_keys where api_key_id = $1', [apiKeyId]);
+    expect(rows).toEqual([{ revoked_at: null }]);
+  });
+
+  it.each([
+    [{}, ['scopes']],
+    [{ scopes: [] }, ['scopes']],
+    [{ scopes: ['everything'] }, ['scopes[0]']],
+    [{ scopes: '*' }, ['scopes']],
+    [{ scopes: ['*'], name: ' ' }, ['name']],
+    [{ scopes: ['*'], name: 'a\nb' }, ['name']],
+    [{ scopes: ['*'], name: 'x'.repeat(101) }, ['name']],
+    [{ scopes: ['*'], rate: 0 }, ['rate']],
+    [{ scopes: ['*'], rate: 1_000_001 }, ['rate']],
+    [{ scopes: ['*'], rate: '5' }, ['rate']],
+    [{ scopes: ['*'], expiresAt: '2020-01-01T00:00:00Z' }, ['expiresAt']],
+    [{ scopes: ['*'], expiresAt: '2999-01-01' }, ['expiresAt']],
+    [{ scopes: ['*'], expiresAt: 5 }, ['expiresAt']],
+  ])('cannot be made of %j', async (body, paths) => {
+    expect(failureOf(await call(await callerWith(['*']), 'POST', KEYS, body))).toEqual(['422-01', paths]);
+  });
+
+  it.each([-1, 0.5, '1', 90 * 86_400 + 1])('cannot be rotated for %j seconds', async (overlapSeconds) => {
+    const all = await callerWith(['*']);
+    const answer = await call(all, 'POST', `${KEYS}/${all.apiKeyId}/rotate`, { overlapSeconds });
+    expect(failureOf(answer)).toEqual(['422-01', ['overlapSeconds']]);
+  });
+});
+
+describe('a key that manages keys cannot give away what it lacks', () => {
+  it('needs the scope keys:manage for everything', async () => {
+    const without = await callerWith(SCOPES.filter((scope) => scope !== 'keys:manage'));
+    const path = `${KEYS}/${without.apiKeyId}`;
+    const before = await countKeys();
+    for (const [method, at, body] of [
+      ['POST', KEYS, { scopes: ['events:read'] }],
+      ['GET', KEYS, undefined],
+      ['GET', path, undefined],
+      ['POST', `${path}/rotate`, {}],
+      ['DELETE', path, undefined],
+    ] as const) {
+      expect(failureOf(await call(without, method, at, body))).toEqual(['403-01', ['service-api-id']]);
+    }
+    expect(await countKeys()).toBe(before);
+  });
+
+  it('makes and rotates keys within its own scopes', async () => {
+    const manager = await callerWith(['keys:manage', 'events:read']);
+    const made = await call(manager, 'POST', KEYS, { scopes: ['events:read'] });
+    expect(made.status).toBe(201);
+    expect((await call(manager, 'POST', `${KEYS}/${made.body.apiKeyId}/rotate`, {})).status).toBe(200);
+    expect((await call(manager, 'POST', `${KEYS}/${manager.apiKeyId}/rotate`, {})).status).toBe(200);
+  });
+
+  it.each([
+    ['a scope that it lacks', ['events:read', 'credentials:read'], ['scopes']],
+    ['two of them', ['state:read', 'credentials:read'], ['scopes', 'scopes']],
+    ['every scope', ['*'], ['scopes']],
+  ])('no key with %s', async (_what, scopes, paths) => {
+    const manager = await callerWith(['keys:manage', 'events:read']);
+    const before = await countKeys();
+    const refused = await call(manager, 'POST', KEYS, { scopes });
+    expect([refused.status, ...failureOf(refused)]).toEqual([403, '403-01', paths]);
+    expect(refused.body.error.details.at(-1).message).toContain(scopes.at(-1));
+    expect(await countKeys()).toBe(before);
+  });
+
+  it('no key with every scope even where it has each of them: later ones would come with it', async () => {
+    const manager = await callerWith([...SCOPES]);
+    expect(failureOf(await call(manager, 'POST', KEYS, { scopes: ['*'] }))).toEqual(['403-01', ['scopes']]);
+    expect((await call(manager, 'POST', KEYS, { scopes: SCOPES })).status).toBe(201);
+  });
+
+  it('no secret of a key that may do more, by rotation', async () => {
+    const manager = await callerWith(['keys:manage', 'events:read']);
+    for (const scopes of [['*'], ['events:read', 'credentials:read'], ['of-a-later-release']]) {
+      const other = await callerWith(scopes);
+      const refused = await call(manager, 'POST', `${KEYS}/${other.apiKeyId}/rotate`, { overlapSeconds: 0 });
+      expect(failureOf(refused)).toEqual(['403-01', ['scopes']]);
+      const { rows } = await pool.query('select previous_valid_until from api_keys where api_key_id = $1', [
+        other.apiKeyId,
+      ]);
+      expect(rows).toEqual([{ previous_valid_until: null }]);
+    }
+  });
+
+  it('no longer life than its own, neither made nor rotated', async () => {
+    const expiresAtMs = Date.now() + HOUR_MS;
+    const manager = await callerWith(['*'], { expiresAtMs });
+    const at = (ms: number) => new Date(ms).toISOString();
+    const make = (expiresAt?: string) => call(manager, 'POST', KEYS, { scopes: ['events:read'], expiresAt });
+    expect(failureOf(await make())).toEqual(['403-01', ['expiresAt']]);
+    expect(failureOf(await make(at(expiresAtMs + 1)))).toEqual(['403-01', ['expiresAt']]);
+    expect((await make(at(expiresAtMs))).status).toBe(201);
+    const lasting = await callerWith(['events:read']);
+    const refused = await call(manager, 'POST', `${KEYS}/${lasting.apiKeyId}/rotate`, {});
+    expect(failureOf(refused)).toEqual(['403-01', ['expiresAt']]);
+    expect((await call(manager, 'POST', `${KEYS}/${manager.apiKeyId}/rotate`, {})).status).toBe(200);
+  });
+
+  it('no higher rate than its own, neither made nor rotated', async () => {
+    const manager = await callerWith(['*'], { rate: 10 });
+    const make = (rate?: number) => call(manager, 'POST', KEYS, { scopes: ['events:read'], rate });
+    expect(failureOf(await make())).toEqual(['403-01', ['rate']]);
+    expect(failureOf(await make(11))).toEqual(['403-01', ['rate']]);
+    expect((await make(10)).status).toBe(201);
+    const faster = await callerWith(['events:read'], { rate: 11 });
+    const refused = await call(manager, 'POST', `${KEYS}/${faster.apiKeyId}/rotate`, {});
+    expect(failureOf(refused)).toEqual(['403-01', ['rate']]);
+  });
+
+  it('nothing from the moment at which it is revoked, also where its listener has not learnt of it yet', async () => {
+    const manager = await callerWith(['*']);
+    const other = await callerWith(['events:read']);
+    expect((await call(manager, 'GET', KEYS)).status).toBe(200);
+    const before = await countKeys();
+    await revokeApiKey(pool, manager.apiKeyId, Date.now());
+    const made = await call(manager, 'POST', KEYS, { scopes: ['*'] });
+    const rotated = await call(manager, 'POST', `${KEYS}/${other.apiKeyId}/rotate`, {});
+    expect([failureOf(made), failureOf(rotated)]).toEqual([
+      ['401-01', []],
+      ['401-01', []],
+    ]);
+    expect(await countKeys()).toBe(before);
+  });
+});

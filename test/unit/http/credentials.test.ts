@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import { apiKey, createGatewayApp, NOW_MS, SECRET } from '../../support/gateway-app.ts';
+
+const compared = vi.hoisted(() => [] as [number, number][]);
+vi.mock('node:crypto', async (original) => {
+  const crypto = await original<typeof import('node:crypto')>();
+  const timingSafeEqual = (a: Buffer, b: Buffer) => {
+    compared.push([a.length, b.length]);
+    return crypto.timingSafeEqual(a, b);
+  };
+  return { ...crypto, timingSafeEqual };
+});
+
+const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+const message = { messageId: 'm-1', augmentationType: ['FREEHAND'] };
+const sha256 = (text: string) => createHash('sha256').update(text).digest();
+const rotated = (validUntilMs: number) => ({
+  version: 'v2',
+  secretSha256: sha256('new'),
+  previousSecret: { sha256: sha256(SECRET), validUntilMs },
+});
+
+/** A gateway whose store and time the test changes. */
+function setUp(first: Partial<ApiKey> = {}) {
+  const store = { key: apiKey('key-1', first), down: false, lookUps: 0 };
+  const clock = { nowMs: () => clock.ms, ms: NOW_MS };
+  const { post, keys } = createGatewayApp({
+    clock,
+    findKeys: async (ids) => {
+      store.lookUps++;
+      if (store.down) throw new Error('connection refused');
+      return ids.includes('key-1') ? [store.key] : [];
+    },
+  });
+  const status = async (secret: string, id = 'key-1') =>
+    (await post(MESSAGE, message, { 'service-api-id': id, 'service-api-secret': secret })).status;
+  return { store, clock, keys, status };
+}
+
+describe('a key that was rotated', () => {
+  it('works with both secrets until the older one ends, and then with the new one alone', async () => {
+    const { status, clock } = setUp(rotated(NOW_MS + 1000));
+    expect([await status(SECRET), await status('new'), await status('other')]).toEqual([200, 200, 401]);
+    clock.ms = NOW_MS + 999;
+    expect(await status(SECRET)).toBe(200);
+    clock.ms = NOW_MS + 1000;
+    expect([await status(SECRET), await status('new')]).toEqual([401, 200]);
+  });
+
+  it('works with the new secret at once where the key was known before', async () => {
+    const { status, store } = setUp();
+    expect([await status(SECRET), await status('new')]).toEqual([200, 401]);
+    store.key = apiKey('key-1', rotated(NOW_MS + 1000));
+    expect([await status('new'), await status(SECRET)]).toEqual([200, 200]);
+  });
+
+  it('is answered 503 with a new secret, and not 401, while the store is down; the one known before goes on', async () => {
+    const { status, store } = setUp();
+    expect(await status(SECRET)).toBe(200);
+    store.down = true;
+    expect([await status('new'), await status(SECRET)]).toEqual([503, 200]);
+    store.down = false;
+    store.key = apiKey('key-1', rotated(NOW_MS));
+    expect([await status('new'), await status(SECRET)]).toEqual([200, 401]);
+  });
+});
+
+it('needs no look-up for a secret that is known', async () => {
+  const { status, store } = setUp();
+  await status(SECRET);
+  await status(SECRET);
+  expect(store.lookUps).toBe(1);
+});
+
+it('notes that a key was used by its caller, and not that somebody tried', async () => {
+  const { keys, status, store } = setUp();
+  const used = vi.spyOn(keys, 'used');
+  await status('wrong');
+  store.key = apiKey('key-1', { version: 'v2', revoked: true });
+  await status('wrong');
+  await status(SECRET);
+  expect(used).not.toHaveBeenCalled();
+  store.key = apiKey('key-1', { version: 'v3' });
+  await status('wrong');
+  await status(SECRET);
+  expect(used.mock.calls).toEqual([['key-1']]);
+});
+
+describe('secrets are compared as digests of one length, as often whether there is such a key or not', () => {
+  beforeEach(() => void compared.splice(0));
+  afterEach(() => void compared.splice(0));
+
+  it.each([
+    ['an unknown id', 'unknown', SECRET],
+    ['a wrong secret', 'key-1', 'wrong'],
+    ['a wrong secret of another length', 'key-1', 'w'.repeat(1000)],
+  ])('%s', async (_what, id, secret) => {
+    const { status } = setUp();
+    await status(SECRET);
+    compared.splice(0);
+    expect(await status(secret, id)).toBe(401);
+    // What is cached, then what is stored: each time both secrets that a key may have.
+    expect(compared).toEqual(Array.from({ length: 4 }, () => [32, 32]));
+  });
+
+  it('also the one that is right', async () => {
+    const { status } = setUp(rotated(NOW_MS + 1000));
+    await status('new');
+    compared.splice(0);
+    expect([await status('new'), await status(SECRET)]).toEqual([200, 200]);
+    expect(compared).toEqual(Array.from({ length: 4 }, () => [32, 32]));
+  });
+});

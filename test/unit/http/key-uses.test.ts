@@ -1,0 +1,70 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createKeyUses } from '../../../shared/http/key-uses.ts';
+import type { KeyUse } from '../../../shared/postgres/record-key-uses.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function setUp() {
+  const written: { uses: readonly KeyUse[]; stepMs: number }[] = [];
+  const state = { nowMs: 1000, down: false, held: undefined as Promise<void> | undefined };
+  const uses = createKeyUses({
+    write: async (some, stepMs) => {
+      written.push({ uses: some, stepMs });
+      await state.held;
+      if (state.down) throw new Error('down');
+    },
+    clock: { nowMs: () => state.nowMs },
+    logger: pino({ level: 'silent' }),
+  });
+  return { uses, written, state };
+}
+
+it('writes the last time of each key, sorted, in one statement every 30 s, and none where nothing was used', async () => {
+  const { uses, written, state } = setUp();
+  for (const id of ['b', 'a', 'b']) {
+    state.nowMs++;
+    uses.add(id);
+  }
+  expect(written).toEqual([]);
+  await vi.advanceTimersByTimeAsync(30_000);
+  const expected = [
+    { apiKeyId: 'a', usedAtMs: 1002 },
+    { apiKeyId: 'b', usedAtMs: 1003 },
+  ];
+  expect(written).toEqual([{ uses: expected, stepMs: 30_000 }]);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(written).toHaveLength(1);
+});
+
+it('keeps what could not be written, with later times, and what was used meanwhile', async () => {
+  const { uses, written, state } = setUp();
+  state.down = true;
+  uses.add('a');
+  uses.add('b');
+  await vi.advanceTimersByTimeAsync(30_000);
+  state.down = false;
+  state.nowMs = 2000;
+  uses.add('b');
+  let release = () => {};
+  state.held = new Promise((resolve) => {
+    release = resolve;
+  });
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(written[1]!.uses.map(({ usedAtMs }) => usedAtMs)).toEqual([1000, 2000]);
+  state.nowMs = 3000;
+  uses.add('a');
+  release();
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(written[2]!.uses).toEqual([{ apiKeyId: 'a', usedAtMs: 3000 }]);
+});
+
+it('writes what is left when it is closed, once, and then nothing any more', async () => {
+  const { uses, written } = setUp();
+  uses.add('a');
+  await uses.close();
+  uses.add('b');
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(written.map((write) => write.uses)).toEqual([[{ apiKeyId: 'a', usedAtMs: 1000 }]]);
+});
