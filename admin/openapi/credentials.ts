@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
 import { CONVERSATION_ID_SCHEMA } from '../../shared/http/conversation-id.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
-import type { Operations } from '../../shared/openapi/operation.ts';
+import type { OperationParameter, Operations } from '../../shared/openapi/operation.ts';
 
 export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   StoredCredentials: {
@@ -38,12 +38,12 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
           properties: {
             readId: { type: 'string' },
             readAt: { type: 'string', format: 'date-time' },
-            apiKeyId: { type: 'string', description: 'Whose key read.' },
+            apiKeyId: { type: 'string', description: 'Whose key read, or erased.' },
             requestId: { type: 'string' },
             conversationId: { type: 'string' },
             outcome: {
               type: 'string',
-              enum: ['read', 'missing', 'expired', 'erased', 'key-lost', 'unreadable'],
+              enum: ['read', 'missing', 'expired', 'erased', 'key-lost', 'unreadable', 'erasure'],
             },
             eventId: {
               type: ['string', 'null'],
@@ -57,6 +57,12 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
+const CONVERSATION_ID: OperationParameter = {
+  name: 'conversationId',
+  in: 'path',
+  description: "The service's id of the conversation.",
+  schema: CONVERSATION_ID_SCHEMA,
+};
 const COMMON = { tag: 'credentials', scope: 'credentials:read' } as const;
 
 export const CREDENTIALS_OPERATIONS: Operations = {
@@ -67,14 +73,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     description:
       'For the automated agent: the newest submission that has not expired. Every read is written to the audit before its ' +
       'answer leaves.',
-    parameters: [
-      {
-        name: 'conversationId',
-        in: 'path',
-        description: "The service's id of the conversation.",
-        schema: CONVERSATION_ID_SCHEMA,
-      },
-    ],
+    parameters: [CONVERSATION_ID],
     answers: { 200: { description: 'The credentials.', schema: schemaRef('StoredCredentials') } },
     errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
     examples: {
@@ -101,6 +100,25 @@ export const CREDENTIALS_OPERATIONS: Operations = {
         parameters: { conversationId: 'DOCS2' },
         status: 404,
         answer: exampleError('404-01'),
+      },
+    },
+  },
+  'DELETE /internal/v1/conversations/:conversationId/credentials': {
+    ...COMMON,
+    scope: 'credentials:erase',
+    operationId: 'erase-credentials',
+    summary: "Erase the customer's credentials of a conversation",
+    description:
+      'All that were accepted up to now, those included that are not stored yet. They cannot be read any more; the event log keeps ' +
+      'what is encrypted until its retention ends. The audit has a line of it.',
+    parameters: [CONVERSATION_ID],
+    answers: { 204: { description: 'Nothing is left to read. No body; also where there was nothing.' } },
+    errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    examples: {
+      none: {
+        summary: 'Whatever there is',
+        parameters: { conversationId: 'DOCS4' },
+        status: 204,
       },
     },
   },

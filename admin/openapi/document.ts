@@ -4,10 +4,12 @@ import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../../shared/openapi/health.ts
 import type { Operations } from '../../shared/openapi/operation.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './credentials.ts';
 import { EVENT_OPERATIONS, EVENT_SCHEMA } from './events.ts';
+import { KEY_OPERATIONS, KEY_SCHEMAS } from './keys.ts';
 import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './webhooks.ts';
 
 /** The admin listener's operations, those whose examples others build on first. */
 export const ADMIN_OPERATIONS: Operations = {
+  ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...CREDENTIALS_OPERATIONS,
@@ -22,12 +24,19 @@ export function adminDocument(): JsonSchema {
       'For operators and the automated agent, on a listener of its own that is never public. An unknown path or method is ' +
       '404-01; there is no 405.',
     tags: {
+      keys: 'API keys.',
       webhooks: 'Webhook endpoints.',
       events: 'What became of records.',
       credentials: "Customers' credentials, for the automated agent.",
       health: 'For orchestrators.',
     },
     operations: ADMIN_OPERATIONS,
-    schemas: { ...WEBHOOK_SCHEMAS, Event: EVENT_SCHEMA, ...CREDENTIALS_SCHEMAS, Health: HEALTH_SCHEMA },
+    schemas: {
+      ...KEY_SCHEMAS,
+      ...WEBHOOK_SCHEMAS,
+      Event: EVENT_SCHEMA,
+      ...CREDENTIALS_SCHEMAS,
+      Health: HEALTH_SCHEMA,
+    },
   });
 }

@@ -13,7 +13,8 @@ export const KEY_RATE_MAX = 1_000_000;
 export const OVERLAP_SECONDS_MAX = 90 * 86_400;
 export const OVERLAP_SECONDS = 86_400;
 
-const keySchema = objectOf({
+/** A request for a key; that its end is to come is checked behind it. */
+export const keySchema = objectOf({
   name: keyNameField.nullish(),
   scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES])).min(1, { error: 'must have at least one entry' }),
   expiresAt: timestampField.nullish(),
@@ -23,7 +24,7 @@ const keySchema = objectOf({
 });
 
 const overlapMessage = `must be a whole number from 0 to ${OVERLAP_SECONDS_MAX}`;
-const rotationSchema = objectOf({
+export const rotationSchema = objectOf({
   overlapSeconds: int32(0).max(OVERLAP_SECONDS_MAX, { error: overlapMessage }).nullish(),
 });
 

@@ -19,8 +19,8 @@ import { waitFor } from '../support/wait.ts';
 const EXAMPLES = [...examplesOf('gateway', GATEWAY_OPERATIONS), ...examplesOf('admin', ADMIN_OPERATIONS)];
 
 let product: Product;
-/** The id of the endpoint that an example made, for the examples that name one. */
-let endpointId: string;
+/** Ids of what examples made, for the examples that name one. */
+const made: Record<string, string> = {};
 
 beforeAll(async () => {
   product = await startEmbeddedProduct();
@@ -47,9 +47,7 @@ describe('the examples of the OpenAPI documents', () => {
     expect(withoutWhatVaries(answer.body)).toEqual(withoutWhatVaries(example.answer));
     expect(answer.status).toBe(example.status);
     if (!route.includes('/health/')) expect(answer.requestId).toMatch(/^[0-9A-Z]{26}$/);
-    if (route === 'POST /admin/v1/webhooks' && answer.status === 201) {
-      endpointId = (answer.body as { endpointId: string }).endpointId;
-    }
+    if (answer.status === 201) Object.assign(made, answer.body);
   });
 
   it('are answered as the served schemas say', async () => {
@@ -187,7 +185,7 @@ function urlOf(listener: 'gateway' | 'admin', route: string, { parameters = {} }
   const query = new URLSearchParams();
   let path = route.split(' ')[1]!;
   for (const [name, value] of Object.entries(parameters)) {
-    const sent = name === 'endpointId' && /^[0-9A-Z]{26}$/.test(value) ? endpointId : value;
+    const sent = /^[0-9A-Z]{26}$/.test(value) ? made[name]! : value;
     if (path.includes(`:${name}`)) path = path.replace(`:${name}`, encodeURIComponent(sent));
     else query.set(name, sent);
   }
@@ -218,6 +216,8 @@ function withoutWhatVaries(value: unknown): unknown {
   const text = JSON.stringify(value)
     ?.replace(/"(?!01KE1B3Q0D0000)[0-9A-HJKMNP-TV-Z]{26}"/g, '"<id>"')
     .replace(/"whsec_[^"]{40,}"/g, '"<secret>"')
+    .replace(/"apiKeySecret":"[^"]{40,}"/g, '"apiKeySecret":"<secret>"')
+    .replace(/"lastUsedAt":("[^"]+"|null)/g, '"lastUsedAt":"<null or time>"')
     .replace(/"\d{4}-\d{2}-\d{2}T[\d:.]+Z"/g, '"<time>"');
   return text === undefined ? undefined : JSON.parse(text);
 }

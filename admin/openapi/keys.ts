@@ -1,0 +1,197 @@
+import { keySchema, rotationSchema } from '../../shared/contracts/api-keys.ts';
+import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
+import { EVERY_SCOPE, SCOPES } from '../../shared/contracts/scopes.ts';
+import { schemaRef } from '../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
+import type { OperationDescription, OperationParameter, Operations } from '../../shared/openapi/operation.ts';
+import { BODY_BYTES_MAX } from '../limits.ts';
+
+const ID: JsonSchema = { type: 'string', description: 'What the header service-api-id carries.' };
+const SECRET: JsonSchema = {
+  type: 'string',
+  description: 'What the header service-api-secret carries. Shown this once.',
+};
+const TIME_OR_NULL: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
+const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
+  apiKeyId: ID,
+  name: { type: ['string', 'null'] },
+  scopes: { type: 'array', items: { type: 'string', enum: [EVERY_SCOPE, ...SCOPES] } },
+  rate: {
+    type: ['integer', 'null'],
+    description: "Requests a second of each operation with this key; null: the tenant's rate alone.",
+  },
+  state: { type: 'string', enum: ['valid', 'rotating', 'expired', 'revoked'] },
+  createdAt: { type: 'string', format: 'date-time' },
+  expiresAt: { ...TIME_OR_NULL, description: 'When it ends by itself; null: never.' },
+  revokedAt: TIME_OR_NULL,
+  lastUsedAt: { ...TIME_OR_NULL, description: 'Right to about a minute; null: not used yet.' },
+  previousSecretValidUntil: {
+    ...TIME_OR_NULL,
+    description: 'Until when the secret of before the last rotation is valid too; null: it is not.',
+  },
+};
+
+export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  NewKey: jsonSchemaOf(keySchema),
+  KeyRotation: jsonSchemaOf(rotationSchema),
+  CreatedKey: {
+    type: 'object',
+    required: ['apiKeySecret', ...Object.keys(KEY_MEMBERS)],
+    properties: { ...KEY_MEMBERS, apiKeySecret: SECRET },
+  },
+  Key: { type: 'object', required: Object.keys(KEY_MEMBERS), properties: KEY_MEMBERS },
+  Keys: {
+    type: 'object',
+    required: ['items'],
+    properties: { items: { type: 'array', items: schemaRef('Key') } },
+  },
+  RotatedKey: {
+    type: 'object',
+    required: ['apiKeyId', 'apiKeySecret', 'previousSecretValidUntil'],
+    properties: {
+      apiKeyId: ID,
+      apiKeySecret: SECRET,
+      previousSecretValidUntil: KEY_MEMBERS.previousSecretValidUntil,
+    },
+  },
+};
+
+const KEY_ID: OperationParameter = {
+  name: 'apiKeyId',
+  in: 'path',
+  description: 'Id of the key.',
+  schema: { type: 'string', minLength: 1 },
+};
+const COMMON = { tag: 'keys', scope: 'keys:manage' } as const;
+const parameters = { apiKeyId: EXAMPLE_ULID };
+const unknown = {
+  summary: 'The tenant has no such key',
+  parameters: { apiKeyId: 'no-such-key' },
+  status: 404,
+  answer: exampleError('404-01'),
+};
+const EXAMPLE_SECRET = 'a-secret-of-43-characters-that-is-shown-once';
+const SHOWN = {
+  apiKeyId: EXAMPLE_ULID,
+  name: 'nightly import',
+  scopes: ['agent-metadata:write'],
+  rate: 50,
+  state: 'valid',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  expiresAt: '2261-01-01T00:00:00.000Z',
+  revokedAt: null,
+  lastUsedAt: null,
+  previousSecretValidUntil: null,
+};
+
+function link(operationId: string): JsonSchema {
+  return { operationId, parameters: { apiKeyId: '$response.body#/apiKeyId' } };
+}
+
+const CREATE: OperationDescription = {
+  ...COMMON,
+  operationId: 'create-key',
+  summary: 'Make a key of the same tenant',
+  description:
+    "Works at once, on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
+    '`*`), no later end, no higher rate. Limits of the tenant are for all of its keys together.',
+  body: { schema: schemaRef('NewKey'), bytesMax: BODY_BYTES_MAX },
+  answers: {
+    201: {
+      description: 'The key, with its secret this once.',
+      schema: schemaRef('CreatedKey'),
+      links: { show: link('show-key'), rotate: link('rotate-key'), revoke: link('revoke-key') },
+    },
+  },
+  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '500-01', '503-01'],
+  examples: {
+    full: {
+      summary: 'A key for one operation, with a name, an end and a rate',
+      body: {
+        name: SHOWN.name,
+        scopes: SHOWN.scopes,
+        rate: SHOWN.rate,
+        expiresAt: '2261-01-01T00:00:00Z',
+      },
+      status: 201,
+      answer: { ...SHOWN, apiKeySecret: EXAMPLE_SECRET },
+    },
+    refused: {
+      summary: 'It has no scope',
+      body: { scopes: [] },
+      status: 422,
+      answer: exampleError('422-01', { path: 'scopes', message: 'must have at least one entry' }),
+    },
+  },
+};
+
+const LIST: OperationDescription = {
+  ...COMMON,
+  operationId: 'list-keys',
+  summary: "List the tenant's keys",
+  description: 'Oldest first, without their secrets; those that ended too.',
+  answers: { 200: { description: 'The keys.', schema: schemaRef('Keys') } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  examples: {
+    all: {
+      summary: 'The key that asks, and another one',
+      status: 200,
+      answer: {
+        items: [{ ...SHOWN, name: null, scopes: [EVERY_SCOPE], rate: null, expiresAt: null }, SHOWN],
+      },
+    },
+  },
+};
+
+const SHOW: OperationDescription = {
+  ...COMMON,
+  operationId: 'show-key',
+  summary: 'Show a key',
+  description: 'Without its secret.',
+  parameters: [KEY_ID],
+  answers: { 200: { description: 'The key.', schema: schemaRef('Key') } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  examples: { known: { summary: 'A key', parameters, status: 200, answer: SHOWN }, unknown },
+};
+
+const ROTATE: OperationDescription = {
+  ...COMMON,
+  operationId: 'rotate-key',
+  summary: 'Give a key a new secret',
+  description:
+    'The new one works at once; the one of before for `overlapSeconds` more (default a day; 0 ends it at once). While two are valid, ' +
+    "only 0 rotates again: it ends both. Not for a key that can do more than the caller's own.",
+  parameters: [KEY_ID],
+  body: { schema: schemaRef('KeyRotation'), bytesMax: BODY_BYTES_MAX },
+  answers: { 200: { description: 'The new secret, this once.', schema: schemaRef('RotatedKey') } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '422-01', '500-01', '503-01'],
+  examples: {
+    atOnce: {
+      summary: 'The secret of before is invalid from now on',
+      parameters,
+      body: { overlapSeconds: 0 },
+      status: 200,
+      answer: { apiKeyId: EXAMPLE_ULID, apiKeySecret: EXAMPLE_SECRET, previousSecretValidUntil: null },
+    },
+    unknown: { ...unknown, body: {} },
+  },
+};
+
+const REVOKE: OperationDescription = {
+  ...COMMON,
+  operationId: 'revoke-key',
+  summary: 'Revoke a key',
+  description: 'Refused from now on, for ever; every gateway knows within 5 seconds.',
+  parameters: [KEY_ID],
+  answers: { 204: { description: 'It is revoked. No body.' } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  examples: { known: { summary: 'A key', parameters, status: 204 }, unknown },
+};
+
+export const KEY_OPERATIONS: Operations = {
+  'POST /admin/v1/keys': CREATE,
+  'GET /admin/v1/keys': LIST,
+  'GET /admin/v1/keys/:apiKeyId': SHOW,
+  'POST /admin/v1/keys/:apiKeyId/rotate': ROTATE,
+  'DELETE /admin/v1/keys/:apiKeyId': REVOKE,
+};
