@@ -1,10 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
 import { checkSchema, migrate, pendingMigrations, schemaVersion } from '../../shared/postgres/migrate.ts';
+import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
+import { ROOT } from '../support/program.ts';
 
 const logger = pino({ level: 'silent' });
 const COMPATIBILITY = `CREATE TABLE schema_compatibility (min_compatible_version integer NOT NULL);
@@ -84,3 +87,25 @@ async function migrations(files: Record<string, string>): Promise<string> {
   for (const [name, sql] of Object.entries(files)) await writeFile(join(directory, `${name}.sql`), sql);
   return directory;
 }
+
+test('the audit takes erasures in weeks that were made before it knew of them', async () => {
+  const source = join(ROOT, 'shared/postgres/migrations');
+  const before = (await readdir(source)).filter((file) => file < '0005');
+  const directory = await migrations(
+    Object.fromEntries(
+      await Promise.all(
+        before.map(async (file) => [file.replace(/\.sql$/, ''), await readFile(join(source, file), 'utf8')]),
+      ),
+    ),
+  );
+  await emptyDatabase();
+  await migrate({ connectionString: database.url, logger, directory });
+  const { pool } = database;
+  const nowMs = Date.parse('2026-06-10T12:00:00Z');
+  await ensureTimePartitions(pool, 'credential_reads', nowMs, nowMs);
+  await migrate({ connectionString: database.url, logger });
+  const line = { tenantId: 't', readAtMs: nowMs, apiKeyId: 'k', requestId: 'r', conversationId: 'C' };
+  await insertCredentialRead(pool, { ...line, readId: 'a', outcome: 'erasure', eventId: null });
+  const { rows } = await pool.query('select outcome from credential_reads_p20260608');
+  expect(rows).toEqual([{ outcome: 'erasure' }]);
+});

@@ -47,6 +47,16 @@ describe('route', () => {
     expect(await idFor('a'.repeat(129))).toMatch(ULID);
     expect(await idFor('no spaces')).toMatch(ULID);
   });
+
+  it('takes no requestId that holds the secret which the request came with', async () => {
+    const { app } = createGatewayApp();
+    const secret = 'a-secret-of-20-chars';
+    for (const id of [secret, `r-${secret}.1`]) {
+      const headers = { 'x-request-id': id, 'service-api-secret': secret };
+      const answer = await app.request('/', { headers });
+      expect(answer.headers.get('x-request-id')).toMatch(ULID);
+    }
+  });
 });
 
 describe('credentials and scope', () => {
