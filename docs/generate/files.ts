@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { adminDocument } from '../../admin/openapi/document.ts';
 import { gatewayDocument } from '../../gateway/openapi/document.ts';
+import { asyncApiDocument } from './asyncapi.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackPart } from './stack.ts';
 
@@ -13,6 +14,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
     'docs/settings.md': settingsPage(stack),
     '.env.example': envExample(),
     'docs/openapi.json': json(gatewayDocument()),
+    'docs/asyncapi.json': json(asyncApiDocument()),
     'docs/openapi-admin.json': json(adminDocument()),
   };
 }

@@ -1,0 +1,40 @@
+"""What schemathesis cannot know of the documents."""
+
+from datetime import datetime, timezone
+
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.generation.meta import TestPhase
+
+ITEMS_PATHS = ("/many-agent-metadata", "/automation-agent/v1/events")
+
+# The years that the document's pattern allows.
+schemathesis.openapi.format(
+    "date-time",
+    st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 12, 31)).map(
+        lambda moment: moment.replace(tzinfo=timezone.utc).isoformat()
+    ),
+)
+# Where nobody listens, and nothing leaves this machine.
+schemathesis.openapi.format("uri", st.integers(1, 9999).map(lambda n: f"http://127.0.0.1:9/{n}"))
+
+
+@schemathesis.check
+def items_are_judged(ctx, response, case):
+    """Items that the document allows are accepted, unless their id was taken; of those that it does not, one is refused at least."""
+    if case.meta is None or response.status_code not in (200, 400) or not case.path.endswith(ITEMS_PATHS):
+        return
+    results = response.json().get("results")
+    if results is None:
+        assert case.meta.generation.mode.is_negative, "a request that the document allows was refused as a whole"
+        return
+    refused = [result["error"] for result in results if result["error"].startswith("FAIL_BAD_PARAMS")]
+    body = case.meta.components.get(ParameterLocation.BODY)
+    if body is None or case.meta.phase.name is TestPhase.EXAMPLES:
+        # An example shows items that are refused.
+        return
+    if body.mode.is_positive:
+        assert not refused, f"items that the document allows were refused: {refused}"
+    else:
+        assert refused, "no item was refused although the document does not allow one"

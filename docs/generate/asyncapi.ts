@@ -1,0 +1,151 @@
+import { DEAD_LETTER_HEADERS, EVENT_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { eventSchema } from '../../shared/contracts/event-schema.ts';
+import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
+import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from '../../shared/contracts/webhook-schema.ts';
+import { packageVersion } from '../../shared/package-root.ts';
+
+/** AsyncAPI 3: the topics of the event log, and the webhooks. The prefix of topics is a setting; here it is the default. */
+export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
+  const topics = KINDS.flatMap((kind) => {
+    const topic = topicOf(prefix, kind);
+    return [
+      [kind, topicChannel(topic, kind, `Records of the kind ${kind}.`)],
+      [
+        `${kind}-dead-letter`,
+        topicChannel(deadLetterTopicOf(topic), `${kind}-dead-letter`, `What of ${kind} could not be stored.`),
+      ],
+    ];
+  });
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: 'Sluice events and webhooks',
+      version: packageVersion(),
+      description:
+        'The topics of the event log (SLUICE_TOPIC_PREFIX changes their prefix), which any CloudEvents consumer can read, and the ' +
+        'webhooks that endpoints get. Consumers must ignore members that they do not know.',
+    },
+    defaultContentType: 'application/json',
+    channels: {
+      ...Object.fromEntries(topics),
+      webhooks: {
+        address: null,
+        description:
+          'The URL of an endpoint. At least once; in the order of a conversation while the endpoint is healthy.',
+        messages: references(
+          'messages',
+          WEBHOOK_SCHEMAS.map(([type]) => type),
+        ),
+      },
+    },
+    operations: {
+      ...Object.fromEntries(
+        topics.map(([name]) => [
+          `publish-${name}`,
+          {
+            action: 'send',
+            channel: { $ref: `#/channels/${name}` },
+            summary: `What Sluice puts into ${name}.`,
+          },
+        ]),
+      ),
+      'send-webhook': {
+        action: 'send',
+        channel: { $ref: '#/channels/webhooks' },
+        summary: 'A POST to an endpoint.',
+      },
+    },
+    components: {
+      messages: {
+        ...Object.fromEntries(KINDS.map((kind) => [kind, recordMessage(kind)])),
+        ...Object.fromEntries(KINDS.map((kind) => [`${kind}-dead-letter`, deadLetterMessage(kind)])),
+        ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type]) => [type, webhookMessage(type)])),
+      },
+      schemas: {
+        ...Object.fromEntries(KINDS.map((kind) => [kind, jsonSchemaOf(eventSchema(kind))])),
+        ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type, schema]) => [type, jsonSchemaOf(schema)])),
+        'event-headers': headers(CONTENT_TYPE, ['content-type']),
+        'dead-letter-headers': headers(
+          { ...CONTENT_TYPE, ...DEAD_LETTER },
+          Object.keys(DEAD_LETTER).filter((name) => name !== DEAD_LETTER_HEADERS.valueLeftOut),
+        ),
+        'webhook-headers': jsonSchemaOf(webhookHeadersSchema),
+      },
+    },
+  };
+}
+
+const CONTENT_TYPE = { 'content-type': { type: 'string', const: EVENT_HEADERS['content-type'] } };
+
+/** What workers put to the headers that the record came with. */
+const DEAD_LETTER: Readonly<Record<string, JsonSchema>> = {
+  [ORIGIN_HEADER]: {
+    type: 'string',
+    pattern: '^[0-9]+/[^/]+/[0-9]+/[0-9]+$',
+    description: 'Generation, topic, partition and offset at which it was first read.',
+  },
+  [DEAD_LETTER_HEADERS.reason]: {
+    type: 'string',
+    enum: ['undecodable', 'unknown-version', 'invalid', 'time', 'conflict', 'refused', 'crash'],
+  },
+  [DEAD_LETTER_HEADERS.stage]: { type: 'string', enum: ['decode', 'check', 'store'] },
+  [DEAD_LETTER_HEADERS.error]: { type: 'string', description: 'In words, without values of the record.' },
+  [DEAD_LETTER_HEADERS.failedAt]: { type: 'string', format: 'date-time' },
+  [DEAD_LETTER_HEADERS.valueLeftOut]: {
+    type: 'string',
+    pattern: '^[0-9]+$',
+    description: 'Bytes of a value that was too large to be taken along; the value is empty then.',
+  },
+};
+
+function topicChannel(address: string, message: string, description: string): JsonSchema {
+  return {
+    address,
+    description: `${description} Keyed by tenant and entity, so that an entity keeps its order.`,
+    messages: references('messages', [message]),
+  };
+}
+
+function recordMessage(kind: Kind): JsonSchema {
+  return {
+    name: `sluice.${kind}.v1`,
+    summary: 'One record, as a CloudEvents 1.0 event in structured JSON mode.',
+    contentType: 'application/cloudevents+json',
+    headers: schema('event-headers'),
+    payload: schema(kind),
+    bindings: { kafka: { key: { type: 'string', description: '`<tenant>:<entity>`' } } },
+  };
+}
+
+function deadLetterMessage(kind: Kind): JsonSchema {
+  return {
+    ...recordMessage(kind),
+    name: `sluice.${kind}.dead-letter`,
+    summary: 'A record as it was read, whatever it holds, and why it could not be stored.',
+    headers: schema('dead-letter-headers'),
+    // Usually the event; a record that cannot be read is kept as it is.
+    payload: {},
+  };
+}
+
+function webhookMessage(type: string): JsonSchema {
+  return {
+    name: type,
+    contentType: 'application/json',
+    headers: schema('webhook-headers'),
+    payload: schema(type),
+  };
+}
+
+function headers(properties: Readonly<Record<string, JsonSchema>>, required: readonly string[]): JsonSchema {
+  return { type: 'object', properties, required };
+}
+
+function schema(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function references(section: string, names: readonly string[]): JsonSchema {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/${section}/${name}` }]));
+}
