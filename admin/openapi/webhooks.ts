@@ -14,7 +14,7 @@ const TYPES: JsonSchema = {
 };
 
 export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  NewEndpoint: newEndpoint(),
+  NewEndpoint: jsonSchemaOf(endpointSchema),
   CreatedEndpoint: {
     type: 'object',
     required: ['endpointId', 'url', 'eventTypes', 'secret', 'createdAt'],
@@ -47,13 +47,6 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     properties: { items: { type: 'array', items: schemaRef('Endpoint') } },
   },
 };
-
-/** The request's schema; that the URL is one is checked after it, with where it leads. */
-function newEndpoint(): JsonSchema {
-  const made = jsonSchemaOf(endpointSchema);
-  const { url, ...others } = made.properties as Record<'url', JsonSchema>;
-  return { ...made, properties: { url: { ...url, format: 'uri' }, ...others } };
-}
 
 const ENDPOINT_ID: OperationParameter = {
   name: 'endpointId',
