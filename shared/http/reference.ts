@@ -78,6 +78,7 @@ function pageOf(title: string): string {
     hideClientButton: true,
     showDeveloperTools: 'never',
     persistAuth: false,
+    authentication: { preferredSecurityScheme: [['apiKeyId', 'apiKeySecret']] },
     documentDownloadType: 'json',
   };
   // Data in the page, started by the script: no script of the page's own, so that the policy needs none.

@@ -18,6 +18,8 @@ export interface DocumentParts {
 
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEMES = { apiKeyId: API_ID_HEADER, apiKeySecret: API_SECRET_HEADER };
+/** Both headers together. */
+const KEY = { apiKeyId: [], apiKeySecret: [] };
 
 export function schemaRef(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
@@ -41,6 +43,7 @@ export function openApiDocument({
     openapi: '3.1.0',
     info: { title, version: packageVersion(), description },
     servers: [{ url: '/' }],
+    security: [KEY],
     tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
     paths,
     components: {
@@ -93,10 +96,7 @@ function operationObject(operation: OperationDescription): JsonSchema {
     ],
     ...(body && { requestBody: requestBody(body, examples) }),
     responses: responses(operation),
-    security:
-      scope === undefined
-        ? []
-        : [Object.fromEntries(Object.keys(SECURITY_SCHEMES).map((name) => [name, []]))],
+    security: scope === undefined ? [] : [KEY],
   };
 }
 

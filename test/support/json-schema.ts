@@ -4,11 +4,18 @@ import formats from 'ajv-formats';
 
 /** A validator of the schema at a pointer (`#/components/schemas/Agent`) of a document, or of the document as a schema. */
 export function compileSchema(document: object, pointer = '#'): ValidateFunction {
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
-  formats.default(ajv);
-  ajv.addSchema(document, 'document');
+  let ajv = compilers.get(document);
+  if (!ajv) {
+    ajv = new Ajv2020({ strict: false, allErrors: true });
+    formats.default(ajv);
+    ajv.addSchema(document, 'document');
+    compilers.set(document, ajv);
+  }
   return ajv.compile({ $ref: `document${pointer}` });
 }
+
+/** One for each document, as compiling takes long. */
+const compilers = new WeakMap<object, Ajv2020>();
 
 /** The same for a schema of draft 7, which names itself. */
 export function compileDraft7(schema: object): ValidateFunction {

@@ -88,7 +88,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
   });
 
   function problems(schema: object, value: unknown): string[] {
-    return schemaErrors(compileSchema({ ...document, ...schema }), value);
+    return schemaErrors(compileSchema(document, (schema as { $ref: string }).$ref), value);
   }
 });
 
