@@ -60,6 +60,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'tenants enable': { args: () => 'other', needs: database },
   'keys create': { args: () => '--tenant acme --scope events:read', needs: database },
   'keys list': { args: () => '--tenant acme', needs: database },
+  'keys rotate': { args: ({ apiKeyIds }) => `${apiKeyIds.at(-1)} --overlap 0`, needs: database },
   'keys revoke': { args: ({ apiKeyIds }, n) => apiKeyIds[n]!, needs: database },
   'webhooks create': { args: () => '--tenant other --url https://example.com/', needs: database },
   'webhooks list': { args: () => '--tenant acme', needs: database },
@@ -175,7 +176,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
     things = {
       endpointId: await endpoint(),
       spareEndpointIds: [await endpoint(), await endpoint()],
-      apiKeyIds: [await key(), await key()],
+      apiKeyIds: [await key(), await key(), await key()],
       origin,
     };
     const publisher = product.log.createPublisher({ deadlineMs: 10_000, bufferedBytesMax: 1e6 });

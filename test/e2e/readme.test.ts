@@ -57,6 +57,15 @@ describe('the README on npm start', () => {
     expect(output).toMatch(/2 .*accepted/);
   }, 120_000);
 
+  it('shows how keys are made and rotated', async () => {
+    const output = await runBlocks(await blocksOf('Tenants and keys'), [], {
+      cwd: folder,
+      timeoutMs: 110_000,
+    });
+    expect(output).toMatch(/The secret of before is valid until .*Z\./);
+    expect(output).toMatch(/import .*rotating until/);
+  }, 120_000);
+
   it('has the steps that the start prints, there with their own key and address', () => {
     const lines = program.output();
     expect(lines.match(/^curl /gm)?.length).toBe(8);

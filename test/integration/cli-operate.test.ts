@@ -43,6 +43,11 @@ beforeAll(async () => {
   await sluice('tenants create other --rate none');
 });
 
+/** What a command made. */
+interface Made {
+  readonly apiKeyId: string;
+}
+
 describe('tenants', () => {
   it('are listed, changed, disabled and enabled', async () => {
     const [acme, other] = await json('tenants list');
@@ -81,17 +86,20 @@ describe('tenants', () => {
 
 describe('keys', () => {
   it('are listed without their secrets, and revoked once', async () => {
-    const key = await json('keys create --tenant acme --scope events:read --rate 7');
+    const key = await json('keys create --tenant acme --scope events:read --rate 7 --name import');
     const listed = {
       apiKeyId: key.apiKeyId,
       tenant: 'acme',
       tenantId: key.tenantId,
+      name: 'import',
       scopes: ['events:read'],
       rate: 7,
       state: 'valid',
       createdAt: expect.any(String),
       expiresAt: null,
       revokedAt: null,
+      lastUsedAt: null,
+      previousSecretValidUntil: null,
     };
     expect(await json('keys list --tenant acme')).toEqual([listed]);
     expect(await json('keys list --tenant other')).toEqual([]);
@@ -100,6 +108,54 @@ describe('keys', () => {
     expect(revoked).toEqual({ apiKeyId: key.apiKeyId, revokedAt: expect.stringMatching(/Z$/) });
     expect(await json(`keys revoke ${key.apiKeyId}`)).toEqual(revoked);
     expect(await json('keys list')).toEqual([{ ...listed, ...revoked, state: 'revoked' }]);
+  });
+
+  it('are rotated: a second secret for a while, or none of before', async () => {
+    const { apiKeyId, apiKeySecret } = await json('keys create --tenant other --scope events:read');
+    const shown = async () =>
+      (await json('keys list --tenant other')).find((key: Made) => key.apiKeyId === apiKeyId);
+    const rotated = await json(`keys rotate ${apiKeyId} --overlap 30m`);
+    const { previousSecretValidUntil: until } = rotated;
+    expect(rotated).toEqual({ apiKeyId, apiKeySecret: expect.any(String), previousSecretValidUntil: until });
+    expect(rotated.apiKeySecret).not.toBe(apiKeySecret);
+    expect(Math.abs(Date.parse(until) - Date.now() - 30 * 60_000)).toBeLessThan(20_000);
+    expect(await shown()).toMatchObject({ state: 'rotating', previousSecretValidUntil: until });
+    const listed = (await sluice('keys list --tenant other')).stdout;
+    expect(listed).toContain('rotating until');
+    expect(listed).toContain(until);
+    expect(await sluice(`keys rotate ${apiKeyId}`)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        `sluice: ${apiKeyId} has two valid secrets until ${until}: rotate it again then, or end both now with --overlap 0; ` +
+        'where the new secret was lost, make another key with `sluice keys create`\n',
+    });
+    const { stdout } = await sluice(`keys rotate ${apiKeyId} --overlap 0`);
+    expect(stdout).toMatch(/service-api-secret .* [A-Za-z0-9_-]{43} /);
+    expect(stdout).toContain('The secret of before ends at every running gateway within 5 seconds.');
+    expect(await shown()).toMatchObject({ state: 'valid', previousSecretValidUntil: null });
+    expect((await sluice(`keys rotate ${apiKeyId}`)).stdout).toMatch(
+      /The secret of before is valid until .*Z\./,
+    );
+    await json(`keys revoke ${apiKeyId}`);
+    expect((await sluice(`keys rotate ${apiKeyId} --overlap 0`)).stderr).toMatch(
+      / is revoked: make another with /,
+    );
+  });
+
+  it('expire: after a time, or at one', async () => {
+    const create = (expires: string) =>
+      json(`keys create --tenant other --scope events:read --expires ${expires}`);
+    const [soon, later] = [await create('1s'), await create('2100-01-31T10:00:00+01:00')];
+    expect(later.expiresAt).toBe('2100-01-31T09:00:00.000Z');
+    const stateOf = async ({ apiKeyId }: Made) =>
+      (await json('keys list --tenant other')).find((key: Made) => key.apiKeyId === apiKeyId).state;
+    await waitFor(async () => (await stateOf(soon)) === 'expired', { timeoutMs: 5000, what: 'the expiry' });
+    expect(await stateOf(later)).toBe('valid');
+    expect((await sluice(`keys rotate ${soon.apiKeyId}`)).stderr).toMatch(/ is expired: make another with /);
+    expect((await sluice('keys create --tenant other --scope * --expires 90d')).stdout).toContain(
+      'valid until',
+    );
   });
 
   it('that are revoked, and those of a tenant that is disabled, are refused by a running gateway within 5 s', async () => {
@@ -420,6 +476,7 @@ it.each([
   'tenants disable nobody',
   'keys list --tenant nobody',
   'keys revoke nobody',
+  'keys rotate nobody',
   'webhooks create --tenant nobody --url https://example.com/',
   'webhooks list --tenant nobody',
   'webhooks listen --port 0 --tenant nobody',
