@@ -133,6 +133,7 @@ function encodings({ valid, accepted, unreadable: refused }: Writing): Case[] {
       Buffer.concat([gzipSync(valid()), Buffer.from('garbage')]),
       false,
     ),
+    coded('gzip: zero bytes behind it', 'gzip', Buffer.concat([gzipSync(valid()), Buffer.alloc(3)]), false),
     coded('gzip: packed twice', 'gzip', gzipSync(gzipSync(valid())), false),
     coded('gzip: not UTF-8', 'gzip', gzipSync(bytes('{"a":"', 0xff, '"}')), false),
     coded('identity: packed', 'identity', gzipSync(valid()), false),

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openWire, type Wire, WireError } from '../support/http-wire.ts';
 import type { Case, Expected, KeyName, Operation, Raw, Sent, Step } from './case.ts';
 import { problemOf } from './check.ts';
+import { type Connection, createConnection } from './connection.ts';
 import { requestBytes } from './request.ts';
 import { type Key, newRun, scopesOf, type Target } from './target.ts';
 
@@ -44,7 +45,7 @@ export async function runOperation(operation: Operation, target: Target, only = 
   const runs = waiting.length;
   const keys = await makeKeys(operation, target, waiting);
   const lane = async (): Promise<void> => {
-    const connection = createConnection(target.baseUrl);
+    const connection = createConnection(target.baseUrl, ANSWER_MS);
     for (let each = waiting.shift(); each; each = waiting.shift()) {
       const problem = await runCase(each, { operation, target, keys, connection });
       if (problem !== undefined) failed.push({ group: each.group, name: each.name, problem });
@@ -168,34 +169,4 @@ async function notUsable(wire: Wire, context: Context): Promise<string | undefin
   wire.write(bytesOf({ path: '/no/such/path', method: 'GET' }, context));
   const { status } = await wire.next(ANSWER_MS);
   return status === 404 ? undefined : `the next request on the connection got ${status}`;
-}
-
-interface Connection {
-  ask(bytes: Buffer, head: boolean): Promise<Awaited<ReturnType<Wire['next']>>>;
-  close(): void;
-}
-
-/** One connection for many requests, opened anew only where the answer before said `close`. */
-function createConnection(url: string): Connection {
-  let wire: Wire | undefined;
-  return {
-    async ask(bytes, head) {
-      wire ??= await openWire(url);
-      try {
-        wire.write(bytes);
-        const answer = await wire.next(ANSWER_MS, head);
-        if (wire.rest().length > 0) throw new WireError('malformed', 'bytes behind the answer');
-        if (answer.headers.get('connection')?.toLowerCase() === 'close') {
-          wire.destroy();
-          wire = undefined;
-        }
-        return answer;
-      } catch (error) {
-        wire?.destroy();
-        wire = undefined;
-        throw error;
-      }
-    },
-    close: () => wire?.destroy(),
-  };
 }
