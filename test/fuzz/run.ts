@@ -31,7 +31,7 @@ export interface Figures {
   readonly failures: readonly Failure[];
 }
 
-const LANES = 12;
+const LANES = 32;
 /** After so many requests a good one must be accepted at once. */
 const GOOD_EVERY = 250;
 const GOOD_MS = 3000;
