@@ -3,10 +3,22 @@ import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
+import type { KeyName } from '../conformance/case.ts';
 import { OPERATIONS } from '../conformance/operations/all.ts';
 import { runOperation } from '../conformance/run.ts';
 import { type KeyMaker, newRun, type Target } from '../conformance/target.ts';
 import type { Product } from '../support/product.ts';
+
+const KEYS: readonly KeyName[] = [
+  'one-scope',
+  'other-scope',
+  'expired',
+  'revoked',
+  'disabled-tenant',
+  'slow',
+];
+/** Rates of keys are kept, but not enforced yet: empty this once they are. */
+const NOT_YET: readonly KeyName[] = ['slow'];
 
 /** The whole interface, case by case, the same for the embedded product and for separate processes on Kafka. */
 export function describeConformance(name: string, start: () => Promise<Product>): void {
@@ -29,7 +41,7 @@ export function describeConformance(name: string, start: () => Promise<Product>)
       console.log(`${operation.name}: ${report.passed} of ${report.cases} cases`);
       expect(report.failed).toEqual([]);
       expect(report.passed).toBeGreaterThan(70);
-      expect([...report.notRun.keys()]).toEqual(['needs a key: slow']);
+      expect([...report.notRun.keys()]).toEqual(NOT_YET.map((key) => `needs a key: ${key}`));
     });
   });
 }
@@ -38,7 +50,7 @@ export function describeConformance(name: string, start: () => Promise<Product>)
 function keysInDatabase({ pool, tenantId }: Product): KeyMaker {
   const ids = newRun();
   return {
-    names: ['one-scope', 'other-scope', 'expired', 'revoked', 'disabled-tenant'],
+    names: KEYS.filter((name) => !NOT_YET.includes(name)),
     async make(name, scopes) {
       const apiKeyId = ids.id();
       const now = Date.now();
@@ -51,7 +63,7 @@ function keysInDatabase({ pool, tenantId }: Product): KeyMaker {
         apiKeyId,
         tenantId: owner,
         scopes,
-        rate: undefined,
+        rate: name === 'slow' ? 1 : undefined,
         createdAtMs: now,
       });
       if (name === 'revoked') await revokeApiKey(pool, apiKeyId, now);
