@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { waitFor } from './wait.ts';
 
-/** The root of the checkout. */
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** The root of the checkout; the suites that run without vitest are compiled into its `dist`. */
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\bdist\/$/, '');
 
 /** A process of the compiled product. */
 export interface Program {

@@ -171,6 +171,26 @@ describe('publisher on Kafka', () => {
     ]);
   });
 
+  it('writes what waits before it closes, and takes nothing more', async () => {
+    const cluster = scripted();
+    const publisher = publish(cluster);
+    const first = publisher.publish('t', [record(0, 'a')]);
+    const one = await cluster.next();
+    const waiting = publisher.publish('t', [record(0, 'b')]);
+    let isClosed = false;
+    const closing = publisher.close().then(() => {
+      isClosed = true;
+    });
+    expect(await publisher.publish('t', [record(0, 'c')])).toMatchObject([{ ok: false }]);
+    one.answer(() => stored(0n));
+    const two = await cluster.next();
+    expect(two.values()).toEqual({ 0: ['b'] });
+    expect(isClosed).toBe(false);
+    two.answer(() => stored(1n));
+    await closing;
+    expect([...(await first), ...(await waiting)]).toEqual([ok(0, 0n), ok(0, 1n)]);
+  });
+
   it('gives memory back however records end', async () => {
     const cluster = scripted();
     const publisher = publish(cluster, { deadlineMs: 40, bufferedBytesMax: 1_000 });

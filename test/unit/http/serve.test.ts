@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { gunzipBounded } from '../../../shared/http/gunzip.ts';
 import { type HttpServer, listen } from '../../../shared/http/serve.ts';
 import { createGatewayApp, type GatewayAppOptions, SECRET } from '../../support/gateway-app.ts';
+import { openWire } from '../../support/http-wire.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -295,6 +296,42 @@ describe('requests that are no proper HTTP', () => {
       ),
     );
     await connection.received(/HTTP\/1\.1 401 /);
+  });
+
+  it.each([
+    ['no header', 'GET /x HTTP/1.1\r\nno header\r\n\r\n'],
+    ['no HTTP', 'nothing of the kind\r\n\r\n'],
+    ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
+  ])('(%s) are answered behind the requests before them, which keep their answers', async (_what, broken) => {
+    const { server } = await start();
+    const wire = await openWire(`http://127.0.0.1:${server.port}`);
+    const good = `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
+    wire.write(`${good}${good}${broken}`);
+    const statuses = [];
+    for (let count = 0; count < 3; count++) statuses.push((await wire.next(5000)).status);
+    expect(statuses).toEqual([200, 200, 400]);
+    expect(await wire.closes(5000)).toBe(true);
+  });
+
+  it('that go on after they were refused get one answer, and no reset before it', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    for (let count = 0; count < 50; count++) {
+      connection.socket.write('nothing of the kind\r\n\r\n'.repeat(1000));
+    }
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+    expect(connection.text().match(/HTTP\/1\.1 [0-9]+/g)).toEqual(['HTTP/1.1 400']);
+    expect(connection.errors()).toEqual([]);
+  });
+
+  it('(CONNECT) are answered 404-01, since we are no proxy', async () => {
+    const { server } = await start();
+    const wire = await openWire(`http://127.0.0.1:${server.port}`);
+    wire.write('CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\nsomething');
+    const { status, body } = await wire.next(5000);
+    expect(status).toBe(404);
+    expect(JSON.parse(body)).toMatchObject({ error: { code: '404-01', message: 'Not Found' } });
+    expect(await wire.closes(5000)).toBe(true);
   });
 
   it('that come too slowly are answered, then cut', async () => {

@@ -1,0 +1,96 @@
+import type { Case, Expected, Run, Writing } from './case.ts';
+import { failure, one } from './case.ts';
+import { objectText } from './fields.ts';
+
+export const BAD_PARAMS = /^FAIL_BAD_PARAMS: ERROR: /;
+export const CONFLICT = /^FAIL_CONFLICT: /;
+
+/** The text of a result that refuses a member: exactly its path in front. */
+export function refusedText(path: string, text?: RegExp): RegExp {
+  const start = `^FAIL_BAD_PARAMS: ERROR: ${path.replace(/[[\]().]/g, '\\$&')} `;
+  return new RegExp(`${start}${text ? `.*${text.source}` : '\\S'}`);
+}
+
+/** What the cases of an operation that takes `items` have in common. */
+export function itemsWriting(options: {
+  readonly bodyBytesMax: number;
+  /** A valid item with ids of its own, its members as JSON text. */
+  readonly item: () => Record<string, string>;
+}): Writing {
+  const body = (...items: string[]) => `{"items":[${items.join(',')}]}`;
+  return {
+    bodyBytesMax: options.bodyBytesMax,
+    valid: () => body(objectText(options.item())),
+    accepted: { status: 200, results: [''] },
+    unreadable: (path, text) => failure('400-01', path, text),
+    refused: (path, text) => ({ status: 400, results: [refusedText(path, text)] }),
+    withMember: (member, json) => {
+      const { [member]: _, ...others } = options.item();
+      return body(objectText({ ...others, ...(json !== undefined && { [member]: json }) }));
+    },
+  };
+}
+
+/** The rules of `items`, and a result an item. */
+export function itemsCases(item: () => Record<string, string>, idOf: () => string, run: Run): Case[] {
+  const text = () => objectText(item());
+  const many = (count: number) => `{"items":[${Array.from({ length: count }, text).join(',')}]}`;
+  const refused = failure('422-01', 'items');
+  const items = (name: string, body: string, expect: Expected) => one('items', name, { body }, expect);
+  const all = (count: number): Expected => ({ status: 200, results: Array(count).fill('') });
+  const [first, second, third] = [idOf(), idOf(), idOf()];
+  const withId = (id: string) => objectText({ ...item(), eventId: JSON.stringify(id) });
+  const badWithId = (id: string) => objectText({ ...badItem(item()), eventId: JSON.stringify(id) });
+  return [
+    items('missing', '{}', refused),
+    items('null', '{"items":null}', refused),
+    items('an object', '{"items":{}}', refused),
+    items('a string', '{"items":"a"}', refused),
+    items('empty', '{"items":[]}', refused),
+    items('1000', many(1000), all(1000)),
+    items('1001', many(1001), refused),
+    items('twice: the last counts', `{"items":[],"items":[${text()}]}`, all(1)),
+    items('twice: the last counts, and is bad', `{"items":[${text()}],"items":1}`, refused),
+    items('things that are no objects', `{"items":[null,1,"a",[],true,${text()}]}`, {
+      status: 200,
+      results: [...Array(5).fill(BAD_PARAMS), ''],
+    }),
+    items(
+      'good and bad ones: a result each, in order, with the given ids',
+      `{"items":[${[
+        withId(first),
+        badWithId(second),
+        text(),
+        objectText(badItem(item())),
+        withId(third),
+      ].join(',')}]}`,
+      {
+        status: 200,
+        results: ['', BAD_PARAMS, '', BAD_PARAMS, ''],
+        eventIds: [first, second, undefined, undefined, third],
+      },
+    ),
+    items('only bad ones', `{"items":[${objectText(badItem(item()))},${objectText(badItem(item()))}]}`, {
+      status: 400,
+      results: [BAD_PARAMS, BAD_PARAMS],
+      eventIds: [undefined, undefined],
+    }),
+    items(
+      'a bad one whose id is not valid gets a new one',
+      `{"items":[${objectText({ ...item(), eventId: '"ä ö"' })}]}`,
+      {
+        status: 400,
+        results: [refusedText('eventId')],
+        eventIds: [undefined],
+      },
+    ),
+    items(`a made-up member ${run.id()} beside items`, many(1).replace('{', '{"more":[],'), all(1)),
+  ];
+}
+
+/** The item, with one required member broken. */
+function badItem(item: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(item).map(([name, json], index) => [name, index === 0 ? '17' : json]),
+  );
+}

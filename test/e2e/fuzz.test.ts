@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fuzzed, startFuzzed } from '../fuzz/product.ts';
+import { failureLines, figureLines } from '../fuzz/report.ts';
+import { fuzz } from '../fuzz/run.ts';
+import { printedSeed } from '../support/random.ts';
+
+const REQUESTS = 1500;
+
+let product: Fuzzed;
+beforeAll(async () => {
+  product = await startFuzzed();
+}, 60_000);
+afterAll(async () => {
+  await product?.stop();
+});
+
+// The same requests with each run of the tests, and others with each; see `npm run fuzz -- --help` for more of them.
+it.each([
+  ['the requests of a fixed seed', 2026],
+  ['the requests of a new seed', printedSeed('fuzz')],
+])(
+  '%s (%i) bring about no 5xx, no dropped connection and no growth',
+  { timeout: 120_000 },
+  async (_what, seed) => {
+    const { url, key, pid } = product;
+    const where = { seed, host: new URL(url).host, key };
+    const figures = await fuzz({ ...where, url, requests: REQUESTS, pid });
+    console.log(figureLines(figures).join('\n'));
+    expect(figures.failures.flatMap((failure) => failureLines(where, failure))).toEqual([]);
+    expect(figures.sent).toBe(REQUESTS);
+    expect(product.output()).not.toMatch(/"level":"(error|fatal)"/);
+  },
+);

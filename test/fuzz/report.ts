@@ -1,0 +1,36 @@
+import type { Where } from './request.ts';
+import { fuzzRequest } from './request.ts';
+import type { Failure, Figures } from './run.ts';
+
+const SHOWN_BYTES = 3000;
+
+/** The figures of a run, a line each. */
+export function figureLines({ sent, statuses, longest, rssMiB, failures }: Figures): string[] {
+  const kinds = [...statuses].sort().map(([kind, counts]) => {
+    const each = [...counts]
+      .sort(([a], [b]) => a - b)
+      .map(([status, count]) => `${status || 'none due'}: ${count}`);
+    return `  ${kind.padEnd(8)} ${each.join(', ')}`;
+  });
+  const memory = rssMiB
+    ? `memory ${rssMiB[0]} MiB before, at most ${rssMiB[1]} in the first half and ${rssMiB[2]} in the second`
+    : 'memory not watched';
+  return [
+    `${sent} requests, ${failures.length} failures; statuses by kind of change:`,
+    ...kinds,
+    `longest answer ${Math.round(longest.ms)} ms (request ${longest.index}); ${memory}`,
+  ];
+}
+
+/** A failure with the request that brought it about, its secrets left out. */
+export function failureLines(where: Where, { index, kind, problem }: Failure): string[] {
+  const { bytes } = fuzzRequest(where, index);
+  const text = JSON.stringify(bytes.subarray(0, SHOWN_BYTES).toString('latin1'))
+    .replaceAll(where.key.apiKeySecret, '<secret>')
+    .replaceAll(where.key.apiKeyId, '<id>');
+  return [
+    `FAILED ${index} (${kind}): ${problem}`,
+    `  ${text}${bytes.length > SHOWN_BYTES ? `… ${bytes.length} bytes` : ''}`,
+    `  again: npm run fuzz -- --seed ${where.seed} --only ${index}`,
+  ];
+}

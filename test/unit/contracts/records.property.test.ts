@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readAgentItem } from '../../../shared/contracts/agents.ts';
+import {
+  AUTOMATION_EVENT_RAW_MEMBERS,
+  readAutomationEvent,
+} from '../../../shared/contracts/automation-events.ts';
+import { readConversation } from '../../../shared/contracts/conversations.ts';
+import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/contracts/credentials.ts';
+import { decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
+import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
+import type { Kind } from '../../../shared/contracts/kinds.ts';
+import { readMessageSent } from '../../../shared/contracts/message-sent.ts';
+import type { Parsed } from '../../../shared/contracts/parsed.ts';
+import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
+
+const RUNS = { numRuns: 1000 };
+const RAW = new Set([...AUTOMATION_EVENT_RAW_MEMBERS, ...CREDENTIALS_RAW_MEMBERS]);
+
+const READERS: readonly (readonly [Kind, (value: JsonValue) => Parsed<JsonObject>, valid: object])[] = [
+  [
+    'agent-metadata',
+    readAgentItem,
+    {
+      eventId: 'e',
+      externalAgentId: 'a',
+      agentName: 'Ada',
+      languages: ['en-GB'],
+      concurrency: 1,
+      ranking: 0,
+      attributes: [{ name: 'n', value: 'v' }],
+    },
+  ],
+  [
+    'conversation-metadata',
+    readConversation,
+    {
+      eventId: 'e',
+      externalConversationId: 'c',
+      lobName: 'Ü 😀',
+      deviceType: 'PHONE',
+      companySegment: ['a'],
+      browserVersion: '1.2',
+    },
+  ],
+  [
+    'message-sent',
+    readMessageSent,
+    {
+      messageId: 'm',
+      conversationId: 'c',
+      augmentationType: ['FREEHAND'],
+      numEdits: 1,
+      timeToAction: 1.5,
+      selectedSuggestionText: 't',
+    },
+  ],
+  [
+    'automation-events',
+    readAutomationEvent,
+    {
+      conversationId: 'C',
+      externalConversationId: 'c',
+      type: 'reply',
+      occurredAt: '2026-01-02T03:04:05Z',
+      reply: { messageId: 'm', text: 't' },
+      inputVariables: { a: { b: [1] } },
+      currentTaskName: 't',
+    },
+  ],
+  [
+    'credentials',
+    (value) => readCredentials(value, 'CONV') as unknown as Parsed<JsonObject>,
+    { customerExternalId: 'c', auth: { token: 't', body: { a: 1 } }, streamId: null },
+  ],
+];
+
+const nastyValue = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.string({ unit: 'binary', maxLength: 300 }),
+  fc.double(),
+  fc.constantFrom('\u0000', '\ud800', '', ' ', '__proto__', 2147483648, -1, 1e300, null),
+);
+
+/** The valid record with some of its members, or members within them, as anything. */
+function changed(valid: object) {
+  const names = [...Object.keys(valid), '__proto__', 'unknown'];
+  return fc
+    .array(fc.tuple(fc.constantFrom(...names), nastyValue), { maxLength: 3 })
+    .map((changes) => JSON.stringify(Object.fromEntries([...Object.entries(valid), ...changes])));
+}
+
+function read(text: string): JsonValue {
+  return readJson(Buffer.from(text), { rawMembers: RAW });
+}
+
+describe.each(READERS)('the reader of %s', (kind, readRecord, valid) => {
+  it('takes what is valid', () => {
+    expect(readRecord(read(JSON.stringify(valid)))).toMatchObject({ ok: true });
+  });
+
+  it('never throws, and says what is wrong without repeating a value', () => {
+    const planted = 'planted-value';
+    fc.assert(
+      fc.property(fc.oneof(changed(valid), fc.json(), fc.constant(`"${planted}"`)), (text) => {
+        const parsed = readRecord(read(text.replaceAll('"t"', `"${planted}\\u0000"`)));
+        if (parsed.ok) return;
+        expect(parsed.details.length).toBeGreaterThan(0);
+        for (const { message } of parsed.details) expect(message).not.toContain(planted);
+      }),
+      RUNS,
+    );
+  });
+
+  it('gives records that the log carries without a change', () => {
+    fc.assert(
+      fc.property(changed(valid), (text) => {
+        const parsed = readRecord(read(text));
+        if (!parsed.ok) return;
+        const record = {
+          kind,
+          tenantId: 'tenant',
+          id: parsed.id ?? 'made',
+          idGenerated: parsed.id === undefined,
+          entity: parsed.entity,
+          acceptedAtMs: 1_767_323_045_678,
+          requestId: 'r',
+          traceparent: undefined,
+          contentHash: parsed.contentHash,
+          data: parsed.record,
+        };
+        const decoded = decodeEvent(encodeEvent(record), kind);
+        expect({ ...decoded, data: writeJson(decoded.data) }).toEqual({
+          ...record,
+          data: writeJson(record.data),
+        });
+      }),
+      RUNS,
+    );
+  });
+
+  it.skipIf(kind === 'credentials')('hashes what is known of the content: neither order, id nor more', () => {
+    const idMember = kind === 'message-sent' ? 'messageId' : 'eventId';
+    const ids =
+      kind === 'automation-events'
+        ? ['01ARZ3NDEKTSV4RRFFQ69G5FAV', '01BX5ZZKBKACTAV9WEVGEMMVRZ']
+        : ['one', 'two'];
+    const hashOf = (text: string) => {
+      const parsed = readRecord(read(text));
+      return parsed.ok ? parsed.contentHash : undefined;
+    };
+    fc.assert(
+      fc.property(changed(valid), fc.constantFrom(...ids), fc.boolean(), (text, id, reverse) => {
+        const hash = hashOf(text);
+        if (hash === undefined) return;
+        const members = Object.entries(JSON.parse(text) as object).filter(([name]) => name !== idMember);
+        const other = [...(reverse ? members.reverse() : members), [idMember, id], ['moreOfIt', [1]]];
+        expect(hashOf(JSON.stringify(Object.fromEntries(other)))).toBe(hash);
+      }),
+      RUNS,
+    );
+    // Any known member that is taken away, or set to something else that is valid, is other content.
+    const full = hashOf(JSON.stringify(valid));
+    for (const name of Object.keys(valid).filter((each) => each !== idMember)) {
+      const { [name]: _, ...without } = valid as Record<string, unknown>;
+      expect(hashOf(JSON.stringify(without)), name).not.toBe(full);
+    }
+  });
+});
+
+describe('the reader of timestamps', () => {
+  it('agrees with Date to the millisecond, and keeps the rest', () => {
+    const offset = fc.tuple(fc.constantFrom('+', '-'), fc.nat({ max: 23 }), fc.nat({ max: 59 }));
+    fc.assert(
+      fc.property(
+        fc.date({
+          min: new Date('1678-01-01T00:00:00Z'),
+          max: new Date('2262-01-01T00:00:00Z'),
+          noInvalidDate: true,
+        }),
+        fc.nat({ max: 999_999 }),
+        offset,
+        (date, beyondMs, [sign, hours, minutes]) => {
+          const two = (value: number) => String(value).padStart(2, '0');
+          const local = date.toISOString().slice(0, -1) + String(beyondMs).padStart(6, '0');
+          const text = `${local}${sign}${two(hours)}:${two(minutes)}`;
+          const shiftMs = (hours * 60 + minutes) * 60_000 * (sign === '-' ? 1 : -1);
+          expect(parseTimestampNs(text)).toBe(
+            BigInt(date.getTime() + shiftMs) * 1_000_000n + BigInt(beyondMs),
+          );
+        },
+      ),
+      RUNS,
+    );
+  });
+
+  it('takes no date that is not in the calendar', () => {
+    const two = (value: number) => String(value).padStart(2, '0');
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1678, max: 2261 }),
+        fc.nat({ max: 13 }),
+        fc.nat({ max: 32 }),
+        fc.nat({ max: 25 }),
+        fc.nat({ max: 61 }),
+        fc.nat({ max: 61 }),
+        (year, month, day, hour, minute, second) => {
+          const text = `${year}-${two(month)}-${two(day)}T${two(hour)}:${two(minute)}:${two(second)}Z`;
+          const date = new Date(text);
+          // What Date takes too far (24:00, 30 February) it does not write again.
+          const real = !Number.isNaN(date.getTime()) && date.toISOString() === text.replace('Z', '.000Z');
+          expect(parseTimestampNs(text) !== undefined).toBe(real);
+        },
+      ),
+      RUNS,
+    );
+  });
+
+  it('throws at no text', () => {
+    const near = fc.stringMatching(/^[0-9TtZz:.+-]{0,40}$/);
+    fc.assert(
+      fc.property(fc.oneof(near, fc.string()), (text) => void parseTimestampNs(text)),
+      RUNS,
+    );
+  });
+});
