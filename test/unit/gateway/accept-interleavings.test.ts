@@ -3,7 +3,8 @@ import { type AcceptScenario, type Item, runAcceptScenario } from '../../support
 import { everyInterleaving, someInterleavings } from '../../support/interleavings.ts';
 import { printedSeed, seededRandom } from '../../support/random.ts';
 
-const RANDOM_RUNS = 20_000;
+const SCENARIOS_AT_RANDOM = 100;
+const RUNS_EACH = 80;
 
 const SCENARIOS: Readonly<Record<string, AcceptScenario>> = {
   'two contents of an id': { requests: [['a x 1'], ['a y 1']], deadline: true, forget: true },
@@ -76,16 +77,18 @@ describe('accepting, whatever comes between', () => {
     };
     const requests = () =>
       Array.from({ length: among([2, 3, 4]) }, () => Array.from({ length: among([1, 2, 3]) }, item));
-    for (let i = 0; i < RANDOM_RUNS / 100; i++) {
+    for (let i = 0; i < SCENARIOS_AT_RANDOM; i++) {
       const scenario: AcceptScenario = {
         requests: requests(),
         ...(random() < 0.5 && { stored: random() < 0.5 ? {} : { a: among(['x', 'y']) } }),
         deadline: random() < 0.5,
         forget: random() < 0.3,
       };
-      await someInterleavings(100, random, (choose) => runAcceptScenario(scenario, choose)).catch((error) => {
-        throw new Error(`${error.message}\nof ${JSON.stringify(scenario)}`, { cause: error });
-      });
+      await someInterleavings(RUNS_EACH, random, (choose) => runAcceptScenario(scenario, choose)).catch(
+        (error) => {
+          throw new Error(`${error.message}\nof ${JSON.stringify(scenario)}`, { cause: error });
+        },
+      );
     }
-  });
+  }, 60_000);
 });
