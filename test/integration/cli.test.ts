@@ -115,8 +115,8 @@ describe('the sluice command', () => {
       },
     ]);
     expect((await sluice('events show m-1')).stdout.split('\n').slice(-3)).toEqual([
-      'The agent-metadata record was set aside: npx sluice dead-letters show 1/sluice.agent-metadata/2/7',
-      'Other content under the message-sent id came last at 2026-01-02T00:00:00.000Z: npx sluice dead-letters show 1/sluice.message-sent/3/1207',
+      'The agent-metadata record was set aside: sluice dead-letters show 1/sluice.agent-metadata/2/7',
+      'Other content under the message-sent id came last at 2026-01-02T00:00:00.000Z: sluice dead-letters show 1/sluice.message-sent/3/1207',
       '',
     ]);
     expect(await sluice('events show m-1 --tenant free')).toMatchObject({ code: 1, stdout: '' });

@@ -6,6 +6,7 @@ import { deadLetterTopicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
+import type { EventLog } from '../../shared/log/log.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
@@ -19,6 +20,7 @@ import type { BatchStep } from '../../workers/store-batch.ts';
 import { runSluice } from '../support/command.ts';
 import { CONFLICT_CASES, type ConflictCase } from '../support/conflict-cases.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWorkerBench } from '../support/worker-bench.ts';
 
 const PARTITIONS = 4;
@@ -50,6 +52,10 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
   it('one is stored, the other set aside and signalled, once, whichever step a worker ends at', async () => {
     const tenantId = `tenant-${kind}`;
     const bench = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${kind}.`);
+    const log: EventLog = {
+      ...bench.log,
+      partitionCounts: async (topics) => new Map(topics.map((topic) => [topic, PARTITIONS])),
+    };
     const nextId = createUlidGenerator(bench.clock);
     await createTenant(pool, { tenantId, name: tenantId, rate: 'none', createdAtMs: 0 });
     await listenTo(tenantId);
@@ -62,7 +68,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
     const start = async () => {
       const gateway = await startGateway({
         pool,
-        log: bench.log,
+        log,
         keyRing: createKeyRing(`k:${Buffer.alloc(32).toString('base64')}`),
         clock: bench.clock,
         nextId,
@@ -77,6 +83,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
         storedKeysBudgetMs: 5000,
       });
       onTestFinished(() => gateway.stop());
+      await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'ready' });
       return gateway;
     };
     const send = async (gateway: Gateway, id: string, content: number) => {
