@@ -1,7 +1,4 @@
-import type { Clock } from '../shared/clock.ts';
-import type { AcceptedRecord } from '../shared/contracts/event.ts';
 import type { PublishOutcome } from '../shared/log/log.ts';
-import { createEntityOrder, type EntityOrder } from './entity-order.ts';
 import type { EncodedRecord, WriteToLog } from './publish.ts';
 import { type Reservation, type Reservations, reservationKey } from './reservations.ts';
 import type { FindStored } from './stored-keys.ts';
@@ -21,7 +18,6 @@ export interface AcceptorOptions {
   readonly writeToLog: WriteToLog;
   readonly reservations: Reservations;
   readonly findStored: FindStored;
-  readonly clock: Clock;
   /** Milliseconds that a request waits for other requests with the same ids. */
   readonly waitMs: number;
 }
@@ -38,7 +34,8 @@ interface Claim {
 interface Run {
   readonly records: readonly EncodedRecord[];
   readonly outcomes: (Outcome | undefined)[];
-  readonly order: EntityOrder;
+  /** Entities and ids of which a record could not be published: what comes behind it in the request must not be either. */
+  readonly failed: { readonly entities: Set<string>; readonly ids: Set<string> };
   readonly holds: Hold[];
   readonly options: AcceptOptions;
 }
@@ -46,84 +43,90 @@ interface Run {
 /**
  * Reserves what is free, publishes at once what was reserved, and only then waits for ids that other requests hold: so
  * two requests that hold an id each and want the other's never wait for each other. What has become free is tried again.
+ * Behind a record that waits, those of its entity wait unreserved.
  */
 export function createAcceptor(deps: AcceptorOptions): Accept {
   return async (records, options) => {
-    const run: Run = { records, outcomes: [], order: createEntityOrder(), holds: [], options };
+    const run: Run = {
+      records,
+      outcomes: [],
+      failed: { entities: new Set(), ids: new Set() },
+      holds: [],
+      options,
+    };
     const { firsts, repeats } = splitRepeats(records);
+    const deadline = createDeadline(deps.waitMs);
     try {
-      let open = firsts;
-      const deadlineMs = deps.clock.nowMs() + deps.waitMs;
+      let open: readonly number[] = firsts;
       while (open.length > 0) {
-        const { claims, waits } = reserve(run, open, deps);
+        const { claims, waiting, holders } = reserve(run, open, deps);
         await publish(run, await withoutStored(run, claims, deps), deps);
-        open = [...waits.keys()];
-        if (open.length === 0) break;
-        const inTime = await settledBy([...waits.values()], deadlineMs - deps.clock.nowMs());
-        if (!inTime) break;
+        open = waiting;
+        if (open.length > 0 && (await deadline.passedBefore(Promise.all(holders)))) break;
       }
     } finally {
+      deadline.clear();
       // Only after something unforeseen is any hold left, and then the log may have its record.
       for (const hold of run.holds) hold.settle({ as: 'unknown' });
     }
-    for (const { index, first } of repeats) run.outcomes[index] = repeatOutcome(run, index, first, deps);
+    for (const { index, first } of repeats) run.outcomes[index] = run.outcomes[first];
     return Array.from(records, (_, index) => run.outcomes[index] ?? 'unavailable');
   };
 }
 
-/** Of records with the same id in one request the first one counts. */
+/** What is said of the first record with an id and a content holds for the same ones behind it. */
 function splitRepeats(records: readonly EncodedRecord[]) {
   const firstOf = new Map<string, number>();
   const firsts: number[] = [];
   const repeats: { index: number; first: number }[] = [];
-  records.forEach(({ record }, index) => {
-    const first = record.idGenerated ? undefined : firstOf.get(record.id);
+  records.forEach(({ record: { id, idGenerated, contentHash = '' } }, index) => {
+    const name = `${contentHash} ${id}`;
+    const first = idGenerated ? undefined : firstOf.get(name);
     if (first !== undefined) {
       repeats.push({ index, first });
       return;
     }
-    if (!record.idGenerated) firstOf.set(record.id, index);
+    if (!idGenerated) firstOf.set(name, index);
     firsts.push(index);
   });
   return { firsts, repeats };
 }
 
-/** The first one decides, unless it is itself in conflict with what was accepted before: then that does. */
-function repeatOutcome(run: Run, index: number, first: number, { reservations }: AcceptorOptions): Outcome {
-  const { record } = run.records[index]!;
-  const { contentHash } = run.records[first]!.record;
-  if (record.contentHash === contentHash) return run.outcomes[first] ?? 'unavailable';
-  return run.outcomes[first] === 'conflict' &&
-    reservations.isAccepted(keyOf(record), record.contentHash ?? '')
-    ? 'accepted'
-    : 'conflict';
-}
-
-function keyOf({ tenantId, kind, id }: AcceptedRecord): string {
-  return reservationKey(tenantId, kind, id);
-}
-
 function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
   const claims: Claim[] = [];
-  const waits = new Map<number, Promise<void>>();
+  const waiting: number[] = [];
+  const waitingEntities = new Set<string>();
+  const holders = new Set<Promise<void>>();
   for (const index of open) {
     const { record } = run.records[index]!;
-    if (record.idGenerated) {
+    if (run.failed.entities.has(record.entity) || run.failed.ids.has(record.id)) {
+      fail(run, index, 'unavailable');
+    } else if (waitingEntities.has(record.entity)) {
+      waiting.push(index);
+    } else if (record.idGenerated) {
       claims.push({ index, hold: undefined });
-      continue;
-    }
-    const reservation = deps.reservations.reserve(keyOf(record), record.contentHash ?? '');
-    if (reservation.state === 'reserved') {
-      run.holds.push(reservation);
-      claims.push({ index, hold: reservation });
-    } else if (reservation.state === 'held') {
-      waits.set(index, reservation.settled);
     } else {
-      run.outcomes[index] = reservation.state;
-      if (reservation.state === 'unavailable') run.order.onFailed(record.entity, index);
+      const key = reservationKey(record.tenantId, record.kind, record.id);
+      const reservation = deps.reservations.reserve(key, record.contentHash ?? '');
+      switch (reservation.state) {
+        case 'reserved':
+          run.holds.push(reservation);
+          claims.push({ index, hold: reservation });
+          break;
+        case 'held':
+          waiting.push(index);
+          waitingEntities.add(record.entity);
+          holders.add(reservation.settled);
+          break;
+        case 'unavailable':
+          fail(run, index, 'unavailable');
+          break;
+        default:
+          run.outcomes[index] = reservation.state;
+      }
     }
   }
-  return { claims, waits };
+  return { claims, waiting, holders };
 }
 
 /** Answers the claims that the store has records of, and returns the others. A dead-lettered id is free. */
@@ -144,46 +147,43 @@ async function withoutStored(run: Run, claims: readonly Claim[], deps: AcceptorO
 }
 
 async function publish(run: Run, claims: readonly Claim[], deps: AcceptorOptions): Promise<void> {
-  const inOrder = claims.filter(({ index, hold }) => {
-    const { entity } = run.records[index]!.record;
-    if (run.order.mayPublish(entity, index)) return true;
-    hold?.settle({ as: 'failed' });
-    run.outcomes[index] = 'unavailable';
-    run.order.onFailed(entity, index);
-    return false;
-  });
-  if (inOrder.length === 0) return;
-  const records = inOrder.map(({ index }) => run.records[index]!);
+  if (claims.length === 0) return;
+  const records = claims.map(({ index }) => run.records[index]!);
   const outcomes = await deps.writeToLog(records[0]!.record.kind, records);
-  inOrder.forEach((claim, i) => {
+  claims.forEach((claim, i) => {
     settle(run, claim, outcomes[i]!);
   });
 }
 
 function settle(run: Run, { index, hold }: Claim, outcome: PublishOutcome): void {
-  const { entity } = run.records[index]!.record;
   if (outcome.ok) {
     hold?.settle({ as: 'accepted' });
-    run.order.onPublished(entity, index);
     run.outcomes[index] = 'accepted';
     return;
   }
   hold?.settle({ as: outcome.outcomeUnknown ? 'unknown' : 'failed' });
-  if (outcome.outcomeUnknown) run.order.onPublished(entity, index);
-  run.order.onFailed(entity, index);
-  run.outcomes[index] = outcome.reason === 'too-large' ? 'too-large' : 'unavailable';
+  fail(run, index, outcome.reason === 'too-large' ? 'too-large' : 'unavailable');
 }
 
-/** Whether all promises settled within `ms`. */
-async function settledBy(promises: readonly Promise<void>[], ms: number): Promise<boolean> {
-  if (ms <= 0) return false;
+function fail(run: Run, index: number, outcome: Outcome): void {
+  const { entity, id } = run.records[index]!.record;
+  run.failed.entities.add(entity);
+  run.failed.ids.add(id);
+  run.outcomes[index] = outcome;
+}
+
+/** A time from the first wait on, so that the many requests that never wait need no timer. */
+function createDeadline(ms: number) {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, ms, false);
-  });
-  try {
-    return await Promise.race([Promise.all(promises).then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  let passed: Promise<true> | undefined;
+  return {
+    /** Whether it passed before the promise resolved. */
+    passedBefore(promise: Promise<unknown>): Promise<boolean> {
+      passed ??= new Promise((resolve) => {
+        timer = setTimeout(resolve, ms, true);
+      });
+      return Promise.race([promise.then(() => false), passed]);
+    },
+    clear: () => clearTimeout(timer),
+  };
 }

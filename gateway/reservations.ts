@@ -27,8 +27,6 @@ export type Reservation =
 export interface Reservations {
   /** Takes the key for a record with this content, or tells who has it. Never waits. */
   reserve(key: string, contentHash: string): Reservation;
-  /** Whether the key is remembered as accepted with this content. */
-  isAccepted(key: string, contentHash: string): boolean;
 }
 
 export interface ReservationOptions {
@@ -133,12 +131,7 @@ export function createReservations(options: ReservationOptions): Reservations {
     return clock.nowMs() - entry.sinceMs >= memoryMs;
   }
 
-  function isAccepted(key: string, contentHash: string): boolean {
-    const before = held.has(key) ? undefined : recall(key);
-    return before?.known === true && before.contentHash === contentHash;
-  }
-
-  return { reserve, isAccepted };
+  return { reserve };
 }
 
 function withResolver(): { promise: Promise<void>; resolve: () => void } {

@@ -124,7 +124,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       logger,
       budgetMs: options.storedKeysBudgetMs ?? STORED_KEYS_BUDGET_MS,
     }),
-    clock,
     waitMs: options.publishDeadlineMs,
   });
   const app = buildApp({

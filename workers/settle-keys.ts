@@ -85,11 +85,10 @@ export function decide<Row>(
       stored.push(outcome.record);
       keys.set(name!, newKey(candidate, identity!, context, current));
     } else if (taken.contentHash !== identity!.contentHash) {
+      if (isKnownConflict(taken, candidate)) continue;
       deadLetters.push({ candidate, rejection: CONFLICT });
       // A dead letter that is published again was counted before.
-      if (!candidate.replayed) {
-        keys.set(name!, { ...taken, conflicts: taken.conflicts + 1, updatedAtMs: context.nowMs });
-      }
+      if (!candidate.replayed) keys.set(name!, withConflict(taken, candidate, context.nowMs));
     }
   }
   return { stored, deadLetters, keys };
@@ -100,6 +99,21 @@ const CONFLICT: Rejection = {
   stage: 'store',
   text: 'other content is stored under the same id',
 };
+
+/** The losing content once more, sent again by its caller or written twice by the gateway: it is a dead letter already. */
+function isKnownConflict<Row>({ lastConflict }: EventKey, { identity, replayed }: Candidate<Row>): boolean {
+  const contentHash = identity!.contentHash;
+  return !replayed && contentHash !== null && lastConflict?.contentHash === contentHash;
+}
+
+function withConflict<Row>(key: EventKey, { identity, origin }: Candidate<Row>, nowMs: number): EventKey {
+  return {
+    ...key,
+    conflicts: key.conflicts + 1,
+    lastConflict: { contentHash: identity!.contentHash, atMs: nowMs, ...origin },
+    updatedAtMs: nowMs,
+  };
+}
 
 function firstOfEachKey<Row>(
   candidates: readonly Candidate<Row>[],
@@ -122,6 +136,7 @@ function newKey<Row>(
 ): EventKey {
   const { origin, outcome } = candidate;
   const { nowMs } = context;
+  const same = before !== undefined && before.expiresAtMs > nowMs ? before : undefined;
   const keptMs = !outcome.ok
     ? DEAD_LETTER_KEPT_MS
     : identity.idGenerated
@@ -132,7 +147,8 @@ function newKey<Row>(
     key: identity.id,
     contentHash: identity.contentHash,
     status: outcome.ok ? 'stored' : 'dead-lettered',
-    conflicts: before !== undefined && before.expiresAtMs > nowMs ? before.conflicts : 0,
+    conflicts: same?.conflicts ?? 0,
+    lastConflict: same?.lastConflict ?? null,
     error: outcome.ok ? null : `${outcome.rejection.reason}: ${outcome.rejection.text}`,
     ...origin,
     acceptedAtMs: identity.acceptedAtMs,

@@ -2,7 +2,7 @@ import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import { isKind, KINDS, type Kind } from '../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
-import { type EventTrace, findEvents } from '../../shared/postgres/find-event.ts';
+import { type EventTrace, findEvents, type TracePosition } from '../../shared/postgres/find-event.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { withDatabase } from '../database.ts';
 import { MALFORMED_PATH, pathId } from '../path-id.ts';
@@ -48,14 +48,26 @@ function readKinds(
   return { ok: true, value: [kind] };
 }
 
-function answerOf({ id, kind, status, acceptedAtMs, storedAtMs, conflicts, error }: EventTrace) {
+function answerOf(event: EventTrace) {
+  const { id, kind, status, acceptedAtMs, storedAtMs, position, conflicts, lastConflict, error } = event;
   return {
     id,
     kind,
     status,
     acceptedAt: new Date(acceptedAtMs).toISOString(),
     storedAt: status === 'stored' ? new Date(storedAtMs).toISOString() : null,
+    ...(status === 'dead-lettered' && { position: positionOf(position) }),
     conflicts,
+    ...(lastConflict && {
+      lastConflict: {
+        at: new Date(lastConflict.atMs).toISOString(),
+        position: positionOf(lastConflict.position),
+      },
+    }),
     ...(error === null ? {} : { error }),
   };
+}
+
+function positionOf({ generation, partition, offset }: TracePosition) {
+  return { generation, partition, offset: String(offset) };
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
-import { KINDS, type Kind } from '../../shared/contracts/kinds.ts';
+import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
-import { findEvents } from '../../shared/postgres/find-event.ts';
+import { findEvents, type TracePosition } from '../../shared/postgres/find-event.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
@@ -25,7 +25,8 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice events show message-1 --kind message-sent')
     .action(async (id: string, options: EventsShowOptions) => {
-      const events = await context.withPool((pool) => find(pool, id, options));
+      const { SLUICE_TOPIC_PREFIX: prefix } = context.config(['SLUICE_TOPIC_PREFIX']);
+      const events = await context.withPool((pool) => find(pool, prefix, id, options));
       if (events.length === 0) {
         throw new AppError('EVENT_UNKNOWN', `no record with the id ${id} is stored or dead-lettered (yet)`);
       }
@@ -42,10 +43,25 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
           event.error ?? '',
         ]),
       );
+      context.print(...events.flatMap(nextSteps));
     });
 }
 
-async function find(db: Queryable, id: string, options: EventsShowOptions) {
+type ShownEvent = Awaited<ReturnType<typeof find>>[number];
+
+/** Where the records lie that are not stored. */
+function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
+  return [
+    ...(deadLetter ? [`The ${kind} record was set aside: npx sluice dead-letters show ${deadLetter}`] : []),
+    ...(lastConflict
+      ? [
+          `Other content under the ${kind} id came last at ${lastConflict.at}: npx sluice dead-letters show ${lastConflict.deadLetter}`,
+        ]
+      : []),
+  ];
+}
+
+async function find(db: Queryable, prefix: string, id: string, options: EventsShowOptions) {
   const tenants = await tenantsToSearch(db, options.tenant);
   const kinds = options.kind ? [options.kind] : KINDS;
   const found = await Promise.all(
@@ -57,10 +73,24 @@ async function find(db: Queryable, id: string, options: EventsShowOptions) {
         status: event.status,
         acceptedAt: new Date(event.acceptedAtMs).toISOString(),
         storedAt: new Date(event.storedAtMs).toISOString(),
+        ...(event.status === 'dead-lettered' && {
+          deadLetter: originOf(prefix, event.kind, event.position),
+        }),
         conflicts: event.conflicts,
+        ...(event.lastConflict && {
+          lastConflict: {
+            at: new Date(event.lastConflict.atMs).toISOString(),
+            deadLetter: originOf(prefix, event.kind, event.lastConflict.position),
+          },
+        }),
         error: event.error,
       })),
     ),
   );
   return found.flat();
+}
+
+/** A dead letter's name, as `dead-letters list` prints it. */
+function originOf(prefix: string, kind: Kind, { generation, partition, offset }: TracePosition): string {
+  return `${generation}/${topicOf(prefix, kind)}/${partition}/${offset}`;
 }

@@ -11,6 +11,8 @@ export interface EventKey {
   readonly status: 'stored' | 'dead-lettered';
   /** How often other content came under the id. */
   readonly conflicts: number;
+  /** The last of them. */
+  readonly lastConflict: Conflict | null;
   /** Why it is a dead letter, without any value of the record. */
   readonly error: string | null;
   readonly generation: number;
@@ -20,6 +22,15 @@ export interface EventKey {
   readonly storedAtMs: number;
   readonly updatedAtMs: number;
   readonly expiresAtMs: number;
+}
+
+/** Other content under an id that is stored; its position names its dead letter. */
+export interface Conflict {
+  readonly contentHash: string | null;
+  readonly atMs: number;
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
 }
 
 export interface EventKeyId {
@@ -39,6 +50,15 @@ const DATA_COLUMNS: readonly Column<EventKey>[] = [
   { name: 'stored_at', type: 'timestamptz', value: (key) => key.storedAtMs },
   { name: 'updated_at', type: 'timestamptz', value: (key) => key.updatedAtMs },
   { name: 'expires_at', type: 'timestamptz', value: (key) => key.expiresAtMs },
+];
+
+/** What an id has only once other content came: new ones are written without. */
+const CONFLICT_COLUMNS: readonly Column<EventKey>[] = [
+  { name: 'conflict_hash', type: 'bytea', value: (key) => hashBytes(key.lastConflict?.contentHash ?? null) },
+  { name: 'conflict_at', type: 'timestamptz', value: (key) => key.lastConflict?.atMs },
+  { name: 'conflict_generation', type: 'integer', value: (key) => key.lastConflict?.generation },
+  { name: 'conflict_partition', type: 'integer', value: (key) => key.lastConflict?.partition },
+  { name: 'conflict_offset', type: 'bigint', value: (key) => key.lastConflict?.offset },
 ];
 
 function columnsOf(kind: Kind): Column<EventKey>[] {
@@ -75,7 +95,8 @@ export async function lockEventKeys(
   if (ids.length === 0) return [];
   const { rows } = await db.query<StoredKey>(
     `select k.tenant_id, k.key, k.content_hash, k.status, k.conflicts, k.error, k.generation, k.partition, k."offset",
-            k.accepted_at, k.stored_at, k.updated_at, k.expires_at
+            k.accepted_at, k.stored_at, k.updated_at, k.expires_at,
+            k.conflict_hash, k.conflict_at, k.conflict_generation, k.conflict_partition, k.conflict_offset
      from unnest($2::text[], $3::text[]) with ordinality as wanted (tenant_id, key, place)
      join event_keys k on k.tenant_id = wanted.tenant_id and k.kind = $1 and k.key = wanted.key
      order by wanted.place
@@ -88,8 +109,10 @@ export async function lockEventKeys(
 /** Replaces keys that {@link lockEventKeys} or this transaction's insert hold. */
 export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly EventKey[]): Promise<void> {
   if (keys.length === 0) return;
-  const { select, values } = unnestRows(columnsOf(kind), keys);
-  const assignments = DATA_COLUMNS.map(({ name }) => `"${name}" = new."${name}"`).join(', ');
+  const { select, values } = unnestRows([...columnsOf(kind), ...CONFLICT_COLUMNS], keys);
+  const assignments = [...DATA_COLUMNS, ...CONFLICT_COLUMNS]
+    .map(({ name }) => `"${name}" = new."${name}"`)
+    .join(', ');
   await db.query(
     `update event_keys k set ${assignments} from (${select}) as new
      where k.tenant_id = new.tenant_id and k.kind = new.kind and k.key = new.key`,
@@ -122,6 +145,11 @@ interface StoredKey {
   readonly stored_at: Date;
   readonly updated_at: Date;
   readonly expires_at: Date;
+  readonly conflict_hash: Buffer | null;
+  readonly conflict_at: Date | null;
+  readonly conflict_generation: number | null;
+  readonly conflict_partition: number | null;
+  readonly conflict_offset: bigint | null;
 }
 
 function toEventKey(row: StoredKey): EventKey {
@@ -131,6 +159,13 @@ function toEventKey(row: StoredKey): EventKey {
     contentHash: row.content_hash?.toString('hex') ?? null,
     status: row.status,
     conflicts: row.conflicts,
+    lastConflict: row.conflict_at && {
+      contentHash: row.conflict_hash?.toString('hex') ?? null,
+      atMs: row.conflict_at.getTime(),
+      generation: row.conflict_generation!,
+      partition: row.conflict_partition!,
+      offset: row.conflict_offset!,
+    },
     error: row.error,
     generation: row.generation,
     partition: row.partition,

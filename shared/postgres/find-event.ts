@@ -1,6 +1,12 @@
 import type { Kind } from '../contracts/kinds.ts';
 import type { Queryable } from './pool.ts';
 
+export interface TracePosition {
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
 /** What became of a record. */
 export interface EventTrace {
   readonly id: string;
@@ -9,8 +15,12 @@ export interface EventTrace {
   readonly acceptedAtMs: number;
   /** When it was stored, or given up. */
   readonly storedAtMs: number;
-  /** How many times other content came under its id. */
+  /** Where it was read first: the name of its dead letter where it is one. */
+  readonly position: TracePosition;
+  /** How many other contents came under its id. */
   readonly conflicts: number;
+  /** When the last of them came, and the position that names its dead letter. */
+  readonly lastConflict: { readonly atMs: number; readonly position: TracePosition } | null;
   /** Why it was dead-lettered. */
   readonly error: string | null;
 }
@@ -21,7 +31,14 @@ interface Row {
   readonly status: 'stored' | 'dead-lettered';
   readonly accepted_at: Date;
   readonly stored_at: Date;
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
   readonly conflicts: number;
+  readonly conflict_at: Date | null;
+  readonly conflict_generation: number | null;
+  readonly conflict_partition: number | null;
+  readonly conflict_offset: bigint | null;
   readonly error: string | null;
 }
 
@@ -33,7 +50,8 @@ export async function findEvents(
   kinds: readonly Kind[],
 ): Promise<EventTrace[]> {
   const { rows } = await db.query<Row>(
-    `select key, kind, status, accepted_at, stored_at, conflicts, error
+    `select key, kind, status, accepted_at, stored_at, generation, partition, "offset", conflicts, conflict_at,
+            conflict_generation, conflict_partition, conflict_offset, error
        from event_keys
       where tenant_id = $1 and kind = any($2::text[]) and key = $3
       order by kind`,
@@ -45,7 +63,16 @@ export async function findEvents(
     status: row.status,
     acceptedAtMs: row.accepted_at.getTime(),
     storedAtMs: row.stored_at.getTime(),
+    position: { generation: row.generation, partition: row.partition, offset: row.offset },
     conflicts: row.conflicts,
+    lastConflict: row.conflict_at && {
+      atMs: row.conflict_at.getTime(),
+      position: {
+        generation: row.conflict_generation!,
+        partition: row.conflict_partition!,
+        offset: row.conflict_offset!,
+      },
+    },
     error: row.error,
   }));
 }

@@ -53,7 +53,6 @@ const app = buildApp({
     }),
     reservations: createReservations({ clock }),
     findStored: async () => new Map(),
-    clock,
     waitMs: 1000,
   }),
   quotas: createQuotas({

@@ -155,6 +155,11 @@ test('an event is traced by its id, and by its kind where several have the id', 
   await insert('tenant-a', 'message-sent', 'two', 'stored', null);
   await insert('tenant-a', 'agent-metadata', 'two', 'dead-lettered', 'conflict');
   await insert('tenant-b', 'message-sent', 'theirs', 'stored', null);
+  await pool.query(
+    `update event_keys set conflict_at = $1, conflict_generation = 1, conflict_partition = 3, conflict_offset = 1207
+      where kind = 'message-sent' and key = 'two'`,
+    [storedAt],
+  );
 
   expect((await call('GET', `/admin/v1/events/${encodeURIComponent('m/1 ż')}`)).body).toEqual({
     id: 'm/1 ż',
@@ -173,6 +178,14 @@ test('an event is traced by its id, and by its kind where several have the id', 
     status: 'dead-lettered',
     storedAt: null,
     error: 'conflict',
+    position: { generation: 1, partition: 0, offset: '0' },
+  });
+  expect((await call('GET', '/admin/v1/events/two?kind=message-sent')).body).toMatchObject({
+    conflicts: 2,
+    lastConflict: {
+      at: storedAt.toISOString(),
+      position: { generation: 1, partition: 3, offset: '1207' },
+    },
   });
   expect(codeOf(await call('GET', '/admin/v1/events/two?kind=nothing'))).toEqual([400, '400-01']);
   expect(codeOf(await call('GET', '/admin/v1/events/two?other=1'))).toEqual([400, '400-01']);

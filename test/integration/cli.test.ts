@@ -99,6 +99,29 @@ describe('the sluice command', () => {
     expect(
       JSON.parse((await sluice('events show m-1 --tenant acme --kind message-sent --json')).stdout),
     ).toEqual([shown]);
+    expect((await sluice('events show m-1')).stdout).not.toContain('dead-letters show');
+    await database.pool.query(
+      `update event_keys set conflict_at = $1, conflict_generation = 1, conflict_partition = 3, conflict_offset = 1207
+        where key = 'm-1'`,
+      [new Date('2026-01-02T00:00:00Z')],
+    );
+    await database.pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, error, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
+       values ($1, 'agent-metadata', 'm-1', 'dead-lettered', 'invalid: in words', 1, 2, 7, $2, $2, $2, $2)`,
+      [acme, new Date('2026-01-01T00:00:00Z')],
+    );
+    expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([
+      expect.objectContaining({ kind: 'agent-metadata', deadLetter: '1/sluice.agent-metadata/2/7' }),
+      {
+        ...shown,
+        lastConflict: { at: '2026-01-02T00:00:00.000Z', deadLetter: '1/sluice.message-sent/3/1207' },
+      },
+    ]);
+    expect((await sluice('events show m-1')).stdout.split('\n').slice(-3)).toEqual([
+      'The agent-metadata record was set aside: sluice dead-letters show 1/sluice.agent-metadata/2/7',
+      'Other content under the message-sent id came last at 2026-01-02T00:00:00.000Z: sluice dead-letters show 1/sluice.message-sent/3/1207',
+      '',
+    ]);
     expect(await sluice('events show m-1 --tenant free')).toMatchObject({ code: 1, stdout: '' });
     expect((await sluice('events show m-2')).stderr).toBe(
       'sluice: no record with the id m-2 is stored or dead-lettered (yet)\n',

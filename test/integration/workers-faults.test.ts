@@ -75,8 +75,13 @@ describe('a worker', () => {
       await consumer.read(0);
       b.append(agent(), { id: 'b', contentHash: hash(3) });
       b.append(agent(), { id: 'b', contentHash: hash(4) });
-      b.append(agent(), { id: 'a', contentHash: hash(2) });
+      b.append(agent(), { id: 'a', contentHash: hash(5) });
+      // What lost once is a dead letter already, whoever sends it again.
+      b.append(agent(), { id: 'a', contentHash: hash(5) });
+      b.append(agent(), { id: 'b', contentHash: hash(4) });
       await consumer.deliver(0, 4n);
+      b.append(agent(), { id: 'b', contentHash: hash(4) });
+      await consumer.deliver(0, 9n);
       expect(await patches(b)).toEqual(['a', 'b']);
       expect(
         b.deadLetters().map(({ headers }) => [headers['sluice-reason'], headers['sluice-origin']]),
@@ -85,11 +90,21 @@ describe('a worker', () => {
         ['conflict', `1/${b.topic}/0/5`],
         ['conflict', `1/${b.topic}/0/6`],
       ]);
-      expect(await key(b, 'a')).toMatchObject({ status: 'stored', conflicts: 2, offset: 0n, error: null });
-      expect(await key(b, 'b')).toMatchObject({ status: 'stored', conflicts: 1, offset: 3n });
+      const last = { conflict_at: new Date(b.clock.ms), conflict_generation: 1, conflict_partition: 0 };
+      expect(await key(b, 'a')).toMatchObject({
+        status: 'stored',
+        conflicts: 2,
+        offset: 0n,
+        error: null,
+        ...last,
+        conflict_offset: 6n,
+      });
+      expect(await key(b, 'b')).toMatchObject({ conflicts: 1, offset: 3n, ...last, conflict_offset: 5n });
+      const { content_hash: won, conflict_hash: lost } = await key(b, 'b');
+      expect([won, lost]).toEqual([hash(3), hash(4)].map((hex) => Buffer.from(hex, 'hex')));
 
       b.replay(b.deadLetters()[0]!);
-      await consumer.deliver(0, 7n);
+      await consumer.deliver(0, 10n);
       expect(b.deadLetters()).toHaveLength(4);
       expect(b.deadLetters()[3]!.headers['sluice-origin']).toBe(`1/${b.topic}/0/2`);
       expect(await key(b, 'a')).toMatchObject({ conflicts: 2 });
@@ -121,6 +136,18 @@ describe('a worker', () => {
       expect(await patches(b)).toEqual(['a', 'c']);
       await close();
     });
+  });
+
+  it('sets aside other content that has no hash each time, as it may be another one', async () => {
+    const b = await bench();
+    const { consumer, close } = b.startWorker();
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    b.append(agent('one'), { id: 'a', contentHash: undefined });
+    b.append(agent('two'), { id: 'a', contentHash: undefined });
+    await consumer.read(0);
+    expect(b.deadLetters()).toHaveLength(2);
+    expect(await key(b, 'a')).toMatchObject({ status: 'stored', conflicts: 2 });
+    await close();
   });
 
   describe('with records that cannot be stored', () => {

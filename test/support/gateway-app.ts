@@ -55,7 +55,6 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     }),
     reservations: createReservations({ clock }),
     findStored: options.findStored ?? (async () => new Map()),
-    clock,
     waitMs: options.waitMs ?? 1000,
   });
   const quotas = createQuotas({

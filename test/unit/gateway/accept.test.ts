@@ -24,7 +24,6 @@ function setUp(stored: StoredKeys = new Map(), waitMs = 5000) {
       asked.push([...keys]);
       return stored;
     },
-    clock,
     waitMs,
   });
   return { publisher, accept, time, asked };
@@ -140,18 +139,24 @@ describe('accepting records', () => {
     expect(publisher.accepted.map(({ id }) => id).sort()).toEqual(['a', 'b']);
   });
 
-  it('refuses to publish a record behind a later one of its entity', async () => {
+  it('publishes no record before an earlier one of its entity that waits for another request', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const holder = accept([record('a', 'x')], LOOK_UP);
     await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the holder' });
-    const both = accept([record('a', 'x'), record('b', 'x')], LOOK_UP);
-    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the later record' });
+    const all = accept(
+      [record('a', 'x'), record('b', 'x'), record('c', 'x', 'another'), record(undefined, 'x')],
+      LOOK_UP,
+    );
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the other entity' });
+    expect(publisher.calls[1]!.records.map(({ id }) => id)).toEqual(['c']);
     publisher.calls[1]!.answer('ok');
     publisher.calls[0]!.answer(REFUSED);
     expect(await holder).toEqual(['unavailable']);
-    expect(await both).toEqual(['unavailable', 'accepted']);
-    expect(publisher.calls).toHaveLength(2);
+    await waitFor(() => publisher.calls.length === 3, { timeoutMs: 1000, what: 'the rest' });
+    expect(publisher.calls[2]!.records.map(({ id }) => id)).toEqual(['a', 'b', 'generated']);
+    publisher.calls[2]!.answer('ok');
+    expect(await all).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
   });
 
   it('fails later records of an entity behind one that could not be published', async () => {
@@ -181,6 +186,16 @@ describe('accepting records', () => {
     const outcomes = await accept([record('a', 'x'), record('a', 'x'), record('a', 'y')], LOOK_UP);
     expect(outcomes).toEqual(['accepted', 'accepted', 'conflict']);
     expect(publisher.accepted).toHaveLength(1);
+  });
+
+  it('says conflict behind an item of the same request only where that was accepted', async () => {
+    const { accept, publisher } = setUp();
+    const items = [record('a', 'x', '1'), record('a', 'y', '2'), record('b', 'x', '2')];
+    publisher.script = (call) => call.answer(REFUSED);
+    expect(await accept(items, LOOK_UP)).toEqual(['unavailable', 'unavailable', 'unavailable']);
+    expect(publisher.calls).toHaveLength(1);
+    publisher.script = (call) => call.answer('ok');
+    expect(await accept(items, LOOK_UP)).toEqual(['accepted', 'conflict', 'accepted']);
   });
 
   it('publishes every record whose id it made, without asking anybody', async () => {

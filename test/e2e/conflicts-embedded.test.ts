@@ -1,0 +1,4 @@
+import { startEmbeddedProduct } from '../support/product.ts';
+import { describeConflicts } from './conflicts.ts';
+
+describeConflicts('npm start', startEmbeddedProduct);

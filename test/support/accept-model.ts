@@ -1,0 +1,343 @@
+import assert from 'node:assert/strict';
+import { vi } from 'vitest';
+import { type Accept, createAcceptor, type Outcome } from '../../gateway/accept.ts';
+import type { EncodedRecord, WriteToLog } from '../../gateway/publish.ts';
+import { createReservations } from '../../gateway/reservations.ts';
+import type { FindStored, StoredKeys } from '../../gateway/stored-keys.ts';
+import type { PublishOutcome } from '../../shared/log/log.ts';
+import type { Choose } from './interleavings.ts';
+
+/** A record as `id content entity`, such as `a x 1`. */
+export type Item = `${string} ${string} ${string}`;
+
+export interface AcceptScenario {
+  /** The records of each request; the requests may start at any moment. */
+  readonly requests: readonly (readonly Item[])[];
+  /** Contents that the store has before, by id; with it the store is looked up. */
+  readonly stored?: Readonly<Record<string, string>>;
+  /** What may become of a call to the log. Default: all of {@link FATES}. */
+  readonly fates?: readonly Fate[];
+  /** Whether waiting for other requests may end by the deadline. */
+  readonly deadline?: boolean;
+  /** Whether the memory may forget all of it, once. */
+  readonly forget?: boolean;
+}
+
+/** What may become of the first record that is not acknowledged, and of those behind it. */
+export const FATES = ['refused', 'too-large', 'lost', 'written', 'written-late'] as const;
+export type Fate = (typeof FATES)[number];
+
+const WAIT_MS = 1000;
+const MEMORY_MS = 600_000;
+
+interface Written {
+  readonly id: string;
+  readonly content: string;
+  readonly entity: string;
+  readonly request: number;
+  readonly index: number;
+}
+
+interface Request {
+  readonly records: readonly EncodedRecord[];
+  readonly accept: Accept;
+  /** What it waits for of the log or the store. */
+  pending: number;
+  outcomes: Outcome[] | undefined;
+  /** What the store told it, by id. */
+  readonly told: Map<string, string>;
+  /** Records that it sent, by index. */
+  readonly sent: Set<number>;
+}
+
+/** What the memory should know of an id. */
+interface Known {
+  content?: string;
+  unknown?: string;
+}
+
+/**
+ * The acceptor among requests, a log and a store whose every step is the choice of `choose`, held at every answer, and
+ * at the end by asking once more, to what may be said of an id. Needs vitest's fake timers for setTimeout.
+ */
+export async function runAcceptScenario(scenario: AcceptScenario, choose: Choose): Promise<void> {
+  const world = createWorld(scenario);
+  let deadlines = scenario.deadline ? 1 : 0;
+  let forgets = scenario.forget ? 1 : 0;
+  for (;;) {
+    const steps = [...world.steps()];
+    if (deadlines > 0 && world.isWaiting()) {
+      steps.push(() => {
+        deadlines--;
+        world.passDeadline();
+      });
+    }
+    if (forgets > 0 && steps.length > 0 && world.isQuiet()) {
+      steps.push(() => {
+        forgets--;
+        world.forget();
+      });
+    }
+    if (steps.length === 0) break;
+    steps[steps.length === 1 ? 0 : choose(steps.length)]!();
+    await settled();
+    world.check();
+  }
+  await world.checkEnd();
+}
+
+/** Until nothing is left to do but what the test does. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario) {
+  const time = { nowMs: 0 };
+  const clock = { nowMs: () => time.nowMs };
+  const reservations = createReservations({ clock, memoryMs: MEMORY_MS });
+  const log: Written[] = [];
+  const before = new Map(Object.entries(stored ?? {}));
+  const known = new Map<string, Known>();
+  /** Contents that were answered with success since the memory last forgot. */
+  const accepted = new Map<string, string>();
+  const calls = new Set<{ readonly answers: (() => void)[] }>();
+  const late: Written[][] = [];
+  let afterDeadline = false;
+  let failure: unknown;
+
+  const knownOf = (id: string): Known => {
+    const found = known.get(id) ?? {};
+    known.set(id, found);
+    return found;
+  };
+
+  /** What a worker that is up to date, or has read nothing, has stored. */
+  function storedContent(id: string, upToDate: boolean): string | undefined {
+    return before.get(id) ?? (upToDate ? log.find((record) => record.id === id)?.content : undefined);
+  }
+
+  function start(number: number): Request {
+    const request: Request = {
+      records: wanted[number]!.map(toRecord),
+      accept: createAcceptor({
+        writeToLog: (_kind, records) => callLog(request, number, records),
+        findStored: (_tenant, _kind, ids) => callStore(request, ids),
+        reservations,
+        waitMs: WAIT_MS,
+      }),
+      pending: 0,
+      outcomes: undefined,
+      told: new Map(),
+      sent: new Set(),
+    };
+    request
+      .accept(request.records, { lookUpStored: stored !== undefined })
+      .then((outcomes) => {
+        request.outcomes = outcomes;
+        checkAnswer(request, outcomes);
+      })
+      .catch((error: unknown) => {
+        failure ??= error;
+      });
+    return request;
+  }
+
+  /** Resolves with the answer that the test chooses. */
+  function pending<T>(request: Request, answers: readonly (() => T)[]): Promise<T> {
+    request.pending++;
+    return new Promise((resolve) => {
+      const call = {
+        answers: answers.map((answer) => () => {
+          calls.delete(call);
+          request.pending--;
+          resolve(answer());
+        }),
+      };
+      calls.add(call);
+    });
+  }
+
+  const callLog = (request: Request, number: number, records: readonly EncodedRecord[]) => {
+    const written = records.map((record): Written => {
+      const { id, contentHash, entity } = record.record;
+      const index = request.records.indexOf(record);
+      request.sent.add(index);
+      return { id, content: contentHash!, entity, request: number, index };
+    });
+    const failures = written.flatMap((_, first) =>
+      fates.map((fate) => () => answerLog(written, first, fate)),
+    );
+    return pending(request, [() => answerLog(written, written.length, undefined), ...failures]);
+  };
+
+  /** The records before `first` are acknowledged, `first` has its fate, and those behind it fail like it. */
+  function answerLog(written: readonly Written[], first: number, fate: Fate | undefined): PublishOutcome[] {
+    const rest = written.slice(first);
+    log.push(...written.slice(0, first));
+    if (fate === 'written') log.push(...rest);
+    if (fate === 'written-late') late.push([...rest]);
+    const unknown = fate === 'lost' || fate === 'written' || fate === 'written-late';
+    return written.map(({ id, content }, i): PublishOutcome => {
+      if (i < first) {
+        known.set(id, { content });
+        return { ok: true, partition: 0, offset: 0n };
+      }
+      if (unknown) known.set(id, { unknown: content });
+      const reason = unknown ? 'timeout' : fate === 'too-large' && i === first ? 'too-large' : 'unavailable';
+      return { ok: false, reason, outcomeUnknown: unknown };
+    });
+  }
+
+  function callStore(request: Request, ids: readonly string[]): ReturnType<FindStored> {
+    const answer = (upToDate: boolean) => (): StoredKeys => {
+      const found = ids.flatMap((id) => {
+        const contentHash = storedContent(id, upToDate);
+        if (contentHash === undefined) return [];
+        request.told.set(id, contentHash);
+        known.set(id, { content: contentHash });
+        return [[id, { key: id, contentHash, status: 'stored' as const }] as const];
+      });
+      return new Map(found);
+    };
+    return pending(request, [answer(true), answer(false), () => new Map()]);
+  }
+
+  const unstarted = new Set(wanted.keys());
+  const requests: Request[] = [];
+
+  function checkAnswer({ records, outcomes, told, sent }: Request, answered: readonly Outcome[]): void {
+    const failedEntities = new Set<string>();
+    for (const [index, { record }] of records.entries()) {
+      const { id, entity } = record;
+      const content = record.contentHash!;
+      const outcome = answered[index]!;
+      const what = `${id} ${content}, record ${index} of ${records.length}, is ${outcome}`;
+      const others = log.some((written) => written.id === id && written.content !== content);
+      if (outcome === 'accepted') {
+        const there = log.some((written) => written.id === id && written.content === content);
+        assert.ok(there || before.get(id) === content, `${what}, but neither in the log nor stored`);
+        if (!record.idGenerated) {
+          assert.equal(accepted.get(id) ?? content, content, `${what}, as another content was`);
+          accepted.set(id, content);
+        }
+        assert.ok(!failedEntities.has(entity) || !sent.has(index), `${what} behind a failed one`);
+      }
+      if (outcome === 'conflict') {
+        assert.ok(others || (before.get(id) ?? content) !== content, `${what} with nothing`);
+      }
+      if (told.has(id) && outcome !== 'unavailable' && outcome !== 'too-large') {
+        assert.equal(outcome, told.get(id) === content ? 'accepted' : 'conflict', `${what}, not as stored`);
+      }
+      if (outcome === 'unavailable' || outcome === 'too-large') failedEntities.add(entity);
+    }
+    assert.equal(outcomes?.length, records.length);
+  }
+
+  return {
+    *steps(): Iterable<() => void> {
+      for (const number of unstarted) {
+        yield () => {
+          unstarted.delete(number);
+          requests.push(start(number));
+        };
+      }
+      for (const { answers } of calls) yield* answers;
+      for (const written of late) {
+        yield () => {
+          late.splice(late.indexOf(written), 1);
+          log.push(...written);
+        };
+      }
+    },
+
+    /** Whether a request waits for nothing but another one. */
+    isWaiting: () => requests.some(({ outcomes, pending }) => outcomes === undefined && pending === 0),
+
+    /** No request is so slow that the memory forgets while it runs. */
+    isQuiet: () => requests.every(({ outcomes }) => outcomes !== undefined),
+
+    passDeadline(): void {
+      time.nowMs += WAIT_MS;
+      vi.advanceTimersByTime(WAIT_MS);
+      afterDeadline = true;
+    },
+
+    forget(): void {
+      time.nowMs += MEMORY_MS;
+      known.clear();
+      accepted.clear();
+    },
+
+    check(): void {
+      if (failure) throw failure;
+      for (const request of afterDeadline ? requests : []) {
+        assert.ok(request.outcomes || request.pending > 0, 'a request waits past its deadline');
+      }
+      afterDeadline = false;
+      checkOrder(log);
+    },
+
+    /** Nothing is left that a request could wait for; and each id is free for exactly what it should be. */
+    async checkEnd(): Promise<void> {
+      for (const { outcomes } of requests) assert.ok(outcomes, 'a request waits for ever');
+      assert.equal(vi.getTimerCount(), 0, 'a timer is left');
+      const items = wanted
+        .flat()
+        .map(toRecord)
+        .filter(({ record }) => !record.idGenerated);
+      for (const id of new Set(items.map(({ record }) => record.id))) {
+        const { content, unknown } = knownOf(id);
+        const contents = [...new Set(items.filter(({ record }) => record.id === id).map(hashOf)), 'new'];
+        const allowed = content ?? unknown ?? contents[0]!;
+        const others = contents.filter((other) => other !== allowed);
+        const isFree = content === undefined && unknown === undefined;
+        if (!isFree) {
+          const expected = content === undefined ? 'unavailable' : 'conflict';
+          for (const other of others) assert.equal(await probe(id, other), expected, `${id} ${other} again`);
+        }
+        assert.equal(await probe(id, allowed), 'accepted', `${id} ${allowed} again`);
+        for (const other of others)
+          assert.equal(await probe(id, other), 'conflict', `${id} ${other} at last`);
+      }
+    },
+  };
+
+  async function probe(id: string, content: string): Promise<Outcome | undefined> {
+    const writeToLog: WriteToLog = async (_kind, records) =>
+      records.map(() => ({ ok: true, partition: 0, offset: 0n }));
+    const findStored: FindStored = async () => new Map();
+    const accept = createAcceptor({ writeToLog, findStored, reservations, waitMs: WAIT_MS });
+    const answer = accept([toRecord(`${id} ${content} probe`)], { lookUpStored: false });
+    return (await Promise.race([answer, settled()]))?.[0];
+  }
+}
+
+/** A request's records of one entity are written in their order. */
+function checkOrder(log: readonly Written[]): void {
+  const last = new Map<string, number>();
+  for (const { request, entity, index } of log) {
+    const name = `${request} ${entity}`;
+    assert.ok(index >= (last.get(name) ?? -1), `record ${index} of request ${request} is out of order`);
+    last.set(name, index);
+  }
+}
+
+function toRecord(item: Item): EncodedRecord {
+  const [id, contentHash, entity] = item.split(' ') as [string, string, string];
+  const record = {
+    kind: 'agent-metadata' as const,
+    tenantId: 'tenant',
+    id,
+    idGenerated: id === '-',
+    entity,
+    acceptedAtMs: 0,
+    requestId: 'request',
+    contentHash,
+    data: {},
+  };
+  return { record, value: Buffer.alloc(0) };
+}
+
+function hashOf({ record }: EncodedRecord): string {
+  return record.contentHash!;
+}
