@@ -308,7 +308,7 @@ const limits = {
     ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'How much the bodies of requests may hold at once, as sent and unpacked; past it requests are answered 503.',
+      'How much the bodies of requests may hold at once, as sent and unpacked, those of one tenant half of it; past it requests are answered 503.',
     example: '67108864',
   },
   SLUICE_DRAIN_DELAY_MS: {

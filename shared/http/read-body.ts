@@ -30,7 +30,7 @@ export type BodyRead =
  */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
-    const hold = options.memory?.open();
+    const hold = options.memory?.open(c.get('apiKey').tenantId);
     try {
       const read = await readBody(c, options, hold?.take ?? (() => true));
       if (!read.ok) return refusalOf(c, read, options);

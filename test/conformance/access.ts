@@ -69,6 +69,16 @@ function credentialCases({ valid, accepted, run }: Access): Case[] {
   ];
 }
 
+const TOO_MANY: Expected = {
+  ...failure('429-01', 'key-requests'),
+  // Seconds, never a date.
+  headers: {
+    'retry-after': /^[1-9][0-9]*$/,
+    ratelimit: /"key-requests";r=0;t=\d/,
+    'ratelimit-policy': /;q=2;/,
+  },
+};
+
 function keyCases({ valid, accepted }: Access): Case[] {
   const keyed = (
     key: NonNullable<Case['keys']>[number],
@@ -81,7 +91,6 @@ function keyCases({ valid, accepted }: Access): Case[] {
     keys: [key],
     steps: [{ send: { ...valid(), key }, expect: expected, ...(untilMs && { untilMs }) }],
   });
-  const limited = failure('429-01');
   return [
     keyed('one-scope', 'the scope of this operation alone', accepted),
     keyed('other-scope', 'every scope but this one', failure('403-01')),
@@ -92,18 +101,12 @@ function keyCases({ valid, accepted }: Access): Case[] {
     keyed('disabled-tenant', 'of a tenant that is disabled', failure('403-01'), 8000),
     {
       group: 'keys',
-      name: 'a rate of 1 a second: two at once, the third one is too many',
+      name: 'a rate of 1 a second: of three at once one is too many',
       keys: ['slow'],
       steps: [
-        { send: { ...valid(), key: 'slow' }, expect: accepted },
-        { send: { ...valid(), key: 'slow' }, expect: accepted },
         {
-          send: { ...valid(), key: 'slow' },
-          expect: {
-            ...limited,
-            // Seconds, never a date.
-            headers: { 'retry-after': /^[1-9][0-9]*$/, ratelimit: /./, 'ratelimit-policy': /./ },
-          },
+          together: Array.from({ length: 3 }, () => ({ ...valid(), key: 'slow' })),
+          expect: [accepted, accepted, TOO_MANY],
         },
       ],
     },
@@ -152,6 +155,17 @@ function orderCases({ valid, path, bodyBytesMax }: Access): Case[] {
     order('credentials before size', { key: 'none', body: huge }, '401-01'),
     order('credentials before reading', { key: 'none', body: 'nothing' }, '401-01'),
     order('scope before size', { key: 'other-scope', body: huge }, '403-01', ['other-scope']),
+    {
+      group: 'order',
+      name: 'request rate before size',
+      keys: ['slow-too'],
+      steps: [
+        {
+          together: Array.from({ length: 3 }, () => ({ ...valid(), body: huge, key: 'slow-too' as const })),
+          expect: [failure('413-01'), failure('413-01'), TOO_MANY],
+        },
+      ],
+    },
     order('scope before reading', { key: 'other-scope', body: 'nothing' }, '403-01', ['other-scope']),
   ];
 }

@@ -14,7 +14,14 @@ export interface Sent {
 }
 
 /** Keys that a run makes when it may (see target.ts). */
-export type KeyName = 'one-scope' | 'other-scope' | 'expired' | 'revoked' | 'disabled-tenant' | 'slow';
+export type KeyName =
+  | 'one-scope'
+  | 'other-scope'
+  | 'expired'
+  | 'revoked'
+  | 'disabled-tenant'
+  | 'slow'
+  | 'slow-too';
 
 /** What an answer must be. What holds of every answer (see check.ts) is checked besides. */
 export interface Expected {

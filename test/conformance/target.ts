@@ -55,13 +55,13 @@ export function keysByAdmin(adminUrl: string, key: Key): KeyMaker {
     return response;
   };
   return {
-    names: ['one-scope', 'other-scope', 'expired', 'revoked', 'slow'],
+    names: ['one-scope', 'other-scope', 'expired', 'revoked', 'slow', 'slow-too'],
     async make(name, scopes) {
       const made = await call('POST', '/admin/v1/keys', {
         name: `conformance, ${name}`,
         scopes,
         ...(name === 'expired' && { expiresAt: new Date(Date.now() + EXPIRES_IN_MS).toISOString() }),
-        ...(name === 'slow' && { rate: 1 }),
+        ...(name.startsWith('slow') && { rate: 1 }),
       });
       const { apiKeyId, apiKeySecret } = (await made.json()) as Key;
       if (name === 'revoked') await call('DELETE', `/admin/v1/keys/${apiKeyId}`);
