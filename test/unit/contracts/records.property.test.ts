@@ -139,7 +139,9 @@ describe.each(READERS)('the reader of %s', (kind, readRecord, valid) => {
     );
   });
 
-  it.skipIf(kind === 'credentials')('hashes what is known of the content: neither order, id nor more', () => {
+  // Credentials have no hash.
+  if (kind === 'credentials') return;
+  it('hashes what is known of the content: neither order, id nor more', () => {
     const idMember = kind === 'message-sent' ? 'messageId' : 'eventId';
     const ids =
       kind === 'automation-events'
