@@ -3,6 +3,7 @@ import { NO_RAW_MEMBERS } from '../shared/contracts/json.ts';
 import type { Scope } from '../shared/contracts/scopes.ts';
 import { type Health, healthRoutes } from '../shared/health.ts';
 import { accessLog } from '../shared/http/access-log.ts';
+import { createBodyMemory } from '../shared/http/body-memory.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
 import { credentials } from '../shared/http/credentials.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
@@ -14,7 +15,7 @@ import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
-import { BODY_BYTES_MAX } from './limits.ts';
+import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
 import { adminDocument } from './openapi/document.ts';
 import { createKeyOperation } from './operations/create-key.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
@@ -41,11 +42,16 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
+  app.use(requestId(deps.nextId));
   app.route('/', healthRoutes(deps.health));
   app.route('/', referenceRoutes('Sluice admin', adminDocument));
-  app.use(requestId(deps.nextId), accessLog(logger, clock), noHead);
+  app.use(accessLog(logger, clock), noHead);
 
-  const body = jsonBody({ bytesMax: BODY_BYTES_MAX, rawMembers: NO_RAW_MEMBERS });
+  const body = jsonBody({
+    memory: createBodyMemory(BODY_BUFFER_BYTES_MAX),
+    bytesMax: BODY_BYTES_MAX,
+    rawMembers: NO_RAW_MEMBERS,
+  });
   app.post('/admin/v1/webhooks', ...allowed('webhooks:manage'), body, createWebhookOperation(deps));
   app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), listWebhooksOperation(pool));
   app.get('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), showWebhookOperation(pool));

@@ -68,9 +68,10 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
+  app.use(requestId(nextId));
   app.route('/', healthRoutes(deps.health));
   app.route('/', referenceRoutes('Sluice', gatewayDocument));
-  app.use(requestId(nextId), accessLog(logger, clock), noHead);
+  app.use(accessLog(logger, clock), noHead);
 
   app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));
   app.post(

@@ -305,10 +305,10 @@ const limits = {
     example: '5000',
   },
   SLUICE_BODY_BUFFER_BYTES: {
-    ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
+    ...wholeNumber(32 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'How much the bodies of requests may hold at once, as sent and unpacked, those of one tenant half of it; past it requests are answered 503.',
+      'How much the bodies of requests may hold at once, as sent and unpacked, those of one tenant half of it, of several equal parts; past it requests are answered 503.',
     example: '67108864',
   },
   SLUICE_DRAIN_DELAY_MS: {

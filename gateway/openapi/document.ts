@@ -60,7 +60,7 @@ const DESCRIPTION = `Metadata, credentials and analytics events about conversati
 - **2xx is durable**: what was answered 2xx is acknowledged by the event log.
 - **Once**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, whoever sends it again. The
   same id with other content is a conflict. A record without an id is a new one each time.
-- Bodies are one JSON object in UTF-8, at most 32 levels deep. Members that are not listed are ignored. Optional members may be
+- Bodies are one JSON object in UTF-8, at most 32 levels deep and of at most 250,000 values. Members that are not listed are ignored. Optional members may be
   \`null\`. Lengths count Unicode code points. No string may hold U+0000 or an unpaired surrogate; no timestamp a day that its month
   does not have, or a leap second. One record is at most 512 KiB once encoded.
 - An unknown path or method is 404-01; there is no 405.`;

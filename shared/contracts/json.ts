@@ -40,6 +40,8 @@ export interface ReadJsonOptions {
   readonly rawMembers: ReadonlySet<string>;
   /** Arrays and objects within each other, the outermost counting as 1. Default 32. */
   readonly depthMax?: number;
+  /** Values at most, those of raw objects not counted. Default 250,000. */
+  readonly valuesMax?: number;
 }
 
 export const NO_RAW_MEMBERS: ReadonlySet<string> = new Set();
@@ -95,7 +97,11 @@ export function stringProblem(text: string): string | undefined {
 }
 
 const DEPTH_MAX = 32;
-const WHITESPACE = /[ \t\n\r]*/y;
+/**
+ * More than any request can use (1000 items of at most 152 values). Two bytes of a body can make a value that takes thirty
+ * times as much memory, and gzip makes those two bytes cost nothing to send.
+ */
+const VALUES_MAX = 250_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
@@ -111,13 +117,23 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 };
 
+/**
+ * An object without Object.prototype, where a member named __proto__ is a member like any other. Made by a constructor:
+ * what Object.create(null) makes is a hash table from its first member on, and several times as large.
+ */
+function bareObject() {}
+bareObject.prototype = Object.create(null);
+const BareObject = bareObject as unknown as new () => JsonObject;
+
 /** A recursive reader over the decoded text; the depth bound keeps the recursion short. */
 class Reader {
   private readonly text: string;
   private readonly rawMembers: ReadonlySet<string>;
   private readonly depthMax: number;
+  private readonly valuesMax: number;
   private at = 0;
   private depth = 0;
+  private values = 0;
   /** First problem of a string inside the raw object that is being read. */
   private rawProblem: string | undefined;
   private inRaw = false;
@@ -126,6 +142,7 @@ class Reader {
     this.text = text;
     this.rawMembers = options.rawMembers;
     this.depthMax = options.depthMax ?? DEPTH_MAX;
+    this.valuesMax = options.valuesMax ?? VALUES_MAX;
   }
 
   read(): JsonValue {
@@ -138,6 +155,9 @@ class Reader {
   }
 
   private readValue(): JsonValue {
+    if (!this.inRaw && ++this.values > this.valuesMax) {
+      throw new JsonSyntaxError(`has more than ${this.valuesMax} values`);
+    }
     switch (this.text[this.at]) {
       case '{':
         return this.readObject();
@@ -157,8 +177,7 @@ class Reader {
   }
 
   private readObject(): JsonObject {
-    // Without a prototype a member named __proto__ is a member like any other.
-    const object: JsonObject = Object.create(null);
+    const object = new BareObject();
     this.enter();
     if (!this.skipIf('}')) {
       do {
@@ -169,7 +188,9 @@ class Reader {
         if (this.text[this.at] !== ':') this.fail("':' expected");
         this.at++;
         this.skipWhitespace();
-        object[name] = this.readMember(name);
+        const member = this.readMember(name);
+        // Of a raw object only the text is kept.
+        if (!this.inRaw) object[name] = member;
         this.skipWhitespace();
       } while (this.skipIf(','));
       if (!this.skipIf('}')) this.fail("',' or '}' expected");
@@ -194,7 +215,8 @@ class Reader {
     if (!this.skipIf(']')) {
       do {
         this.skipWhitespace();
-        array.push(this.readValue());
+        const item = this.readValue();
+        if (!this.inRaw) array.push(item);
         this.skipWhitespace();
       } while (this.skipIf(','));
       if (!this.skipIf(']')) this.fail("',' or ']' expected");
@@ -262,7 +284,11 @@ class Reader {
   }
 
   private skipWhitespace(): void {
-    this.match(WHITESPACE);
+    for (;;) {
+      const code = this.text.charCodeAt(this.at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+      this.at++;
+    }
   }
 
   /** What the sticky pattern matches here, which may be nothing; moves behind it. */

@@ -13,17 +13,12 @@ export interface BodyHold {
   release(): void;
 }
 
-/** The largest body, as sent and unpacked: whatever a tenant may hold must leave room for one request. */
-const REQUEST_BYTES_MAX = 8 * 1024 * 1024;
-
 /**
  * Nobody waits for memory: requests that each hold a part of their body and wait for the rest of it would wait for each
- * other. A tenant may hold half of it, so that one whose bodies arrive slowly, or are large, leaves room for others.
+ * other. No tenant may hold more than it leaves free: one alone gets half, n of them get equal parts and leave one more of
+ * that size. So bodies that are large, or drip in, never take the last room of others.
  */
-export function createBodyMemory(
-  bytesMax: number,
-  tenantBytesMax: number = Math.max(REQUEST_BYTES_MAX, Math.floor(bytesMax / 2)),
-): BodyMemory {
+export function createBodyMemory(bytesMax: number): BodyMemory {
   let held = 0;
   const heldOf = new Map<string, number>();
   return {
@@ -39,7 +34,8 @@ export function createBodyMemory(
       };
       return {
         take(bytes) {
-          if (held + bytes > bytesMax || (heldOf.get(tenantId) ?? 0) + bytes > tenantBytesMax) return false;
+          const left = bytesMax - held - bytes;
+          if ((heldOf.get(tenantId) ?? 0) + bytes > left) return false;
           add(bytes);
           return true;
         },

@@ -65,8 +65,16 @@ function asset(content: string | Uint8Array<ArrayBuffer>): Asset {
 function answer(c: Context, { content, etag }: Asset, headers: Record<string, string>): Response {
   // Kept by browsers, but asked for each time: a new release shows at once.
   const all = { ...headers, etag, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' };
-  const known = c.req.header('if-none-match')?.split(/\s*,\s*/) ?? [];
-  return known.includes(etag) ? c.body(null, 304, all) : c.body(content, 200, all);
+  return knows(c.req.header('if-none-match'), etag) ? c.body(null, 304, all) : c.body(content, 200, all);
+}
+
+/** Compared weakly (RFC 9110 §13.1.2): who packs an answer on its way makes its tag a weak one. */
+function knows(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => {
+    const known = tag.trim();
+    return known === '*' || known.replace(/^W\//, '') === etag;
+  });
 }
 
 function pageOf(title: string): string {

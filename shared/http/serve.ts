@@ -21,6 +21,11 @@ export interface ListenOptions {
   readonly connectionsMax?: number;
   /** Told when connections are closed for that, once in ten seconds. */
   readonly onFull?: () => void;
+  /**
+   * Milliseconds after which a connection on which nothing moves is cut, in either direction: a caller that does not read its
+   * answers must not hold it for ever. Default 75,000, above what idle connections get.
+   */
+  readonly stallTimeoutMs?: number;
   /** Milliseconds that `close` waits for requests under way before it cuts them. Default 10,000. */
   readonly closeTimeoutMs?: number;
 }
@@ -53,7 +58,7 @@ const CLOSE_IDLE_MS = 100;
 
 /** Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` (port in use, host not ours). */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
-  const { requestTimeoutMs = 120_000, closeTimeoutMs = 10_000 } = options;
+  const { requestTimeoutMs = 120_000, closeTimeoutMs = 10_000, stallTimeoutMs = 75_000 } = options;
   let draining = false;
   const listener = getRequestListener(
     async (request, env) => {
@@ -85,6 +90,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
   });
+  server.setTimeout(stallTimeoutMs);
   server.maxConnections = options.connectionsMax ?? CONNECTIONS_MAX;
   tellWhenFull(server, options.onFull);
   const serveRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {

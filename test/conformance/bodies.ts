@@ -46,6 +46,7 @@ function unreadable({ valid, unreadable: refused }: Writing): Case[] {
     'UTF-16': Buffer.from(`\ufeff${valid()}`, 'utf16le'),
     'two byte order marks': `\ufeff\ufeff${valid()}`,
     '33 levels': nested(valid(), 32),
+    '250,001 values': many(valid(), 250_001),
     '50,000 levels': nested(valid(), 50_000 / 2),
     '33 levels of objects': `{"x":${'{"y":'.repeat(31)}{}${'}'.repeat(31)}}`,
   };
@@ -170,6 +171,11 @@ function sizes({ valid, accepted, bodyBytesMax: max }: Writing): Case[] {
 const BOMB = gzipSync(Buffer.alloc(100 * KIB * KIB, ' '), { level: 9 });
 
 /** The object with one more member, arrays within each other. */
+/** More values than any request needs: what a member that nobody knows holds. */
+function many(object: string, count: number): string {
+  return object.replace('{', `{"many":[${'0,'.repeat(count - 1)}0],`);
+}
+
 function nested(object: string, levels: number): string {
   return object.replace('{', `{"deep":${'['.repeat(levels)}${']'.repeat(levels)},`);
 }

@@ -91,6 +91,13 @@ describe('limits', () => {
       agents({ eventId: 'x'.repeat(257) }),
       /FAIL_BAD_PARAMS/,
     ],
+    [
+      '250,000 values',
+      AGENTS,
+      `{"items":[{"externalAgentId":"many"}],"more":[${'0,'.repeat(249_994)}0]}`,
+      `{"items":[{"externalAgentId":"many"}],"more":[${'0,'.repeat(249_995)}0]}`,
+      /400-01/,
+    ],
     ['10 attributes', AGENTS, attributes(10), attributes(11), /FAIL_BAD_PARAMS/],
     [
       'names of 256',

@@ -65,7 +65,7 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['SLUICE_PUBLISH_BUFFER_BYTES', '64MB', 'must be a whole number of bytes from 8388608 to 2147483647'],
   ['SLUICE_GATEWAYS', '0', 'must be a whole number from 1 to 1000'],
   ['SLUICE_CONNECTIONS_MAX', '9', 'must be a whole number from 10 to 1000000'],
-  ['SLUICE_BODY_BUFFER_BYTES', '8388607', 'must be a whole number of bytes from 8388608 to 2147483647'],
+  ['SLUICE_BODY_BUFFER_BYTES', '33554431', 'must be a whole number of bytes from 33554432 to 2147483647'],
   ['SLUICE_DRAIN_DELAY_MS', '1e3', 'must be a whole number of milliseconds from 0 to 86400000'],
   ['SLUICE_SHUTDOWN_GRACE_MS', '0', 'must be a whole number of milliseconds from 1000 to 600000'],
   ['SLUICE_LOG_LEVEL', 'verbose', 'must be one of trace, debug, info, warn, error, fatal, silent'],

@@ -78,6 +78,14 @@ describe('reading JSON', () => {
     expect(() => read(nested(40_000))).toThrow('is nested deeper than 32 levels');
   });
 
+  it('reads 250,000 values and no more, those of raw objects not counted', () => {
+    const values = (count: number) => `[${'{},'.repeat(count - 2)}{}]`;
+    expect(read(values(250_000))).toHaveLength(249_999);
+    expect(() => read(values(250_001))).toThrow('has more than 250000 values');
+    expect(() => read(`{"body":{"a":${values(300_000)}}}`, ['body'])).not.toThrow();
+    expect(() => read(`{"other":{"a":${values(300_000)}}}`, ['body'])).toThrow('values');
+  });
+
   it('takes the last of duplicate members, raw ones too', () => {
     expect(read('{"a":1,"a":2}')).toEqual({ a: 2 });
     expect(writeJson(read('{"raw":{"a":1},"raw":{"a": 2}}', ['raw']))).toBe('{"raw":{"a": 2}}');

@@ -20,6 +20,7 @@ afterEach(() => {
 
 interface StartOptions {
   readonly requestTimeoutMs?: number;
+  readonly stallTimeoutMs?: number;
   readonly closeTimeoutMs?: number;
   readonly connectionsMax?: number;
   readonly onFull?: () => void;
@@ -129,7 +130,7 @@ describe('memory for bodies', () => {
     `POST ${PATH} HTTP/1.1\r\n${HEADERS}${more}Content-Length: ${length}\r\n\r\n`;
 
   it('that is taken makes others 503-01, drained and not kept, until it is given back', async () => {
-    const { server, bodyMemory } = await start({}, { bodyBytesMax: 1000 });
+    const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const half = await openRaw(server.port);
     await half.write(`${post(1000)}${'x'.repeat(900)}`);
     await waitFor(() => bodyMemory.heldBytes() === 900, { timeoutMs: 5000, what: 'the half body' });
@@ -147,7 +148,7 @@ describe('memory for bodies', () => {
   });
 
   it('is refused at once to a body that would wait for another half, which then goes on', async () => {
-    const { server, bodyMemory } = await start({}, { bodyBytesMax: 1000 });
+    const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const body = BODY.padEnd(800);
     const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
     for (const half of [one, two]) await half.write(post(800) + body.slice(0, 400));
@@ -160,7 +161,7 @@ describe('memory for bodies', () => {
   });
 
   it('counts what is unpacked besides what was sent, while the request holds it', async () => {
-    const { server, bodyMemory, publisher } = await start({}, { bodyBytesMax: 64 * 1024 });
+    const { server, bodyMemory, publisher } = await start({}, { bodyBytesMax: 128 * 1024 });
     const packed = (bytes: number) => gzipSync(BODY.padEnd(bytes));
     const send = async (bytes: Buffer) => {
       const connection = await openRaw(server.port);
@@ -238,6 +239,19 @@ describe('connections', () => {
       clearInterval(drip);
     }
     await waitFor(() => bodyMemory.heldBytes() === 0, { timeoutMs: 5000, what: 'the release' });
+  });
+
+  it('whose caller never reads its answers are cut', async () => {
+    const { server } = await start({ stallTimeoutMs: 300, connectionsMax: 1 });
+    const deaf = await openRaw(server.port);
+    deaf.socket.pause();
+    // More than the buffers of both ends hold.
+    await deaf.write('GET /docs/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5));
+    // While it is there it has the only place.
+    const served = () => fetch(`http://127.0.0.1:${server.port}/health/live`).then((answer) => answer.ok);
+    await expect(served()).rejects.toThrow();
+    await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the cut' });
+    deaf.socket.destroy();
   });
 });
 

@@ -51,6 +51,30 @@ describe('the reference', () => {
     expect(configuration).not.toHaveProperty('proxyUrl');
   });
 
+  it('compares tags weakly, and takes * for any', async () => {
+    const etag = (await app.request('/docs')).headers.get('etag')!;
+    const statusFor = async (tags: string) =>
+      (await app.request('/docs', { headers: { 'if-none-match': tags } })).status;
+    expect(await Promise.all([`W/${etag}`, `"a" , ${etag}`, '*', '"a"'].map(statusFor))).toEqual([
+      304, 304, 304, 200,
+    ]);
+  });
+
+  it('reads tags in a time that grows with their length alone', async () => {
+    const startedAt = performance.now();
+    for (let i = 0; i < 50; i++) {
+      await app.request('/docs', { headers: { 'if-none-match': `a${' '.repeat(15_000)}b` } });
+    }
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  it('sends the request id back, as all answers do', async () => {
+    for (const path of ['/openapi.json', '/docs', '/health/live', '/health/ready']) {
+      const answer = await app.request(path, { headers: { 'x-request-id': 'mine' } });
+      expect(answer.headers.get('x-request-id')).toBe('mine');
+    }
+  });
+
   it.each([
     ['/openapi.json', 'application/json'],
     ['/docs', 'text/html; charset=utf-8'],
