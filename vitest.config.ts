@@ -18,7 +18,8 @@ export default defineConfig({
     ],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // More than the two cores of a small machine: many tests wait for timers, brokers and disks.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],

@@ -103,7 +103,7 @@ export const AUTOMATION_EVENTS: OperationDescription = {
           {
             eventId: EXAMPLE_ULID,
             error:
-              'FAIL_BAD_PARAMS: ERROR: occurredAt must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+              'FAIL_BAD_PARAMS: ERROR: occurredAt must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
           },
         ],
       },

@@ -38,7 +38,10 @@ export function createAcceptWithin({ accept, policiesOf, buckets, quotas }: Acce
       tellLimit(c, bucket.rate, tokensLeft(bucket), resetSeconds);
     }
     if (quota && day) tellLimit(c, quota, Math.max(0, quota.recordsMax - day.used()), day.secondsLeft());
-    if (quota && day && overQuota) return tooMany(c, quota, day.secondsLeft());
+    if (quota && day && overQuota) {
+      const left = Math.max(0, quota.recordsMax - day.used());
+      return tooMany(c, quota, day.secondsLeft(), `; ${left} are left, and this request has ${count}`);
+    }
     if (short) return tooMany(c, short.rate, secondsUntil(short, count));
     let accepted = 0;
     try {

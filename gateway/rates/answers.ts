@@ -13,7 +13,12 @@ export function tellLimit(c: HttpContext, policy: Policy, remaining: number, res
 }
 
 /** The answer to who is over a limit. */
-export function tooMany(c: HttpContext, { name, refusal }: Policy, retryAfterSeconds: number): Response {
+export function tooMany(
+  c: HttpContext,
+  { name, refusal }: Policy,
+  retryAfterSeconds: number,
+  more = '',
+): Response {
   c.header('retry-after', String(retryAfterSeconds));
-  return fail(c, '429-01', [{ path: name, message: refusal }]);
+  return fail(c, '429-01', [{ path: name, message: refusal + more }]);
 }

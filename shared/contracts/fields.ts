@@ -131,7 +131,7 @@ const TIMESTAMP_LENGTH_MAX = 64;
 
 export const timestampField = stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
   .refine((text) => parseTimestampNs(text) !== undefined, {
-    error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+    error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
   })
   .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN });
 

@@ -2,19 +2,20 @@ const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * The same for JSON Schema, besides its format `date-time`: the whole years that fit, at most nine fraction digits. Days
+ * The same for JSON Schema, besides its format `date-time`: the years that are taken, at most nine fraction digits. Days
  * that a month does not have, and leap seconds, are for the reader.
  */
 export const TIMESTAMP_PATTERN =
   '^(?:167[89]|16[89][0-9]|1[7-9][0-9]{2}|2[01][0-9]{2}|22[0-5][0-9]|226[01])-[0-9]{2}-[0-9]{2}[Tt]' +
   '[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$';
 
-const INT64_MAX = 2n ** 63n - 1n;
-const INT64_MIN = -(2n ** 63n);
+/** The whole years whose nanoseconds fit into an int64, whatever the offset. */
+const YEAR_MIN = 1678;
+const YEAR_MAX = 2261;
 
 /**
  * Nanoseconds since the epoch of an RFC 3339 timestamp with offset and up to nine fraction digits; undefined when it is
- * not one, names a date that does not exist (leap seconds included), or lies outside int64 nanoseconds (1677 to 2262).
+ * not one, names a date that does not exist (leap seconds included), or a year before 1678 or after 2261.
  */
 export function parseTimestampNs(text: string): bigint | undefined {
   const match = RFC3339.exec(text);
@@ -27,6 +28,7 @@ export function parseTimestampNs(text: string): bigint | undefined {
     number,
     number,
   ];
+  if (year < YEAR_MIN || year > YEAR_MAX) return undefined;
   if (hour > 23 || minute > 59 || second > 59) return undefined;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
@@ -35,6 +37,5 @@ export function parseTimestampNs(text: string): bigint | undefined {
   const [offsetHours, offsetMinutes] = [Number(match[10] ?? 0), Number(match[11] ?? 0)];
   if (offsetHours > 23 || offsetMinutes > 59) return undefined;
   const offsetMs = (offsetHours * 60 + offsetMinutes) * 60_000 * (match[9] === '-' ? -1 : 1);
-  const ns = BigInt(date.getTime() - offsetMs) * 1_000_000n + BigInt((match[7] ?? '').padEnd(9, '0'));
-  return ns >= INT64_MIN && ns <= INT64_MAX ? ns : undefined;
+  return BigInt(date.getTime() - offsetMs) * 1_000_000n + BigInt((match[7] ?? '').padEnd(9, '0'));
 }

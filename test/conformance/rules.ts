@@ -159,12 +159,20 @@ function integerSamples(min: number): Sample[] {
 }
 
 function timestampSamples(): Sample[] {
-  const good = ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.123456789Z', '2024-02-29T23:59:59.9-12:30'];
+  const good = [
+    '2026-01-02T03:04:05Z',
+    '2026-01-02T03:04:05.123456789Z',
+    '2024-02-29T23:59:59.9-12:30',
+    '1678-01-01T00:00:00+23:59',
+    '2261-12-31T23:59:59.999999999-23:59',
+  ];
   const bad: Record<string, string> = {
     'ten fraction digits': '2026-01-02T03:04:05.1234567891Z',
     'no fraction digit': '2026-01-02T03:04:05.Z',
     'no offset': '2026-01-02T03:04:05',
     'a date that does not exist': '2026-02-29T00:00:00Z',
+    'a year before 1678': '1677-12-31T23:59:59Z',
+    'a year after 2261': '2262-01-01T00:00:00Z',
     'month 13': '2026-13-01T00:00:00Z',
     'hour 24': '2026-01-02T24:00:00Z',
     'minute 60': '2026-01-02T03:60:05Z',

@@ -50,7 +50,7 @@ async function makeHarness(): Promise<LogHarness> {
 let ownBroker: Promise<KafkaBroker | undefined> | undefined;
 
 function startOwnBroker(): Promise<KafkaBroker | undefined> {
-  ownBroker ??= startKafkaBroker().catch((error: unknown) => {
+  ownBroker ??= startKafkaBroker({ sessionTimeoutMs: 3000 }).catch((error: unknown) => {
     if (!process.env.TEST_KAFKA_BROKERS) throw error;
     return undefined;
   });

@@ -33,15 +33,28 @@ export interface SecureListeners {
 const START_TIMEOUT_MS = 60_000;
 const HEAP = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
+export interface KafkaBrokerOptions {
+  readonly secure?: SecureListeners;
+  /**
+   * Milliseconds without a sign of life after which the controller gives the broker up. Short where a test kills it, which
+   * then comes back sooner; a busy machine must not have it given up elsewhere. Default 18,000.
+   */
+  readonly sessionTimeoutMs?: number;
+}
+
 /** Starts a broker on free ports and an empty directory; downloads Kafka first where it is missing. */
-export async function startKafkaBroker(secure?: SecureListeners): Promise<KafkaBroker> {
+export async function startKafkaBroker(options: KafkaBrokerOptions = {}): Promise<KafkaBroker> {
+  const { secure, sessionTimeoutMs = 18_000 } = options;
   await prepareKafka();
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-kafka-'));
   const names = Object.keys(secure?.protocols ?? {});
   const [port, controllerPort, ...ports] = await freePorts(2 + names.length);
   const listeners = Object.fromEntries(names.map((name, index) => [name, `127.0.0.1:${ports[index]}`]));
   const properties = path.join(directory, 'server.properties');
-  await writeFile(properties, serverProperties(directory, port!, controllerPort!, listeners, secure));
+  await writeFile(
+    properties,
+    serverProperties(directory, port!, controllerPort!, listeners, secure, sessionTimeoutMs),
+  );
   await writeFile(path.join(directory, 'log4j2.properties'), LOG4J2_PROPERTIES);
   const format = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties];
   for (const user of secure?.scram ?? []) format.push('--add-scram', user);
@@ -124,13 +137,13 @@ async function freePorts(count: number): Promise<number[]> {
 
 const CLUSTER_ID = 'c2x1aWNlLXRlc3QtMDAwMQ';
 
-/** Short session timeout: a broker that was killed may come back after 3 s instead of 9 s. */
 const serverProperties = (
   directory: string,
   port: number,
   controllerPort: number,
   listeners: Readonly<Record<string, string>>,
   secure: SecureListeners | undefined,
+  sessionTimeoutMs: number,
 ): string => {
   const more = Object.entries(listeners).map(([name, address]) => `,${name.toUpperCase()}://${address}`);
   const protocols = Object.entries(secure?.protocols ?? {}).map(
@@ -152,7 +165,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=500
-broker.session.timeout.ms=3000
+broker.session.timeout.ms=${sessionTimeoutMs}
 auto.create.topics.enable=false
 ${secure?.properties.join('\n') ?? ''}
 `;

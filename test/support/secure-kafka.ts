@@ -42,19 +42,21 @@ export async function startSecureKafka(): Promise<SecureKafka> {
       `listener.name.${listener}.scram-sha-512.sasl.jaas.config=${SCRAM}`,
     ];
     const broker = await startKafkaBroker({
-      protocols: { sasltls: 'SASL_SSL', saslplain: 'SASL_PLAINTEXT', mutual: 'SSL' },
-      properties: [
-        ...tls('sasltls'),
-        ...sasl('sasltls'),
-        ...sasl('saslplain'),
-        ...tls('mutual'),
-        'listener.name.mutual.ssl.client.auth=required',
-        'authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-        `super.users=User:ANONYMOUS;User:${USERNAME};User:CN=client`,
-      ],
-      scram: ['SCRAM-SHA-256', 'SCRAM-SHA-512'].map(
-        (mechanism) => `${mechanism}=[name=${USERNAME},password=${PASSWORD}]`,
-      ),
+      secure: {
+        protocols: { sasltls: 'SASL_SSL', saslplain: 'SASL_PLAINTEXT', mutual: 'SSL' },
+        properties: [
+          ...tls('sasltls'),
+          ...sasl('sasltls'),
+          ...sasl('saslplain'),
+          ...tls('mutual'),
+          'listener.name.mutual.ssl.client.auth=required',
+          'authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+          `super.users=User:ANONYMOUS;User:${USERNAME};User:CN=client`,
+        ],
+        scram: ['SCRAM-SHA-256', 'SCRAM-SHA-512'].map(
+          (mechanism) => `${mechanism}=[name=${USERNAME},password=${PASSWORD}]`,
+        ),
+      },
     });
     const { sasltls, saslplain, mutual } = broker.listeners;
     return {

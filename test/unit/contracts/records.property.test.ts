@@ -139,7 +139,9 @@ describe.each(READERS)('the reader of %s', (kind, readRecord, valid) => {
     );
   });
 
-  it.skipIf(kind === 'credentials')('hashes what is known of the content: neither order, id nor more', () => {
+  // Credentials have no hash.
+  if (kind === 'credentials') return;
+  it('hashes what is known of the content: neither order, id nor more', () => {
     const idMember = kind === 'message-sent' ? 'messageId' : 'eventId';
     const ids =
       kind === 'automation-events'
@@ -175,7 +177,7 @@ describe('the reader of timestamps', () => {
       fc.property(
         fc.date({
           min: new Date('1678-01-01T00:00:00Z'),
-          max: new Date('2262-01-01T00:00:00Z'),
+          max: new Date('2261-12-31T23:59:59.999Z'),
           noInvalidDate: true,
         }),
         fc.nat({ max: 999_999 }),

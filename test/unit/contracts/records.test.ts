@@ -128,7 +128,7 @@ const FIELD_RULES: [string, Reader, object, string, JsonValue, JsonValue, string
     'startTs',
     '2026-02-28T23:59:59.123456789+23:59',
     '2026-02-29T00:00:00Z',
-    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
   ],
   [
     'agent',
@@ -137,7 +137,7 @@ const FIELD_RULES: [string, Reader, object, string, JsonValue, JsonValue, string
     'startTs',
     null,
     '2026-01-01T00:00:00',
-    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
   ],
   [
     'agent',
@@ -146,7 +146,7 @@ const FIELD_RULES: [string, Reader, object, string, JsonValue, JsonValue, string
     'startTs',
     '2026-01-01t00:00:00z',
     '2026-01-01T00:00:00.1234567890Z',
-    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, between 1678 and 2262',
+    'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
   ],
   [
     'agent',

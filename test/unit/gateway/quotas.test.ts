@@ -52,6 +52,8 @@ function gatewayOf(quota: number | undefined = 10) {
   return { ...gateway, ...usage, clock, send, status, written };
 }
 
+const QUOTA_TEXT = 'is 10 records a day (UTC); 1 are left, and this request has 2';
+
 describe('the daily quota', () => {
   it('lets pass just as many records as it says, and refuses a request over it whole', async () => {
     const { send, status, post, publisher, written } = gatewayOf();
@@ -67,7 +69,7 @@ describe('the daily quota', () => {
       '"quota";r=1;t=600',
     ]);
     expect(await refused.json()).toMatchObject({
-      error: { code: '429-01', details: [{ path: 'quota', message: 'is 10 records a day (UTC)' }] },
+      error: { code: '429-01', details: [{ path: 'quota', message: QUOTA_TEXT }] },
     });
     expect(publisher.calls).toHaveLength(calls);
     expect(await status(1)).toBe(200);
