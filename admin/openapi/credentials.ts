@@ -3,6 +3,7 @@ import { CONVERSATION_ID_SCHEMA } from '../../shared/http/conversation-id.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationParameter, Operations } from '../../shared/openapi/operation.ts';
+import { UNAVAILABLE } from './unavailable.ts';
 
 export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   StoredCredentials: {
@@ -63,7 +64,16 @@ const CONVERSATION_ID: OperationParameter = {
   description: "The service's id of the conversation.",
   schema: CONVERSATION_ID_SCHEMA,
 };
-const COMMON = { tag: 'credentials', scope: 'credentials:read' } as const;
+const COMMON = { tag: 'credentials', scope: 'credentials:read', ownErrors: UNAVAILABLE } as const;
+const MALFORMED = {
+  summary: 'The conversation id is malformed',
+  parameters: { conversationId: 'docs-1' },
+  status: 400,
+  answer: exampleError('400-01', {
+    path: 'conversationId',
+    message: 'must be 1 to 256 upper-case letters and digits',
+  }),
+};
 
 export const CREDENTIALS_OPERATIONS: Operations = {
   'GET /internal/v1/conversations/:conversationId/credentials': {
@@ -76,6 +86,21 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     parameters: [CONVERSATION_ID],
     answers: { 200: { description: 'The credentials.', schema: schemaRef('StoredCredentials') } },
     errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    ownErrors: {
+      ...UNAVAILABLE,
+      '404-01': {
+        meaning:
+          'There are none, they have expired or were erased, or none is stored yet; or the path or method does not exist.',
+      },
+      '500-01': {
+        meaning:
+          'A fault of the service, or the key that encrypted them is not in the key ring any more; logged with the request id.',
+      },
+      '503-01': {
+        meaning:
+          'The database or the audit cannot be reached: nothing was handed out. Try again after `Retry-After` seconds.',
+      },
+    },
     examples: {
       known: {
         summary: "The credentials of the gateway's examples, once they are stored",
@@ -101,6 +126,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
         status: 404,
         answer: exampleError('404-01'),
       },
+      malformed: MALFORMED,
     },
   },
   'DELETE /internal/v1/conversations/:conversationId/credentials': {
@@ -120,6 +146,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
         parameters: { conversationId: 'DOCS4' },
         status: 204,
       },
+      malformed: MALFORMED,
     },
   },
   'GET /internal/v1/credential-reads': {

@@ -3,6 +3,7 @@ import { KINDS } from '../../shared/contracts/kinds.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { exampleError } from '../../shared/openapi/errors.ts';
 import type { Operations } from '../../shared/openapi/operation.ts';
+import { UNAVAILABLE } from './unavailable.ts';
 
 export const EVENT_SCHEMA: JsonSchema = {
   type: 'object',
@@ -45,6 +46,16 @@ export const EVENT_OPERATIONS: Operations = {
     ],
     answers: { 200: { description: 'What became of it.', schema: schemaRef('Event') } },
     errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    ownErrors: {
+      ...UNAVAILABLE,
+      '400-01': {
+        meaning:
+          'The path or the query is malformed, or records of several kinds have the id and `kind` is not there.',
+      },
+      '404-01': {
+        meaning: 'No worker has seen a record with this id (yet), or the path or method does not exist.',
+      },
+    },
     examples: {
       known: {
         summary: "A message of the gateway's examples, once it is stored",

@@ -1,10 +1,12 @@
-import { keySchema, rotationSchema } from '../../shared/contracts/api-keys.ts';
+import { keySchema, OVERLAP_SECONDS_MAX, rotationSchema } from '../../shared/contracts/api-keys.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { EVERY_SCOPE, SCOPES } from '../../shared/contracts/scopes.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationDescription, OperationParameter, Operations } from '../../shared/openapi/operation.ts';
 import { BODY_BYTES_MAX } from '../limits.ts';
+import { MALFORMED_PATH } from '../path-id.ts';
+import { MADE_OR_NOT, UNAVAILABLE } from './unavailable.ts';
 
 const ID: JsonSchema = { type: 'string', description: 'What the header service-api-id carries.' };
 const SECRET: JsonSchema = {
@@ -62,7 +64,12 @@ const KEY_ID: OperationParameter = {
   description: 'Id of the key.',
   schema: { type: 'string', minLength: 1 },
 };
-const COMMON = { tag: 'keys', scope: 'keys:manage' } as const;
+const COMMON = { tag: 'keys', scope: 'keys:manage', ownErrors: UNAVAILABLE } as const;
+const OF_ONE_KEY = {
+  ...UNAVAILABLE,
+  '400-01': { details: [MALFORMED_PATH] },
+  '404-01': { meaning: 'Your tenant has no such key, or the path or method does not exist.' },
+};
 const parameters = { apiKeyId: EXAMPLE_ULID };
 const unknown = {
   summary: 'The tenant has no such key',
@@ -104,6 +111,14 @@ const CREATE: OperationDescription = {
     },
   },
   errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '500-01', '503-01'],
+  ownErrors: {
+    ...MADE_OR_NOT,
+    '403-01': {
+      meaning:
+        'Your key lacks the scope `keys:manage`, your tenant is disabled, or the new key would have more than your own: `details` say what.',
+      details: [{ path: 'scopes', message: 'your key lacks the scope analytics:write' }],
+    },
+  },
   examples: {
     full: {
       summary: 'A key for one operation, with a name, an end and a rate',
@@ -151,6 +166,7 @@ const SHOW: OperationDescription = {
   parameters: [KEY_ID],
   answers: { 200: { description: 'The key.', schema: schemaRef('Key') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_KEY,
   examples: { known: { summary: 'A key', parameters, status: 200, answer: SHOWN }, unknown },
 };
 
@@ -165,6 +181,28 @@ const ROTATE: OperationDescription = {
   body: { schema: schemaRef('KeyRotation'), bytesMax: BODY_BYTES_MAX },
   answers: { 200: { description: 'The new secret, this once.', schema: schemaRef('RotatedKey') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '422-01', '500-01', '503-01'],
+  ownErrors: {
+    ...OF_ONE_KEY,
+    '400-01': {
+      meaning:
+        'The body is not one JSON object in UTF-8 with `Content-Type: application/json`, or the path is malformed.',
+    },
+    '403-01': {
+      meaning:
+        'Your key lacks the scope `keys:manage`, your tenant is disabled, or the key can do more than your own: `details` say what.',
+      details: [{ path: 'scopes', message: 'your key lacks the scope analytics:write' }],
+    },
+    '409-01': {
+      meaning:
+        'The key is revoked or expired, or two secrets of it are valid and `overlapSeconds` is not 0: `details` say which.',
+      details: [{ path: 'apiKeyId', message: 'the key is revoked' }],
+    },
+    '503-01': {
+      meaning:
+        'The database cannot be asked now. Try again after `Retry-After` seconds; if that is 409-01, there is a new secret that ' +
+        'nobody knows, and `overlapSeconds` 0 makes another one.',
+    },
+  },
   examples: {
     atOnce: {
       summary: 'The secret of before is invalid from now on',
@@ -172,6 +210,16 @@ const ROTATE: OperationDescription = {
       body: { overlapSeconds: 0 },
       status: 200,
       answer: { apiKeyId: EXAMPLE_ULID, apiKeySecret: EXAMPLE_SECRET, previousSecretValidUntil: null },
+    },
+    refused: {
+      summary: 'The overlap is out of range',
+      parameters,
+      body: { overlapSeconds: OVERLAP_SECONDS_MAX + 1 },
+      status: 422,
+      answer: exampleError('422-01', {
+        path: 'overlapSeconds',
+        message: `must be a whole number from 0 to ${OVERLAP_SECONDS_MAX}`,
+      }),
     },
     unknown: { ...unknown, body: {} },
   },
@@ -181,10 +229,13 @@ const REVOKE: OperationDescription = {
   ...COMMON,
   operationId: 'revoke-key',
   summary: 'Revoke a key',
-  description: 'Refused from now on, for ever; every gateway knows within 5 seconds.',
+  description:
+    'Refused from now on, for ever; every gateway knows within 5 seconds. Any key of the tenant, those included that can do more ' +
+    'than your own: nothing is given away.',
   parameters: [KEY_ID],
   answers: { 204: { description: 'It is revoked. No body.' } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_KEY,
   examples: { known: { summary: 'A key', parameters, status: 204 }, unknown },
 };
 

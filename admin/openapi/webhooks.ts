@@ -5,6 +5,8 @@ import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationDescription, OperationParameter, Operations } from '../../shared/openapi/operation.ts';
 import { BODY_BYTES_MAX } from '../limits.ts';
+import { MALFORMED_PATH } from '../path-id.ts';
+import { MADE_OR_NOT, UNAVAILABLE } from './unavailable.ts';
 
 const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const TYPES: JsonSchema = {
@@ -61,7 +63,12 @@ const ENDPOINT_ID: OperationParameter = {
   description: 'Id of the endpoint.',
   schema: { type: 'string', minLength: 1 },
 };
-const COMMON = { tag: 'webhooks', scope: 'webhooks:manage' } as const;
+const COMMON = { tag: 'webhooks', scope: 'webhooks:manage', ownErrors: UNAVAILABLE } as const;
+const OF_ONE_ENDPOINT = {
+  ...UNAVAILABLE,
+  '400-01': { details: [MALFORMED_PATH] },
+  '404-01': { meaning: 'Your tenant has no such endpoint, or the path or method does not exist.' },
+};
 const parameters = { endpointId: EXAMPLE_ULID };
 const unknown = {
   summary: 'There is no such endpoint',
@@ -97,6 +104,7 @@ const CREATE: OperationDescription = {
     },
   },
   errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '500-01', '503-01'],
+  ownErrors: MADE_OR_NOT,
   examples: {
     minimal: {
       summary: 'An endpoint for all types',
@@ -141,6 +149,7 @@ const SHOW: OperationDescription = {
   parameters: [ENDPOINT_ID],
   answers: { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN }, unknown },
 };
 
@@ -152,6 +161,7 @@ const DELETE: OperationDescription = {
   parameters: [ENDPOINT_ID],
   answers: { 204: { description: 'It is gone. No body.' } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 204 }, unknown },
 };
 

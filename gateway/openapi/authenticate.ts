@@ -25,6 +25,16 @@ export const AUTHENTICATE: OperationDescription = {
   body: { schema: schemaRef('Credentials'), bytesMax: CREDENTIALS_BODY_BYTES_MAX },
   answers: { 204: { description: 'The credentials are kept. No body.' } },
   errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  ownErrors: {
+    '400-01': {
+      meaning:
+        '`conversationId` is malformed, or the body is not one JSON object in UTF-8 with `Content-Type: application/json`.',
+    },
+    '503-01': {
+      meaning:
+        'Not known to be stored. Send it again after `Retry-After` seconds; the newest submission counts.',
+    },
+  },
   examples: {
     minimal: {
       summary: 'A token, in short form',

@@ -40,6 +40,13 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
     },
   },
   errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '429-01', '500-01', '503-01'],
+  ownErrors: {
+    // What is wrong with the body is told in the result.
+    '400-01': {
+      meaning: 'The request is not valid HTTP, its headers are too large, or it did not arrive in time.',
+      details: [{ path: 'request', message: 'headers are larger than 16 KiB' }],
+    },
+  },
   examples: {
     minimal: {
       summary: 'Without an id: sent again it is a new record',

@@ -34,6 +34,17 @@ export const STATE: OperationDescription = {
   ],
   answers: { 200: { description: 'The state.', schema: schemaRef('AutomationState') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+  ownErrors: {
+    '400-01': {
+      meaning:
+        'The query is malformed: `externalId` is missing, blank or repeated, or there is another parameter.',
+    },
+    '404-01': {
+      meaning:
+        'No automation event of the conversation is stored (yet): `details` name `externalId`. Without `details`: the path or method does not exist.',
+    },
+    '503-01': { meaning: 'The database cannot be asked now. Ask again after `Retry-After` seconds.' },
+  },
   examples: {
     known: {
       summary: 'The conversation of the examples of automation events, once they are stored',
@@ -50,7 +61,7 @@ export const STATE: OperationDescription = {
       summary: 'Nothing is known of the conversation',
       parameters: { externalId: 'no-such-conversation' },
       status: 404,
-      answer: exampleError('404-01'),
+      answer: exampleError('404-01', { path: 'externalId', message: 'is not known (yet)' }),
     },
     empty: {
       summary: 'The id is empty',

@@ -24,7 +24,8 @@ export function readStateOperation(readState: ReadState) {
       c.set('cause', error);
       return fail(c, '503-01');
     }
-    if (!stored) return fail(c, '404-01');
+    // A path that does not exist has no details, so that a typo in it is not taken for a conversation without a state.
+    if (!stored) return fail(c, '404-01', [{ path: PARAMETER, message: 'is not known (yet)' }]);
     return c.body(writeJson(answerOf(stored)), 200, { 'content-type': 'application/json' });
   };
 }

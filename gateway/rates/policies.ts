@@ -25,11 +25,11 @@ export interface Policies {
 }
 
 /** Requests a second of one operation, unless the tenant has a rate of its own. */
-const REQUESTS_PER_SECOND = 1000;
+export const REQUESTS_PER_SECOND = 1000;
 /** So many records a second for each request a second. */
-const RECORDS_PER_REQUEST = 20;
+export const RECORDS_PER_REQUEST = 20;
 /** Seconds of the rate that may come at once. */
-const BURST_SECONDS = 2;
+export const BURST_SECONDS = 2;
 /** Records of the largest request: it must fit into any gateway's share, or nobody could ever send it. */
 const REQUEST_RECORDS_MAX = 1000;
 const DAY_SECONDS = 86_400;

@@ -15,17 +15,32 @@ export const OVERLAP_SECONDS = 86_400;
 
 /** A request for a key; that its end is to come is checked behind it. */
 export const keySchema = objectOf({
-  name: keyNameField.nullish(),
-  scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES])).min(1, { error: 'must have at least one entry' }),
-  expiresAt: timestampField.nullish(),
-  rate: int32(1)
-    .max(KEY_RATE_MAX, { error: `must be at most ${KEY_RATE_MAX}` })
-    .nullish(),
+  name: keyNameField.nullish().describe('What the key is called, for people.'),
+  scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES]))
+    .min(1, { error: 'must have at least one entry' })
+    .describe(
+      'What it may do; `*` is everything, scopes of later releases included. None that your key lacks.',
+    ),
+  expiresAt: timestampField
+    .nullish()
+    .describe(
+      'When it ends by itself, a time to come; omitted: never. Not later than your key, where that one ends.',
+    ),
+  rate: int32(1, KEY_RATE_MAX)
+    .nullish()
+    .describe(
+      "Requests a second of each operation with this key; omitted: the tenant's rate alone. Not above that of your key, " +
+        'where that one has one.',
+    ),
 });
 
-const overlapMessage = `must be a whole number from 0 to ${OVERLAP_SECONDS_MAX}`;
 export const rotationSchema = objectOf({
-  overlapSeconds: int32(0).max(OVERLAP_SECONDS_MAX, { error: overlapMessage }).nullish(),
+  overlapSeconds: int32(0, OVERLAP_SECONDS_MAX)
+    .nullish()
+    .describe(
+      `For how many seconds more the secret of before is valid, if the key is; omitted: ${OVERLAP_SECONDS} (a day); 0 ends ` +
+        'all secrets of before at once.',
+    ),
 });
 
 /** What a new key is to be. */

@@ -105,19 +105,16 @@ export const ulidField = stringField({
 });
 
 /** A whole number within int32; `min` 0 for counts, 1 for positions. */
-export function int32(min: number = INT32_MIN) {
-  const message =
-    min === INT32_MIN
-      ? `must be a whole number from ${INT32_MIN} to ${INT32_MAX}`
-      : `must be a whole number from ${min} to ${INT32_MAX}`;
+export function int32(min: number = INT32_MIN, max: number = INT32_MAX) {
+  const message = `must be a whole number from ${min} to ${max}`;
   return z
     .number({ error: message })
     .check((ctx) => {
-      if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > INT32_MAX) {
+      if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > max) {
         ctx.issues.push({ code: 'custom', message, input: ctx.value });
       }
     })
-    .meta({ type: 'integer', minimum: min, maximum: INT32_MAX });
+    .meta({ type: 'integer', minimum: min, maximum: max });
 }
 
 /** Seconds as a finite double, not negative. */

@@ -3,7 +3,7 @@ import { ERRORS } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { API_ID_HEADER, API_SECRET_HEADER } from '../http/credentials.ts';
 import { packageVersion } from '../package-root.ts';
-import { ANSWER_HEADERS, ERROR_MEANINGS, ERROR_SCHEMA, errorHeaders, exampleError } from './errors.ts';
+import { ANSWER_HEADERS, answerHeaders, ERROR_SCHEMA, errorMeaning, usualError } from './errors.ts';
 import type { OperationAnswer, OperationDescription, OperationExample, Operations } from './operation.ts';
 
 export interface DocumentParts {
@@ -147,21 +147,19 @@ function responses(operation: OperationDescription): JsonSchema {
   );
 }
 
-function response(
-  { scope, answers, examples }: OperationDescription,
-  status: number,
-  code: ErrorCode | undefined,
-): JsonSchema {
+function response(operation: OperationDescription, status: number, code: ErrorCode | undefined): JsonSchema {
+  const { answers, examples } = operation;
   const answer: OperationAnswer | undefined = answers[status];
   const schemas = [...(answer?.schema ? [answer.schema] : []), ...(code ? [schemaRef('Error')] : [])];
   const shown = Object.entries(examples).filter(([, example]) => example.status === status && example.answer);
   const named = shown.map(([name, example]) => [name, { summary: example.summary, value: example.answer }]);
+  const meaning = code ? errorMeaning(code, operation) : '';
   if (code && !shown.some(([, { answer: shownAnswer }]) => shownAnswer && 'error' in shownAnswer)) {
-    named.push([code, { summary: ERROR_MEANINGS[code], value: exampleError(code) }]);
+    named.push([code, { summary: meaning, value: usualError(code, operation) }]);
   }
-  const headers = [...(scope === undefined ? [] : ['x-request-id']), ...(code ? errorHeaders(code) : [])];
+  const headers = answerHeaders(operation, code);
   return {
-    description: [answer?.description, code && ERROR_MEANINGS[code]].filter(Boolean).join(' Or: '),
+    description: [answer?.description, meaning].filter(Boolean).join(' Or: '),
     ...(headers.length > 0 && {
       headers: Object.fromEntries(headers.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
     }),

@@ -1,5 +1,6 @@
 import { DETAILS_MAX, ERRORS, type ErrorCode, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
+import type { OperationDescription } from './operation.ts';
 
 /** An id that the service makes, in examples. */
 export const EXAMPLE_ULID = '01KE1B3Q0D5W8X2Y4Z6A7C9E1G';
@@ -9,20 +10,49 @@ export function exampleError(code: ErrorCode, ...details: ErrorDetail[]): JsonSc
   return { ...errorEnvelope(EXAMPLE_ULID, code, details) };
 }
 
-/** What each code means for the caller. */
-export const ERROR_MEANINGS: Readonly<Record<ErrorCode, string>> = {
-  '400-01':
-    'The body is not one JSON object in UTF-8 with `Content-Type: application/json`, or the path or the query is malformed.',
+/** What each code means for the caller of most operations. */
+const MEANINGS: Readonly<Record<ErrorCode, string>> = {
+  '400-01': 'The path, the query or a header is malformed.',
   '401-01': 'No valid key: a header is missing, unknown, wrong, expired or revoked.',
   '403-01': "The key lacks the operation's scope, or its tenant is disabled.",
-  '404-01': 'Nothing is known under this id, or the path or method does not exist.',
+  '404-01': 'The path or method does not exist.',
   '409-01': 'The id was accepted before with other content. Send a new id.',
   '413-01': 'The body is larger than allowed, as sent or after gunzip.',
   '422-01': 'The JSON breaks a rule; `details` names it.',
-  '429-01': 'Over a limit or the daily quota. Send it again after `Retry-After` seconds.',
+  '429-01':
+    'Over a rate of the tenant or the key, or over the daily quota; `details` names it. Nothing is kept. Send it again after ' +
+    '`Retry-After` seconds.',
   '500-01': 'A fault of the service, logged with the request id.',
   '503-01': 'Not known to be stored. Send it again after `Retry-After` seconds, with the same ids.',
 };
+const BODY_UNREADABLE = 'The body is not one JSON object in UTF-8 with `Content-Type: application/json`.';
+
+/** What a code means for the caller of an operation. */
+export function errorMeaning(code: ErrorCode, { ownErrors, body }: OperationDescription): string {
+  return ownErrors?.[code]?.meaning ?? (code === '400-01' && body ? BODY_UNREADABLE : MEANINGS[code]);
+}
+
+/** The error envelope that is shown of a code where no example of the operation has it. */
+export function usualError(code: ErrorCode, operation: OperationDescription): JsonSchema {
+  return exampleError(code, ...(operation.ownErrors?.[code]?.details ?? usualDetails(code, operation)));
+}
+
+function usualDetails(code: ErrorCode, { scope, body }: OperationDescription): readonly ErrorDetail[] {
+  switch (code) {
+    case '400-01':
+      return body
+        ? [{ path: 'content-type', message: 'must be application/json, its charset utf-8' }]
+        : [{ path: 'request', message: 'headers are larger than 16 KiB' }];
+    case '403-01':
+      return [{ path: 'service-api-id', message: `lacks the scope ${scope}` }];
+    case '413-01':
+      return [{ path: 'body', message: `must be at most ${body!.bytesMax} bytes` }];
+    case '429-01':
+      return [{ path: 'requests', message: 'of one operation are at most 1000 a second' }];
+    default:
+      return [];
+  }
+}
 
 export const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
@@ -54,14 +84,21 @@ export const ERROR_SCHEMA: JsonSchema = {
   },
 };
 
-const HEADERS: Readonly<Partial<Record<ErrorCode, readonly string[]>>> = {
-  '429-01': ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
-  '503-01': ['Retry-After'],
-};
+const WITH_RETRY_AFTER: readonly (ErrorCode | undefined)[] = ['429-01', '503-01'];
+/** Answered before limits are looked at. */
+const BEFORE_LIMITS: readonly (ErrorCode | undefined)[] = ['401-01', '403-01'];
 
-/** Names of the headers of an error, besides those that every answer has. */
-export function errorHeaders(code: ErrorCode): readonly string[] {
-  return HEADERS[code] ?? [];
+/** Names of the headers of an operation's answer, the error `code` or another one. */
+export function answerHeaders(
+  { scope, errors }: OperationDescription,
+  code: ErrorCode | undefined,
+): readonly string[] {
+  const limited = errors.includes('429-01') && !BEFORE_LIMITS.includes(code);
+  return [
+    ...(scope === undefined ? [] : ['x-request-id']),
+    ...(WITH_RETRY_AFTER.includes(code) ? ['Retry-After'] : []),
+    ...(limited ? ['RateLimit', 'RateLimit-Policy'] : []),
+  ];
 }
 
 /** The headers of answers. */
@@ -76,6 +113,16 @@ export const ANSWER_HEADERS: JsonSchema = {
     required: true,
     schema: { type: 'integer', minimum: 1 },
   },
-  RateLimit: { description: 'What is left of the limit that was met.', schema: { type: 'string' } },
-  'RateLimit-Policy': { description: 'The limit that was met.', schema: { type: 'string' } },
+  RateLimit: {
+    description:
+      'Of each limit of the caller that was looked at: what is left of it (`r`), and in how many seconds all of it is there ' +
+      'again (`t`; in a 429 enough for the request). Not there without limits.',
+    schema: { type: 'string' },
+    example: '"requests";r=1999;t=1, "records";r=39000;t=1',
+  },
+  'RateLimit-Policy': {
+    description: 'The same limits: `q` may come in `w` seconds. Not there without limits.',
+    schema: { type: 'string' },
+    example: '"requests";q=2000;w=2, "records";q=40000;w=2;qu="records"',
+  },
 };

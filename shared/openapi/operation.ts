@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../contracts/errors.ts';
+import type { ErrorCode, ErrorDetail } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import type { Scope } from '../contracts/scopes.ts';
 
@@ -28,6 +28,13 @@ export interface OperationAnswer {
   readonly links?: Readonly<Record<string, JsonSchema>>;
 }
 
+/** What a code means for one operation, where that is not what it means for most. */
+export interface OwnError {
+  readonly meaning?: string;
+  /** Of the example that is shown where no example of the operation has the code. */
+  readonly details?: readonly ErrorDetail[];
+}
+
 /** What a document tells of an operation besides its method and path. */
 export interface OperationDescription {
   readonly operationId: string;
@@ -41,6 +48,7 @@ export interface OperationDescription {
   /** By status: those that are not the error envelope. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
   readonly errors: readonly ErrorCode[];
+  readonly ownErrors?: Readonly<Partial<Record<ErrorCode, OwnError>>>;
   /** By name, in an order in which they can be sent. */
   readonly examples: Readonly<Record<string, OperationExample>>;
 }

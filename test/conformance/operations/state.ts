@@ -35,7 +35,7 @@ function queryCases(run: Run): Case[] {
       'query',
       text.length > 60 ? `${text.slice(0, 40)}… (${text.length})` : text || 'none',
       { path: `${PATH}${text}` },
-      ok ? failure('404-01') : failure('400-01', path),
+      ok ? failure('404-01', 'externalId') : failure('400-01', path),
     );
   const id = run.id();
   return [

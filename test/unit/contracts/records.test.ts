@@ -402,6 +402,7 @@ describe('field rules', () => {
 
 describe('content hash', () => {
   const hash = (parsed: Parsed<object>) => accepted(parsed).contentHash;
+  const agentHash = (members: string) => hash(readAgentItem(json(`{"externalAgentId":"a",${members}}`)));
 
   it('is the same for the same known content, whatever the order and the id', () => {
     const one = hash(
@@ -425,6 +426,37 @@ describe('content hash', () => {
     );
   });
 
+  it.each([
+    ['"startTs":"2026-01-01T00:00:00Z"', '"startTs":"2026-01-01T00:00:00+00:00"'],
+    ['"startTs":"2026-01-01T00:00:00Z"', '"startTs":"2026-01-01T00:00:00.000Z"'],
+    ['"startTs":"2026-01-01T00:00:00Z"', '"startTs":"2026-01-01T01:00:00+01:00"'],
+    ['"agentName":""', '"agentName":null'],
+    ['"lobId":"l"', '"lobId":"l "'],
+    ['"languages":["en","de"]', '"languages":["de","en"]'],
+  ])('takes %s and %s for two contents', (one, other) => {
+    expect(agentHash(one)).not.toBe(agentHash(other));
+  });
+
+  it.each([
+    ['"ranking":3', '"ranking":3.0'],
+    ['"ranking":3', '"ranking":0.3e1'],
+    ['"agentName":"A"', '"agentName":"\\u0041"'],
+    ['"agentName":"A","ranking":3', '"ranking" : 3 , "agentName" : "A"'],
+    ['"agentName":"A"', '"agentName":"B","agentName":"A"'],
+    ['"agentName":"A"', '"agentName":"A","agentNme":"B"'],
+    ['"attributes":[{"name":"n","value":"v"}]', '"attributes":[{"value":"v","name":"n","more":1}]'],
+  ])('takes %s and %s for one content', (one, other) => {
+    expect(agentHash(one)).toBe(agentHash(other));
+  });
+
+  it('takes null for omitted within automation events too', () => {
+    const transfer = (members: object) =>
+      hash(readAutomationEvent({ ...event, type: 'transferToSystem', ...members }));
+    const least = transfer({ transferToSystem: {} });
+    expect(transfer({ transferToSystem: { currentTaskName: null }, currentTaskName: null })).toBe(least);
+    expect(transfer({ transferToSystem: { currentTaskName: '' } })).not.toBe(least);
+  });
+
   it('takes free-form objects by their bytes', () => {
     const withVariables = (text: string) =>
       hash(
@@ -436,6 +468,8 @@ describe('content hash', () => {
       );
     expect(withVariables('{"n":9007199254740993}')).not.toBe(withVariables('{"n":9007199254740992}'));
     expect(withVariables('{"n":1.0}')).not.toBe(withVariables('{"n":1}'));
+    expect(withVariables('{"a":1,"b":2}')).not.toBe(withVariables('{"b":2,"a":1}'));
+    expect(withVariables('{ "n":1}')).not.toBe(withVariables('{"n":1}'));
   });
 });
 

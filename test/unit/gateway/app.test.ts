@@ -233,7 +233,13 @@ describe('reading the state', () => {
         return undefined;
       },
     });
-    expect(await codeOf(await get(`${STATE}?externalId=a`))).toBe('404-01');
+    const unknown = (await (await get(`${STATE}?externalId=a`)).json()) as { error: object };
+    expect(unknown.error).toMatchObject({
+      code: '404-01',
+      details: [{ path: 'externalId', message: 'is not known (yet)' }],
+    });
+    const noPath = (await (await get(`${STATE}s?externalId=a`)).json()) as { error: object };
+    expect(noPath.error).not.toHaveProperty('details');
     error = new Error('connect ECONNREFUSED');
     expect(await codeOf(await get(`${STATE}?externalId=a`))).toBe('503-01');
     error = Object.assign(new Error('planted cause'), { code: '42P01', severity: 'ERROR' });

@@ -2,12 +2,20 @@ import { validate } from '@scalar/openapi-parser';
 import { describe, expect, it } from 'vitest';
 import { ADMIN_OPERATIONS, adminDocument } from '../../../admin/openapi/document.ts';
 import { GATEWAY_OPERATIONS, gatewayDocument } from '../../../gateway/openapi/document.ts';
-import { ERRORS } from '../../../shared/contracts/errors.ts';
+import { ERRORS, type ErrorCode, type ErrorEnvelope } from '../../../shared/contracts/errors.ts';
 import { SCOPES } from '../../../shared/contracts/scopes.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp, SECRET } from '../../support/gateway-app.ts';
 import { compileSchema, schemaErrors } from '../../support/json-schema.ts';
+
+interface Answer {
+  readonly description: string;
+  readonly headers: object;
+  readonly content: {
+    readonly 'application/json': { readonly examples: Record<string, { readonly value: ErrorEnvelope }> };
+  };
+}
 
 /** What describes the operations is not described by itself. */
 const UNDESCRIBED = ['GET /openapi.json', 'GET /docs', 'GET /docs/scalar.js'];
@@ -86,6 +94,42 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
       Object.keys(operations).length,
     );
   });
+
+  it('shows every refusal as the code says, with details where those of its kind have them', () => {
+    for (const [route, { errors, scope }] of Object.entries(operations)) {
+      for (const code of errors) {
+        const { content, headers } = answerOf(route, ERRORS[code].status);
+        const shown = Object.values(content['application/json'].examples).map(({ value }) => value.error);
+        const error = shown.find((each) => each)!;
+        expect(error, `${route} ${code}`).toMatchObject({ code });
+        if (['400-01', '403-01', '409-01', '413-01', '422-01', '429-01'].includes(code)) {
+          expect(error.details, `${route} ${code}`).not.toHaveLength(0);
+          expect(error, `${route} ${code}`).toHaveProperty('details');
+        }
+        if (code === '403-01' && !/your key/.test(error.details![0]!.message)) {
+          expect(error.details![0]!.message).toBe(`lacks the scope ${scope}`);
+        }
+        const limited = errors.includes('429-01') && code !== '401-01' && code !== '403-01';
+        expect('RateLimit' in headers, `${route} ${code}`).toBe(limited);
+      }
+    }
+  });
+
+  it('says of each error what it means for the operation', () => {
+    for (const [route, { errors, ownErrors = {} }] of Object.entries(operations)) {
+      for (const [code, { meaning }] of Object.entries(ownErrors)) {
+        expect(errors, route).toContain(code);
+        const { description } = answerOf(route, ERRORS[code as ErrorCode].status);
+        if (meaning) expect(description, route).toContain(meaning);
+      }
+    }
+  });
+
+  function answerOf(route: string, status: number): Answer {
+    const [method, path] = route.split(' ') as [string, string];
+    const paths = document.paths as Record<string, Record<string, { responses: Record<string, Answer> }>>;
+    return paths[path.replace(/:(\w+)/g, '{$1}')]![method.toLowerCase()]!.responses[status]!;
+  }
 
   function problems(schema: object, value: unknown): string[] {
     return schemaErrors(compileSchema(document, (schema as { $ref: string }).$ref), value);
