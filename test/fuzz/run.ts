@@ -35,12 +35,13 @@ const LANES = 32;
 /** After so many requests a good one must be accepted at once. */
 const GOOD_EVERY = 250;
 const GOOD_MS = 3000;
-const ANSWER_MS = 15_000;
+/** What is answered later has failed. */
+export const ANSWER_MS = 15_000;
 const RSS_EVERY_MS = 200;
 /** More would only repeat the same fault. */
 const FAILURES_MAX = 20;
 /** Memory that the second half of a run may take beyond the first: what the engine's heap varies by. */
-const GROWTH_MIB = 128;
+export const GROWTH_MIB = 128;
 const PROGRESS_EVERY = 1000;
 
 /** Sends the requests of a seed and judges each answer, the gateway's memory, and whether it still serves others. */
