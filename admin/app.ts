@@ -16,6 +16,7 @@ import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
+import { noQuery } from './no-query.ts';
 import { adminDocument } from './openapi/document.ts';
 import { createKeyOperation } from './operations/create-key.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/create-webhook.ts';
@@ -53,12 +54,17 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     rawMembers: NO_RAW_MEMBERS,
   });
   app.post('/admin/v1/webhooks', ...allowed('webhooks:manage'), body, createWebhookOperation(deps));
-  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), listWebhooksOperation(pool));
-  app.get('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), showWebhookOperation(pool));
+  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, listWebhooksOperation(pool));
+  app.get(
+    '/admin/v1/webhooks/:endpointId',
+    ...allowed('webhooks:manage'),
+    noQuery,
+    showWebhookOperation(pool),
+  );
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
   app.post('/admin/v1/keys', ...allowed('keys:manage'), body, createKeyOperation(deps));
-  app.get('/admin/v1/keys', ...allowed('keys:manage'), listKeysOperation(deps));
-  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), showKeyOperation(deps));
+  app.get('/admin/v1/keys', ...allowed('keys:manage'), noQuery, listKeysOperation(deps));
+  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, showKeyOperation(deps));
   app.post('/admin/v1/keys/:apiKeyId/rotate', ...allowed('keys:manage'), body, rotateKeyOperation(deps));
   app.delete('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), revokeKeyOperation(deps));
   app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
@@ -66,6 +72,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   app.get(
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:read'),
+    noQuery,
     checkConversationId,
     readCredentialsOperation(deps),
   );

@@ -58,8 +58,8 @@ export async function secretOf(
 export async function keyRingOf(context: CommandContext, { embedded }: OpenDatabase): Promise<KeyRing> {
   const config = context.config(['SLUICE_CREDENTIALS_KEYS', 'SLUICE_DATA_DIR']);
   if (config.SLUICE_CREDENTIALS_KEYS !== undefined) return createKeyRing(config.SLUICE_CREDENTIALS_KEYS);
-  const spec = embedded ? await keysOfInstance(config.SLUICE_DATA_DIR) : undefined;
-  if (spec !== undefined) return createKeyRing(spec);
+  const keyRing = embedded ? await keysOfInstance(config.SLUICE_DATA_DIR) : undefined;
+  if (keyRing) return keyRing;
   throw new AppError(
     'KEYS_NOT_CONFIGURED',
     'SLUICE_CREDENTIALS_KEYS is not set, and what this works with is encrypted: set it to what the gateway, the workers and the admin listener have',
@@ -71,7 +71,7 @@ export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase
   return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
-async function keysOfInstance(dataDir: string): Promise<string | undefined> {
+async function keysOfInstance(dataDir: string): Promise<KeyRing | undefined> {
   try {
     return await readKeyRingFile(dataDir);
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Demo } from '../shared/demo-file.ts';
 import type { Instance } from './instance.ts';
 
-type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile'>;
+type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'keyProblems'>;
 
 /** Where the receiver of the first try listens. */
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';
@@ -10,7 +10,7 @@ export const RECEIVER_URL = 'http://127.0.0.1:9000/';
  * What `npm start` prints once it is ready: the addresses and, when the key was made by this start, that key and a line to
  * copy for each step of a first try. Later starts tell only where it is, since terminals are recorded and shared.
  */
-export function greeting({ demo, demoIsNew, demoFile }: Greeted): string {
+export function greeting({ demo, demoIsNew, demoFile, keyProblems }: Greeted): string {
   const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
   return [
     '',
@@ -23,6 +23,10 @@ export function greeting({ demo, demoIsNew, demoFile }: Greeted): string {
     ...(demoIsNew
       ? [`  (all of it in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo)]
       : []),
+    ...keyProblems.flatMap((problem) => [
+      '',
+      `Not all can be read: ${problem}. Put that key back, behind the first one.`,
+    ]),
     '',
     'Ctrl-C stops it; the next `npm start` goes on with the same data and key.',
     '',

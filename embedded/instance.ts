@@ -25,6 +25,8 @@ export interface Instance {
   readonly demoIsNew: boolean;
   /** Where the demo is written. */
   readonly demoFile: string;
+  /** What is stored and the key ring cannot read, a sentence each. */
+  readonly keyProblems: readonly string[];
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
   stop(): Promise<void>;
 }
@@ -94,8 +96,9 @@ async function start(
   const counts = await log.partitionCounts(specs.map((spec) => spec.topic));
   const topics = [...counts].map(([topic, partitions]) => ({ topic, partitions }));
   await registerTopics(pool, topics, { tenantPartitions: TENANT_PARTITIONS, clock });
-  const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS ?? (await ensureCredentialsKey(dataDir)));
-  await requireKeys(pool, keyRing);
+  const ofSettings = config.SLUICE_CREDENTIALS_KEYS;
+  const keyRing = ofSettings === undefined ? await ensureCredentialsKey(dataDir) : createKeyRing(ofSettings);
+  const keyProblems = await requireKeys(pool, keyRing);
   const { key, isNew: demoIsNew } = await ensureDemoKey(pool, dataDir, { clock, nextId });
 
   const health = createHealth();
@@ -121,6 +124,7 @@ async function start(
   // There is no listener of the workers' own in the one process.
   admin.health.watchReady('workers', () => health.readyReasons().join('; ') || undefined);
   admin.health.watchLive('workers', () => health.liveReasons().join('; ') || undefined);
+  admin.health.watchNote('workers', () => health.notes().join('; ') || undefined);
   const gateway = await startGateway({
     ...shared,
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
@@ -139,7 +143,7 @@ async function start(
   const demoFile = await writeDemo(dataDir, demo);
   gateway.health.setReady('start', undefined);
   await untilReady([gateway.health, admin.health]);
-  return { demo, demoIsNew, demoFile };
+  return { demo, demoIsNew, demoFile, keyProblems };
 }
 
 /** The first request after the start must not meet a part that has not been reached yet. */

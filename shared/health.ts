@@ -11,6 +11,7 @@ export interface Health {
   /** Asked at each request besides what is set: a check answers with a reason, or undefined when all is well. */
   watchReady(name: string, check: () => string | undefined): void;
   watchLive(name: string, check: () => string | undefined): void;
+  watchNote(name: string, check: () => string | undefined): void;
   /** `name: reason` of everything that speaks against being ready; empty when ready. */
   readyReasons(): string[];
   liveReasons(): string[];
@@ -27,6 +28,7 @@ export function createHealth(): Health {
     setNote: notes.set,
     watchReady: ready.watch,
     watchLive: live.watch,
+    watchNote: notes.watch,
     readyReasons: ready.reasons,
     liveReasons: live.reasons,
     notes: notes.reasons,

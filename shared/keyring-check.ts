@@ -15,8 +15,8 @@ export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]
     const failure = failureOf(keyRing, value);
     if (failure === undefined) return [];
     return failure === 'KEY_LOST'
-      ? [`SLUICE_CREDENTIALS_KEYS has no key ${value.keyId}, which stored ${value.of} are encrypted with`]
-      : [wrongKey(value)];
+      ? [`${keyRing.source} has no key ${value.keyId}, which stored ${value.of} are encrypted with`]
+      : [wrongKey(keyRing, value)];
   });
 }
 
@@ -32,7 +32,7 @@ export function wrongKeys(
   return keyRing.keyIds.flatMap((keyId) => {
     const own = looked.filter(({ value }) => value.keyId === keyId);
     return own.length > 0 && own.every(({ failure }) => failure !== undefined)
-      ? [{ keyId, problem: wrongKey(own[0]!.value) }]
+      ? [{ keyId, problem: wrongKey(keyRing, own[0]!.value) }]
       : [];
   });
 }
@@ -46,6 +46,6 @@ function failureOf(keyRing: KeyRing, { keyId, ciphertext, aad }: StoredValue): s
   }
 }
 
-function wrongKey({ of, keyId }: StoredValue): string {
-  return `the key ${keyId} of SLUICE_CREDENTIALS_KEYS is not the one that stored ${of} are encrypted with`;
+function wrongKey({ source }: KeyRing, { of, keyId }: StoredValue): string {
+  return `the key ${keyId} of ${source} is not the one that stored ${of} are encrypted with`;
 }

@@ -1,20 +1,28 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from './errors.ts';
+import { createKeyRing, type KeyRing } from './keyring.ts';
 
 const FILE = 'credentials.key';
 
 /**
- * The key ring of an embedded instance, in the form of SLUICE_CREDENTIALS_KEYS; undefined where its data directory holds
- * none. Rejects when the file cannot be read.
+ * The key ring of an embedded instance, which its file has in the form of SLUICE_CREDENTIALS_KEYS; undefined where its data
+ * directory holds none. Rejects when the file cannot be read, and with AppError `KEY_RING_INVALID`.
  */
-export async function readKeyRingFile(dataDir: string): Promise<string | undefined> {
+export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefined> {
+  let spec: string;
   try {
-    return (await readFile(join(dataDir, FILE), 'utf8')).trim();
+    spec = await readFile(join(dataDir, FILE), 'utf8');
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
+  return createKeyRing(spec, keyRingFileName(dataDir));
+}
+
+/** How messages name that file. */
+export function keyRingFileName(dataDir: string): string {
+  return `${FILE} in ${dataDir}`;
 }
 
 /** Writes the ring, readable by its owner only. A start that is killed here leaves no half of a key. */

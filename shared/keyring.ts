@@ -6,6 +6,8 @@ import { AppError } from './errors.ts';
  * front while what older ones encrypted stays readable.
  */
 export interface KeyRing {
+  /** Where it was read from, for messages. */
+  readonly source: string;
   /** Ids of its keys; the first one encrypts. */
   readonly keyIds: readonly [string, ...string[]];
   /** `aad` is what the text belongs to (tenant, conversation …): it decrypts only with the same strings in the same order. */
@@ -31,13 +33,14 @@ const TAG_BYTES = 16;
 const ENTRY = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * Reads `id:base64(32 bytes)` entries separated by commas. Throws AppError `KEY_RING_INVALID`, which names the setting
+ * Reads `id:base64(32 bytes)` entries separated by commas. Throws AppError `KEY_RING_INVALID`, which names the source
  * and never repeats a key.
  */
-export function createKeyRing(spec: string): KeyRing {
-  const keys = readKeys(spec);
+export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'): KeyRing {
+  const keys = readKeys(spec, source);
   const [firstId, firstKey] = keys.entries().next().value!;
   return {
+    source,
     keyIds: [firstId, ...[...keys.keys()].slice(1)],
 
     encrypt(plain, aad) {
@@ -49,7 +52,7 @@ export function createKeyRing(spec: string): KeyRing {
 
     decrypt(keyId, ciphertext, aad) {
       const key = keys.get(keyId);
-      if (!key) throw new AppError('KEY_LOST', `SLUICE_CREDENTIALS_KEYS has no key ${keyId} any more`);
+      if (!key) throw new AppError('KEY_LOST', `${source} has no key ${keyId} any more`);
       if (ciphertext.length < NONCE_BYTES + TAG_BYTES) throw invalidCiphertext();
       const tagAt = ciphertext.length - TAG_BYTES;
       const decipher = createDecipheriv(ALGORITHM, key, ciphertext.subarray(0, NONCE_BYTES), {
@@ -70,22 +73,22 @@ export function generateKeySpec(): string {
   return `k${randomBytes(4).toString('hex')}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
 
-function readKeys(spec: string): Map<string, Buffer> {
+function readKeys(spec: string, source: string): Map<string, Buffer> {
   const keys = new Map<string, Buffer>();
   for (const entry of spec.split(',')) {
     const match = ENTRY.exec(entry.trim());
     const key = Buffer.from(match?.[2] ?? '', 'base64');
-    if (!match || key.length !== KEY_BYTES) throw invalidRing('has an entry that is not id:key');
-    if (keys.has(match[1]!)) throw invalidRing(`names the key ${match[1]} twice`);
+    if (!match || key.length !== KEY_BYTES) throw invalidRing(source, 'has an entry that is not id:key');
+    if (keys.has(match[1]!)) throw invalidRing(source, `names the key ${match[1]} twice`);
     keys.set(match[1]!, key);
   }
   return keys;
 }
 
-function invalidRing(problem: string): AppError {
+function invalidRing(source: string, problem: string): AppError {
   return new AppError(
     'KEY_RING_INVALID',
-    `SLUICE_CREDENTIALS_KEYS ${problem}; it must be id:key entries separated by commas, each key 32 bytes in ` +
+    `${source} ${problem}; it must be id:key entries separated by commas, each key 32 bytes in ` +
       'base64, for example 2026a:jZae727K08KaOmKSgOaGzww/XVqGr/PKEgIMkjrcbJI=',
   );
 }

@@ -22,7 +22,7 @@ export function adminDocument(): JsonSchema {
     title: 'Sluice admin',
     description:
       'For operators and the automated agent, on a listener of its own that is never public. An unknown path or method is ' +
-      '404-01; there is no 405.',
+      '404-01; there is no 405. A GET with a query parameter that is not described is 400-01.',
     tags: {
       keys: 'API keys.',
       webhooks: 'Webhook endpoints.',

@@ -18,7 +18,12 @@ export const EVENT_SCHEMA: JsonSchema = {
       format: 'date-time',
       description: 'Null when it is a dead letter.',
     },
-    conflicts: { type: 'integer', minimum: 0, description: 'How often other content came with the id.' },
+    conflicts: {
+      type: 'integer',
+      minimum: 0,
+      description:
+        'How often other content with the id was accepted and set aside; what was refused (409-01) is not counted.',
+    },
     error: { type: 'string', description: 'Why it is a dead letter.' },
   },
 };

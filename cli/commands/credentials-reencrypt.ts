@@ -42,20 +42,24 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
         const { done } = run;
         const keys = usesOf(keyRing, options.dryRun ? counts : await countEncrypted(pool));
         const unreadable = options.dryRun ? lacking(keyRing, counts) : done.unreadable;
-        const encryptsWith = keyRing.keyIds[0];
+        const [encryptsWith] = keyRing.keyIds;
         const unused = keys
-          .filter(
-            (key) => key.inRing && key.keyId !== encryptsWith && key.credentials + key.webhookSecrets === 0,
-          )
+          .filter((key) => key.inRing && key.keyId !== encryptsWith && isUnused(key))
           .map(({ keyId }) => keyId);
         if (options.json) context.printJson({ encryptsWith, ...done, unreadable, keys, unused });
         else {
           printKeys(context, keys);
           if (!options.dryRun) context.print(sentenceOf(done, encryptsWith));
-          context.print(...unused.map((keyId) => adviceOf(keyId, encryptsWith)));
+          if (keys.every(({ keyId, ...used }) => keyId === encryptsWith || isUnused(used))) {
+            context.print(`Everything stored is encrypted with the first key, ${encryptsWith}.`);
+          }
+          context.print(...unused.map(adviceOf));
         }
         if (unreadable.length > 0)
-          throw new AppError('NOT_ALL_READABLE', unreadable.map(problemOf).join('; '));
+          throw new AppError(
+            'NOT_ALL_READABLE',
+            unreadable.map((found) => problemOf(found, keyRing)).join('; '),
+          );
         if (run.interrupted) {
           throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to go on');
         }
@@ -130,19 +134,31 @@ function printKeys(context: CommandContext, keys: readonly KeyUse[]): void {
 }
 
 function sentenceOf({ credentials, webhookSecrets }: Reencrypted, keyId: string): string {
-  return `Encrypted anew with ${keyId}: ${credentials} credentials and ${webhookSecrets} webhook secrets.`;
+  return `Encrypted anew with ${keyId}: ${counted(credentials, 'credentials')} and ${counted(webhookSecrets, 'webhook secrets')}.`;
 }
 
-/** The log is not looked into: gateways that do not know of the new key yet may write at any moment. */
-function adviceOf(keyId: string, first: string): string {
+/**
+ * A key that was never used yet looks like one that is not needed any more. The log is not looked into: gateways that still
+ * encrypt with a key may write at any moment.
+ */
+function adviceOf(keyId: string): string {
   return (
-    `Nothing stored is encrypted with ${keyId}. Before it is taken out of the ring: start all gateways with ${first} as the first ` +
-    'key, wait until `npx sluice lag --kind credentials` says that everything is stored, and run this again.'
+    `Nothing stored is encrypted with ${keyId}. Unless it is to become the first key, it can be taken out of the ring once no ` +
+    'gateway encrypts with it any more and `npx sluice lag --kind credentials` has said since that everything is stored.'
   );
 }
 
-function problemOf({ of, keyId, reason, count }: Unreadable): string {
+function isUnused({ credentials, webhookSecrets }: Pick<KeyUse, 'credentials' | 'webhookSecrets'>): boolean {
+  return credentials + webhookSecrets === 0;
+}
+
+function counted(count: number, of: EncryptedCount['of']): string {
+  if (count !== 1) return `${count} ${of}`;
+  return of === 'credentials' ? '1 set of credentials' : '1 webhook secret';
+}
+
+function problemOf({ of, keyId, reason, count }: Unreadable, { source }: KeyRing): string {
   return reason === 'key-lost'
-    ? `${count} ${of} cannot be read, as SLUICE_CREDENTIALS_KEYS has no key ${keyId}: put it back, behind the first one`
-    : `${count} ${of} cannot be read with the key ${keyId} of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or they were changed`;
+    ? `${counted(count, of)} cannot be read, as ${source} has no key ${keyId}: put it back, behind the first one`
+    : `${counted(count, of)} cannot be read with the key ${keyId} of ${source}: it is another key of that id, or what is stored was changed`;
 }

@@ -23,7 +23,11 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     .option('--tenant <name>', 'whose record it is (default: of any tenant)')
     .addOption(new Option('--kind <kind>', 'where one id has several records').choices(KINDS))
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice events show message-1 --kind message-sent')
+    .addHelpText(
+      'after',
+      '\nConflicts are other content under the id that was accepted and set aside by a worker. What the gateway refused (409-01, or ' +
+        'FAIL_CONFLICT for an item) is not counted.\n\nExample: npx sluice events show message-1 --kind message-sent',
+    )
     .action(async (id: string, options: EventsShowOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(['SLUICE_TOPIC_PREFIX']);
       const events = await context.withPool((pool) => find(pool, prefix, id, options));

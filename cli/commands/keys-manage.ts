@@ -22,14 +22,14 @@ export function addKeyManagement(keys: Command, context: CommandContext): void {
         return await listApiKeys(pool, tenant?.tenantId);
       });
       const nowMs = context.clock.nowMs();
-      if (options.json) return context.printJson(found.map((key) => toJson(key, nowMs)));
+      if (options.json) return context.printJson(found.map((key) => keyAsJson(key, nowMs)));
       if (found.length === 0) {
         return context.print("No keys yet. Next: npx sluice keys create --tenant NAME --scope '*'");
       }
       context.printTable(
         ['key', 'tenant', 'name', 'scopes', 'requests a second', 'state', 'last used', 'created'],
         found
-          .map((key) => toJson(key, nowMs))
+          .map((key) => keyAsJson(key, nowMs))
           .map((key) => [
             key.apiKeyId,
             key.tenant,
@@ -59,11 +59,12 @@ export function addKeyManagement(keys: Command, context: CommandContext): void {
     });
 }
 
-function toJson(key: ApiKeyDescription, nowMs: number) {
+/** A key as `--json` has it, without its secret. */
+export function keyAsJson(key: ApiKeyDescription, nowMs: number) {
   return { ...describeApiKey(key, nowMs), tenant: key.tenant, tenantId: key.tenantId };
 }
 
-function stateText({ state, previousSecretValidUntil, expiresAt }: ReturnType<typeof toJson>): string {
+function stateText({ state, previousSecretValidUntil, expiresAt }: ReturnType<typeof keyAsJson>): string {
   if (state === 'rotating') return `rotating until\n${previousSecretValidUntil}`;
   return state === 'valid' && expiresAt !== null ? `valid until\n${expiresAt}` : state;
 }

@@ -26,7 +26,7 @@ export function addKeyRotation(keys: Command, context: CommandContext): void {
       const nowMs = context.clock.nowMs();
       const rotated = await context.withPool((pool) => rotateApiKey(pool, { apiKeyId, nowMs, overlapMs }));
       if (!rotated.ok) throw refusal(apiKeyId, rotated);
-      const { secret, previousValidUntilMs } = rotated;
+      const { secret, previousValidUntilMs, expiresAtMs } = rotated;
       if (options.json) {
         return context.printJson({
           apiKeyId,
@@ -45,7 +45,9 @@ export function addKeyRotation(keys: Command, context: CommandContext): void {
         'Keep the secret now: it is not stored and cannot be shown again. It works at once.',
         previousValidUntilMs === null
           ? 'The secret of before ends at every running gateway within 5 seconds.'
-          : `The secret of before is valid until ${timeOf(previousValidUntilMs)}.`,
+          : `The secret of before is valid until ${timeOf(previousValidUntilMs)}${
+              previousValidUntilMs === expiresAtMs ? ', when the key itself ends, the new secret with it' : ''
+            }.`,
       );
     });
 }

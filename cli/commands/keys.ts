@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
+import { listApiKeys } from '../../shared/postgres/list-api-keys.ts';
 import type { CommandContext } from '../context.ts';
 import { futureTime, JSON_OPTION, keyName, rate, scope } from '../options.ts';
-import { timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
-import { addKeyManagement } from './keys-manage.ts';
+import { addKeyManagement, keyAsJson } from './keys-manage.ts';
 import { addKeyRotation } from './keys-rotate.ts';
 
 interface KeysCreateOptions {
@@ -46,35 +46,32 @@ export function addKeysCommands(program: Command, context: CommandContext): void
     )
     .action(async (options: KeysCreateOptions) => {
       const apiKeyId = context.nextId();
-      const { tenantId, secret } = await context.withPool(async (pool) => {
-        const tenant = await requireTenant(pool, options.tenant);
-        const key = {
+      const nowMs = context.clock.nowMs();
+      const { secret, key } = await context.withPool(async (pool) => {
+        const { tenantId } = await requireTenant(pool, options.tenant);
+        const made = {
           apiKeyId,
-          tenantId: tenant.tenantId,
+          tenantId,
           scopes: options.scope,
           rate: options.rate,
           name: options.name ?? null,
           expiresAtMs: options.expires ?? null,
-          createdAtMs: context.clock.nowMs(),
+          createdAtMs: nowMs,
         };
-        return { tenantId: tenant.tenantId, secret: await createApiKey(pool, key) };
+        const secret = await createApiKey(pool, made);
+        const [stored] = await listApiKeys(pool, tenantId, apiKeyId);
+        return { secret, key: keyAsJson(stored!, nowMs) };
       });
       if (options.json) {
-        return context.printJson({
-          apiKeyId,
-          apiKeySecret: secret,
-          tenantId,
-          name: options.name ?? null,
-          scopes: options.scope,
-          expiresAt: options.expires === undefined ? null : timeOf(options.expires),
-        });
+        const { apiKeyId: id, ...described } = key;
+        return context.printJson({ apiKeyId: id, apiKeySecret: secret, ...described });
       }
       context.printTable(
         ['header', 'value'],
         [
           ['service-api-id', apiKeyId],
           ['service-api-secret', secret],
-          ...(options.expires === undefined ? [] : [['valid until', timeOf(options.expires)]]),
+          ...(key.expiresAt === null ? [] : [['valid until', key.expiresAt]]),
         ],
       );
       context.print('Keep the secret now: it is not stored and cannot be shown again.');

@@ -1,8 +1,8 @@
 import type { Config } from '../../shared/config.ts';
-import { errorMessage } from '../../shared/errors.ts';
+import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring.ts';
 import { keyRingProblems } from '../../shared/keyring-check.ts';
-import { readKeyRingFile } from '../../shared/keyring-file.ts';
+import { keyRingFileName, readKeyRingFile } from '../../shared/keyring-file.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';
@@ -26,30 +26,29 @@ export async function findKeyRing(
   embedded: boolean,
 ): Promise<RingFound> {
   if (config.SLUICE_CREDENTIALS_KEYS !== undefined) {
-    return ringOf(config.SLUICE_CREDENTIALS_KEYS, 'SLUICE_CREDENTIALS_KEYS');
+    const spec = config.SLUICE_CREDENTIALS_KEYS;
+    return await ringOf('SLUICE_CREDENTIALS_KEYS', () => createKeyRing(spec));
   }
   if (!embedded) {
     const advice = 'set it; a key comes from: openssl rand -base64 32';
     return { finding: problem(CHECK, 'SLUICE_CREDENTIALS_KEYS is not set', advice) };
   }
-  const where = `credentials.key in ${config.SLUICE_DATA_DIR}`;
-  try {
-    const spec = await readKeyRingFile(config.SLUICE_DATA_DIR);
-    if (spec === undefined) {
-      return { finding: skipped(CHECK, 'none yet: the first `npm start` makes one') };
-    }
-    return ringOf(spec, where);
-  } catch (error) {
-    return { finding: problem(CHECK, `${where}: ${errorMessage(error)}`, 'make it readable for you') };
-  }
+  return await ringOf(keyRingFileName(config.SLUICE_DATA_DIR), () => readKeyRingFile(config.SLUICE_DATA_DIR));
 }
 
-function ringOf(spec: string, where: string): RingFound {
+async function ringOf(
+  where: string,
+  read: () => KeyRing | undefined | Promise<KeyRing | undefined>,
+): Promise<RingFound> {
   try {
-    const keyRing = createKeyRing(spec);
-    const count = spec.split(',').length;
+    const keyRing = await read();
+    if (!keyRing) return { finding: skipped(CHECK, 'none yet: the first `npm start` makes one') };
+    const count = keyRing.keyIds.length;
     return { keyRing, finding: ok(CHECK, `${count} key${count === 1 ? '' : 's'} in ${where}`) };
   } catch (error) {
+    if (errorCode(error) !== 'KEY_RING_INVALID') {
+      return { finding: problem(CHECK, `${where}: ${errorMessage(error)}`, 'make it readable for you') };
+    }
     const advice = `put the ring back into ${where}: without it credentials are lost`;
     return { finding: problem(CHECK, errorMessage(error), advice) };
   }

@@ -17,6 +17,8 @@ export type Rotated =
       readonly secret: string;
       /** Until when the secret of before is valid, never past the key's own expiry; null: it is no more. */
       readonly previousValidUntilMs: number | null;
+      /** When the key itself ends; null: never. */
+      readonly expiresAtMs: number | null;
     }
   | { readonly ok: false; readonly why: 'unknown' | 'revoked' | 'expired' }
   | { readonly ok: false; readonly why: 'rotating'; readonly untilMs: number };
@@ -28,7 +30,7 @@ export type Rotated =
 export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<Rotated> {
   const { apiKeyId, tenantId, nowMs, overlapMs } = rotation;
   const { secret, sha256 } = newApiKeySecret();
-  const { rows } = await db.query<{ previous_valid_until: Date | null }>(
+  const { rows } = await db.query<{ previous_valid_until: Date | null; expires_at: Date | null }>(
     `update api_keys
         set secret_sha256 = $3::bytea,
             previous_secret_sha256 = case when $5::timestamptz is not null then secret_sha256 end,
@@ -38,7 +40,7 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
         and revoked_at is null
         and (expires_at is null or expires_at > $4::timestamptz)
         and ($5::timestamptz is null or previous_valid_until is null or previous_valid_until <= $4::timestamptz)
-  returning previous_valid_until`,
+  returning previous_valid_until, expires_at`,
     [
       apiKeyId,
       tenantId ?? null,
@@ -48,7 +50,14 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
     ],
   );
   const [row] = rows;
-  if (row) return { ok: true, secret, previousValidUntilMs: row.previous_valid_until?.getTime() ?? null };
+  if (row) {
+    return {
+      ok: true,
+      secret,
+      previousValidUntilMs: row.previous_valid_until?.getTime() ?? null,
+      expiresAtMs: row.expires_at?.getTime() ?? null,
+    };
+  }
   const [key] = await listApiKeys(db, tenantId, apiKeyId);
   if (!key) return { ok: false, why: 'unknown' };
   if (key.revokedAtMs !== null) return { ok: false, why: 'revoked' };

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { OPERATIONS } from './operations/all.ts';
+import { reachTarget, targetProblem } from './reach.ts';
 import { type Report, runOperation } from './run.ts';
 import { keysByAdmin, type Target } from './target.ts';
 
@@ -21,9 +22,22 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
     console.error(USAGE);
     return 2;
   }
+  try {
+    return await run(read.target, read.only);
+  } catch (error) {
+    const problem = targetProblem(error, read.target.baseUrl);
+    if (problem === undefined) throw error;
+    console.error(problem);
+    return 1;
+  }
+}
+
+async function run(target: Target, only: string | undefined): Promise<number> {
+  const limits = await reachTarget(target);
+  if (limits !== undefined) console.log(`This key has limits, and what is answered 429-01 fails: ${limits}`);
   const reports: Report[] = [];
   for (const operation of OPERATIONS) {
-    const report = await runOperation(operation, read.target, read.only);
+    const report = await runOperation(operation, target, only);
     reports.push(report);
     printReport(report);
   }

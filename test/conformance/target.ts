@@ -14,6 +14,11 @@ export interface KeyMaker {
   make(name: KeyName, scopes: readonly string[]): Promise<Key>;
 }
 
+/** Why a run cannot be made, in a sentence. */
+export class TargetError extends Error {
+  override readonly name = 'TargetError';
+}
+
 /** What a run is against. */
 export interface Target {
   readonly baseUrl: string;
@@ -42,7 +47,7 @@ const EXPIRES_IN_MS = 2000;
 /** Makes keys by the admin listener's interface, for which the run's key needs the scope. */
 export function keysByAdmin(adminUrl: string, key: Key): KeyMaker {
   const call = async (method: string, path: string, body?: object): Promise<Response> => {
-    const response = await fetch(new URL(path, adminUrl), {
+    const sent = fetch(new URL(path, adminUrl), {
       method,
       headers: {
         'service-api-id': key.apiKeyId,
@@ -51,7 +56,13 @@ export function keysByAdmin(adminUrl: string, key: Key): KeyMaker {
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    const response = await sent.catch((error: Error) => {
+      const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      throw new TargetError(`${adminUrl} cannot be reached: ${code ?? error.message}`);
+    });
+    if (!response.ok) {
+      throw new TargetError(`${method} ${path} of ${adminUrl}: ${response.status} ${await response.text()}`);
+    }
     return response;
   };
   return {

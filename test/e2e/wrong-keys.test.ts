@@ -1,12 +1,13 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
 import { insertCredentials } from '../../shared/postgres/credentials.ts';
 import { runSluice } from '../support/command.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { freePorts, runProgram, startProgram, waitUntilReady } from '../support/program.ts';
+import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from '../support/program.ts';
+import { waitFor } from '../support/wait.ts';
 
 const KEYS = generateKeySpec();
 const [ID, KEY] = KEYS.split(':') as [string, string];
@@ -75,26 +76,70 @@ describe('a ring whose key is not the one in use', async () => {
   });
 });
 
-it('`npm start` does not go on with another key under the id of its own', async () => {
+describe('the ring file of `npm start`', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-keys-'));
+  const file = join(dataDir, 'credentials.key');
   const [port, adminPort] = await freePorts(2);
   const env = { PORT: String(port), ADMIN_PORT: String(adminPort), SLUICE_DATA_DIR: dataDir };
-  const first = startProgram('embedded/main.js', env);
-  onTestFinished(async () => {
-    await first.end('SIGTERM');
-    await rm(dataDir, { recursive: true, force: true });
+  const next = generateKeySpec();
+  afterAll(() => rm(dataDir, { recursive: true, force: true }));
+
+  /** Runs `work` beside the instance, and stops it. */
+  async function whileStarted(work: (program: Program) => Promise<void>): Promise<void> {
+    const program = startProgram('embedded/main.js', env);
+    try {
+      await waitUntilReady(program, `http://127.0.0.1:${port}`);
+      await work(program);
+    } finally {
+      await program.end('SIGTERM');
+    }
+  }
+
+  it('takes a new key in front of its own, with which all is encrypted anew', async () => {
+    await whileStarted(async () => {
+      const created = await runSluice('webhooks create --tenant demo --url http://127.0.0.1:9/', env);
+      expect(created).toMatchObject({ code: 0, stderr: '' });
+    });
+    await writeFile(file, `${next},${await readFile(file, 'utf8')}`);
+    await whileStarted(async () => {
+      const { code, stdout } = await runSluice('credentials reencrypt', env);
+      expect([code, stdout]).toEqual([0, expect.stringContaining('and 1 webhook secret.')]);
+      expect(stdout).toContain(`Everything stored is encrypted with the first key, ${next.split(':')[0]}.`);
+    });
   });
-  await waitUntilReady(first, `http://127.0.0.1:${port}`);
-  const created = await runSluice('webhooks create --tenant demo --url http://127.0.0.1:9/', env);
-  expect(created).toMatchObject({ code: 0, stderr: '' });
-  await first.end('SIGTERM');
-  const file = join(dataDir, 'credentials.key');
-  const own = await readFile(file, 'utf8');
-  await writeFile(file, `${own.split(':')[0]}:${KEY}\n`);
-  expect(await runProgram('embedded/main.js', [], env)).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(
-      /^Sluice cannot start: the key \w+ of SLUICE_CREDENTIALS_KEYS is not the one/m,
-    ),
+
+  it('is named where it lacks a key in use: by the greeting, the health and the doctor', async () => {
+    await writeFile(file, `${generateKeySpec()}\n`);
+    const lacks = `credentials.key in ${dataDir} has no key ${next.split(':')[0]}, which stored webhook secrets are encrypted with`;
+    await whileStarted(async (program) => {
+      await waitFor(() => program.output().includes('Ctrl-C stops it'), {
+        timeoutMs: 10_000,
+        what: 'the greeting',
+      });
+      expect(program.output()).toContain(
+        `\nNot all can be read: ${lacks}. Put that key back, behind the first one.\n`,
+      );
+      const notes = await waitFor(
+        async () =>
+          ((await (await fetch(`http://127.0.0.1:${adminPort}/health/ready`)).json()) as Health).notes,
+        { timeoutMs: 10_000, what: 'a note' },
+      );
+      expect(notes).toEqual([`workers: webhook keys: ${lacks}`]);
+      expect((await runSluice('doctor --json', env)).stdout).toContain(`"found":"${lacks}"`);
+    });
+  });
+
+  it('ends the start where it has another key under the id of one in use', async () => {
+    await writeFile(file, `${next.split(':')[0]}:${KEY}\n`);
+    expect(await runProgram('embedded/main.js', [], env)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        `Sluice cannot start: the key ${next.split(':')[0]} of credentials.key in ${dataDir} is not the one`,
+      ),
+    });
   });
 });
+
+interface Health {
+  readonly notes?: readonly string[];
+}

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { reachTarget, targetProblem } from '../conformance/reach.ts';
 import { startFuzzed } from './product.ts';
 import { failureLines, figureLines } from './report.ts';
 import type { Where } from './request.ts';
@@ -24,12 +25,18 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
   const product = read.target ? undefined : await startFuzzed();
   const { url, key } = read.target ?? product!;
   try {
+    if (read.target) await reachTarget({ baseUrl: url, key });
     const where: Where = { seed, host: new URL(url).host, key };
     const onProgress = (done: number) => console.log(`${done} of ${requests}`);
     const figures = await fuzz({ ...where, url, requests, only, pid: product?.pid, onProgress });
     for (const line of figureLines(figures)) console.log(line);
     for (const each of figures.failures) for (const line of failureLines(where, each)) console.log(line);
     return figures.failures.length === 0 ? 0 : 1;
+  } catch (error) {
+    const problem = targetProblem(error, url);
+    if (problem === undefined) throw error;
+    console.error(problem);
+    return 1;
   } finally {
     await product?.stop();
   }

@@ -36,12 +36,13 @@ const LANES = 32;
 const GOOD_EVERY = 250;
 /** At once, on a machine that may be busy with more than this. */
 const GOOD_MS = 10_000;
-const ANSWER_MS = 15_000;
+/** What is answered later has failed. */
+export const ANSWER_MS = 15_000;
 const RSS_EVERY_MS = 200;
 /** More would only repeat the same fault. */
 const FAILURES_MAX = 20;
 /** Memory that the second half of a run may take beyond the first: what the engine's heap varies by. */
-const GROWTH_MIB = 128;
+export const GROWTH_MIB = 128;
 const PROGRESS_EVERY = 1000;
 
 /** Sends the requests of a seed and judges each answer, the gateway's memory, and whether it still serves others. */

@@ -101,6 +101,7 @@ describe('keys', () => {
       lastUsedAt: null,
       previousSecretValidUntil: null,
     };
+    expect(key).toEqual({ ...listed, apiKeySecret: expect.any(String) });
     expect(await json('keys list --tenant acme')).toEqual([listed]);
     expect(await json('keys list --tenant other')).toEqual([]);
     expect((await sluice('keys list')).stdout).not.toContain(key.apiKeySecret);
@@ -135,7 +136,7 @@ describe('keys', () => {
     expect(stdout).toContain('The secret of before ends at every running gateway within 5 seconds.');
     expect(await shown()).toMatchObject({ state: 'valid', previousSecretValidUntil: null });
     expect((await sluice(`keys rotate ${apiKeyId}`)).stdout).toMatch(
-      /The secret of before is valid until .*Z\./,
+      /The secret of before is valid until \S*Z\.\n/,
     );
     await json(`keys revoke ${apiKeyId}`);
     expect((await sluice(`keys rotate ${apiKeyId} --overlap 0`)).stderr).toMatch(
@@ -155,6 +156,10 @@ describe('keys', () => {
     expect((await sluice(`keys rotate ${soon.apiKeyId}`)).stderr).toMatch(/ is expired: make another with /);
     expect((await sluice('keys create --tenant other --scope * --expires 90d')).stdout).toContain(
       'valid until',
+    );
+    const { apiKeyId, expiresAt } = await create('7d');
+    expect((await sluice(`keys rotate ${apiKeyId} --overlap 30d`)).stdout).toContain(
+      `The secret of before is valid until ${expiresAt}, when the key itself ends, the new secret with it.\n`,
     );
   });
 

@@ -58,10 +58,17 @@ describe('the sluice command', () => {
     expect(key).toEqual({
       apiKeyId: expect.any(String),
       apiKeySecret: expect.any(String),
+      tenant: 'acme',
       tenantId: expect.any(String),
       name: null,
       scopes: ['events:read', 'analytics:write'],
+      rate: 7,
+      state: 'valid',
+      createdAt: expect.stringMatching(/Z$/),
       expiresAt: null,
+      revokedAt: null,
+      lastUsedAt: null,
+      previousSecretValidUntil: null,
     });
     const { rows } = await database.pool.query('select * from api_keys where api_key_id = $1', [
       key.apiKeyId,

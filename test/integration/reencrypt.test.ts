@@ -122,10 +122,26 @@ describe('credentials reencrypt', () => {
     expect(await json(keys)).toMatchObject({ code: 0, report: { ...done, ...counts(0, 0) } });
     const { code, stdout } = await run('', keys);
     expect(code).toBe(0);
+    expect(stdout).toContain('Encrypted anew with new: 0 credentials and 0 webhook secrets.');
+    expect(stdout).toContain('Everything stored is encrypted with the first key, new.');
     expect(stdout).toContain('Nothing stored is encrypted with old.');
     expect(stdout).toContain('sluice lag --kind credentials');
     // Now the old one can go.
     expect(await json(NEW)).toMatchObject({ code: 0, report: { unused: [] } });
+  });
+
+  it('does not take a key that is not used yet for one that can go', async () => {
+    await store(1);
+    const { stdout } = await run('--dry-run', `${OLD},${NEW}`);
+    expect(stdout).toContain('Everything stored is encrypted with the first key, old.');
+    expect(stdout).toContain(
+      'Nothing stored is encrypted with new. Unless it is to become the first key, it can be taken out of the ring once ',
+    );
+    expect((await run('--dry-run', `${NEW},${OLD}`)).stdout).not.toContain('stored is encrypted with');
+    await addEndpoint('one');
+    expect((await run('', `${NEW},${OLD}`)).stdout).toContain(
+      'Encrypted anew with new: 1 set of credentials and 1 webhook secret.',
+    );
   });
 
   it('goes past what it cannot read, and names it', async () => {
@@ -145,7 +161,8 @@ describe('credentials reencrypt', () => {
     expect([code, stderr]).toEqual([
       1,
       'sluice: 700 credentials cannot be read, as SLUICE_CREDENTIALS_KEYS has no key lost: put it back, behind the first one; ' +
-        '1 credentials cannot be read with the key old of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or they were changed\n',
+        '1 set of credentials cannot be read with the key old of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or what is ' +
+        'stored was changed\n',
     ]);
     expect(await json(`${keys},${LOST}`)).toMatchObject({ code: 1, report: { credentials: 700 } });
   });

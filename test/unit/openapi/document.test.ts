@@ -70,6 +70,20 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     },
   );
 
+  it.each(Object.entries(operations).filter(([route, { scope }]) => route.startsWith('GET ') && scope))(
+    '%s refuses query parameters that are not described',
+    async (route, { scope }) => {
+      const path = route.slice('GET '.length).replace(/:\w+/, 'A1');
+      const answer = await appOf([scope!]).request(`${path}?no-such-parameter=1`, {
+        headers: { 'service-api-id': 'key-1', 'service-api-secret': SECRET },
+      });
+      expect([answer.status, await answer.json()]).toMatchObject([
+        400,
+        { error: { code: '400-01', details: [{ path: 'query' }] } },
+      ]);
+    },
+  );
+
   it.each(described)('%s: the example fits its schemas', (_, operation, { body, status, answer }) => {
     if (body && status < 400 && !refusesAnItem(answer))
       expect(problems(operation.body!.schema, body)).toEqual([]);

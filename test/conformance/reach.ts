@@ -1,0 +1,42 @@
+import { WireError } from '../support/http-wire.ts';
+import { everyAnswerProblem } from './check.ts';
+import { createConnection } from './connection.ts';
+import { state } from './operations/state.ts';
+import { requestBytes } from './request.ts';
+import { newRun, type Target, TargetError } from './target.ts';
+
+const ANSWER_MS = 15_000;
+
+/**
+ * Asks once with the run's key, before thousands of cases fail for one reason. Returns the limits that the key is under, as
+ * the header RateLimit-Policy has them. Throws TargetError.
+ */
+export async function reachTarget({
+  baseUrl,
+  key,
+}: Pick<Target, 'baseUrl' | 'key'>): Promise<string | undefined> {
+  const path = `${state.path}?externalId=${newRun().id()}`;
+  const connection = createConnection(baseUrl, ANSWER_MS);
+  try {
+    const answer = await connection.ask(requestBytes(state, { path }, new URL(baseUrl).host, key), false);
+    const problem = everyAnswerProblem(answer);
+    if (problem) throw new TargetError(`what answers at ${baseUrl} is no gateway of Sluice: ${problem}`);
+    // The conversation is a new one.
+    if (answer.status === 404) return answer.headers.get('ratelimit-policy');
+    const code = JSON.parse(answer.body || '{}').error?.code ?? answer.status;
+    throw new TargetError(
+      `this key is answered ${code} at ${baseUrl}: it must be valid, of every scope and without a limit`,
+    );
+  } finally {
+    connection.close();
+  }
+}
+
+/** The sentence for what ended a run though the product may be as it says; undefined for a fault of the suite's own. */
+export function targetProblem(error: unknown, baseUrl: string): string | undefined {
+  if (error instanceof TargetError) return error.message;
+  if (error instanceof WireError) return `${baseUrl}: ${error.message}`;
+  // Of a socket.
+  const { code } = error as NodeJS.ErrnoException;
+  return code === undefined ? undefined : `${baseUrl} cannot be reached: ${code}`;
+}

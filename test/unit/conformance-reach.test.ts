@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { reachTarget, targetProblem } from '../conformance/reach.ts';
+import { keysByAdmin } from '../conformance/target.ts';
+
+const key = { apiKeyId: 'key', apiKeySecret: 'secret' };
+
+async function listen(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+function gateway(status: number, code: string, message: string, headers = {}): Promise<string> {
+  return listen((_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'id', ...headers });
+    response.end(JSON.stringify({ error: { requestId: 'id', code, message } }));
+  });
+}
+
+/** The sentence that a run ends with. */
+async function problemAt(baseUrl: string, ask = () => reachTarget({ baseUrl, key }) as Promise<unknown>) {
+  return targetProblem(await ask().catch((error: unknown) => error), baseUrl);
+}
+
+it('goes on with a key that is taken, and knows of its limits', async () => {
+  const free = await gateway(404, '404-01', 'Not Found');
+  expect(await reachTarget({ baseUrl: free, key })).toBeUndefined();
+  const policy = '"requests";q=2000;w=2';
+  const limited = await gateway(404, '404-01', 'Not Found', { 'ratelimit-policy': policy });
+  expect(await reachTarget({ baseUrl: limited, key })).toBe(policy);
+});
+
+it('says in a sentence why nothing can be run', async () => {
+  const refusing = await gateway(401, '401-01', 'Unauthorized');
+  expect(await problemAt(refusing)).toMatch(/^this key is answered 401-01 at http:\S+: it must be valid/);
+  const other = await listen((_request, response) => response.end('hello'));
+  expect(await problemAt(other)).toMatch(
+    /^what answers at \S+ is no gateway of Sluice: no usable x-request-id/,
+  );
+  expect(await problemAt('http://127.0.0.1:1/')).toBe('http://127.0.0.1:1/ cannot be reached: ECONNREFUSED');
+  const admin = 'http://127.0.0.1:2/';
+  expect(await problemAt(refusing, () => keysByAdmin(admin, key).make('one-scope', []))).toBe(
+    `${admin} cannot be reached: ECONNREFUSED`,
+  );
+});
+
+it('leaves a fault of its own as it is', () => {
+  expect(targetProblem(new TypeError('x is not a function'), 'http://127.0.0.1:1/')).toBeUndefined();
+});
