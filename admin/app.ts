@@ -15,6 +15,7 @@ import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
 import type { Logger } from '../shared/logging.ts';
+import { currentSecret } from './current-secret.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
 import { noQuery } from './no-query.ts';
 import { adminDocument } from './openapi/document.ts';
@@ -40,6 +41,7 @@ export interface AdminAppDeps extends CreateWebhookDeps {
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const { clock, logger, pool } = deps;
   const allowed = (scope: Scope) => [credentials(deps.keys, clock), requireScope(scope)] as const;
+  const mayManageKeys = [...allowed('keys:manage'), currentSecret] as const;
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
@@ -53,7 +55,14 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     bytesMax: BODY_BYTES_MAX,
     rawMembers: NO_RAW_MEMBERS,
   });
-  app.post('/admin/v1/webhooks', ...allowed('webhooks:manage'), body, createWebhookOperation(deps));
+  // A body may take its time to come, and the key end meanwhile: who asks is checked behind it again.
+  app.post(
+    '/admin/v1/webhooks',
+    ...allowed('webhooks:manage'),
+    body,
+    ...allowed('webhooks:manage'),
+    createWebhookOperation(deps),
+  );
   app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, listWebhooksOperation(pool));
   app.get(
     '/admin/v1/webhooks/:endpointId',
@@ -62,11 +71,17 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     showWebhookOperation(pool),
   );
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
-  app.post('/admin/v1/keys', ...allowed('keys:manage'), body, createKeyOperation(deps));
+  app.post('/admin/v1/keys', ...mayManageKeys, body, ...mayManageKeys, createKeyOperation(deps));
   app.get('/admin/v1/keys', ...allowed('keys:manage'), noQuery, listKeysOperation(deps));
   app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, showKeyOperation(deps));
-  app.post('/admin/v1/keys/:apiKeyId/rotate', ...allowed('keys:manage'), body, rotateKeyOperation(deps));
-  app.delete('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), revokeKeyOperation(deps));
+  app.post(
+    '/admin/v1/keys/:apiKeyId/rotate',
+    ...mayManageKeys,
+    body,
+    ...mayManageKeys,
+    rotateKeyOperation(deps),
+  );
+  app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, revokeKeyOperation(deps));
   app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
 
   app.get(

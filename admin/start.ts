@@ -42,7 +42,8 @@ const PROBE_DEADLINE_MS = 2000;
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { pool, clock, logger, host, port, nextId } = options;
   const health = createHealth();
-  const keys = createCallerKeys({ pool, clock, logger });
+  // None is cached: nothing works here without the database anyway, and who lost a key must not go on making others.
+  const keys = createCallerKeys({ pool, clock, logger, keysMax: 0 });
   const app = buildAdminApp({ ...options, keys, health });
   const server = await listen({ fetch: app.fetch, host, port, portSetting: 'ADMIN_PORT', nextId }).catch(
     async (error) => {

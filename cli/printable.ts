@@ -1,7 +1,10 @@
-/** Text from outside as a terminal may have it: control characters, which could steer it, are replaced. */
+/**
+ * Text from outside as a terminal may have it. Control characters, which could steer it, are replaced; so are the invisible
+ * ones that turn the order of what follows or break the line (U+202E, U+2028), by which a name could pass for another.
+ */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are meant
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\p{Cf}]/gu, '\ufffd');
 }
 
 /** A time for tables; nothing where there is none. */

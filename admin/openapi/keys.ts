@@ -4,7 +4,7 @@ import { EVERY_SCOPE, SCOPES } from '../../shared/contracts/scopes.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationDescription, OperationParameter, Operations } from '../../shared/openapi/operation.ts';
-import { BODY_BYTES_MAX } from '../limits.ts';
+import { BODY_BYTES_MAX, VALID_KEYS_MAX } from '../limits.ts';
 import { MALFORMED_PATH } from '../path-id.ts';
 import { MADE_OR_NOT, UNAVAILABLE } from './unavailable.ts';
 
@@ -101,7 +101,8 @@ const CREATE: OperationDescription = {
   summary: 'Make a key of the same tenant',
   description:
     "Works at once, on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
-    '`*`), no later end, no higher rate. Limits of the tenant are for all of its keys together.',
+    '`*`), no later end; a key that has a rate of its own makes none. Limits of the tenant are for all of its keys together. Needs ' +
+    `the newest secret of the key that asks. 409: the tenant has ${VALID_KEYS_MAX} keys that are neither revoked nor expired.`,
   body: { schema: schemaRef('NewKey'), bytesMax: BODY_BYTES_MAX },
   answers: {
     201: {
@@ -110,7 +111,7 @@ const CREATE: OperationDescription = {
       links: { show: link('show-key'), rotate: link('rotate-key'), revoke: link('revoke-key') },
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '422-01', '500-01', '503-01'],
   ownErrors: {
     ...MADE_OR_NOT,
     '403-01': {
@@ -144,7 +145,7 @@ const LIST: OperationDescription = {
   ...COMMON,
   operationId: 'list-keys',
   summary: "List the tenant's keys",
-  description: 'Oldest first, without their secrets; those that ended too.',
+  description: 'All of them, without pages: oldest first, without their secrets; those that ended too.',
   answers: { 200: { description: 'The keys.', schema: schemaRef('Keys') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
   examples: {
@@ -176,7 +177,8 @@ const ROTATE: OperationDescription = {
   summary: 'Give a key a new secret',
   description:
     'The new one works at once; the one of before for `overlapSeconds` more (default a day; 0 ends it at once). While two are valid, ' +
-    "only 0 rotates again: it ends both. Not for a key that can do more than the caller's own.",
+    "only 0 rotates again: it ends both. Not for a key that can do more than the caller's own; a key that has a rate of its own " +
+    'rotates only itself. Needs the newest secret of the key that asks.',
   parameters: [KEY_ID],
   body: { schema: schemaRef('KeyRotation'), bytesMax: BODY_BYTES_MAX },
   answers: { 200: { description: 'The new secret, this once.', schema: schemaRef('RotatedKey') } },
@@ -230,8 +232,8 @@ const REVOKE: OperationDescription = {
   operationId: 'revoke-key',
   summary: 'Revoke a key',
   description:
-    'Refused from now on, for ever; every gateway knows within 5 seconds. Any key of the tenant, those included that can do more ' +
-    'than your own: nothing is given away.',
+    'Refused for ever: here from now on, at every gateway within 5 seconds. Any key of the tenant, those included that can do more ' +
+    'than your own: nothing is given away. Needs the newest secret of the key that asks.',
   parameters: [KEY_ID],
   answers: { 204: { description: 'It is revoked. No body.' } },
   errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],

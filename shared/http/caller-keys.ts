@@ -6,7 +6,7 @@ import { recordKeyUses } from '../postgres/record-key-uses.ts';
 import { createKeyCache, type KeyCache, type KeyCacheOptions } from './key-cache.ts';
 import { createKeyUses } from './key-uses.ts';
 
-export interface CallerKeysOptions extends Pick<KeyCacheOptions, 'logger' | 'onStore'> {
+export interface CallerKeysOptions extends Pick<KeyCacheOptions, 'logger' | 'onStore' | 'keysMax'> {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -28,31 +28,38 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
     if (!id || !secret || !ID.test(id)) return fail(c, '401-01');
     const given = sha256Of(secret);
     let key = keys.peek(id);
-    let opens = isSecretOf(key, given, clock.nowMs());
-    if (!opens) {
+    let shown = secretShown(key, given, clock.nowMs());
+    if (!shown) {
       try {
         key = await keys.find(id);
-        opens = isSecretOf(key, given, clock.nowMs());
+        shown = secretShown(key, given, clock.nowMs());
       } catch (error) {
         if (error instanceof AppError && error.code === KEYS_UNAVAILABLE) return fail(c, '503-01');
         throw error;
       }
     }
-    if (!key || !opens || key.revoked) return fail(c, '401-01');
+    if (!key || !shown || key.revoked) return fail(c, '401-01');
     if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return fail(c, '401-01');
     if (key.tenantDisabled) {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
     }
     keys.used(id);
     c.set('apiKey', key);
+    c.set('secretIsPrevious', shown === 'previous');
     return await next();
   };
 }
 
 /** Compares digests, which are of one length, with all secrets of the key, in a time that tells nothing of them. */
-function isSecretOf(key: ApiKey | undefined, given: Buffer, nowMs: number): boolean {
+function secretShown(
+  key: ApiKey | undefined,
+  given: Buffer,
+  nowMs: number,
+): 'current' | 'previous' | undefined {
   const { sha256, validUntilMs } = key?.previousSecret ?? { sha256: NO_SECRET, validUntilMs: 0 };
   const isCurrent = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
   const isPrevious = timingSafeEqual(given, sha256);
-  return key !== undefined && (isCurrent || (isPrevious && nowMs < validUntilMs));
+  if (!key) return undefined;
+  if (isCurrent) return 'current';
+  return isPrevious && nowMs < validUntilMs ? 'previous' : undefined;
 }

@@ -11,6 +11,8 @@ export interface HttpEnv {
     requestId: string;
     /** Set by the credentials check. */
     apiKey: ApiKey;
+    /** Whether it was opened by its secret of before the last rotation. Set by the credentials check. */
+    secretIsPrevious: boolean;
     /** Set by the body check. */
     body: JsonObject;
     /** Set by the error handler, for the access log. */

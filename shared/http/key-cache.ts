@@ -17,7 +17,7 @@ export interface KeyCacheOptions {
    * this, one answer later: 4 s. Default 2000.
    */
   readonly refreshMs?: number;
-  /** Keys kept at most, the least recently used goes first. Default 10,000. */
+  /** Keys kept at most, the least recently used goes first. Default 10,000; 0: every use reads it. */
   readonly keysMax?: number;
   /** Told after each use of the store: undefined, or why it failed. */
   readonly onStore?: (problem: string | undefined) => void;

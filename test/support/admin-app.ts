@@ -4,18 +4,23 @@ import { createHealth } from '../../shared/health.ts';
 import { createKeyCache } from '../../shared/http/key-cache.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
+import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { apiKey, NOW_MS } from './gateway-app.ts';
 
-/** The admin listener's app without a database: for what is decided before one is asked. One key, `key-1`. */
-export function createAdminTestApp(scopes: string[]) {
+/**
+ * The admin listener's app without a database: for what is decided before one is asked. One key, `key-1`, looked up for
+ * every request; `more` may change.
+ */
+export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {}) {
   const clock = { nowMs: () => NOW_MS };
   const logger = pino({ level: 'silent' });
   return buildAdminApp({
     keys: createKeyCache({
-      findKeys: async () => [apiKey('key-1', { scopes })],
+      findKeys: async () => [apiKey('key-1', { scopes, ...more })],
       findChanges: async () => [],
       logger,
+      keysMax: 0,
     }),
     health: createHealth(),
     logger,
