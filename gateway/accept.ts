@@ -1,6 +1,6 @@
 import type { PublishOutcome } from '../shared/log/log.ts';
 import type { EncodedRecord, WriteToLog } from './publish.ts';
-import { type Reservation, type Reservations, reservationKey } from './reservations.ts';
+import type { Reservation, Reservations } from './reservations.ts';
 import type { FindStored } from './stored-keys.ts';
 
 /** What became of a record: `accepted` also when it had been accepted before. */
@@ -106,8 +106,7 @@ function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
     } else if (record.idGenerated) {
       claims.push({ index, hold: undefined });
     } else {
-      const key = reservationKey(record.tenantId, record.kind, record.id);
-      const reservation = deps.reservations.reserve(key, record.contentHash ?? '');
+      const reservation = deps.reservations.reserve(record, record.contentHash ?? '');
       switch (reservation.state) {
         case 'reserved':
           run.holds.push(reservation);

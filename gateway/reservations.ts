@@ -1,5 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
+import { createSettledKeys, type Settled } from './settled-keys.ts';
 
 /** What became of a key that was reserved. */
 export type Settlement =
@@ -24,14 +25,21 @@ export type Reservation =
   /** Another request holds the key; ask again once `settled` resolves (it never rejects). */
   | { readonly state: 'held'; readonly settled: Promise<void> };
 
+/** An id that a caller gave a record. */
+export interface CallersId {
+  readonly tenantId: string;
+  readonly kind: Kind;
+  readonly id: string;
+}
+
 export interface Reservations {
-  /** Takes the key for a record with this content, or tells who has it. Never waits. */
-  reserve(key: string, contentHash: string): Reservation;
+  /** Takes the id for a record with this content, or tells who has it. Never waits. */
+  reserve(id: CallersId, contentHash: string): Reservation;
 }
 
 export interface ReservationOptions {
   readonly clock: Clock;
-  /** Settled keys remembered at most, the oldest goes first. Default 200,000. */
+  /** Settled keys remembered at most; of the tenant that has the most, the oldest goes first. Default 200,000. */
   readonly settledMax?: number;
   /** Milliseconds that a settled key is remembered. Default 10 minutes. */
   readonly memoryMs?: number;
@@ -42,17 +50,6 @@ interface Held {
   readonly wake: () => void;
 }
 
-interface Settled {
-  readonly contentHash: string;
-  readonly known: boolean;
-  readonly sinceMs: number;
-}
-
-/** The key of a caller's id: ids hold no control characters, so that the parts cannot run into each other. */
-export function reservationKey(tenantId: string, kind: Kind, id: string): string {
-  return `${tenantId}\u0000${kind}\u0000${id}`;
-}
-
 /**
  * Which callers' ids are on their way to the log, and what became of the last ones: so that of concurrent requests
  * with one id exactly one publishes, and its repetitions are answered without publishing.
@@ -61,22 +58,27 @@ export function createReservations(options: ReservationOptions): Reservations {
   const { clock, settledMax = 200_000, memoryMs = 600_000 } = options;
   /** As many as requests under way carry, which the publisher's memory bounds. */
   const held = new Map<string, Held>();
-  /** In the order in which they were settled. */
-  const settled = new Map<string, Settled>();
+  const settled = createSettledKeys({ clock, keysMax: settledMax, memoryMs });
 
-  function reserve(key: string, contentHash: string): Reservation {
+  function reserve(id: CallersId, contentHash: string): Reservation {
+    const key = keyOf(id);
     const holder = held.get(key);
     if (holder) return { state: 'held', settled: holder.settled };
-    const before = recall(key);
+    const before = settled.recall(key);
     if (before) {
       const same = before.contentHash === contentHash;
       if (before.known) return { state: same ? 'accepted' : 'conflict' };
       if (!same) return { state: 'unavailable' };
     }
-    return hold(key, contentHash, before);
+    return hold(id.tenantId, key, contentHash, before);
   }
 
-  function hold(key: string, contentHash: string, before: Settled | undefined): Reservation {
+  function hold(
+    tenantId: string,
+    key: string,
+    contentHash: string,
+    before: Settled | undefined,
+  ): Reservation {
     const { promise, resolve } = withResolver();
     const own: Held = { settled: promise, wake: resolve };
     held.set(key, own);
@@ -86,8 +88,8 @@ export function createReservations(options: ReservationOptions): Reservations {
         if (held.get(key) !== own) return;
         held.delete(key);
         const after = remembered(settlement, contentHash, before);
-        settled.delete(key);
-        if (after) remember(key, after);
+        if (after) settled.remember(tenantId, key, after);
+        else settled.forget(key);
         own.wake();
       },
     };
@@ -112,26 +114,12 @@ export function createReservations(options: ReservationOptions): Reservations {
     }
   }
 
-  function recall(key: string): Settled | undefined {
-    const entry = settled.get(key);
-    if (!entry || !isOld(entry)) return entry;
-    settled.delete(key);
-    return undefined;
-  }
-
-  function remember(key: string, entry: Settled): void {
-    settled.set(key, entry);
-    for (const [oldest, oldestEntry] of settled) {
-      if (settled.size <= settledMax && !isOld(oldestEntry)) break;
-      settled.delete(oldest);
-    }
-  }
-
-  function isOld(entry: Settled): boolean {
-    return clock.nowMs() - entry.sinceMs >= memoryMs;
-  }
-
   return { reserve };
+}
+
+/** Ids hold no control characters, so that the parts cannot run into each other. */
+function keyOf({ tenantId, kind, id }: CallersId): string {
+  return `${tenantId}\u0000${kind}\u0000${id}`;
 }
 
 function withResolver(): { promise: Promise<void>; resolve: () => void } {

@@ -232,23 +232,3 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'a', 'x')).toBe('accepted');
   });
 });
-
-describe('the memory of ids', () => {
-  it('is bounded by count and by age', () => {
-    const time = { nowMs: 0 };
-    const reservations = createReservations({
-      clock: { nowMs: () => time.nowMs },
-      settledMax: 2,
-      memoryMs: 100,
-    });
-    const accept = (key: string) => {
-      const reservation = reservations.reserve(key, 'x');
-      if (reservation.state === 'reserved') reservation.settle({ as: 'accepted' });
-      return reservation.state;
-    };
-    expect(['a', 'b', 'c'].map(accept)).toEqual(['reserved', 'reserved', 'reserved']);
-    expect(['b', 'c', 'a'].map(accept)).toEqual(['accepted', 'accepted', 'reserved']);
-    time.nowMs = 100;
-    expect(accept('a')).toBe('reserved');
-  });
-});
