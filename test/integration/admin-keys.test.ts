@@ -3,14 +3,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey, type NewApiKey } from '../../shared/postgres/create-api-key.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { rotateApiKey } from '../../shared/postgres/rotate-api-key.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 
-const { pool } = await createTestDatabase();
+const { pool, url } = await createTestDatabase();
 const bench = createWebhookBench(pool);
 const lines: string[] = [];
+const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
 let admin: Admin;
 
 const KEYS = '/admin/v1/keys';
@@ -21,18 +24,21 @@ interface Caller {
   readonly headers: Record<string, string>;
 }
 
-beforeAll(async () => {
-  admin = await startAdmin({
-    pool,
+const start = (itsPool: Pool) =>
+  startAdmin({
+    pool: itsPool,
     keyRing: bench.keyRing,
     clock: bench.clock,
     nextId: bench.nextId,
-    logger: pino({ level: 'trace' }, { write: (line: string) => lines.push(line) }),
+    logger,
     allow: [],
     host: '127.0.0.1',
     port: 0,
     drainDelayMs: 0,
   });
+
+beforeAll(async () => {
+  admin = await start(pool);
   await bench.tenant('tenant-a');
   await bench.tenant('tenant-b');
 });
@@ -46,8 +52,14 @@ async function callerWith(scopes: readonly string[], more: Partial<NewApiKey> = 
   return { apiKeyId, headers: { 'service-api-id': apiKeyId, 'service-api-secret': secret } };
 }
 
-async function call({ headers }: Pick<Caller, 'headers'>, method: string, path: string, body?: unknown) {
-  const response = await fetch(`http://127.0.0.1:${admin.port}${path}`, {
+async function call(
+  { headers }: Pick<Caller, 'headers'>,
+  method: string,
+  path: string,
+  body?: unknown,
+  { port }: Admin = admin,
+) {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method,
     headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
@@ -361,4 +373,23 @@ describe('a tenant with many keys', () => {
     expect((await call(await callerWith(['*']), 'POST', KEYS, { scopes: ['events:read'] })).status).toBe(201);
     expect((await call(manager, 'GET', KEYS)).body.items).toHaveLength(1003);
   });
+});
+
+it('a key that was seen before is answered 503-01 while the database cannot be asked', async () => {
+  const target = new URL(url);
+  const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) });
+  target.host = `127.0.0.1:${proxy.port}`;
+  const itsPool = createPool({ connectionString: target.href, max: 3, applicationName: 'test', logger });
+  const itsAdmin = await start(itsPool);
+  try {
+    const manager = await callerWith(['*']);
+    const list = () => call(manager, 'GET', KEYS, undefined, itsAdmin);
+    expect((await list()).status).toBe(200);
+    await proxy.close();
+    expect(failureOf(await list())).toEqual(['503-01', []]);
+  } finally {
+    await itsAdmin.stop();
+    await itsPool.end();
+    await proxy.close();
+  }
 });
