@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 
 /** A process's state in words, as `/health/live` and `/health/ready` tell it. */
 export interface Health {
@@ -37,20 +37,21 @@ export function createHealth(): Health {
 
 /** `GET /health/live` and `/health/ready`, without a key: 200 `{status: "ok"}`, 503 `{status: "unavailable", reasons}`. */
 export function healthRoutes(health: Health): Hono {
-  const answer = (reasons: string[]) => {
+  const answer = (c: Context, reasons: string[]) => {
     const notes = health.notes();
-    return Response.json(
+    return c.json(
       {
         status: reasons.length === 0 ? 'ok' : 'unavailable',
         ...(reasons.length > 0 && { reasons }),
         ...(notes.length > 0 && { notes }),
       },
-      { status: reasons.length === 0 ? 200 : 503, headers: { 'cache-control': 'no-store' } },
+      reasons.length === 0 ? 200 : 503,
+      { 'cache-control': 'no-store' },
     );
   };
   return new Hono()
-    .get('/health/live', () => answer(health.liveReasons()))
-    .get('/health/ready', () => answer(health.readyReasons()));
+    .get('/health/live', (c) => answer(c, health.liveReasons()))
+    .get('/health/ready', (c) => answer(c, health.readyReasons()));
 }
 
 function createChecks() {

@@ -4,7 +4,8 @@ import { EVERY_SCOPE, SCOPES } from '../../shared/contracts/scopes.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationDescription, OperationParameter, Operations } from '../../shared/openapi/operation.ts';
-import { BODY_BYTES_MAX, VALID_KEYS_MAX } from '../limits.ts';
+import { BODY_BYTES_MAX } from '../limits.ts';
+import { TOO_MANY } from '../operations/create-key.ts';
 import { MALFORMED_PATH } from '../path-id.ts';
 import { MADE_OR_NOT, UNAVAILABLE } from './unavailable.ts';
 
@@ -102,7 +103,7 @@ const CREATE: OperationDescription = {
   description:
     "Works at once, on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
     '`*`), no later end; a key that has a rate of its own makes none. Limits of the tenant are for all of its keys together. Needs ' +
-    `the newest secret of the key that asks. 409: the tenant has ${VALID_KEYS_MAX} keys that are neither revoked nor expired.`,
+    'the newest secret of the key that asks.',
   body: { schema: schemaRef('NewKey'), bytesMax: BODY_BYTES_MAX },
   answers: {
     201: {
@@ -119,6 +120,7 @@ const CREATE: OperationDescription = {
         'Your key lacks the scope `keys:manage`, your tenant is disabled, or the new key would have more than your own: `details` say what.',
       details: [{ path: 'scopes', message: 'your key lacks the scope analytics:write' }],
     },
+    '409-01': { meaning: 'The tenant has as many keys as this interface makes.', details: [TOO_MANY] },
   },
   examples: {
     full: {

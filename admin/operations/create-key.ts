@@ -17,7 +17,8 @@ export interface KeysDeps {
   readonly nextId: IdGenerator;
 }
 
-const TOO_MANY = {
+/** What is said where the tenant has as many keys as the interface makes. */
+export const TOO_MANY = {
   path: 'body',
   message: `the tenant has ${VALID_KEYS_MAX} keys that are neither revoked nor expired: revoke some first`,
 };
