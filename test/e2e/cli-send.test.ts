@@ -85,7 +85,7 @@ describe('a command whose reader has gone', () => {
 const READER_GONE = 141;
 
 describe('a send in the middle of which', () => {
-  const LINES = 8_000;
+  const LINES = 4_000;
   const agentsCsv = () =>
     [
       'externalAgentId,agentName',

@@ -6,7 +6,8 @@ import { printedSeed, seededRandom } from '../support/random.ts';
 import { waitFor } from '../support/wait.ts';
 import { reckon } from './reckon.ts';
 
-const KILLS_PER_PART = 10;
+/** Fewer where a run on another Node version has just done the same. */
+const KILLS_PER_PART = process.env.SLUICE_TEST_AGAIN ? 3 : 10;
 const CLIENTS = 32;
 const ACCEPTED_BETWEEN_KILLS_MIN = 1000;
 /** A kill comes at a random moment of this span after the records between two kills were accepted. */

@@ -25,6 +25,8 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
     let product: Product;
     let receiver: Receiver;
     let endpointId: string;
+    /** Of the dead letter. */
+    let origin: string;
     const planted: Planted[] = [];
     const written: Written[] = [];
     const write = (where: string, bytes: string | Buffer) => {
@@ -226,10 +228,10 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
       ]);
       expect(outcome).toMatchObject({ ok: true });
       await publisher.close();
-      await waitFor(async () => (await recordsOf(deadLetterTopicOf(topic))).length > 0, {
-        timeoutMs: 30_000,
-        what: 'the dead letter',
-      });
+      origin = await waitFor(
+        async () => (await recordsOf(deadLetterTopicOf(topic)))[0]?.headers['sluice-origin'],
+        { timeoutMs: 30_000, what: 'the dead letter' },
+      );
     });
 
     it('hands out what was submitted last to the engine, and to nobody else', async () => {
@@ -277,12 +279,7 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
       ['dead-letters', 'show', '{origin}'],
       ['lag'],
     ])('runs %s %s %s %s', async (...args) => {
-      const [letter] = await recordsOf(deadLetterTopicOf(topicOf(product.topicPrefix, 'credentials')));
-      const values: Record<string, string> = {
-        '{endpoint}': endpointId,
-        '{open}': open,
-        '{origin}': letter!.headers['sluice-origin']!,
-      };
+      const values: Record<string, string> = { '{endpoint}': endpointId, '{open}': open, '{origin}': origin };
       await command(...args.map((arg) => values[arg] ?? arg));
     });
 
@@ -397,6 +394,7 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
       try {
         const records = [];
         for (const [partition, { earliest, latest }] of (await reader.bounds([topic])).get(topic) ?? []) {
+          if (earliest === latest) continue;
           for await (const page of reader.pages({ topic, partition, from: earliest, to: latest })) {
             records.push(...page.map((record) => ({ ...record, partition })));
           }

@@ -50,14 +50,14 @@ export interface OwnProduct extends Product {
 const logger = pino({ level: 'silent' });
 
 /** `npm start` on a directory of its own. */
-export async function startEmbeddedProduct(): Promise<Product> {
+export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-e2e-'));
   const [port, adminPort] = await freePorts(2);
   const env = {
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
     SLUICE_DATA_DIR: dataDir,
-    SLUICE_LOG_LEVEL: 'trace',
+    SLUICE_LOG_LEVEL: logLevel,
   };
   const programs: Program[] = [];
   const start = async () => {
@@ -111,7 +111,7 @@ export async function startEmbeddedProduct(): Promise<Product> {
 }
 
 /** Gateway, workers and admin listener as processes of their own, on the brokers and a database of the test server. */
-export async function startOwnProduct(brokers: string): Promise<OwnProduct> {
+export async function startOwnProduct(brokers: string, logLevel = 'debug'): Promise<OwnProduct> {
   const database = await copyTemplate();
   const [port, adminPort, workerPort] = await freePorts(3);
   const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
@@ -124,7 +124,7 @@ export async function startOwnProduct(brokers: string): Promise<OwnProduct> {
     SLUICE_CREDENTIALS_KEYS: `test:${randomBytes(32).toString('base64')}`,
     SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
     SLUICE_DRAIN_DELAY_MS: '0',
-    SLUICE_LOG_LEVEL: 'trace',
+    SLUICE_LOG_LEVEL: logLevel,
     HOST: '127.0.0.1',
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
