@@ -5,6 +5,10 @@ const report = process.env.SLUICE_TEST_REPORT;
 
 /** `off` keeps a run away from Docker, also where it runs. */
 const docker = process.env.SLUICE_TEST_DOCKER;
+/** Set where the same tests have just run on another Node version. */
+const again = process.env.SLUICE_TEST_AGAIN;
+/** Long suites that run on both logs: what Kafka adds to them does not depend on Node. */
+const KAFKA_TWINS = ['conformance', 'conflicts', 'kills', 'planted-secrets'];
 /** Set where the composed services are up. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
@@ -14,6 +18,7 @@ export default defineConfig({
     exclude: [
       // They work on running containers, which .ci/containers starts.
       ...(composed ? [] : ['test/containers/**']),
+      ...(again ? KAFKA_TWINS.map((suite) => `test/e2e/${suite}-kafka.test.ts`) : []),
       ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
     ],
     globalSetup: ['test/support/global-setup.ts'],

@@ -22,7 +22,8 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-const RETRY_DELAY_MS = 20;
+/** Long enough that clients of a part that is down do not take the machine from the one that starts. */
+const RETRY_DELAY_MS = 200;
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Clients that send without pause, each request until it is accepted where its records carry ids. */
