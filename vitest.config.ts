@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Where a run leaves its results for whoever adds them up; unset, it only prints them. */
 const report = process.env.SLUICE_TEST_REPORT;
@@ -12,6 +13,28 @@ const KAFKA_TWINS = ['conformance', 'conflicts', 'kills', 'planted-secrets'];
 /** Set where the composed services are up. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
+/** Suites of a minute and more. */
+const LONG = [
+  'kills',
+  'planted-secrets',
+  'cli-send',
+  'log-kafka',
+  'conformance',
+  'embedded-postgres',
+  'start',
+];
+
+/** Begins with the long ones: one that begins last keeps the whole run waiting. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const found = LONG.findIndex((name) => moduleId.includes(`/${name}`));
+      return found === -1 ? LONG.length : found;
+    };
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other));
+  }
+}
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -23,6 +46,7 @@ export default defineConfig({
     ],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // More than the two cores of a small machine: many tests wait for timers, brokers and disks.
     maxWorkers: 3,
     testTimeout: 30_000,
