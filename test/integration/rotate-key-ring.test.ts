@@ -36,14 +36,18 @@ interface Part {
 
 /** What is started with a ring; each part runs until it is started anew. */
 const START: Readonly<Record<string, (spec: string) => Promise<Part>>> = {
-  gateway: (spec) =>
-    startGateway({
+  gateway: async (spec) => {
+    const gateway = await startGateway({
       ...shared,
       keyRing: createKeyRing(spec),
       topicPrefix: 'r.',
       publishDeadlineMs: 5000,
       publishBufferBytesMax: 64 * 1024 * 1024,
-    }),
+    });
+    // As a load balancer does, which sends it nothing before.
+    await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'readiness' });
+    return gateway;
+  },
   admin: (spec) => startAdmin({ ...shared, keyRing: createKeyRing(spec) }),
   workers: async (spec) => {
     const health = createHealth();
