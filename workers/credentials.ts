@@ -1,10 +1,11 @@
+import { compareText } from '../shared/compare-text.ts';
 import type { JsonObject } from '../shared/contracts/json.ts';
 import { findErasures, holdErasures } from '../shared/postgres/credential-erasures.ts';
 import { type CredentialsRow, insertCredentials } from '../shared/postgres/credentials.ts';
 import type { Signal } from '../shared/postgres/insert-signals.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
 import { requiredText, textMember } from './members.ts';
-import { compareText, DataError, type ReadRecord, type RecordKind } from './record.ts';
+import { DataError, type ReadRecord, type RecordKind } from './record.ts';
 
 /** What the log holds of a submission: the credentials themselves are encrypted before they get there. */
 export interface StoredCredentials {

@@ -1,7 +1,8 @@
+import { compareText } from '../shared/compare-text.ts';
 import type { JsonObject } from '../shared/contracts/json.ts';
 import { insertMessageSent, type MessageSentRow } from '../shared/postgres/message-sent.ts';
 import { integerMember, numberMember, textListMember, textMember } from './members.ts';
-import { compareText, DataError, type ReadRecord, type RecordKind } from './record.ts';
+import { DataError, type ReadRecord, type RecordKind } from './record.ts';
 
 /** A MessageSent event with its defaults, without what places it. */
 export type MessageSent = Omit<

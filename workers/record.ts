@@ -1,3 +1,4 @@
+import { compareText } from '../shared/compare-text.ts';
 import type { AcceptedRecord } from '../shared/contracts/event.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
 import type { OrderedAt, ReadAt } from '../shared/postgres/entity-tables.ts';
@@ -45,11 +46,6 @@ export class DataError extends Error {
 export function compareOrder(a: OrderedAt, b: OrderedAt): number {
   if (a.generation !== b.generation) return a.generation - b.generation;
   return a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0;
-}
-
-/** Compares by code units, as every sorted bulk statement of the workers does. */
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** Records sorted by tenant, entity and original position. */

@@ -1,3 +1,4 @@
+import { compareText } from '../shared/compare-text.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
 import {
   type EventKey,
@@ -7,7 +8,7 @@ import {
 } from '../shared/postgres/event-keys.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
 import type { Candidate, Identity, Rejection } from './candidates.ts';
-import { compareText, type ReadRecord } from './record.ts';
+import type { ReadRecord } from './record.ts';
 
 const DAY_MS = 86_400_000;
 /** How long an id that a caller gave stays unique. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { compareText } from '../compare-text.ts';
 import type { Logger } from '../logging.ts';
 import type { KeyUse } from '../postgres/record-key-uses.ts';
 
@@ -40,7 +41,7 @@ export function createKeyUses(options: KeyUsesOptions): KeyUses {
     if (usedAtMs.size === 0) return;
     const uses = [...usedAtMs]
       .map(([apiKeyId, ms]) => ({ apiKeyId, usedAtMs: ms }))
-      .sort((a, b) => (a.apiKeyId < b.apiKeyId ? -1 : 1));
+      .sort((a, b) => compareText(a.apiKeyId, b.apiKeyId));
     try {
       await write(uses, everyMs);
       // A key that was used while this was written has another time by now.

@@ -1,3 +1,4 @@
+import { compareText } from '../compare-text.ts';
 import type { JsonObject } from '../contracts/json.ts';
 import { type WebhookType, webhookBody } from '../contracts/webhooks.ts';
 import type { IdGenerator } from '../ids.ts';
@@ -93,7 +94,7 @@ async function insertMessages(
   createdAt: Date,
 ): Promise<void> {
   const sorted = [...messages].sort(
-    (a, b) => compare(a.signal.tenantId, b.signal.tenantId) || compare(a.id, b.id),
+    (a, b) => compareText(a.signal.tenantId, b.signal.tenantId) || compareText(a.id, b.id),
   );
   await client.query(
     `insert into webhook_messages (tenant_id, message_id, created_at, type, body)
@@ -128,7 +129,9 @@ async function insertDeliveries(
     .map((delivery, index) => ({ ...delivery, seq: numbers[index]! }))
     .sort(
       (a, b) =>
-        compare(a.tenantId, b.tenantId) || compare(a.endpointId, b.endpointId) || compareSeq(a.seq, b.seq),
+        compareText(a.tenantId, b.tenantId) ||
+        compareText(a.endpointId, b.endpointId) ||
+        compareSeq(a.seq, b.seq),
     );
   await client.query(
     `insert into webhook_deliveries
@@ -155,10 +158,6 @@ async function takeNumbers(client: Queryable, count: number): Promise<bigint[]> 
     [count],
   );
   return rows.map(({ seq }) => BigInt(seq)).sort(compareSeq);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function compareSeq(a: bigint, b: bigint): number {

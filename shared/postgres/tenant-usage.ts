@@ -1,3 +1,4 @@
+import { compareText } from '../compare-text.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 
@@ -16,7 +17,7 @@ export async function writeTenantUsage(
   days: readonly TenantDay[],
   deadlineMs: number,
 ): Promise<void> {
-  const sorted = [...days].sort((a, b) => compare(a.tenantId, b.tenantId) || compare(a.day, b.day));
+  const sorted = [...days].sort((a, b) => compareText(a.tenantId, b.tenantId) || compareText(a.day, b.day));
   await queryWithin(
     pool,
     deadlineMs,
@@ -68,8 +69,4 @@ export async function sweepTenantUsage(db: Queryable, day: string, rowsMax: numb
 /** The UTC day of a time, as the table has it. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
