@@ -4,6 +4,7 @@ import { keyNameField } from '../shared/contracts/api-keys.ts';
 import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
 import { parseTimestampNs } from '../shared/contracts/timestamps.ts';
 import { isWebhookType, WEBHOOK_TYPES, type WebhookType } from '../shared/contracts/webhooks.ts';
+import { CONVERSATION_ID_TEXT, isConversationId } from '../shared/http/conversation-id.ts';
 import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
 /** Readers of arguments. What they throw makes commander print the usage and exit 2. */
@@ -74,7 +75,7 @@ export function tenantName(text: string): string {
 }
 
 export function conversationId(text: string): string {
-  return /^[A-Z0-9]{1,256}$/.test(text) ? text : refuse('It must be 1 to 256 upper-case letters and digits.');
+  return isConversationId(text) ? text : refuse(`It ${CONVERSATION_ID_TEXT}.`);
 }
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

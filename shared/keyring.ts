@@ -41,7 +41,7 @@ export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'):
   const [firstId, firstKey] = keys.entries().next().value!;
   return {
     source,
-    keyIds: [firstId, ...[...keys.keys()].slice(1)],
+    keyIds: [...keys.keys()] as [string, ...string[]],
 
     encrypt(plain, aad) {
       const nonce = randomBytes(NONCE_BYTES);

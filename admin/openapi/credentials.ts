@@ -1,8 +1,9 @@
 import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
 import { CONVERSATION_ID_SCHEMA } from '../../shared/http/conversation-id.ts';
+import { CONVERSATION_ID_PARAMETER } from '../../shared/openapi/conversation-id.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../shared/openapi/errors.ts';
-import type { OperationParameter, Operations } from '../../shared/openapi/operation.ts';
+import type { Operations } from '../../shared/openapi/operation.ts';
 import { UNAVAILABLE } from './unavailable.ts';
 
 export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
@@ -58,12 +59,6 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-const CONVERSATION_ID: OperationParameter = {
-  name: 'conversationId',
-  in: 'path',
-  description: "The service's id of the conversation.",
-  schema: CONVERSATION_ID_SCHEMA,
-};
 const COMMON = { tag: 'credentials', scope: 'credentials:read', ownErrors: UNAVAILABLE } as const;
 const MALFORMED = {
   summary: 'The conversation id is malformed',
@@ -83,7 +78,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     description:
       'For the automated agent: the newest submission that has not expired. Every read is written to the audit before its ' +
       'answer leaves.',
-    parameters: [CONVERSATION_ID],
+    parameters: [CONVERSATION_ID_PARAMETER],
     answers: { 200: { description: 'The credentials.', schema: schemaRef('StoredCredentials') } },
     errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
     ownErrors: {
@@ -137,7 +132,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     description:
       'All that were accepted up to now, those included that are not stored yet. They cannot be read any more; the event log keeps ' +
       'what is encrypted until its retention ends. The audit has a line of it.',
-    parameters: [CONVERSATION_ID],
+    parameters: [CONVERSATION_ID_PARAMETER],
     answers: { 204: { description: 'Nothing is left to read. No body; also where there was nothing.' } },
     errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
     examples: {

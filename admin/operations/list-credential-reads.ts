@@ -1,4 +1,5 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
+import { CONVERSATION_ID_TEXT, isConversationId } from '../../shared/http/conversation-id.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import type { CredentialRead } from '../../shared/postgres/insert-credential-read.ts';
@@ -70,8 +71,8 @@ function readQuery(
     if (parameters.getAll(name).length > 1) return refuse(name, 'must be given once');
   }
   const conversationId = parameters.get('conversationId') ?? undefined;
-  if (conversationId !== undefined && !/^[A-Z0-9]{1,256}$/.test(conversationId)) {
-    return refuse('conversationId', 'must be 1 to 256 upper-case letters and digits');
+  if (conversationId !== undefined && !isConversationId(conversationId)) {
+    return refuse('conversationId', CONVERSATION_ID_TEXT);
   }
   const limit = parameters.get('limit') ?? String(LIMIT_STANDARD);
   if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > LIMIT_MAX) {

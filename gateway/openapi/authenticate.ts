@@ -1,4 +1,4 @@
-import { CONVERSATION_ID_SCHEMA } from '../../shared/http/conversation-id.ts';
+import { CONVERSATION_ID_PARAMETER } from '../../shared/openapi/conversation-id.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { exampleError } from '../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../shared/openapi/operation.ts';
@@ -14,14 +14,7 @@ export const AUTHENTICATE: OperationDescription = {
     'Credentials are encrypted before they reach the event log and are erased when they expire. Only the automated agent ' +
     'can read them, on the admin listener.',
   scope: 'credentials:write',
-  parameters: [
-    {
-      name: 'conversationId',
-      in: 'path',
-      description: "The service's id of the conversation.",
-      schema: CONVERSATION_ID_SCHEMA,
-    },
-  ],
+  parameters: [CONVERSATION_ID_PARAMETER],
   body: { schema: schemaRef('Credentials'), bytesMax: CREDENTIALS_BODY_BYTES_MAX },
   answers: { 204: { description: 'The credentials are kept. No body.' } },
   errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
