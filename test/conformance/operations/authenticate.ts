@@ -1,9 +1,7 @@
-import { accessCases } from '../access.ts';
-import { bodyCases } from '../bodies.ts';
 import { type Case, type Expected, failure, type Operation, one, type Run, type Writing } from '../case.ts';
-import { type Field, fieldCases, objectText } from '../fields.ts';
-import { framingCases } from '../framing.ts';
+import { type Field, objectText } from '../fields.ts';
 import { ID } from '../rules.ts';
+import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
 const PATH = '/conversation/v1/conversations/CONFORMANCE1/authenticate';
@@ -36,19 +34,9 @@ export const authenticate: Operation = {
       refused: (path, text) => failure('422-01', path, text),
       withMember: (member, json) => objectText({ ...members(), [member]: json }),
     };
-    const { valid, accepted, bodyBytesMax } = writing;
+    const { valid, accepted } = writing;
     return [
-      ...accessCases({
-        valid: () => ({ body: valid() }),
-        accepted,
-        path: PATH,
-        method: METHOD,
-        bodyBytesMax,
-        run,
-      }),
-      ...bodyCases(writing),
-      ...framingCases(writing, METHOD, PATH),
-      ...fieldCases(FIELDS, writing, run),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
       ...credentialCases(run, accepted),
       ...conversationCases(valid, accepted),
     ];

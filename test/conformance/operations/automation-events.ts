@@ -1,11 +1,9 @@
-import { accessCases } from '../access.ts';
-import { bodyCases } from '../bodies.ts';
 import { type Case, type Operation, one, type Run, type Writing } from '../case.ts';
-import { type Field, fieldCases, objectText } from '../fields.ts';
-import { framingCases } from '../framing.ts';
+import { type Field, objectText } from '../fields.ts';
 import { BAD_PARAMS, CONFLICT, itemsCases, itemsWriting, refusedText } from '../items.ts';
 import { repeatCases } from '../repeats.ts';
 import { ID, TEXT } from '../rules.ts';
+import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
 const PATH = '/automation-agent/v1/events';
@@ -66,20 +64,9 @@ export const automationEvents: Operation = {
       occurredAt: '"2026-01-02T03:04:05.678Z"',
     });
     const writing = itemsWriting({ bodyBytesMax: 4 * KIB * KIB, item });
-    const { valid, accepted, bodyBytesMax } = writing;
     return [
-      ...accessCases({
-        valid: () => ({ body: valid() }),
-        accepted,
-        path: PATH,
-        method: METHOD,
-        bodyBytesMax,
-        run,
-      }),
-      ...bodyCases(writing),
-      ...framingCases(writing, METHOD, PATH),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
       ...itemsCases(item, () => run.ulid(), run),
-      ...fieldCases(FIELDS, writing, run),
       ...replyCases(item),
       ...sizeCases(item),
       ...repeats(run, writing),

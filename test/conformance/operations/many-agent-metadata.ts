@@ -1,11 +1,9 @@
-import { accessCases } from '../access.ts';
-import { bodyCases } from '../bodies.ts';
 import type { Operation, Run, Writing } from '../case.ts';
-import { type Field, fieldCases, objectText } from '../fields.ts';
-import { framingCases } from '../framing.ts';
+import { type Field, objectText } from '../fields.ts';
 import { CONFLICT, itemsCases, itemsWriting } from '../items.ts';
 import { repeatCases } from '../repeats.ts';
 import { ANY_INTEGER, COUNT, ID, TEXT, WORD } from '../rules.ts';
+import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
 const PATH = '/metadata-ingestion/v1/many-agent-metadata';
@@ -45,20 +43,9 @@ export const manyAgentMetadata: Operation = {
   cases(run) {
     const item = () => ({ externalAgentId: `"${run.id()}"` });
     const writing = itemsWriting({ bodyBytesMax: 4 * 1024 * 1024, item });
-    const { valid, accepted, bodyBytesMax } = writing;
     return [
-      ...accessCases({
-        valid: () => ({ body: valid() }),
-        accepted,
-        path: PATH,
-        method: METHOD,
-        bodyBytesMax,
-        run,
-      }),
-      ...bodyCases(writing),
-      ...framingCases(writing, METHOD, PATH),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
       ...itemsCases(item, () => run.id(), run),
-      ...fieldCases(FIELDS, writing, run),
       ...repeats(run, writing),
     ];
   },

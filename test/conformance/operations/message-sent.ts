@@ -1,10 +1,8 @@
-import { accessCases } from '../access.ts';
-import { bodyCases } from '../bodies.ts';
 import { type Case, failure, type Operation, one, type Run, type Writing } from '../case.ts';
-import { type Field, fieldCases, objectText } from '../fields.ts';
-import { framingCases } from '../framing.ts';
+import { type Field, objectText } from '../fields.ts';
 import { repeatCases } from '../repeats.ts';
 import { COUNT, ID } from '../rules.ts';
+import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
 const PATH = '/compose-assist/v1/analytics/message-sent';
@@ -56,19 +54,8 @@ export const messageSent: Operation = {
       refused: (path, text) => failure('422-01', path, text),
       withMember: (member, json) => objectText({ ...members(), [member]: json }),
     };
-    const { valid, accepted, bodyBytesMax } = writing;
     return [
-      ...accessCases({
-        valid: () => ({ body: valid() }),
-        accepted,
-        path: PATH,
-        method: METHOD,
-        bodyBytesMax,
-        run,
-      }),
-      ...bodyCases(writing),
-      ...framingCases(writing, METHOD, PATH),
-      ...fieldCases(FIELDS, writing, run),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
       ...detailCases(run),
       ...repeats(run, writing),
     ];

@@ -1,11 +1,9 @@
-import { accessCases } from '../access.ts';
-import { bodyCases } from '../bodies.ts';
 import { type Case, failure, type Operation, one, type Run, type Writing } from '../case.ts';
-import { type Field, fieldCases, objectText } from '../fields.ts';
-import { framingCases } from '../framing.ts';
+import { type Field, objectText } from '../fields.ts';
 import { refusedText } from '../items.ts';
 import { repeatCases } from '../repeats.ts';
 import { TEXT, WORD } from '../rules.ts';
+import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
 const PATH = '/metadata-ingestion/v1/single-convo-metadata';
@@ -55,19 +53,8 @@ export const singleConvoMetadata: Operation = {
       refused: (path, text) => ({ status: 400, result: refusedText(path, text) }),
       withMember: (member, json) => objectText({ ...members(), [member]: json }),
     };
-    const { valid, accepted, bodyBytesMax } = writing;
     return [
-      ...accessCases({
-        valid: () => ({ body: valid() }),
-        accepted,
-        path: PATH,
-        method: METHOD,
-        bodyBytesMax,
-        run,
-      }),
-      ...bodyCases(writing),
-      ...framingCases(writing, METHOD, PATH),
-      ...fieldCases(FIELDS, writing, run),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
       ...resultCases(run),
       ...repeats(run, writing),
     ];
