@@ -6,6 +6,8 @@ export interface WaitOptions {
   readonly timeoutMs: number;
   /** What is waited for, for the failure's message. */
   readonly what: string;
+  /** Milliseconds between two questions. Default 10. */
+  readonly everyMs?: number;
 }
 
 /**
@@ -29,6 +31,6 @@ export async function waitFor<T>(
     if (Date.now() > deadline) {
       throw new Error(`waited ${options.timeoutMs} ms in vain for ${options.what}`, { cause });
     }
-    await delay(10);
+    await delay(options.everyMs ?? 10);
   }
 }

@@ -1,0 +1,95 @@
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { systemClock } from '../../shared/clock.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { freePorts, runProgram } from '../support/program.ts';
+import type { Laboratory } from './laboratory.ts';
+import { createPart } from './part.ts';
+import { postgresProcesses } from './postgres-processes.ts';
+import { startReceivers } from './receivers.ts';
+import { createTenants } from './tenants.ts';
+
+const logger = pino({ level: 'silent' });
+
+export interface EmbeddedLaboratoryOptions {
+  /** Where its data lies; a new directory by default. */
+  readonly parentDir?: string;
+}
+
+/** `npm start`, as it stands: one process, with its own Postgres and the log in it. */
+export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions = {}): Promise<Laboratory> {
+  const parent = options.parentDir ?? (await realpath(await mkdtemp(join(tmpdir(), 'sluice-faults-'))));
+  // Postgres runs as a user of its own where this process is root.
+  await chmod(parent, 0o711);
+  const dataDir = join(parent, 'data');
+  const [port, adminPort] = await freePorts(2);
+  const env = {
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    SLUICE_DATA_DIR: dataDir,
+    SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
+    SLUICE_LOG_LEVEL: 'info',
+  };
+  const part = createPart({
+    name: 'sluice',
+    url: `http://127.0.0.1:${port}`,
+    script: 'embedded/main.js',
+    env,
+  });
+  part.start();
+  await part.ready();
+  let opened: { url: string; pool: Pool; log: EventLog } | undefined;
+
+  /** Postgres takes another port at each start of the product that does not find it running. */
+  async function open() {
+    const url = connectionStringOf((await readConnectionFile(dataDir))!);
+    if (opened?.url === url) return opened;
+    await close();
+    const pool = createPool({ connectionString: url, max: 4, applicationName: 'sluice-faults', logger });
+    opened = { url, pool, log: createEmbeddedLog({ pool, clock: systemClock, logger, memberId: 'faults' }) };
+    return opened;
+  }
+
+  async function close() {
+    await opened?.log.close();
+    await opened?.pool.end();
+    opened = undefined;
+  }
+
+  async function sluice(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await runProgram('cli/main.js', args, {
+      SLUICE_DATA_DIR: dataDir,
+      SLUICE_WEBHOOK_ALLOW: env.SLUICE_WEBHOOK_ALLOW,
+    });
+    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
+    return stdout;
+  }
+
+  const { tenants, receivers } = await createTenants(sluice, startReceivers);
+  return {
+    log: 'embedded',
+    topicPrefix: 'sluice.',
+    tenants,
+    gateways: [part],
+    workers: [part],
+    parts: [part],
+    postgres: postgresProcesses(join(dataDir, 'postgres')),
+    pool: async () => (await open()).pool,
+    eventLog: async () => (await open()).log,
+    receivers,
+    cluster: undefined,
+    databaseProxies: {},
+    sluice,
+    async stop() {
+      await close();
+      await part.terminate();
+      await receivers.close();
+      await rm(parent, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { Laboratory, LogName } from './laboratory.ts';
+import type { Ledger } from './ledger.ts';
+import type { Traffic, TrafficOptions } from './traffic.ts';
+
+/** What a fault may use besides the laboratory while it is brought about. */
+export interface FaultContext {
+  readonly ledger: Ledger;
+  readonly traffic: Traffic;
+  /** Numbers in [0, 1) that repeat themselves for the same seed. */
+  readonly random: () => number;
+  /** How often it was injected before. */
+  readonly round: number;
+  /** Fails the run with this sentence. */
+  problem(text: string): void;
+}
+
+/** Something that goes wrong while the product is at work. */
+export interface Fault {
+  readonly name: string;
+  /** What happens, in a sentence without a full stop. */
+  readonly about: string;
+  readonly logs: readonly LogName[];
+  /** What bounds the longest stall. */
+  readonly bound: string;
+  /** Brings it about once under traffic, and resolves when what it broke is whole again. */
+  inject(lab: Laboratory, context: FaultContext): Promise<void>;
+  /** Looks at more than every fault's reckoning does; called after the traffic, when all is stored. */
+  verify?(lab: Laboratory, context: FaultContext): Promise<void>;
+  /** How often it is injected; at least three times. Default 3. */
+  readonly times?: number;
+  readonly traffic?: TrafficOptions;
+  /** Records that end as dead letters are a part of it. */
+  readonly setsAside?: boolean;
+}

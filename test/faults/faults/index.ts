@@ -1,0 +1,31 @@
+import type { Fault } from '../fault.ts';
+import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
+import {
+  everyPartTerminated,
+  gatewayKilled,
+  productKilled,
+  replacedUnderLoad,
+  workerFrozen,
+  workerKilled,
+  workerKilledBetweenSteps,
+} from './processes.ts';
+
+/** Those that a random sequence is made of. */
+export const RANDOM_FAULTS: readonly Fault[] = [
+  leaderKilled,
+  coordinatorKilled,
+  twoBrokersDown,
+  brokerPaused,
+  gatewayKilled,
+  workerKilled,
+];
+
+/** All faults, in the order in which they are tried. */
+export const FAULTS: readonly Fault[] = [
+  ...RANDOM_FAULTS,
+  workerKilledBetweenSteps,
+  workerFrozen,
+  everyPartTerminated,
+  replacedUnderLoad,
+  productKilled,
+];

@@ -1,0 +1,120 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BatchStep } from '../../../workers/store-batch.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import type { Part } from '../part.ts';
+
+const DOWN_MS = 500;
+/** Longer than the session of the group (6 s), so that the partitions went to others when it thaws. */
+const FROZEN_MS = 12_000;
+
+/** Points of a batch at which the worker is killed; one run goes through all of them. */
+const FAIL_POINTS: readonly BatchStep[] = [
+  'begun',
+  'position-locked',
+  'keys-written',
+  'rows-written',
+  'signals-written',
+  'position-advanced',
+  'dead-letters-published',
+  'committed',
+];
+
+export const gatewayKilled: Fault = {
+  name: 'gateway-killed',
+  about: 'a gateway is killed with requests on their way, and started again',
+  logs: ['kafka'],
+  bound: 'nothing: the other gateway takes the requests as soon as the load balancer sends them there',
+  inject: (lab, { round }) => killAndRestart(lab.gateways[round % lab.gateways.length]!),
+};
+
+export const workerKilled: Fault = {
+  name: 'worker-killed',
+  about: 'a worker is killed in the middle of its batches, and started again',
+  logs: ['kafka'],
+  bound: 'callers notice nothing; its partitions wait until Kafka gives the member up (session 6 s here)',
+  inject: (lab, { round }) => killAndRestart(lab.workers[round % lab.workers.length]!),
+};
+
+export const workerKilledBetweenSteps: Fault = {
+  name: 'worker-killed-between-steps',
+  about: `a worker is killed at each of these points of a batch in turn: ${FAIL_POINTS.join(', ')}`,
+  logs: ['kafka'],
+  bound: 'as worker-killed',
+  times: FAIL_POINTS.length,
+  async inject(lab, { round, random }) {
+    const part = lab.workers[round % lab.workers.length]!;
+    await part.kill();
+    // Not the first batch, so that what is there already differs.
+    part.start({ FAIL_POINT: FAIL_POINTS[round]!, FAIL_AFTER: String(1 + Math.floor(random() * 5)) });
+    await part.ended();
+    part.start();
+    await part.ready();
+  },
+};
+
+export const workerFrozen: Fault = {
+  name: 'worker-frozen',
+  about: 'a worker is stopped (SIGSTOP) until its partitions went to the other one, and goes on where it was',
+  logs: ['kafka'],
+  bound:
+    'as worker-killed; a transaction that it held open is ended by the database after 30 s at the latest',
+  async inject(lab, { round }) {
+    const part = lab.workers[round % lab.workers.length]!;
+    part.freeze();
+    await delay(FROZEN_MS);
+    part.thaw();
+    await part.ready();
+  },
+};
+
+export const everyPartTerminated: Fault = {
+  name: 'every-part-terminated',
+  about: 'each process gets SIGTERM under load and is started again; each must end with exit code 0',
+  logs: ['kafka', 'embedded'],
+  bound: 'one process at a time: with a second one nobody waits; alone, the time of its start',
+  async inject(lab, { problem }) {
+    for (const part of lab.parts) {
+      const code = await part.terminate();
+      if (code !== 0) problem(`${part.name} ended with exit code ${code} after SIGTERM`);
+      part.start();
+      await part.ready();
+    }
+  },
+};
+
+export const replacedUnderLoad: Fault = {
+  name: 'replaced-under-load',
+  about: 'the processes are replaced one by one, as by a deployment, without one request that fails',
+  logs: ['kafka'],
+  bound: 'nothing: a gateway serves on while it drains',
+  async inject(lab, { ledger, problem }) {
+    const refusedBefore = ledger.refusedRequests - ledger.conflicts.length;
+    await replaceAll(lab);
+    const refused = ledger.refusedRequests - ledger.conflicts.length - refusedBefore;
+    if (refused > 0) problem(`${refused} requests failed while processes were replaced`);
+  },
+};
+
+export const productKilled: Fault = {
+  name: 'product-killed',
+  about: '`npm start` is killed in the middle of everything, and started again',
+  logs: ['embedded'],
+  bound: 'the time of its start',
+  inject: (lab) => killAndRestart(lab.parts[0]!),
+};
+
+async function replaceAll(lab: Laboratory): Promise<void> {
+  for (const part of lab.parts) {
+    await part.terminate();
+    part.start();
+    await part.ready();
+  }
+}
+
+async function killAndRestart(part: Part): Promise<void> {
+  await part.kill();
+  await delay(DOWN_MS);
+  part.start();
+  await part.ready();
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createPool } from '../../shared/postgres/pool.ts';
+import { startKafkaCluster } from '../support/kafka-cluster.ts';
+import { startOwnPostgres } from '../support/own-postgres.ts';
+import { freePorts, runProgram } from '../support/program.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import type { Laboratory } from './laboratory.ts';
+import { createPart } from './part.ts';
+import { startReceivers } from './receivers.ts';
+import { createTenants } from './tenants.ts';
+
+const logger = pino({ level: 'silent' });
+
+export interface KafkaLaboratoryOptions {
+  /** Where the brokers and Postgres keep their data; new directories by default. */
+  readonly brokerDirs?: readonly string[];
+  readonly postgresDir?: string;
+  /** More settings of Postgres. */
+  readonly postgresSettings?: Readonly<Record<string, string>>;
+}
+
+/** Three brokers, Postgres, two gateways and two workers, with a proxy between any two of them. */
+export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {}): Promise<Laboratory> {
+  const [cluster, postgres] = await Promise.all([
+    startKafkaCluster({
+      brokers: 3,
+      clients: ['gateway', 'worker'],
+      ...(options.brokerDirs ? { dataDirs: [...options.brokerDirs] } : {}),
+    }),
+    startOwnPostgres({
+      ...(options.postgresDir === undefined ? {} : { dataDir: options.postgresDir }),
+      ...(options.postgresSettings ? { settings: options.postgresSettings } : {}),
+    }),
+  ]);
+  const target = { host: '127.0.0.1', port: Number(new URL(postgres.url).port) };
+  const databaseProxies = { gateway: await startTcpProxy(target), worker: await startTcpProxy(target) };
+  const topicPrefix = 'sluice.';
+  const shared = {
+    SLUICE_TOPIC_PREFIX: topicPrefix,
+    SLUICE_CREDENTIALS_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
+  };
+  const env = {
+    ...shared,
+    // The shortest that brokers take by default.
+    SLUICE_KAFKA_SESSION_MS: '6000',
+    SLUICE_DRAIN_DELAY_MS: '1000',
+    SLUICE_LOG_LEVEL: 'info',
+    HOST: '127.0.0.1',
+  };
+  const ports = await freePorts(4);
+  const part = (kind: 'gateway' | 'worker', number: number, port: number) => {
+    const url = new URL(postgres.url);
+    url.port = String(databaseProxies[kind].port);
+    return createPart({
+      name: `${kind}-${number}`,
+      url: `http://127.0.0.1:${port}`,
+      // The worker ends itself at a point that FAIL_POINT names, and is the product's otherwise.
+      script: kind === 'gateway' ? 'gateway/main.js' : 'test/faults/worker.js',
+      env: {
+        ...env,
+        DATABASE_URL: url.href,
+        KAFKA_BROKERS: cluster.through(kind).brokers,
+        [kind === 'gateway' ? 'PORT' : 'WORKER_PORT']: String(port),
+      },
+    });
+  };
+  const gateways = [part('gateway', 1, ports[0]!), part('gateway', 2, ports[1]!)];
+  const workers = [part('worker', 1, ports[2]!), part('worker', 2, ports[3]!)];
+  const parts = [...gateways, ...workers];
+
+  async function sluice(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await runProgram('cli/main.js', args, {
+      ...shared,
+      DATABASE_URL: postgres.url,
+      KAFKA_BROKERS: cluster.brokers,
+    });
+    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
+    return stdout;
+  }
+
+  await sluice('migrate');
+  await sluice('topics', 'create');
+  const { tenants, receivers } = await createTenants(sluice, startReceivers);
+  for (const each of parts) each.start();
+  await Promise.all(parts.map((each) => each.ready()));
+  const pool = createPool({
+    connectionString: postgres.url,
+    max: 4,
+    applicationName: 'sluice-faults',
+    logger,
+  });
+  const log = createKafkaLog({ brokers: cluster.brokers.split(','), clientId: 'sluice-faults', logger });
+  return {
+    log: 'kafka',
+    topicPrefix,
+    tenants,
+    gateways,
+    workers,
+    parts,
+    postgres,
+    pool: async () => pool,
+    eventLog: async () => log,
+    receivers,
+    cluster,
+    databaseProxies,
+    sluice,
+    async stop() {
+      await Promise.all(parts.map((each) => each.terminate()));
+      await receivers.close();
+      await log.close();
+      await pool.end();
+      await Promise.all([databaseProxies.gateway.close(), databaseProxies.worker.close()]);
+      await Promise.all([postgres.stop(), cluster.stop()]);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import type { Kind } from '../../shared/contracts/kinds.ts';
+
+/**
+ * What the caller knows of a record: `accepted` (2xx), `refused` (an answer that says that it was not taken, and that may
+ * still be stored where it was 503), `unknown` (no answer at all).
+ */
+export type Answer = 'accepted' | 'refused' | 'unknown';
+
+/** One record that was sent, over all of its attempts. */
+export interface Sent {
+  /** In the record's content, so that it is found again whatever id it has. Unique. */
+  readonly marker: string;
+  readonly kind: Kind;
+  readonly tenantId: string;
+  /** What the records of one sender about one thing are ordered by: sent one after another, never two at once. */
+  readonly entity: string;
+  /** Rises along the records of an entity. */
+  readonly seq: number;
+  /** The caller's id; records without one are sent once only. */
+  readonly id: string | undefined;
+  answer: Answer;
+  /** Which gateway accepted it. */
+  gateway: string | undefined;
+}
+
+/** Other content under the id of a record that was accepted before. */
+export interface Conflict {
+  readonly of: Sent;
+  readonly marker: string;
+  /** `refused` is a 409 or FAIL_CONFLICT; `accepted` is possible in the window that remains, and ends as a dead letter. */
+  answer: Answer;
+}
+
+/** Everything that one run of a fault sent, and how it was answered. */
+export interface Ledger {
+  /** All markers of the run begin with it. */
+  readonly prefix: string;
+  readonly sent: Sent[];
+  readonly conflicts: Conflict[];
+  /** Requests made. */
+  requests: number;
+  /** Requests that were not answered 2xx. */
+  refusedRequests: number;
+  /** Records accepted so far. */
+  accepted: number;
+  /** Answers that no fault explains, such as a 500. */
+  readonly wrongAnswers: string[];
+  /** When each tenant's last record was accepted, and the longest time between two of them, in milliseconds. */
+  readonly stalls: Map<string, { lastMs: number; longestMs: number }>;
+}
+
+export function createLedger(prefix: string): Ledger {
+  return {
+    prefix,
+    sent: [],
+    conflicts: [],
+    requests: 0,
+    refusedRequests: 0,
+    accepted: 0,
+    wrongAnswers: [],
+    stalls: new Map(),
+  };
+}
+
+/** Takes note that a record was accepted. */
+export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
+  sent.answer = 'accepted';
+  sent.gateway = gateway;
+  ledger.accepted += 1;
+  const nowMs = performance.now();
+  const stall = ledger.stalls.get(sent.tenantId) ?? { lastMs: nowMs, longestMs: 0 };
+  stall.longestMs = Math.max(stall.longestMs, nowMs - stall.lastMs);
+  stall.lastMs = nowMs;
+  ledger.stalls.set(sent.tenantId, stall);
+}
+
+/** The longest time in which no record of some tenant was accepted while it sent, in milliseconds. */
+export function longestStallMs({ stalls }: Ledger): number {
+  return Math.max(0, ...[...stalls.values()].map(({ longestMs }) => longestMs));
+}

@@ -1,0 +1,96 @@
+import { type Program, startProgram } from '../support/program.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** A process of the product that faults happen to. */
+export interface Part {
+  readonly name: string;
+  readonly url: string;
+  readonly pid: number | undefined;
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with the exit code. */
+  terminate(): Promise<number | null>;
+  /** SIGSTOP and SIGCONT. */
+  freeze(): void;
+  thaw(): void;
+  /** Starts it, without waiting until it is ready; `env` is set besides what it always has. */
+  start(env?: Readonly<Record<string, string>>): void;
+  /** Resolves when it has ended by itself. */
+  ended(): Promise<void>;
+  /** Resolves when it is ready; rejects with its reasons after `timeoutMs`, or when it ended. */
+  ready(timeoutMs?: number): Promise<void>;
+  /** What `/health/live` or `/health/ready` says: undefined for "yes", else the reasons. */
+  health(which: 'live' | 'ready'): Promise<string | undefined>;
+  /** Everything that it wrote since the laboratory was started. */
+  output(): string;
+}
+
+export interface PartOptions {
+  readonly name: string;
+  readonly url: string;
+  /** Relative to the compiled product. */
+  readonly script: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const READY_WITHIN_MS = 60_000;
+const HEALTH_WITHIN_MS = 2_000;
+
+/** A process of the compiled product, not started yet. */
+export function createPart({ name, url, script, env }: PartOptions): Part {
+  let program: Program | undefined;
+  let before = '';
+
+  function running(): Program {
+    if (!program) throw new Error(`${name} was not started`);
+    return program;
+  }
+
+  const hasEnded = () => running().process.exitCode !== null || running().process.signalCode !== null;
+
+  async function health(which: 'live' | 'ready'): Promise<string | undefined> {
+    try {
+      const response = await fetch(`${url}/health/${which}`, {
+        signal: AbortSignal.timeout(HEALTH_WITHIN_MS),
+      });
+      const text = await response.text();
+      return response.ok ? undefined : text;
+    } catch (error) {
+      return String((error as Error).cause ?? error);
+    }
+  }
+
+  return {
+    name,
+    url,
+    get pid() {
+      return program?.process.pid;
+    },
+    async kill() {
+      await running().end('SIGKILL');
+    },
+    terminate: () => running().end('SIGTERM'),
+    freeze: () => void running().process.kill('SIGSTOP'),
+    thaw: () => void running().process.kill('SIGCONT'),
+    start(more = {}) {
+      before += program?.output() ?? '';
+      program = startProgram(script, { ...env, ...more });
+    },
+    async ended() {
+      await waitFor(hasEnded, { timeoutMs: READY_WITHIN_MS, what: `${name} to end` });
+    },
+    async ready(timeoutMs = READY_WITHIN_MS) {
+      await waitFor(
+        async () => {
+          if (hasEnded()) throw new Error(`${name} ended:\n${running().output().slice(-2000)}`);
+          const reasons = await health('ready');
+          if (reasons === undefined) return true;
+          throw new Error(reasons);
+        },
+        { timeoutMs, what: `${name} to be ready` },
+      );
+    },
+    health,
+    output: () => before + (program?.output() ?? ''),
+  };
+}

@@ -1,0 +1,209 @@
+import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
+import { listPositions } from '../../shared/postgres/list-positions.ts';
+import { waitFor } from '../support/wait.ts';
+import type { Laboratory } from './laboratory.ts';
+import type { Ledger, Sent } from './ledger.ts';
+import { readSetAside } from './set-aside.ts';
+import { readCounts, readCurrent, readStored, type StoredRecord } from './stored.ts';
+
+/** What became of everything that was sent. All of the numbers should be zero. */
+export interface Reckoning {
+  readonly lost: number;
+  readonly doubled: number;
+  readonly outOfOrder: number;
+  /** Records that ended as dead letters, with their reason; these are no fault. */
+  readonly setAside: number;
+  /** Seconds from a record's acceptance until it was stored, at most. */
+  readonly storedAfterSecondsMax: number;
+  /** Each thing that is not as promised, in words, some of each kind. */
+  readonly problems: readonly string[];
+}
+
+const STORED_WITHIN_MS = 180_000;
+const SIGNALLED_WITHIN_MS = 120_000;
+/** Of each kind of problem only so many are told. */
+const TOLD_MAX = 5;
+
+/**
+ * Waits until the workers have stored all that the log holds, and compares it with what was sent: what was accepted is
+ * stored once or set aside, in order; what was refused as a conflict is not stored; and every signal has arrived.
+ */
+export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reckoning> {
+  await untilStored(lab);
+  const pool = await lab.pool();
+  const stored = await readStored(pool, ledger.prefix);
+  const setAside = await readSetAside(await lab.eventLog(), lab.topicPrefix);
+  const problems = createProblems();
+  const byMarker = groupBy(stored, ({ marker }) => marker);
+  const asideByMarker = new Map(setAside.map((record) => [record.marker, record.reason]));
+
+  const lost = ledger.sent.filter(
+    ({ answer, marker }) => answer === 'accepted' && !byMarker.has(marker) && !asideByMarker.has(marker),
+  );
+  problems.add('lost', lost.map(nameOf));
+  const unsettled = ledger.conflicts.filter(
+    ({ answer, marker }) => answer === 'accepted' && asideByMarker.get(marker) !== 'conflict',
+  );
+  problems.add(
+    'other content that was accepted is neither stored nor set aside',
+    unsettled.map(({ marker }) => marker),
+  );
+
+  const doubled = [...byMarker.values()].filter((rows) => rows.length > 1);
+  problems.add(
+    'doubled',
+    doubled.map(([row]) => row!.marker),
+  );
+  const counts = await readCounts(pool);
+  const miscounted = counts.filter(({ keys, rows }) => keys !== rows);
+  problems.add(
+    'ids and rows differ',
+    miscounted.map(({ kind, keys, rows }) => `${kind}: ${keys} ids, ${rows} rows`),
+  );
+
+  const outOfOrder = findOutOfOrder(ledger.sent, stored, await readCurrent(pool, ledger.prefix));
+  problems.add('out of order', outOfOrder);
+
+  const known = new Set(ledger.sent.map(({ marker }) => marker));
+  problems.add(
+    'stored, but refused or never sent',
+    [...byMarker.keys()].filter((marker) => !known.has(marker)),
+  );
+  problems.add('answered wrongly', ledger.wrongAnswers);
+  problems.add('not signalled', await findUnsignalled(lab, ledger, stored));
+
+  return {
+    lost: lost.length + unsettled.length,
+    doubled: doubled.length + miscounted.length,
+    outOfOrder: outOfOrder.length,
+    setAside: new Set(setAside.flatMap(({ marker }) => (marker?.startsWith(ledger.prefix) ? [marker] : [])))
+      .size,
+    storedAfterSecondsMax: stored.reduce((most, { delaySeconds }) => Math.max(most, delaySeconds), 0),
+    problems: problems.told(),
+  };
+}
+
+/** Until every partition's position is its end; nothing is sent any more. */
+async function untilStored(lab: Laboratory): Promise<void> {
+  const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));
+  await waitFor(
+    async () => {
+      const reader = (await lab.eventLog()).createReader();
+      try {
+        const bounds = await reader.bounds(topics);
+        const positions = await listPositions(await lab.pool(), topics);
+        const next = new Map(positions.map((row) => [`${row.topic}/${row.partition}`, row.nextOffset]));
+        const behind = [...bounds].flatMap(([topic, partitions]) =>
+          [...partitions].flatMap(([partition, { latest }]) => {
+            const left = latest - (next.get(`${topic}/${partition}`) ?? 0n);
+            return left > 0n ? [`${topic}/${partition}: ${left}`] : [];
+          }),
+        );
+        if (bounds.size === topics.length && behind.length === 0) return true;
+        throw new Error(`not stored yet: ${behind.join(', ')}`);
+      } finally {
+        await reader.close();
+      }
+    },
+    { timeoutMs: STORED_WITHIN_MS, what: 'everything to be stored', everyMs: 200 },
+  );
+}
+
+/** In the order of the log, the records of an entity that were accepted must come as they were sent, and the last one shows. */
+function findOutOfOrder(
+  sent: readonly Sent[],
+  stored: readonly StoredRecord[],
+  current: ReadonlyMap<string, string>,
+): string[] {
+  const sentBy = new Map(sent.map((record) => [record.marker, record]));
+  const found: string[] = [];
+  for (const [entity, rows] of groupBy(stored, (row) => `${row.kind} ${row.tenantId} ${row.entity}`)) {
+    rows.sort((a, b) => a.generation - b.generation || Number(a.offset - b.offset));
+    let newest = -1;
+    for (const { marker } of rows) {
+      const record = sentBy.get(marker);
+      if (record?.answer !== 'accepted') continue;
+      if (record.seq < newest) found.push(`${marker} comes after number ${newest} of its entity`);
+      newest = Math.max(newest, record.seq);
+    }
+    const shown = current.get(entity);
+    const last = rows.at(-1)!.marker;
+    if (shown !== undefined && shown !== last) found.push(`${entity} shows ${shown}, not ${last}`);
+  }
+  return found;
+}
+
+/** Signals that are due and did not arrive, or came in another order than their records. */
+async function findUnsignalled(
+  lab: Laboratory,
+  ledger: Ledger,
+  stored: readonly StoredRecord[],
+): Promise<string[]> {
+  const missing = () =>
+    lab.tenants.flatMap(({ name, tenantId }) => {
+      const signals = lab.receivers.received(name);
+      const events = new Set(signals.map(({ data }) => data.automationAgentMessageId));
+      const credentials = new Set(signals.map(({ data }) => data.customerExternalId));
+      const rejected = new Set(
+        signals.filter(({ type }) => type === 'ingestion.record_rejected').map(({ data }) => data.eventId),
+      );
+      const conflicts = ledger.conflicts.filter(
+        ({ of, answer }) => answer === 'accepted' && of.tenantId === tenantId,
+      );
+      return [
+        ...stored
+          .filter((row) => row.tenantId === tenantId)
+          .filter(
+            ({ kind, id, marker }) =>
+              (kind === 'automation-events' && !events.has(id)) ||
+              (kind === 'credentials' && !credentials.has(marker)),
+          )
+          .map(({ marker }) => marker),
+        ...conflicts.filter(({ of }) => !rejected.has(of.id)).map(({ marker }) => `the conflict ${marker}`),
+      ];
+    });
+  await waitFor(() => missing().length === 0, {
+    timeoutMs: SIGNALLED_WITHIN_MS,
+    what: 'all signals',
+    everyMs: 200,
+  }).catch(() => undefined);
+  return [...missing(), ...signalledTwice(lab)];
+}
+
+/** One rejection is one signal, whatever is repeated; under one webhook id it may come more than once. */
+function signalledTwice(lab: Laboratory): string[] {
+  return lab.tenants.flatMap(({ name }) => {
+    const ids = lab.receivers
+      .received(name)
+      .filter(({ type, data }) => type === 'ingestion.record_rejected' && data.reason === 'conflict')
+      .map(({ data }) => String(data.eventId));
+    return ids
+      .filter((id, index) => ids.indexOf(id) !== index)
+      .map((id) => `the rejection of ${id} came twice`);
+  });
+}
+
+const nameOf = ({ marker, gateway }: Sent): string => `${marker}, accepted by ${gateway}`;
+
+function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const value of values) {
+    const key = keyOf(value);
+    const group = groups.get(key);
+    if (group) group.push(value);
+    else groups.set(key, [value]);
+  }
+  return groups;
+}
+
+function createProblems() {
+  const all: string[] = [];
+  return {
+    add(what: string, which: readonly string[]): void {
+      if (which.length === 0) return;
+      const more = which.length > TOLD_MAX ? ` and ${which.length - TOLD_MAX} more` : '';
+      all.push(`${what}: ${which.slice(0, TOLD_MAX).join('; ')}${more}`);
+    },
+    told: (): readonly string[] => all,
+  };
+}

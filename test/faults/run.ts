@@ -1,0 +1,91 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Fault, FaultContext } from './fault.ts';
+import type { Laboratory, LogName } from './laboratory.ts';
+import { createLedger, longestStallMs } from './ledger.ts';
+import { type Reckoning, reconcile } from './reconcile.ts';
+import { startTraffic } from './traffic.ts';
+
+/** One row of the table. */
+export interface Row extends Reckoning {
+  readonly fault: string;
+  readonly log: LogName;
+  readonly injected: number;
+  readonly requests: number;
+  /** Records answered 2xx. */
+  readonly accepted: number;
+  /** Requests that were not answered 2xx, or not at all. */
+  readonly refused: number;
+  /** The longest time in which no record of some tenant was accepted, in milliseconds. */
+  readonly longestStallMs: number;
+  readonly bound: string;
+}
+
+export interface RunOptions {
+  /** Records to be accepted, at least. */
+  readonly records: number;
+  readonly random: () => number;
+}
+
+/** At a random moment of this span after the records between two injections were accepted. */
+const MOMENT_SPAN_MS = 300;
+
+/** Injects a fault again and again under traffic, and reconciles what was sent with what is there. */
+export async function runFault(lab: Laboratory, fault: Fault, options: RunOptions): Promise<Row> {
+  const { records, random } = options;
+  const times = fault.times ?? 3;
+  const ledger = createLedger(`${fault.name}-${Math.floor(random() * 1e6)}`);
+  const found: string[] = [];
+  lab.receivers.forget();
+  const traffic = startTraffic(lab, ledger, fault.traffic);
+  const contextOf = (round: number): FaultContext => ({
+    ledger,
+    traffic,
+    random,
+    round,
+    problem: (text) => void found.push(text),
+  });
+  let injected = 0;
+  let reckoning: Reckoning = NOTHING;
+  try {
+    for (let round = 0; round < times; round++) {
+      await traffic.accepted(Math.ceil(records / (times + 1)));
+      await delay(random() * MOMENT_SPAN_MS);
+      await fault.inject(lab, contextOf(round));
+      injected += 1;
+    }
+    if (ledger.accepted < records) await traffic.accepted(records - ledger.accepted);
+    await Promise.all(lab.parts.map((part) => part.ready()));
+    await traffic.stop();
+    reckoning = await reconcile(lab, ledger);
+    await fault.verify?.(lab, contextOf(times));
+  } catch (error) {
+    found.push(describeError(error));
+    await traffic.stop().catch((cause) => found.push(describeError(cause)));
+  }
+  return {
+    fault: fault.name,
+    log: lab.log,
+    injected,
+    requests: ledger.requests,
+    accepted: ledger.accepted,
+    refused: ledger.refusedRequests,
+    ...reckoning,
+    longestStallMs: longestStallMs(ledger),
+    bound: fault.bound,
+    problems: [...reckoning.problems, ...found],
+  };
+}
+
+const NOTHING: Reckoning = {
+  lost: 0,
+  doubled: 0,
+  outOfOrder: 0,
+  setAside: 0,
+  storedAfterSecondsMax: 0,
+  problems: [],
+};
+
+function describeError(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause === undefined ? message : `${message} (${describeError(cause)})`;
+}

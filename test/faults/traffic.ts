@@ -1,0 +1,261 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { waitFor } from '../support/wait.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
+import type { Laboratory, Tenant } from './laboratory.ts';
+import { accept, type Ledger, type Sent } from './ledger.ts';
+import type { Part } from './part.ts';
+
+/** Callers of all tenants, at work until they are stopped. */
+export interface Traffic {
+  /** Resolves when so many more records were accepted. */
+  accepted(records: number): Promise<void>;
+  /** Lets every caller end what it began, and resolves. */
+  stop(): Promise<void>;
+}
+
+export interface TrafficOptions {
+  /** Callers a tenant. */
+  readonly callers?: number;
+  /** Milliseconds from one round of a caller to its next one, at least. A round sends about 40 records. */
+  readonly roundMs?: number;
+}
+
+const CALLERS = 8;
+const ROUND_MS = 500;
+const AGENTS = 24;
+const AGENTS_WITHOUT_ID = 6;
+/** Longer than the gateway takes for an answer of its own. */
+const ANSWER_WITHIN_MS = 15_000;
+const RETRY_AFTER_MS = 150;
+const RETRY_FOR_MS = 180_000;
+const ACCEPTED_WITHIN_MS = 240_000;
+/** Every so many rounds a caller sends other content under an id that was accepted. */
+const CONFLICT_EVERY = 4;
+
+const AGENTS_PATH = '/metadata-ingestion/v1/many-agent-metadata';
+const CONVERSATION_PATH = '/metadata-ingestion/v1/single-convo-metadata';
+const MESSAGE_PATH = '/compose-assist/v1/analytics/message-sent';
+const EVENTS_PATH = '/automation-agent/v1/events';
+
+interface Answered {
+  readonly gateway: Part;
+  /** Undefined where no answer came. */
+  readonly status: number | undefined;
+  readonly text: string;
+}
+
+/** Starts callers that send records of every kind, with and without ids; what they sent is in the ledger. */
+export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOptions = {}): Traffic {
+  const balancer = startBalancer(lab.gateways);
+  const stopping = new AbortController();
+  const callers = lab.tenants.flatMap((tenant) =>
+    Array.from({ length: options.callers ?? CALLERS }, (_, index) =>
+      call({ ledger, balancer, tenant, name: `${tenant.name}-${index}`, stopping: stopping.signal }, options),
+    ),
+  );
+  const running = Promise.all(callers);
+  // Awaited in stop(); one that fails earlier must not end the process meanwhile.
+  running.catch(() => undefined);
+  return {
+    async accepted(records) {
+      const goal = ledger.accepted + records;
+      await waitFor(() => ledger.accepted >= goal, {
+        timeoutMs: ACCEPTED_WITHIN_MS,
+        what: `${records} more records to be accepted (${goal - ledger.accepted} are missing)`,
+      });
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      await balancer.stop();
+    },
+  };
+}
+
+interface Caller {
+  readonly ledger: Ledger;
+  readonly balancer: Balancer;
+  readonly tenant: Tenant;
+  readonly name: string;
+  readonly stopping: AbortSignal;
+}
+
+/** One caller: what it sends about an entity it sends one after another, each with an id until it is accepted. */
+async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Promise<void> {
+  const { ledger, name, stopping } = caller;
+  const nextId = createUlidGenerator({ nowMs: Date.now });
+  const prefix = `${ledger.prefix}-${name}`;
+  // Not all at the same moment.
+  await pause(roundMs * Math.random(), stopping);
+  for (let round = 0; !stopping.aborted; round++) {
+    const beganMs = performance.now();
+    const note = (kind: Kind, entity: string, label: string, own: 'marker' | 'ulid' | 'none'): Sent => {
+      const marker = `${prefix}-${round}-${label}`;
+      const id = own === 'none' ? undefined : own === 'ulid' ? nextId() : marker;
+      const { tenantId } = caller.tenant;
+      const sent: Sent = {
+        marker,
+        kind,
+        tenantId,
+        entity,
+        seq: round,
+        id,
+        answer: 'unknown',
+        gateway: undefined,
+      };
+      ledger.sent.push(sent);
+      return sent;
+    };
+    const conversation = note('conversation-metadata', prefix, 'conversation', 'marker');
+    const gateway = await sendOne(caller, CONVERSATION_PATH, [conversation], conversationBody(conversation));
+    await sendMessage(caller, note('message-sent', prefix, 'message', 'marker'));
+    const anonymous = note('conversation-metadata', `${prefix}-anonymous`, 'anonymous', 'none');
+    await sendOne(caller, CONVERSATION_PATH, [anonymous], conversationBody(anonymous));
+    await sendItems(caller, AGENTS_PATH, agentItem, [
+      ...Array.from({ length: AGENTS }, (_, i) =>
+        note('agent-metadata', `${prefix}-agent-${i}`, `agent-${i}`, 'marker'),
+      ),
+      ...Array.from({ length: AGENTS_WITHOUT_ID }, (_, i) =>
+        note('agent-metadata', `${prefix}-agent-anonymous-${i}`, `agent-anonymous-${i}`, 'none'),
+      ),
+    ]);
+    await sendItems(caller, EVENTS_PATH, eventItem, [
+      note('automation-events', prefix, 'processingStart', 'ulid'),
+      note('automation-events', `${prefix}-anonymous`, 'processingEnd', 'none'),
+    ]);
+    const credentials = note('credentials', `${prefix}`, 'credentials', 'none');
+    await sendOne(caller, `/conversation/v1/conversations/${prefix}/authenticate`, [credentials], {
+      customerExternalId: credentials.marker,
+      auth: { token: 'a token' },
+    });
+    if (gateway && round % CONFLICT_EVERY === 0) await sendConflict(caller, conversation, gateway);
+    await pause(beganMs + roundMs - performance.now(), stopping);
+  }
+}
+
+const conversationBody = ({ entity, marker, id }: Pick<Sent, 'entity' | 'marker' | 'id'>) => ({
+  externalConversationId: entity,
+  lobName: marker,
+  ...(id === undefined ? {} : { eventId: id }),
+});
+
+const agentItem = ({ entity, marker, id }: Sent) => ({
+  externalAgentId: entity,
+  agentName: marker,
+  ...(id === undefined ? {} : { eventId: id }),
+});
+
+const eventItem = ({ entity, marker, id }: Sent) => ({
+  conversationId: 'C',
+  externalConversationId: entity,
+  type: marker.slice(marker.lastIndexOf('-') + 1),
+  occurredAt: '2026-01-01T00:00:00Z',
+  currentTaskName: marker,
+  ...(id === undefined ? {} : { eventId: id }),
+});
+
+async function sendMessage(caller: Caller, sent: Sent): Promise<void> {
+  await sendOne(caller, MESSAGE_PATH, [sent], {
+    messageId: sent.id,
+    conversationId: sent.entity,
+    augmentationType: ['FREEHAND'],
+  });
+}
+
+/** Resolves with the gateway that accepted; undefined when none did. */
+async function sendOne(
+  caller: Caller,
+  path: string,
+  [sent]: readonly [Sent],
+  body: object,
+): Promise<Part | undefined> {
+  for (const giveUpAtMs = performance.now() + RETRY_FOR_MS; ; ) {
+    const answered = await post(caller, path, body);
+    const { status, gateway } = answered;
+    if (status === 200 || status === 204) {
+      accept(caller.ledger, sent, gateway.name);
+      return gateway;
+    }
+    if (status === undefined) sent.answer = 'unknown';
+    else if (status === 503) sent.answer = 'refused';
+    else return wrong(caller, path, answered);
+    if (sent.id === undefined || performance.now() > giveUpAtMs) return undefined;
+    await delay(RETRY_AFTER_MS);
+  }
+}
+
+/** Sends a batch, again what was not accepted of it; records without an id once only. */
+async function sendItems(
+  caller: Caller,
+  path: string,
+  toItem: (sent: Sent) => object,
+  records: readonly Sent[],
+): Promise<void> {
+  let open = records;
+  for (const giveUpAtMs = performance.now() + RETRY_FOR_MS; open.length > 0; ) {
+    const answered = await post(caller, path, { items: open.map(toItem) });
+    const { status, gateway, text } = answered;
+    if (status === 200 || status === 400) {
+      const { results } = JSON.parse(text) as { results: { error: string }[] };
+      for (const [index, sent] of open.entries()) {
+        const { error } = results[index]!;
+        if (error === '') accept(caller.ledger, sent, gateway.name);
+        else if (error.startsWith('FAIL_UNAVAILABLE')) sent.answer = 'refused';
+        else wrong(caller, path, { ...answered, text: error });
+      }
+    } else if (status === 503 || status === undefined) {
+      for (const sent of open) sent.answer = status === undefined ? 'unknown' : 'refused';
+    } else wrong(caller, path, answered);
+    open = open.filter((sent) => sent.answer !== 'accepted' && sent.id !== undefined);
+    if (performance.now() > giveUpAtMs) return;
+    if (open.length > 0) await delay(RETRY_AFTER_MS);
+  }
+}
+
+/** Other content under an accepted id, by way of the gateway that accepted it. */
+async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<void> {
+  const marker = `${of.marker}-other`;
+  const answered = await post(caller, CONVERSATION_PATH, conversationBody({ ...of, marker }), gateway);
+  const { status } = answered;
+  const answer = status === 200 ? 'accepted' : status === undefined ? 'unknown' : 'refused';
+  caller.ledger.conflicts.push({ of, marker, answer });
+  if (status !== undefined && ![200, 409, 503].includes(status)) wrong(caller, CONVERSATION_PATH, answered);
+}
+
+async function post(
+  { ledger, balancer, tenant }: Caller,
+  path: string,
+  body: object,
+  gateway = balancer.next(),
+): Promise<Answered> {
+  ledger.requests += 1;
+  try {
+    const response = await fetch(`${gateway.url}${path}`, {
+      method: 'POST',
+      headers: {
+        'service-api-id': tenant.apiKeyId,
+        'service-api-secret': tenant.apiKeySecret,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    });
+    const text = await response.text();
+    if (!response.ok) ledger.refusedRequests += 1;
+    return { gateway, status: response.status, text };
+  } catch {
+    ledger.refusedRequests += 1;
+    return { gateway, status: undefined, text: '' };
+  }
+}
+
+/** Whatever the fault, this must not be answered. */
+function wrong({ ledger }: Caller, path: string, { status, text, gateway }: Answered): undefined {
+  ledger.wrongAnswers.push(`${gateway.name} answered ${path} with ${status}: ${text.slice(0, 300)}`);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined);
+}

@@ -1,0 +1,106 @@
+import { systemClock } from '../shared/clock.ts';
+import { type Config, environment, loadConfig, loadSettings, type SettingOf } from '../shared/config.ts';
+import { isKind, KINDS } from '../shared/contracts/kinds.ts';
+import { AppError } from '../shared/errors.ts';
+import { createHealth, healthRoutes } from '../shared/health.ts';
+import { listen } from '../shared/http/serve.ts';
+import { createUlidGenerator } from '../shared/ids.ts';
+import { createKeyRing } from '../shared/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
+import { watchTopics } from '../shared/log/topic-watch.ts';
+import { createLogger } from '../shared/logging.ts';
+import { cannotStart, WRONG_USAGE } from '../shared/main.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { requireSchema } from '../shared/postgres/require-schema.ts';
+import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
+import { stopOnSignals } from '../shared/shutdown.ts';
+import { startWorkers, type WorkersDeps } from './start.ts';
+import { startWebhooks } from './webhooks/start.ts';
+
+/** What it is called in messages. */
+export const NAME = 'The worker';
+
+const WEBHOOKS = 'webhooks';
+const HOUR_MS = 3_600_000;
+
+/**
+ * One worker process: all workers, or those named as arguments (a kind of records, or `webhooks`). `onStep` is for tests
+ * that end it between two steps.
+ */
+export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Promise<void> {
+  const names = workerNames(process.argv.slice(2));
+  const kinds = names.filter(isKind);
+  const env = environment();
+  const config = loadConfig(env, names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
+  const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
+  const pool = createPool({
+    connectionString: config.DATABASE_URL!,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice-worker',
+    logger,
+  });
+  const sessionTimeoutMs = config.SLUICE_KAFKA_SESSION_MS;
+  const log = createKafkaLog({
+    ...kafkaOptionsOf(config),
+    clientId: 'sluice-worker',
+    logger,
+    consumerTimes: { sessionTimeoutMs, heartbeatIntervalMs: Math.ceil(sessionTimeoutMs / 10) },
+  });
+  await requireSchema({ pool, logger, onUnfit: (error) => cannotStart(NAME, error) });
+  const health = createHealth();
+  const nextId = createUlidGenerator(systemClock);
+  const shared = { pool, log, clock: systemClock, nextId, logger, health };
+  const server = await listen({
+    fetch: healthRoutes(health).fetch,
+    host: config.WORKER_HOST,
+    port: config.WORKER_PORT,
+    portSetting: 'WORKER_PORT',
+    nextId,
+  });
+  const parts: { close(): Promise<void> }[] = [];
+  if (kinds.length > 0) parts.push(startWorkers({ ...shared, ...options, kinds, ...optionsOf(config) }));
+  if (names.includes(WEBHOOKS)) {
+    const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
+      'SLUICE_WEBHOOK_ALLOW',
+      'SLUICE_CREDENTIALS_KEYS',
+    ]);
+    parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(keys!) }));
+  }
+  logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
+  const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
+  stopOnSignals({
+    logger,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    async stop() {
+      health.setReady('stopping', 'the process is about to end');
+      topics.close();
+      await Promise.all(parts.map((part) => part.close()));
+      await server.close();
+      await log.close();
+      await pool.end();
+    },
+  });
+}
+
+function workerNames(given: readonly string[]): readonly string[] {
+  const all: readonly string[] = [...KINDS, WEBHOOKS];
+  const unknown = given.filter((name) => !all.includes(name));
+  if (unknown.length > 0) {
+    throw new AppError(
+      WRONG_USAGE,
+      `there is no worker ${unknown.join(', ')}; name any of ${all.join(', ')}, or none for all`,
+    );
+  }
+  return given.length > 0 ? [...new Set(given)] : all;
+}
+
+function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
+  return {
+    prefix: config.SLUICE_TOPIC_PREFIX,
+    credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
+    topicRetentionMs: TOPIC_RETENTION_MS,
+    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
+    bufferedBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+  };
+}
