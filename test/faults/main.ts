@@ -85,7 +85,9 @@ function tellWarnings(lab: Laboratory): void {
   }
 }
 
-const seconds = (sinceMs: number): string => ((performance.now() - sinceMs) / 1000).toFixed(1);
+function seconds(sinceMs: number): string {
+  return ((performance.now() - sinceMs) / 1000).toFixed(1);
+}
 
 function readArguments(args: string[]) {
   try {

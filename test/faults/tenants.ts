@@ -17,7 +17,7 @@ export async function createTenants(
     await sluice('tenants', 'create', name, '--rate', 'none');
     const key = JSON.parse(await sluice('keys', 'create', '--tenant', name, '--scope', '*', '--json'));
     await sluice('webhooks', 'create', '--tenant', name, '--url', receivers.urlOf(name));
-    tenants.push({ name, ...key });
+    tenants.push({ ...key, name });
   }
   await sluice('webhooks', 'create', '--tenant', NAMES.at(-1)!, '--url', receivers.brokenUrl);
   return { tenants, receivers };

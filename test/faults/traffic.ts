@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
@@ -50,6 +51,8 @@ interface Answered {
 export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOptions = {}): Traffic {
   const balancer = startBalancer(lab.gateways);
   const stopping = new AbortController();
+  // Every caller listens.
+  setMaxListeners(0, stopping.signal);
   const callers = lab.tenants.flatMap((tenant) =>
     Array.from({ length: options.callers ?? CALLERS }, (_, index) =>
       call({ ledger, balancer, tenant, name: `${tenant.name}-${index}`, stopping: stopping.signal }, options),
@@ -125,8 +128,9 @@ async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Pro
       note('automation-events', prefix, 'processingStart', 'ulid'),
       note('automation-events', `${prefix}-anonymous`, 'processingEnd', 'none'),
     ]);
-    const credentials = note('credentials', `${prefix}`, 'credentials', 'none');
-    await sendOne(caller, `/conversation/v1/conversations/${prefix}/authenticate`, [credentials], {
+    const conversationId = prefix.toUpperCase().replace(/[^A-Z0-9]/g, '');
+    const credentials = note('credentials', conversationId, 'credentials', 'none');
+    await sendOne(caller, `/conversation/v1/conversations/${conversationId}/authenticate`, [credentials], {
       customerExternalId: credentials.marker,
       auth: { token: 'a token' },
     });

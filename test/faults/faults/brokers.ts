@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
-import type { KafkaCluster, KafkaNode } from '../../support/kafka-cluster.ts';
+import type { KafkaCluster } from '../../support/kafka-cluster.ts';
+import type { KafkaNode } from '../../support/kafka-node.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
