@@ -1,15 +1,20 @@
-import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../shared/contracts/event.ts';
-import { deadLetterTopicOf, type Kind, topicOf } from '../shared/contracts/kinds.ts';
-import type { LogReader, LogRecord } from '../shared/log/log.ts';
+import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import type { SettledAs } from '../../shared/contracts/mark.ts';
+import type { LogRecord } from '../../shared/log/log.ts';
 
-/** A record that could not be stored, as it lies in its dead-letter topic. */
-export interface DeadLetter {
-  /** Where it was read first, `generation/topic/partition/offset`: its name, since it may lie in the topic twice. */
-  readonly origin: string;
+/** A partition of a dead-letter topic. */
+export interface LetterPlace {
   readonly topic: string;
   readonly partition: number;
-  readonly offset: string;
   readonly kind: Kind;
+}
+
+/** A record that could not be stored, as it lies in its dead-letter topic. */
+export interface DeadLetter extends LetterPlace {
+  /** Where it was read first, `generation/topic/partition/offset`: its name, since it may lie in the topic twice. */
+  readonly origin: string;
+  readonly offset: string;
   readonly reason: string;
   readonly stage: string;
   readonly error: string;
@@ -20,44 +25,27 @@ export interface DeadLetter {
   readonly record: LogRecord;
 }
 
-export interface DeadLetterQuery {
-  readonly prefix: string;
-  readonly kinds: readonly Kind[];
-  matches(letter: DeadLetter): boolean;
-  /** Keeps the newest. */
-  readonly limit: number;
+/** What became of a dead letter, and when. */
+export interface Settlement {
+  readonly state: SettledAs;
+  readonly settledAt: string;
 }
 
-/** The newest dead letters that match, newest first, each once. Reads the topics from end to end. */
-export async function findDeadLetters(reader: LogReader, query: DeadLetterQuery): Promise<DeadLetter[]> {
-  const kindOf = new Map(query.kinds.map((kind) => [deadLetterTopicOf(topicOf(query.prefix, kind)), kind]));
-  const found = new Map<string, DeadLetter>();
-  for (const [topic, partitions] of await reader.bounds([...kindOf.keys()])) {
-    for (const [partition, { earliest, latest }] of partitions) {
-      for await (const page of reader.pages({ topic, partition, from: earliest, to: latest })) {
-        for (const record of page) {
-          const letter = toDeadLetter({ topic, partition, kind: kindOf.get(topic)! }, record);
-          if (!found.has(letter.origin) && query.matches(letter)) found.set(letter.origin, letter);
-        }
-        // Topics may be larger than memory.
-        if (found.size > query.limit * 2) keepNewest(found, query.limit);
-      }
-    }
-  }
-  keepNewest(found, query.limit);
-  return [...found.values()];
+/** A dead letter that a search found: where it lies and what is needed to choose among many, without its value. */
+export interface FoundLetter {
+  readonly place: LetterPlace;
+  readonly origin: string;
+  readonly offset: bigint;
+  readonly key: string;
+  /** Bytes of its value, also where that was left out. */
+  readonly bytes: number;
+  readonly reason: string;
+  readonly failedAt: string;
+  /** Undefined while it is open. */
+  readonly settlement: Settlement | undefined;
 }
 
-function keepNewest(found: Map<string, DeadLetter>, limit: number): void {
-  const newest = [...found].sort(([, a], [, b]) => (a.failedAt < b.failedAt ? 1 : -1)).slice(0, limit);
-  found.clear();
-  for (const [origin, letter] of newest) found.set(origin, letter);
-}
-
-function toDeadLetter(
-  place: { readonly topic: string; readonly partition: number; readonly kind: Kind },
-  record: LogRecord,
-): DeadLetter {
+export function toDeadLetter(place: LetterPlace, record: LogRecord): DeadLetter {
   const { headers } = record;
   const { tenantId, id } = identityOf(record);
   return {
@@ -74,9 +62,20 @@ function toDeadLetter(
   };
 }
 
+/** The bytes of a value that was left out; undefined where it is there. */
+export function bytesLeftOut({ headers }: LogRecord): number | undefined {
+  const text = headers[DEAD_LETTER_HEADERS.valueLeftOut];
+  return text === undefined ? undefined : Number(text);
+}
+
+/** The tenant that a key begins with. */
+export function tenantOfKey(key: string | null): string | null {
+  return key?.includes(':') ? key.slice(0, key.indexOf(':')) : null;
+}
+
 /** Of a value that may be anything; the key begins with the tenant even where the value is broken. */
 function identityOf({ value, key }: LogRecord): { tenantId: string | null; id: string | null } {
-  const fromKey = key?.includes(':') ? key.slice(0, key.indexOf(':')) : null;
+  const fromKey = tenantOfKey(key);
   try {
     const event = JSON.parse(value.toString()) as { tenantid?: unknown; id?: unknown };
     return {
