@@ -93,7 +93,7 @@ it('a partition with more dead letters than may be held is searched in parts, wi
     seed = (seed * 48_271) % 2_147_483_647;
     return seed % count;
   };
-  for (let round = 0; round < 200; round++) {
+  for (let round = 0; round < 50; round++) {
     const written: Written[] = [];
     const last = new Map<string, number>();
     for (let i = 0; i < 40; i++) {
