@@ -2,6 +2,7 @@ import { DEAD_LETTER_HEADERS, EVENT_HEADERS, ORIGIN_HEADER } from '../../shared/
 import { eventSchema } from '../../shared/contracts/event-schema.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { MARK_HEADERS, SETTLED_AS } from '../../shared/contracts/mark.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from '../../shared/contracts/webhook-schema.ts';
 import { packageVersion } from '../../shared/package-root.ts';
 
@@ -10,10 +11,14 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
   const topics = KINDS.flatMap((kind) => {
     const topic = topicOf(prefix, kind);
     return [
-      [kind, topicChannel(topic, kind, `Records of the kind ${kind}.`)],
+      [kind, topicChannel(topic, [kind], `Records of the kind ${kind}.`)],
       [
         `${kind}-dead-letter`,
-        topicChannel(deadLetterTopicOf(topic), `${kind}-dead-letter`, `What of ${kind} could not be stored.`),
+        topicChannel(
+          deadLetterTopicOf(topic),
+          [`${kind}-dead-letter`, MARK],
+          `What of ${kind} could not be stored, and marks of what became of it.`,
+        ),
       ],
     ];
   });
@@ -60,6 +65,7 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
       messages: {
         ...Object.fromEntries(KINDS.map((kind) => [kind, recordMessage(kind)])),
         ...Object.fromEntries(KINDS.map((kind) => [`${kind}-dead-letter`, deadLetterMessage(kind)])),
+        [MARK]: markMessage(),
         ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type]) => [type, webhookMessage(type)])),
       },
       schemas: {
@@ -70,6 +76,7 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
           { ...CONTENT_TYPE, ...DEAD_LETTER },
           Object.keys(DEAD_LETTER).filter((name) => name !== DEAD_LETTER_HEADERS.valueLeftOut),
         ),
+        [`${MARK}-headers`]: headers(MARK_PROPERTIES, Object.keys(MARK_PROPERTIES)),
         'webhook-headers': jsonSchemaOf(webhookHeadersSchema),
       },
     },
@@ -99,11 +106,30 @@ const DEAD_LETTER: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-function topicChannel(address: string, message: string, description: string): JsonSchema {
+/** The message of all dead-letter topics that says what became of a dead letter. */
+const MARK = 'dead-letter-mark';
+
+const MARK_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
+  [ORIGIN_HEADER]: { type: 'string', description: 'That of the dead letter which it is about.' },
+  [MARK_HEADERS.settled]: {
+    type: 'string',
+    enum: [...SETTLED_AS],
+    description: 'Published again into its topic, or given up.',
+  },
+  [MARK_HEADERS.settledAt]: { type: 'string', format: 'date-time' },
+  [MARK_HEADERS.settledOffset]: {
+    type: 'string',
+    pattern: '^[0-9]+$',
+    description:
+      'Offset of the dead letter in this partition. One of the same origin with a higher offset failed again, and is open.',
+  },
+};
+
+function topicChannel(address: string, messages: readonly string[], description: string): JsonSchema {
   return {
     address,
     description: `${description} Keyed by tenant and entity, so that an entity keeps its order.`,
-    messages: references('messages', [message]),
+    messages: references('messages', messages),
   };
 }
 
@@ -126,6 +152,17 @@ function deadLetterMessage(kind: Kind): JsonSchema {
     headers: schema('dead-letter-headers'),
     // Usually the event; a record that cannot be read is kept as it is.
     payload: {},
+  };
+}
+
+function markMessage(): JsonSchema {
+  return {
+    name: 'sluice.dead-letter-mark',
+    summary:
+      'Written behind a dead letter, with its key, once it is replayed or dropped. Told from a dead letter by ' +
+      `${MARK_HEADERS.settled} without ${DEAD_LETTER_HEADERS.reason}.`,
+    headers: schema(`${MARK}-headers`),
+    payload: { const: '', description: 'Empty.' },
   };
 }
 

@@ -16,7 +16,9 @@ async function complete(...words: string[]): Promise<string[]> {
 describe('completion in bash', () => {
   it('knows commands, subcommands, options and their values', async () => {
     expect(await complete('dead')).toEqual(['dead-letters']);
-    expect(await complete('dead-letters', '')).toEqual(expect.arrayContaining(['list', 'show']));
+    expect(await complete('dead-letters', '')).toEqual(
+      expect.arrayContaining(['list', 'show', 'replay', 'drop']),
+    );
     expect(await complete('send', 'agents', '--sam')).toEqual(['--sample']);
     expect(await complete('send', 'agents', '--format', '')).toEqual(['csv', 'ndjson', 'json']);
     expect(await complete('send', 'agents', '--json', '--del')).toEqual(['--delimiter', '--delivery']);
@@ -24,7 +26,9 @@ describe('completion in bash', () => {
 
   it('comes for zsh and fish too, and for no other shell', async () => {
     expect((await runSluice(['completion', 'zsh'], {})).stdout).toContain('#compdef sluice');
-    expect((await runSluice(['completion', 'fish'], {})).stdout).toContain("-a 'list show --help'");
+    expect((await runSluice(['completion', 'fish'], {})).stdout).toContain(
+      "-a 'list show replay drop --help'",
+    );
     expect((await runSluice(['completion', 'csh'], {})).code).toBe(2);
   });
 });
