@@ -3,6 +3,7 @@ import type { OutgoingRecord, PublishFailure, PublishOutcome } from './log.ts';
 
 /** One call of publish: its records go into the log together or not at all, but for those that could never go. */
 export interface PublishCall {
+  readonly tenantId: string;
   readonly topic: string;
   /** What is to be sent; emptied once the outcome is known, so that a waiting queue holds no more than it must. */
   records: readonly AppendedRecord[];

@@ -400,7 +400,7 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
 
     it('refuses what exceeds its memory, sends nothing of it, and takes records again afterwards', async () => {
       const topic = await makeTopic();
-      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 100_000 });
+      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 200_000 });
       const big = (name: string): OutgoingRecord => record(0, name.padEnd(30_000, '.'));
       const calls = ['a', 'b', 'c', 'd', 'e'].map((name) =>
         publisher.publish(topic, [big(name), record(1, name)]),
@@ -417,6 +417,35 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       const read = await readAll(topic, 7);
       expect(read.get(0)!.map(({ value }) => value[0])).toEqual(['a', 'b', 'c', 'f']);
       expect(read.get(1)!.map(({ value }) => value)).toEqual(['a', 'b', 'c']);
+    });
+
+    it('takes turns between tenants, each in its own order, and lets none have all of the memory', async () => {
+      const topic = await makeTopic();
+      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 24 * 1_048_576 });
+      const of = (tenantId: string, call: number, bytes: number): OutgoingRecord => ({
+        partition: 0,
+        key: `${tenantId}:entity`,
+        value: Buffer.from(`${tenantId} ${call}`.padEnd(bytes)),
+      });
+      const flood = Array.from({ length: 60 }, (_, call) =>
+        publisher.publish(topic, [of('a', call, 400_000)]),
+      );
+      const others = Array.from({ length: 10 }, (_, call) => publisher.publish(topic, [of('b', call, 100)]));
+      const taken = (await Promise.all(flood)).flat().filter(({ ok }) => ok);
+      expect(taken.length).toBeGreaterThan(25);
+      expect(taken.length).toBeLessThan(33);
+      const offsets = (await Promise.all(others)).map(([outcome]) => Number(offsetOf(outcome!)));
+      // All of them went with the first ones, not behind 12 MiB.
+      expect(Math.max(...offsets)).toBeLessThan(22);
+      const read = await readAll(topic, taken.length + 10);
+      const values = read.get(0)!.map(({ value }) => value.trim());
+      for (const [tenantId, count] of [
+        ['a', taken.length],
+        ['b', 10],
+      ] as const) {
+        const own = values.filter((value) => value.startsWith(`${tenantId} `));
+        expect(own).toEqual(Array.from({ length: count }, (_, call) => `${tenantId} ${call}`));
+      }
     });
 
     it('refuses a record that is too large, and with it what follows in the same call and partition', async () => {
@@ -507,7 +536,7 @@ const toRead = ({ offset, value }: { offset: bigint; value: Buffer }): Read => (
 
 const record = (partition: number, value: string): OutgoingRecord => ({
   partition,
-  key: `key-${partition}`,
+  key: `tenant:${partition}`,
   value: Buffer.from(value),
 });
 
