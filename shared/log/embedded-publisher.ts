@@ -5,11 +5,17 @@ import type { Logger } from '../logging.ts';
 import type { AppendedRange } from '../postgres/embedded-log-append.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { createAppendSession } from './embedded-append-session.ts';
-import { type CallOutcome, type PublishCall, prepareCall, settleAppended } from './embedded-call.ts';
+import {
+  type CallOutcome,
+  type PreparedCall,
+  type PublishCall,
+  prepareCall,
+  settleAppended,
+} from './embedded-call.ts';
 import type { BoundsWatch } from './embedded-watch.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from './log.ts';
 import { tenantOfKey } from './partition.ts';
-import { createPublishMemory } from './publish-memory.ts';
+import { createPublishMemory, type MemoryShare } from './publish-memory.ts';
 import { createTenantLines } from './tenant-lines.ts';
 
 /** What a publisher needs of its log. */
@@ -20,9 +26,8 @@ export interface PublisherContext extends PublisherOptions {
   readonly watch: BoundsWatch;
 }
 
-/** A statement takes whole calls up to about these sizes; a larger call goes alone. */
+/** A statement takes whole calls up to about this size; a larger call goes alone. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
-const STATEMENT_RECORDS_MAX = 5000;
 const BACKOFF_MS = { min: 25, max: 1000 };
 /** SQLSTATE classes that time can heal: connection, rollback, resources, object in use, operator, system. */
 const HEALING_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
@@ -44,23 +49,22 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
     const prepared = prepareCall(topic, outgoing);
     if (closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
     if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
-    const tenantId = tenantOfKey(outgoing[0]!.key);
-    if (!memory.take(tenantId, prepared.bytes)) {
-      return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
-    }
-    return prepared.outcomes(await enqueue({ tenantId, topic, ...prepared }));
+    const share = memory.take(tenantOfKey(outgoing[0]!.key), prepared.bytes);
+    if (share === undefined) return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
+    return prepared.outcomes(await enqueue(topic, prepared, share));
   }
 
   function enqueue(
-    prepared: Pick<PublishCall, 'tenantId' | 'topic' | 'records' | 'bytes'>,
+    topic: string,
+    { records, bytes }: PreparedCall,
+    share: MemoryShare,
   ): Promise<CallOutcome> {
-    const { tenantId, topic, records, bytes } = prepared;
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
         call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
       }, context.deadlineMs);
       const call: PublishCall = {
-        tenantId,
+        share,
         topic,
         records,
         bytes,
@@ -77,33 +81,21 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
           resolve(outcome);
         },
       };
-      queue.add(tenantId, call);
+      queue.add(call);
       draining ??= drain();
     });
   }
 
   function release(call: PublishCall): void {
-    memory.give(call.tenantId, call.bytes);
+    memory.give(call.share, call.bytes);
     call.records = [];
   }
 
   async function drain(): Promise<void> {
     // One turn of the event loop, so that callers of the same moment share the first statement.
     await new Promise((resolve) => setImmediate(resolve));
-    while (!queue.isEmpty()) await appendCalls(takeCalls());
+    while (!queue.isEmpty()) await appendCalls(queue.take(STATEMENT_BYTES_MAX));
     draining = undefined;
-  }
-
-  function takeCalls(): PublishCall[] {
-    let calls = 0;
-    let bytes = 0;
-    let records = 0;
-    return queue.take((call) => {
-      calls += 1;
-      bytes += call.bytes;
-      records += call.records.length;
-      return calls === 1 || (bytes <= STATEMENT_BYTES_MAX && records <= STATEMENT_RECORDS_MAX);
-    });
   }
 
   /** Appends the calls, again and again until it succeeds or none waits for it any more. */
@@ -142,7 +134,7 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
       call.inFlight = false;
       if ('effect' in attempt && attempt.effect === 'unknown') call.maybeStored = true;
     }
-    for (const call of abandoned) memory.give(call.tenantId, call.bytes);
+    for (const call of abandoned) memory.give(call.share, call.bytes);
     if ('effect' in attempt) return attempt.error;
     settleAppended(sent, attempt.ranges);
     tellReaders(attempt.ranges);

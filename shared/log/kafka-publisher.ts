@@ -58,13 +58,12 @@ export function createKafkaPublisher(
     if (closed) return Promise.resolve(records.map(() => notSent('closed')));
     const { sizes, refusals } = admit(records);
     const bytes = sizes.reduce((sum, size, index) => (refusals.has(index) ? sum : sum + size), 0);
-    const tenantId = tenantOfKey(records[0]!.key);
-    if (bytes > 0 && !memory.take(tenantId, bytes)) {
+    const share = memory.take(tenantOfKey(records[0]!.key), bytes);
+    if (share === undefined) {
       return Promise.resolve(records.map((_, index) => refusals.get(index) ?? notSent('queue-full')));
     }
     return new Promise((resolve) => {
       const call: PublishCall = {
-        tenantId,
         entries: [],
         outcomes: records.map((_, index) => refusals.get(index) ?? notSent('unavailable')),
         deadlineAtMs: performance.now() + options.deadlineMs,
@@ -80,25 +79,20 @@ export function createKafkaPublisher(
       }
       calls.add(call);
       records.forEach((record, index) => {
-        if (!refusals.has(index))
-          enqueue(call, index, queueOf(topic, record.partition), sizes[index]!, record);
+        if (refusals.has(index)) return;
+        const queue = queueOf(topic, record.partition);
+        const state = { inFlight: false, maybeStored: false, settled: false };
+        enqueue({ call, share, index, record, bytes: sizes[index]!, queue, ...state });
       });
       armDeadline();
       schedulePump();
     });
   }
 
-  function enqueue(
-    call: PublishCall,
-    index: number,
-    queue: PartitionQueue,
-    bytes: number,
-    record: OutgoingRecord,
-  ): void {
-    const state = { inFlight: false, maybeStored: false, settled: false };
-    const entry: QueueEntry = { call, index, record, bytes, queue, ...state };
+  function enqueue(entry: QueueEntry): void {
+    const { call, queue } = entry;
     call.entries.push(entry);
-    queue.lines.add(call.tenantId, entry);
+    queue.lines.add(entry);
     if (!queue.inFlight) waiting.add(queue);
   }
 
@@ -196,7 +190,7 @@ export function createKafkaPublisher(
       takeFailure(queue, batch, answer);
     }
     const unsettled = batch.filter((entry) => !forgetSettled(entry));
-    queue.again = unsettled.concat(queue.again);
+    if (unsettled.length > 0) queue.again = unsettled.concat(queue.again);
     if (!isEmpty(queue)) waiting.add(queue);
   }
 
@@ -238,7 +232,7 @@ export function createKafkaPublisher(
 
   /** Whether an entry is settled; then it gives its memory back, so that it must not be kept. */
   function forgetSettled(entry: QueueEntry): boolean {
-    if (entry.settled) memory.give(entry.call.tenantId, entry.bytes);
+    if (entry.settled) memory.give(entry.share, entry.bytes);
     return entry.settled;
   }
 

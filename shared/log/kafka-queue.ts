@@ -1,9 +1,9 @@
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from './log.ts';
+import type { MemoryShare } from './publish-memory.ts';
 import { createTenantLines, type TenantLines } from './tenant-lines.ts';
 
 /** One call of publish, until each of its records has an outcome. */
 export interface PublishCall {
-  readonly tenantId: string;
   readonly entries: QueueEntry[];
   readonly outcomes: PublishOutcome[];
   readonly deadlineAtMs: number;
@@ -14,6 +14,7 @@ export interface PublishCall {
 /** One record on its way. */
 export interface QueueEntry {
   readonly call: PublishCall;
+  readonly share: MemoryShare;
   /** Its place in the call. */
   readonly index: number;
   readonly record: OutgoingRecord;
@@ -61,18 +62,12 @@ export function isEmpty(queue: PartitionQueue): boolean {
 
 /** Takes what goes next off the queue, up to `bytesMax` but at least one entry. */
 export function takeBatch(queue: PartitionQueue, bytesMax: number): QueueEntry[] {
-  if (queue.singly > 0 && queue.again.length > 0) return queue.again.splice(0, 1);
   const { again } = queue;
+  if (again.length === 0) return queue.lines.take(queue.singly > 0 ? 0 : bytesMax);
+  if (queue.singly > 0) return again.splice(0, 1);
   queue.again = [];
-  let count = again.length;
-  let bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);
-  const fits = (entry: QueueEntry): boolean => {
-    bytes += entry.bytes;
-    count += 1;
-    return count === 1 || (bytes <= bytesMax && queue.singly === 0);
-  };
-  const taken = queue.lines.take(fits);
-  return again.length === 0 ? taken : again.concat(taken);
+  const bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);
+  return again.concat(queue.lines.take(bytesMax - bytes, 0));
 }
 
 /** Gives an entry its outcome; the first one counts. The call resolves with its last entry. */

@@ -1,9 +1,15 @@
+/** What a tenant's records hold of a publisher's memory. */
+export interface MemoryShare {
+  readonly tenantId: string;
+  bytes: number;
+}
+
 /** What all records that a publisher holds may take, in bytes. */
 export interface PublishMemory {
-  /** Takes so many bytes for a tenant's call, or none and false where there is no room for it. Never waits. */
-  take(tenantId: string, bytes: number): boolean;
+  /** Takes so many bytes for a tenant's call; undefined where there is no room for it. Never waits. */
+  take(tenantId: string, bytes: number): MemoryShare | undefined;
   /** Gives bytes back that were taken. */
-  give(tenantId: string, bytes: number): void;
+  give(share: MemoryShare, bytes: number): void;
 }
 
 /**
@@ -13,24 +19,23 @@ export interface PublishMemory {
  */
 export function createPublishMemory(bytesMax: number): PublishMemory {
   let held = 0;
-  const heldOf = new Map<string, number>();
-
-  function add(tenantId: string, own: number, bytes: number): void {
-    held += bytes;
-    if (own + bytes === 0) heldOf.delete(tenantId);
-    else heldOf.set(tenantId, own + bytes);
-  }
-
+  /** Of tenants that hold something. */
+  const shares = new Map<string, MemoryShare>();
   return {
     take(tenantId, bytes) {
-      const own = heldOf.get(tenantId) ?? 0;
+      const share = shares.get(tenantId) ?? { tenantId, bytes: 0 };
       const left = bytesMax - held - bytes;
-      if (left < 0 || (own > 0 && own + bytes > left)) return false;
-      add(tenantId, own, bytes);
-      return true;
+      if (left < 0 || (share.bytes > 0 && share.bytes + bytes > left)) return undefined;
+      held += bytes;
+      share.bytes += bytes;
+      if (share.bytes > 0) shares.set(tenantId, share);
+      return share;
     },
-    give(tenantId, bytes) {
-      add(tenantId, heldOf.get(tenantId) ?? 0, -bytes);
+    give(share, bytes) {
+      if (bytes === 0) return;
+      held -= bytes;
+      share.bytes -= bytes;
+      if (share.bytes === 0) shares.delete(share.tenantId);
     },
   };
 }
