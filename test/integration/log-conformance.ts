@@ -520,6 +520,32 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       });
       expect(values()[0]).toBe('before');
     }, 60_000);
+
+    it('keeps room for other tenants while it is frozen, and serves them with the first ones once it thaws', async ({
+      skip,
+    }) => {
+      const freezable = (await harness.freezable()) ?? skip('no log that can be frozen');
+      onTestFinished(() => freezable.close());
+      const topic = await makeTopic(freezable.log);
+      const publisher = makePublisher(freezable.log, { ...PUBLISHER, bufferedBytesMax: 16 * 1_048_576 });
+      expect((await publisher.publish(topic, [record(0, 'before')]))[0]!.ok).toBe(true);
+      await freezable.freeze();
+      const flood = Array.from({ length: 40 }, (_, call) =>
+        publisher.publish(topic, [
+          { partition: 0, key: 'a:entity', value: Buffer.from(`a ${call}`.padEnd(500_000)) },
+        ]),
+      );
+      const full: PublishOutcome = { ok: false, reason: 'queue-full', outcomeUnknown: false };
+      expect(await flood.at(-1)).toEqual([full]);
+      const other = publisher.publish(topic, [{ partition: 0, key: 'b:entity', value: Buffer.from('b') }]);
+      await freezable.thaw();
+      const [outcome] = await other;
+      expect(outcome!.ok).toBe(true);
+      const taken = (await Promise.all(flood)).flat().filter(({ ok }) => ok);
+      expect(taken.length).toBeGreaterThan(12);
+      // What one request or statement takes, and not all that waits.
+      expect(Number(offsetOf(outcome!))).toBeLessThan(12);
+    }, 60_000);
   });
 }
 
