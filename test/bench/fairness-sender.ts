@@ -61,10 +61,9 @@ function send({ port, apiKeyId, secret, itemsEach }: SendOrder): Promise<number>
       externalAgentId: `agent-${sent % 5000}`,
       eventId: `${apiKeyId}-${process.pid}-${sent}`,
       agentName: 'An agent whose name is as long as names are',
-      agentGroup: 'support',
+      groupName: 'support',
       concurrency: sent % 10,
       languages: ['en', 'de'],
-      attributes: [{ attributeName: 'site', attributeValue: 'Hamburg' }],
     };
   });
   const body = JSON.stringify({ items });
@@ -84,6 +83,7 @@ function send({ port, apiKeyId, secret, itemsEach }: SendOrder): Promise<number>
         },
       },
       (answer) => {
+        if (![200, 503].includes(answer.statusCode!)) throw new Error(`answered ${answer.statusCode}`);
         answer.resume();
         answer.on('end', () => resolve(answer.statusCode!));
       },
