@@ -13,15 +13,15 @@ import type { SendOrder, SendReport } from './fairness-sender.ts';
  * own. Rounds at the usual rate and at ten times take turns; 99th percentiles of the median round are printed, and their
  * ratio, which should stay below two.
  *
- * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (300), `--items` of each of
- * its requests (50), `--rounds` (3), `--ms` a round (8000).
+ * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (100), `--items` of each of
+ * its requests (20), `--rounds` (3), `--ms` a round (8000).
  */
 
 const { values } = parseArgs({
   options: {
     log: { type: 'string' },
-    rate: { type: 'string', default: '300' },
-    items: { type: 'string', default: '50' },
+    rate: { type: 'string', default: '100' },
+    items: { type: 'string', default: '20' },
     rounds: { type: 'string', default: '3' },
     ms: { type: 'string', default: '8000' },
   },
