@@ -1,138 +1,145 @@
-import { errorCode, errorMessage } from '../shared/errors.ts';
+import { errorMessage } from '../shared/errors.ts';
 import type { Health } from '../shared/health.ts';
-import type { PublishOutcome } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
+import { createLogGate, type LogGate } from './log-gate.ts';
+import { createLogProbe, type LogLook } from './log-probe.ts';
 
 export interface LogHealthOptions {
   /** Asks the log for a sign of life; rejects when there is none. */
   readonly probe: () => Promise<void>;
   readonly health: Health;
   readonly logger: Logger;
-  /** Milliseconds until the first and the longest repetition of a probe. Defaults 2000 and 30,000. */
+  /** Milliseconds between two probes. Default 1000. */
   readonly probeMs?: number;
-  readonly probeMsMax?: number;
   /** Milliseconds after which a probe without an answer counts as failed. Default 3000. */
   readonly probeDeadlineMs?: number;
+  /** Milliseconds without a trial until a log that answers, but took nothing, is given another chance. Default 2000. */
+  readonly chanceMs?: number;
+  /** How long that may grow. Default 30,000. */
+  readonly chanceMsMax?: number;
+  /** Milliseconds between two trials. Default 1000. */
+  readonly trialMs?: number;
 }
 
-export interface LogHealth {
-  /** Told of each publish that the log had a say in. */
-  onOutcomes(outcomes: readonly PublishOutcome[]): void;
+export interface LogHealth extends Pick<LogGate, 'admits'> {
+  /** Told of each publish that was admitted. */
+  onOutcomes(...publish: Parameters<LogGate['onOutcomes']>): void;
   close(): void;
 }
 
-/** Failed publishes in a row that say more than a probe that succeeds. */
-const FAILURES_MAX = 3;
+const WELL: LogLook = { answers: true, problem: undefined, lasts: false };
 
 /**
- * Whether the log takes records. A publish that succeeds says yes. After a failure the log is probed until it answers,
- * so that a gateway which gets no traffic any more, because it is not ready, becomes ready again. A log that answers
- * but still refuses records (a full disk) is believed for ever shorter: the interval grows until a publish succeeds.
+ * Whether the log takes records. A publish that succeeds says yes, whatever else was found. After one that failed the log
+ * is asked, and as long as it does not answer, asked again; once it does, it is believed. A log that answers and takes
+ * nothing all the same (a full disk) is ready again only by a publish, for which a few requests are let through. Where
+ * none come, because the gateway is not ready, it says after a while that it is, and takes that back when the next
+ * publish fails; the while grows each time.
  */
 export function createLogHealth(options: LogHealthOptions): LogHealth {
-  const { health, logger, probeMs = 2000, probeMsMax = 30_000, probeDeadlineMs = 3000 } = options;
-  const ask = askWithin(options.probe, probeDeadlineMs);
-  let failures = 0;
-  let intervalMs = probeMs;
-  let problem: string | undefined;
-  let closed = false;
-  let probing = false;
+  const { health, logger, probeMs = 1000, chanceMs = 2000, chanceMsMax = 30_000 } = options;
+  const lookAtLog = createLogProbe(options.probe, options.probeDeadlineMs ?? 3000);
+  const nowMs = () => performance.now();
+  const gate = createLogGate({ nowMs, trialMs: options.trialMs ?? 1000 });
+  /** What the last look found, unless records that were taken since say otherwise. */
+  let found: LogLook = { answers: true, problem: 'was not reached yet', lasts: false };
+  /** Whether the log is given a chance though it took nothing. */
+  let onChance = false;
+  let nextChanceMs = chanceMs;
+  let chanceAtMs = 0;
+  /** Whether something failed since the log last took a record. */
+  let troubled = true;
+  let told: string | undefined;
+  let looks = 0;
+  let looking = false;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
 
-  function setProblem(next: string | undefined, error?: unknown): void {
-    if (next !== problem) {
-      if (next === undefined) logger.info('the event log takes records');
-      else {
-        logger.warn(
-          { problem: error && errorMessage(error) },
-          `the event log ${inShort(next)}: requests get 503-01`,
-        );
-      }
+  function tell(): void {
+    const problem = found.problem ?? (gate.isClosed() && !onChance ? 'does not take records' : undefined);
+    health.setReady('event log', problem);
+    if (problem === told) return;
+    told = problem;
+    if (problem === undefined) logger.info('the event log takes records');
+    else {
+      logger.warn(
+        { problem: found.cause && errorMessage(found.cause) },
+        `the event log ${inShort(problem)}: requests get 503-01`,
+      );
     }
-    problem = next;
-    health.setReady('event log', next);
   }
 
-  function onOutcomes(outcomes: readonly PublishOutcome[]): void {
-    if (outcomes.some((outcome) => outcome.ok)) {
-      failures = 0;
-      intervalMs = probeMs;
-      if (problem !== undefined) setProblem(undefined);
-      return;
+  function onTaken(): void {
+    if (!troubled) return;
+    onChance = false;
+    nextChanceMs = chanceMs;
+    if (found.lasts) return;
+    stopLooking();
+    troubled = false;
+    found = WELL;
+    tell();
+  }
+
+  function onRefused(): void {
+    troubled = true;
+    onChance = false;
+    chanceAtMs = nowMs() + nextChanceMs;
+    if (!looking) lookAt(gate.isClosed() && found.problem === undefined ? chanceAtMs : 0);
+    tell();
+  }
+
+  /** Looks at that time, instead of when it was to, but not too soon after the last time. */
+  function lookAt(atMs: number): void {
+    clearTimeout(timer);
+    const inMs = Math.max(atMs, lookedAtMs + probeMs) - nowMs();
+    timer = setTimeout(() => void look(), Math.max(0, inMs)).unref();
+  }
+
+  function stopLooking(): void {
+    looks += 1;
+    looking = false;
+    clearTimeout(timer);
+  }
+
+  async function look(): Promise<void> {
+    looks += 1;
+    const number = looks;
+    looking = true;
+    const seen = await lookAtLog();
+    // Closed, or the log took something meanwhile.
+    if (number !== looks) return;
+    looking = false;
+    lookedAtMs = nowMs();
+    const before = found;
+    found = seen;
+    gate.setSilent(!seen.answers);
+    if (seen.problem !== undefined) lookAt(0);
+    else if (before.problem !== undefined) gate.open();
+    else if (gate.isClosed() && !onChance) giveChance();
+    tell();
+  }
+
+  /** Not before its time, and not while requests try anyway. */
+  function giveChance(): void {
+    if (nowMs() < chanceAtMs || gate.isTrying()) lookAt(Math.max(chanceAtMs, nowMs() + chanceMs));
+    else {
+      onChance = true;
+      nextChanceMs = Math.min(nextChanceMs * 2, chanceMsMax);
     }
-    if (!outcomes.some(isLogFailure)) return;
-    failures++;
-    if (failures >= FAILURES_MAX) setProblem('does not take records');
-    if (!probing) scheduleProbe();
   }
 
-  function scheduleProbe(): void {
-    if (closed) return;
-    probing = true;
-    timer = setTimeout(probe, intervalMs);
-    timer.unref();
-  }
-
-  async function probe(): Promise<void> {
-    try {
-      await ask();
-      if (closed) return;
-      probing = false;
-      failures = 0;
-      if (problem !== undefined) setProblem(undefined);
-    } catch (error) {
-      if (closed) return;
-      setProblem(reasonOf(error), error);
-      scheduleProbe();
-    }
-    intervalMs = Math.min(intervalMs * 2, probeMsMax);
-  }
-
-  health.setReady('event log', 'was not reached yet');
-  problem = 'was not reached yet';
-  probing = true;
-  void probe();
+  tell();
+  void look();
   return {
-    onOutcomes,
-    close() {
-      closed = true;
-      clearTimeout(timer);
+    admits: gate.admits,
+    onOutcomes(...publish) {
+      const result = gate.onOutcomes(...publish);
+      if (result === 'taken') onTaken();
+      else if (result === 'refused') onRefused();
     },
+    close: stopLooking,
   };
 }
 
 /** Without the sentence that the line carries as its problem. */
 const inShort = (reason: string): string => reason.split(':')[0]!;
-
-const TOLD_CODES = new Set(['LOG_ACCESS_REFUSED', 'TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS']);
-
-/** What the settings can mend is told to whoever asks for readiness, the rest only to the log. */
-function reasonOf(error: unknown): string {
-  return TOLD_CODES.has(errorCode(error) ?? '')
-    ? `cannot be used: ${errorMessage(error)}`
-    : 'does not answer';
-}
-
-/** A full queue is ours, not the log's. */
-function isLogFailure(outcome: PublishOutcome): boolean {
-  return !outcome.ok && (outcome.reason === 'timeout' || outcome.reason === 'unavailable');
-}
-
-/** Gives up on an answer after `ms`, but asks anew only when the last question has ended: questions must not pile up. */
-function askWithin(probe: () => Promise<void>, ms: number): () => Promise<void> {
-  let asked: Promise<void> | undefined;
-  return async () => {
-    asked ??= probe().finally(() => {
-      asked = undefined;
-    });
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(reject, ms, new Error(`no answer within ${ms} ms`));
-    });
-    try {
-      await Promise.race([asked, late]);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-}

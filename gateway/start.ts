@@ -114,7 +114,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       publisher,
       topicPrefix: options.topicPrefix,
       layoutOf: layouts.of,
-      onOutcomes: logHealth.onOutcomes,
+      logHealth,
     }),
     reservations: createReservations({ clock }),
     findStored: createStoredKeys({

@@ -287,7 +287,8 @@ const limits = {
   SLUICE_PUBLISH_BUFFER_BYTES: {
     ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway', ...WORKERS],
-    meaning: 'How much may wait for the event log; past it requests are answered 503.',
+    meaning:
+      'How much may wait for the event log; no tenant holds more of it than it leaves free. Past it requests are answered 503.',
     example: '67108864',
   },
   SLUICE_GATEWAYS: {

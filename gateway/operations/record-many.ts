@@ -11,6 +11,7 @@ import {
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import type { Outcome } from '../accept.ts';
+import { mapInSlices } from '../map-in-slices.ts';
 import { type EncodedRecord, encodeRecord } from '../publish.ts';
 import { type RequestFacts, requestFacts, toRecord } from '../records.ts';
 import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
@@ -38,7 +39,7 @@ export function recordManyOperation<R extends JsonObject>(
     const read = readItems(c.get('body'));
     if (!read.ok) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const items = read.items.map((value) => toItem(facts, kind, readItem(value), deps));
+    const items = await mapInSlices(read.items, (value) => toItem(facts, kind, readItem(value), deps));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
     const outcomes = await deps.accept(c, records, { lookUpStored: true });
     if (outcomes instanceof Response) return outcomes;

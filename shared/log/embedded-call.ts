@@ -1,11 +1,15 @@
 import type { AppendedRange, AppendedRecord } from '../postgres/embedded-log-append.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from './log.ts';
+import type { MemoryShare } from './publish-memory.ts';
 
 /** One call of publish: its records go into the log together or not at all, but for those that could never go. */
 export interface PublishCall {
+  /** Of the publisher's memory, of which its tenant holds it. */
+  readonly share: MemoryShare;
   readonly topic: string;
   /** What is to be sent; emptied once the outcome is known, so that a waiting queue holds no more than it must. */
   records: readonly AppendedRecord[];
+  /** Of keys, values and headers, small records rounded up. */
   readonly bytes: number;
   readonly deadlineMs: number;
   settled: boolean;
@@ -24,6 +28,9 @@ export type CallOutcome =
 
 /** As Kafka's max.message.bytes for our topics, so that what one log takes the other does too. */
 const RECORD_BYTES_MAX = 2 * 1024 * 1024;
+
+/** A small record costs a statement as much as one of this size: so 4 MiB are 5000 records at most. */
+const RECORD_BYTES_MIN = 840;
 
 /** What must be known of a call before it is queued. */
 export interface PreparedCall {
@@ -48,7 +55,7 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
       brokenPartitions.add(record.partition);
       return;
     }
-    bytes += size;
+    bytes += Math.max(size, RECORD_BYTES_MIN);
     records.push({ topic, partition: record.partition, key: record.key, value: record.value, headers });
   });
   return { records, bytes, outcomes: (outcome) => outcomesOf(outgoing, refused, outcome) };

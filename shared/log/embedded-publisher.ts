@@ -5,9 +5,18 @@ import type { Logger } from '../logging.ts';
 import type { AppendedRange } from '../postgres/embedded-log-append.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { createAppendSession } from './embedded-append-session.ts';
-import { type CallOutcome, type PublishCall, prepareCall, settleAppended } from './embedded-call.ts';
+import {
+  type CallOutcome,
+  type PreparedCall,
+  type PublishCall,
+  prepareCall,
+  settleAppended,
+} from './embedded-call.ts';
 import type { BoundsWatch } from './embedded-watch.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from './log.ts';
+import { tenantOfKey } from './partition.ts';
+import { createPublishMemory, type MemoryShare } from './publish-memory.ts';
+import { createTenantLines } from './tenant-lines.ts';
 
 /** What a publisher needs of its log. */
 export interface PublisherContext extends PublisherOptions {
@@ -17,43 +26,45 @@ export interface PublisherContext extends PublisherOptions {
   readonly watch: BoundsWatch;
 }
 
-/** A statement takes whole calls up to about these sizes; a larger call goes alone. */
+/** A statement takes whole calls up to about this size; a larger call goes alone. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
-const STATEMENT_RECORDS_MAX = 5000;
 const BACKOFF_MS = { min: 25, max: 1000 };
 /** SQLSTATE classes that time can heal: connection, rollback, resources, object in use, operator, system. */
 const HEALING_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
 
 /**
- * Appends what all concurrent callers want in one statement at a time: while one is under way the next gathers. A
- * statement without an answer is sent again within the deadline, before anything newer; where it was stored after all,
- * its records are in the log twice, which consumers tell by their ids.
+ * Appends what all concurrent callers want in one statement at a time: while one is under way the next gathers. Where more
+ * waits than goes into a statement, tenants take turns. A statement without an answer is sent again within the deadline,
+ * before anything newer; where it was stored after all, its records are in the log twice, which consumers tell by their ids.
  */
 export function createEmbeddedPublisher(context: PublisherContext): Publisher {
   const { clock, logger, watch } = context;
   const session = createAppendSession(context.pool, clock);
-  const queue: PublishCall[] = [];
-  let bufferedBytes = 0;
+  const queue = createTenantLines<PublishCall>();
+  const memory = createPublishMemory(context.bufferedBytesMax);
   let closed = false;
   let draining: Promise<void> | undefined;
 
   async function publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
     const prepared = prepareCall(topic, outgoing);
     if (closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
-    if (bufferedBytes + prepared.bytes > context.bufferedBytesMax) {
-      return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
-    }
     if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
-    return prepared.outcomes(await enqueue(topic, prepared.records, prepared.bytes));
+    const share = memory.take(tenantOfKey(outgoing[0]!.key), prepared.bytes);
+    if (share === undefined) return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
+    return prepared.outcomes(await enqueue(topic, prepared, share));
   }
 
-  function enqueue(topic: string, records: PublishCall['records'], bytes: number): Promise<CallOutcome> {
-    bufferedBytes += bytes;
+  function enqueue(
+    topic: string,
+    { records, bytes }: PreparedCall,
+    share: MemoryShare,
+  ): Promise<CallOutcome> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
         call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
       }, context.deadlineMs);
       const call: PublishCall = {
+        share,
         topic,
         records,
         bytes,
@@ -70,32 +81,21 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
           resolve(outcome);
         },
       };
-      queue.push(call);
+      queue.add(call);
       draining ??= drain();
     });
   }
 
   function release(call: PublishCall): void {
-    bufferedBytes -= call.bytes;
+    memory.give(call.share, call.bytes);
     call.records = [];
   }
 
   async function drain(): Promise<void> {
     // One turn of the event loop, so that callers of the same moment share the first statement.
     await new Promise((resolve) => setImmediate(resolve));
-    while (queue.length > 0) await appendCalls(takeCalls());
+    while (!queue.isEmpty()) await appendCalls(queue.take(STATEMENT_BYTES_MAX));
     draining = undefined;
-  }
-
-  function takeCalls(): PublishCall[] {
-    let bytes = 0;
-    let records = 0;
-    const end = queue.findIndex((call, index) => {
-      bytes += call.bytes;
-      records += call.records.length;
-      return index > 0 && (bytes > STATEMENT_BYTES_MAX || records > STATEMENT_RECORDS_MAX);
-    });
-    return queue.splice(0, end < 0 ? queue.length : end);
   }
 
   /** Appends the calls, again and again until it succeeds or none waits for it any more. */
@@ -134,7 +134,7 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
       call.inFlight = false;
       if ('effect' in attempt && attempt.effect === 'unknown') call.maybeStored = true;
     }
-    for (const call of abandoned) bufferedBytes -= call.bytes;
+    for (const call of abandoned) memory.give(call.share, call.bytes);
     if ('effect' in attempt) return attempt.error;
     settleAppended(sent, attempt.ranges);
     tellReaders(attempt.ranges);

@@ -3,6 +3,7 @@ import type { Logger } from '../logging.ts';
 import {
   createPartitionQueue,
   fail,
+  isEmpty,
   type PartitionQueue,
   type PublishCall,
   type QueueEntry,
@@ -12,6 +13,8 @@ import {
 } from './kafka-queue.ts';
 import type { ProduceAnswer, ProduceTransport } from './kafka-transport.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, PublishOutcome } from './log.ts';
+import { tenantOfKey } from './partition.ts';
+import { createPublishMemory } from './publish-memory.ts';
 
 /** Bytes of one partition in one request, unless a single record is larger. */
 const BATCH_BYTES_MAX = 1_048_576;
@@ -25,7 +28,8 @@ const RETRY_MAX_MS = 1_000;
 /**
  * The publisher on a Kafka cluster. What is published while a request to a leader is out gathers, and goes with the
  * next one: at most one request a leader and one a partition are out, so a partition's records arrive in order, and
- * what the leader did not acknowledge by name is sent again before anything newer of its partition.
+ * what the leader did not acknowledge by name is sent again before anything newer of its partition. Where more waits for a
+ * partition than goes into a request, tenants take turns.
  */
 export function createKafkaPublisher(
   transport: ProduceTransport,
@@ -37,7 +41,7 @@ export function createKafkaPublisher(
   const waiting = new Set<PartitionQueue>();
   const calls = new Set<PublishCall>();
   const busyLeaders = new Set<number>();
-  let bufferedBytes = 0;
+  const memory = createPublishMemory(options.bufferedBytesMax);
   let closed = false;
   let pumpScheduled = false;
   let wakeTimer: NodeJS.Timeout | undefined;
@@ -54,7 +58,8 @@ export function createKafkaPublisher(
     if (closed) return Promise.resolve(records.map(() => notSent('closed')));
     const { sizes, refusals } = admit(records);
     const bytes = sizes.reduce((sum, size, index) => (refusals.has(index) ? sum : sum + size), 0);
-    if (bufferedBytes + bytes > options.bufferedBytesMax) {
+    const share = memory.take(tenantOfKey(records[0]!.key), bytes);
+    if (share === undefined) {
       return Promise.resolve(records.map((_, index) => refusals.get(index) ?? notSent('queue-full')));
     }
     return new Promise((resolve) => {
@@ -72,28 +77,22 @@ export function createKafkaPublisher(
         resolve(call.outcomes);
         return;
       }
-      bufferedBytes += bytes;
       calls.add(call);
       records.forEach((record, index) => {
-        if (!refusals.has(index))
-          enqueue(call, index, queueOf(topic, record.partition), sizes[index]!, record);
+        if (refusals.has(index)) return;
+        const queue = queueOf(topic, record.partition);
+        const state = { inFlight: false, maybeStored: false, settled: false };
+        enqueue({ call, share, index, record, bytes: sizes[index]!, queue, ...state });
       });
       armDeadline();
       schedulePump();
     });
   }
 
-  function enqueue(
-    call: PublishCall,
-    index: number,
-    queue: PartitionQueue,
-    bytes: number,
-    record: OutgoingRecord,
-  ): void {
-    const state = { inFlight: false, maybeStored: false, settled: false };
-    const entry: QueueEntry = { call, index, record, bytes, queue, ...state };
+  function enqueue(entry: QueueEntry): void {
+    const { call, queue } = entry;
     call.entries.push(entry);
-    queue.entries.push(entry);
+    queue.lines.add(entry);
     if (!queue.inFlight) waiting.add(queue);
   }
 
@@ -190,16 +189,9 @@ export function createKafkaPublisher(
     } else {
       takeFailure(queue, batch, answer);
     }
-    let keptBytes = 0;
-    const again: QueueEntry[] = [];
-    for (const entry of batch) {
-      if (entry.settled) keptBytes += entry.bytes;
-      else again.push(entry);
-    }
-    bufferedBytes -= keptBytes;
-    queue.entries.unshift(...again);
-    purge(queue);
-    if (queue.entries.length > 0) waiting.add(queue);
+    const unsettled = batch.filter((entry) => !forgetSettled(entry));
+    if (unsettled.length > 0) queue.again = unsettled.concat(queue.again);
+    if (!isEmpty(queue)) waiting.add(queue);
   }
 
   /** What is left unsettled here is sent again, first of its partition. */
@@ -219,6 +211,7 @@ export function createKafkaPublisher(
     } else {
       queue.singly = Math.max(0, queue.singly - 1);
       failFrom(batch[0]!, answer.type === 'MESSAGE_TOO_LARGE' ? 'too-large' : 'unavailable');
+      purge(queue);
     }
   }
 
@@ -232,12 +225,15 @@ export function createKafkaPublisher(
 
   /** Takes settled entries out of what waits. */
   function purge(queue: PartitionQueue): void {
-    let settledBytes = 0;
-    for (const entry of queue.entries) if (entry.settled) settledBytes += entry.bytes;
-    if (settledBytes === 0) return;
-    bufferedBytes -= settledBytes;
-    queue.entries = queue.entries.filter((entry) => !entry.settled);
-    if (queue.entries.length === 0) waiting.delete(queue);
+    queue.again = queue.again.filter((entry) => !forgetSettled(entry));
+    queue.lines.drop(forgetSettled);
+    if (isEmpty(queue)) waiting.delete(queue);
+  }
+
+  /** Whether an entry is settled; then it gives its memory back, so that it must not be kept. */
+  function forgetSettled(entry: QueueEntry): boolean {
+    if (entry.settled) memory.give(entry.share, entry.bytes);
+    return entry.settled;
   }
 
   /** Every call has the same time, so the oldest one is due first. */

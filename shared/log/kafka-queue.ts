@@ -1,4 +1,6 @@
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from './log.ts';
+import type { MemoryShare } from './publish-memory.ts';
+import { createTenantLines, type TenantLines } from './tenant-lines.ts';
 
 /** One call of publish, until each of its records has an outcome. */
 export interface PublishCall {
@@ -12,6 +14,7 @@ export interface PublishCall {
 /** One record on its way. */
 export interface QueueEntry {
   readonly call: PublishCall;
+  readonly share: MemoryShare;
   /** Its place in the call. */
   readonly index: number;
   readonly record: OutgoingRecord;
@@ -24,11 +27,13 @@ export interface QueueEntry {
   settled: boolean;
 }
 
-/** What waits for one partition, oldest first; at most one request of it is out at a time. */
+/** What waits for one partition; at most one request of it is out at a time. */
 export interface PartitionQueue {
   readonly topic: string;
   readonly partition: number;
-  entries: QueueEntry[];
+  /** What was not acknowledged, oldest first: goes before anything that waits. */
+  again: QueueEntry[];
+  readonly lines: TenantLines<QueueEntry>;
   inFlight: boolean;
   /** Attempts that failed in a row. */
   failures: number;
@@ -39,17 +44,30 @@ export interface PartitionQueue {
 }
 
 export function createPartitionQueue(topic: string, partition: number): PartitionQueue {
-  return { topic, partition, entries: [], inFlight: false, failures: 0, notBeforeMs: 0, singly: 0 };
+  return {
+    topic,
+    partition,
+    again: [],
+    lines: createTenantLines(),
+    inFlight: false,
+    failures: 0,
+    notBeforeMs: 0,
+    singly: 0,
+  };
 }
 
-/** Takes the oldest entries off the queue, up to `bytesMax` but at least one. */
+export function isEmpty(queue: PartitionQueue): boolean {
+  return queue.again.length === 0 && queue.lines.isEmpty();
+}
+
+/** Takes what goes next off the queue, up to `bytesMax` but at least one entry. */
 export function takeBatch(queue: PartitionQueue, bytesMax: number): QueueEntry[] {
-  let count = 0;
-  for (let bytes = 0; count < queue.entries.length; count++) {
-    bytes += queue.entries[count]!.bytes;
-    if (count > 0 && (bytes > bytesMax || queue.singly > 0)) break;
-  }
-  return queue.entries.splice(0, count);
+  const { again } = queue;
+  if (again.length === 0) return queue.lines.take(queue.singly > 0 ? 0 : bytesMax);
+  if (queue.singly > 0) return again.splice(0, 1);
+  queue.again = [];
+  const bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);
+  return again.concat(queue.lines.take(bytesMax - bytes, 0));
 }
 
 /** Gives an entry its outcome; the first one counts. The call resolves with its last entry. */

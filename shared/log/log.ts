@@ -24,7 +24,7 @@ export interface LogRecord {
 }
 
 export type PublishFailure =
-  /** The publisher's memory bound is reached: nothing of the call was sent. */
+  /** The publisher's memory bound is reached, or the tenant's part of it: nothing of the call was sent. */
   | 'queue-full'
   /** The record is larger than a record may be. */
   | 'too-large'
@@ -47,7 +47,7 @@ export type PublishOutcome =
 export interface PublisherOptions {
   /** Milliseconds from the call to its outcome, retries included. */
   readonly deadlineMs: number;
-  /** Bytes of keys, values and headers that may wait or be on their way, over all partitions. */
+  /** Bytes of keys, values and headers that may wait or be on their way, over all partitions and fair between tenants. */
   readonly bufferedBytesMax: number;
 }
 
@@ -55,8 +55,9 @@ export interface Publisher {
   /**
    * Resolves with one outcome a record, in order; never rejects. `ok` means that all in-sync replicas have the record
    * (embedded: Postgres committed it). Records of one call and partition keep their order, and once one of them fails
-   * all later ones of that partition in the call fail too. Calls keep the order in which they were made, partition by
-   * partition.
+   * all later ones of that partition in the call fail too. A call belongs to the tenant of its first record's key: calls of
+   * one tenant keep the order in which they were made, partition by partition; where calls of several wait, tenants take
+   * turns. Of the memory no tenant holds more than it leaves free.
    */
   publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]>;
   /** Takes nothing new, sends all that was taken (within the deadline), then resolves. */

@@ -10,6 +10,12 @@ export function recordKey(tenantId: string, entity: string): string {
   return `${tenantId}:${entity}`;
 }
 
+/** Whose record a key belongs to. */
+export function tenantOfKey(key: string): string {
+  const end = key.indexOf(':');
+  return end < 0 ? key : key.slice(0, end);
+}
+
 /**
  * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key picks among those.
  * So one tenant's burst delays only the tenants that share its partitions, and one entity keeps its order.

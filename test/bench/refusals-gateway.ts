@@ -50,6 +50,7 @@ const app = buildApp({
       publisher,
       topicPrefix: 'bench.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
+      logHealth: { admits: () => true, onOutcomes: () => {} },
     }),
     reservations: createReservations({ clock }),
     findStored: async () => new Map(),

@@ -152,16 +152,27 @@ describe('a gateway on the embedded log and Postgres', () => {
     });
   });
 
-  it('answers 503-01 while the log is down, is not ready, and comes back without traffic', async () => {
+  it('answers 503-01 while the log is down, soon at once, is not ready, and comes back without traffic', async () => {
     logProxy.freeze();
     try {
       expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);
       expect((await post(CONVO, { externalConversationId: 'd', eventId: 'down' })).status).toBe(503);
       await ready(false);
+      // Nobody waits any more, whichever partition a record would go to.
+      const startedAtMs = performance.now();
+      const refused = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          post(CONVO, { externalConversationId: `c${i}`, eventId: `r${i}` }),
+        ),
+      );
+      expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 503));
+      expect(refused[0]!.headers.get('retry-after')).toBe('1');
+      expect(performance.now() - startedAtMs).toBeLessThan(900);
     } finally {
       logProxy.thaw();
     }
     await ready(true);
+    expect((await post(CONVO, { externalConversationId: 'other', eventId: 'r0' })).status).toBe(200);
     expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(200);
   });
 });

@@ -400,7 +400,7 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
 
     it('refuses what exceeds its memory, sends nothing of it, and takes records again afterwards', async () => {
       const topic = await makeTopic();
-      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 100_000 });
+      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 200_000 });
       const big = (name: string): OutgoingRecord => record(0, name.padEnd(30_000, '.'));
       const calls = ['a', 'b', 'c', 'd', 'e'].map((name) =>
         publisher.publish(topic, [big(name), record(1, name)]),
@@ -417,6 +417,35 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       const read = await readAll(topic, 7);
       expect(read.get(0)!.map(({ value }) => value[0])).toEqual(['a', 'b', 'c', 'f']);
       expect(read.get(1)!.map(({ value }) => value)).toEqual(['a', 'b', 'c']);
+    });
+
+    it('takes turns between tenants, each in its own order, and lets none have all of the memory', async () => {
+      const topic = await makeTopic();
+      const publisher = makePublisher(harness.log, { ...PUBLISHER, bufferedBytesMax: 24 * 1_048_576 });
+      const of = (tenantId: string, call: number, bytes: number): OutgoingRecord => ({
+        partition: 0,
+        key: `${tenantId}:entity`,
+        value: Buffer.from(`${tenantId} ${call}`.padEnd(bytes)),
+      });
+      const flood = Array.from({ length: 60 }, (_, call) =>
+        publisher.publish(topic, [of('a', call, 400_000)]),
+      );
+      const others = Array.from({ length: 10 }, (_, call) => publisher.publish(topic, [of('b', call, 100)]));
+      const taken = (await Promise.all(flood)).flat().filter(({ ok }) => ok);
+      expect(taken.length).toBeGreaterThan(25);
+      expect(taken.length).toBeLessThan(33);
+      const offsets = (await Promise.all(others)).map(([outcome]) => Number(offsetOf(outcome!)));
+      // All of them went with the first ones, not behind 12 MiB.
+      expect(Math.max(...offsets)).toBeLessThan(22);
+      const read = await readAll(topic, taken.length + 10);
+      const values = read.get(0)!.map(({ value }) => value.trim());
+      for (const [tenantId, count] of [
+        ['a', taken.length],
+        ['b', 10],
+      ] as const) {
+        const own = values.filter((value) => value.startsWith(`${tenantId} `));
+        expect(own).toEqual(Array.from({ length: count }, (_, call) => `${tenantId} ${call}`));
+      }
     });
 
     it('refuses a record that is too large, and with it what follows in the same call and partition', async () => {
@@ -491,6 +520,32 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       });
       expect(values()[0]).toBe('before');
     }, 60_000);
+
+    it('keeps room for other tenants while it is frozen, and serves them with the first ones once it thaws', async ({
+      skip,
+    }) => {
+      const freezable = (await harness.freezable()) ?? skip('no log that can be frozen');
+      onTestFinished(() => freezable.close());
+      const topic = await makeTopic(freezable.log);
+      const publisher = makePublisher(freezable.log, { ...PUBLISHER, bufferedBytesMax: 16 * 1_048_576 });
+      expect((await publisher.publish(topic, [record(0, 'before')]))[0]!.ok).toBe(true);
+      await freezable.freeze();
+      const flood = Array.from({ length: 40 }, (_, call) =>
+        publisher.publish(topic, [
+          { partition: 0, key: 'a:entity', value: Buffer.from(`a ${call}`.padEnd(500_000)) },
+        ]),
+      );
+      const full: PublishOutcome = { ok: false, reason: 'queue-full', outcomeUnknown: false };
+      expect(await flood.at(-1)).toEqual([full]);
+      const other = publisher.publish(topic, [{ partition: 0, key: 'b:entity', value: Buffer.from('b') }]);
+      await freezable.thaw();
+      const [outcome] = await other;
+      expect(outcome!.ok).toBe(true);
+      const taken = (await Promise.all(flood)).flat().filter(({ ok }) => ok);
+      expect(taken.length).toBeGreaterThan(12);
+      // What one request or statement takes, and not all that waits.
+      expect(Number(offsetOf(outcome!))).toBeLessThan(12);
+    }, 60_000);
   });
 }
 
@@ -507,7 +562,7 @@ const toRead = ({ offset, value }: { offset: bigint; value: Buffer }): Read => (
 
 const record = (partition: number, value: string): OutgoingRecord => ({
   partition,
-  key: `key-${partition}`,
+  key: `tenant:${partition}`,
   value: Buffer.from(value),
 });
 

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { createAcceptor } from '../../gateway/accept.ts';
 import { buildApp } from '../../gateway/app.ts';
 import type { ReadState } from '../../gateway/operations/read-state.ts';
-import { createLogWriter } from '../../gateway/publish.ts';
+import { createLogWriter, type LogWriterOptions } from '../../gateway/publish.ts';
 import { createQuotas, type UsageStore } from '../../gateway/rates/quotas.ts';
 import { createReservations } from '../../gateway/reservations.ts';
 import type { FindStored } from '../../gateway/stored-keys.ts';
@@ -18,6 +18,8 @@ import { createScriptedPublisher } from './scripted-publisher.ts';
 
 export const SECRET = 'a:secret:with:colons';
 export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
+/** Of a log that takes everything. */
+export const HEALTHY: LogWriterOptions['logHealth'] = { admits: () => true, onOutcomes: () => {} };
 const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** What a test scripts of the gateway's surroundings. */
@@ -31,6 +33,7 @@ export interface GatewayAppOptions {
   readonly usage?: UsageStore;
   readonly gateways?: number;
   readonly bodyBytesMax?: number;
+  readonly logHealth?: LogWriterOptions['logHealth'];
 }
 
 /** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless told otherwise. */
@@ -52,6 +55,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
       publisher,
       topicPrefix: 'sluice.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
+      logHealth: options.logHealth ?? HEALTHY,
     }),
     reservations: createReservations({ clock }),
     findStored: options.findStored ?? (async () => new Map()),

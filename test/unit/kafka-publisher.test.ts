@@ -213,6 +213,53 @@ describe('publisher on Kafka', () => {
     expect(await queued.publish('t', [big])).toEqual([failed('timeout', false)]);
     expect(await queued.publish('t', [big])).toEqual([failed('timeout', false)]);
   });
+
+  it('keeps room for other tenants while a partition without a leader takes nothing', async () => {
+    const cluster = scripted((partition) => (partition === 0 ? undefined : 1));
+    cluster.always = () => stored(7n);
+    const publisher = publish(cluster, { deadlineMs: 200, bufferedBytesMax: 100_000 });
+    const flood = Array.from({ length: 20 }, () =>
+      publisher.publish('t', [recordOf('flooding', 0, 'x'.repeat(10_000))]),
+    );
+    expect(await publisher.publish('t', [recordOf('other', 1, 'y'.repeat(10_000))])).toEqual([ok(1, 7n)]);
+    const outcomes = (await Promise.all(flood)).flat();
+    expect(outcomes.filter((outcome) => !outcome.ok && outcome.reason === 'timeout')).toHaveLength(4);
+    expect(outcomes.filter((outcome) => !outcome.ok && outcome.reason === 'queue-full')).toHaveLength(16);
+  });
+
+  it('sends the records of another tenant with the next request, whatever waits before them', async () => {
+    const cluster = scripted();
+    const publisher = publish(cluster);
+    void publisher.publish('t', [recordOf('a', 0, 'first')]);
+    const one = await cluster.next();
+    const backlog = Array.from({ length: 400 }, (_, i) =>
+      publisher.publish('t', [recordOf('a', 0, `a${i}`.padEnd(10_000))]),
+    );
+    const late = publisher.publish('t', [recordOf('b', 0, 'b0'), recordOf('b', 0, 'b1')]);
+    one.answer(() => stored(0n));
+    const two = await cluster.next();
+    expect(
+      two
+        .values()[0]!
+        .map((value) => value.trim())
+        .filter((value) => value.startsWith('b')),
+    ).toEqual(['b0', 'b1']);
+    // Nothing of what was not acknowledged is overtaken, also where others wait.
+    void publisher.publish('t', [recordOf('c', 0, 'c0')]);
+    two.answer(() => LOST);
+    const again = await cluster.next();
+    expect(again.values()[0]!.slice(0, two.values()[0]!.length)).toEqual(two.values()[0]);
+    cluster.always = () => stored(1n);
+    again.answer(() => stored(1n));
+    expect((await late).every((outcome) => outcome.ok)).toBe(true);
+    await Promise.all(backlog);
+    expect(
+      cluster
+        .storedValues(0)
+        .map((value) => value.trim())
+        .filter((value) => /^a\d/.test(value)),
+    ).toEqual(Array.from({ length: 400 }, (_, i) => `a${i}`));
+  });
 });
 
 /** A request that waits for its answer. */
@@ -278,11 +325,12 @@ function publish(cluster: { transport: ProduceTransport }, options = {}): Publis
   return createKafkaPublisher(cluster.transport, { ...defaults, ...options }, logger);
 }
 
-const record = (partition: number, value: string): OutgoingRecord => ({
+const recordOf = (tenantId: string, partition: number, value: string): OutgoingRecord => ({
   partition,
-  key: 'k',
+  key: `${tenantId}:k`,
   value: Buffer.from(value),
 });
+const record = (partition: number, value: string) => recordOf('tenant', partition, value);
 const stored = (baseOffset: bigint): ProduceAnswer => ({ kind: 'stored', baseOffset });
 const ok = (partition: number, offset: bigint): PublishOutcome => ({ ok: true, partition, offset });
 const failed = (

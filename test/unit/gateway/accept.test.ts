@@ -3,12 +3,13 @@ import { type Accept, createAcceptor, type Outcome } from '../../../gateway/acce
 import { createLogWriter, type EncodedRecord, encodeRecord } from '../../../gateway/publish.ts';
 import { createReservations } from '../../../gateway/reservations.ts';
 import type { StoredKeys } from '../../../gateway/stored-keys.ts';
+import { HEALTHY } from '../../support/gateway-app.ts';
 import { createScriptedPublisher, REFUSED, TIMED_OUT } from '../../support/scripted-publisher.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const LOOK_UP = { lookUpStored: true };
 
-function setUp(stored: StoredKeys = new Map(), waitMs = 5000) {
+function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logHealth = HEALTHY) {
   const publisher = createScriptedPublisher();
   const time = { nowMs: 0 };
   const clock = { nowMs: () => time.nowMs };
@@ -18,6 +19,7 @@ function setUp(stored: StoredKeys = new Map(), waitMs = 5000) {
       publisher,
       topicPrefix: 'sluice.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
+      logHealth,
     }),
     reservations: createReservations({ clock }),
     findStored: async (_tenantId, _kind, keys) => {
@@ -89,6 +91,19 @@ describe('accepting records', () => {
     await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the second publish' });
     publisher.calls[1]!.answer('ok');
     expect(await second).toBe('accepted');
+    expect(await accept1(accept, 'a', 'x')).toBe('conflict');
+  });
+
+  it('frees the ids that are refused at once because the log takes nothing', async () => {
+    let admits = false;
+    const { accept, publisher } = setUp(new Map(), 5000, { ...HEALTHY, admits: () => admits });
+    expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
+    expect(publisher.calls).toEqual([]);
+    admits = true;
+    expect(await accept1(accept, 'a', 'y')).toBe('accepted');
+    admits = false;
+    // What was accepted before needs no log.
+    expect(await accept1(accept, 'a', 'y')).toBe('accepted');
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
   });
 

@@ -1,17 +1,11 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createLogHealth } from '../../../gateway/log-health.ts';
 import { createTopicLayouts } from '../../../gateway/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { createHealth, healthRoutes } from '../../../shared/health.ts';
-import type { PublishOutcome } from '../../../shared/log/log.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const logger = pino({ level: 'silent' });
-const OK: PublishOutcome = { ok: true, partition: 0, offset: 0n };
-const REFUSED: PublishOutcome = { ok: false, reason: 'unavailable', outcomeUnknown: false };
-const FULL: PublishOutcome = { ok: false, reason: 'queue-full', outcomeUnknown: false };
-
 describe('health', () => {
   it('tells reasons and notes in words', async () => {
     const health = createHealth();
@@ -37,59 +31,6 @@ describe('health', () => {
     expect(await ready()).toEqual([200, { status: 'ok' }]);
     health.setLive('worker', 'stuck');
     expect((await routes.request('/health/live')).status).toBe(503);
-  });
-});
-
-describe('the health of the log', () => {
-  function setUp() {
-    const health = createHealth();
-    const state = { down: false, probes: 0 };
-    const logHealth = createLogHealth({
-      health,
-      logger,
-      probeMs: 5,
-      probeMsMax: 5,
-      probe: async () => {
-        state.probes++;
-        if (state.down) throw new Error('no broker');
-      },
-    });
-    const becomes = (ready: boolean) =>
-      waitFor(() => (health.readyReasons().length === 0) === ready, {
-        timeoutMs: 2000,
-        what: `ready to be ${ready}`,
-      });
-    return { health, logHealth, state, becomes };
-  }
-
-  it('is unknown until the log was reached', async () => {
-    const { health, becomes, logHealth } = setUp();
-    expect(health.readyReasons()).toEqual(['event log: was not reached yet']);
-    await becomes(true);
-    logHealth.close();
-  });
-
-  it('fails while the log refuses, and comes back without traffic', async () => {
-    const { becomes, logHealth, state } = setUp();
-    await becomes(true);
-    state.down = true;
-    logHealth.onOutcomes([REFUSED]);
-    await becomes(false);
-    state.down = false;
-    await becomes(true);
-    logHealth.close();
-  });
-
-  it('believes failed publishes over a probe, and a publish that succeeds over all', async () => {
-    const { health, becomes, logHealth } = setUp();
-    await becomes(true);
-    for (let i = 0; i < 3; i++) logHealth.onOutcomes([REFUSED]);
-    expect(health.readyReasons()).toEqual(['event log: does not take records']);
-    logHealth.onOutcomes([REFUSED, OK]);
-    expect(health.readyReasons()).toEqual([]);
-    for (let i = 0; i < 9; i++) logHealth.onOutcomes([FULL]);
-    expect(health.readyReasons()).toEqual([]);
-    logHealth.close();
   });
 });
 

@@ -47,3 +47,20 @@ it('a turn ends with an error, too', async () => {
   await expect(turns.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(await turns.shared(async () => 'next')).toBe('next');
 });
+
+it('partitions that always have a batch waiting get as many turns each: no backlog keeps another out', async () => {
+  const turns = createTurns(4);
+  const batches = [0, 0, 0, 0, 0, 0];
+  const most = () => Math.max(...batches);
+  await Promise.all(
+    batches.map(async (_, partition) => {
+      while (most() < 50) {
+        await turns.shared(async () => {
+          batches[partition]!++;
+          await new Promise((resolve) => setImmediate(resolve));
+        });
+      }
+    }),
+  );
+  expect(most() - Math.min(...batches)).toBeLessThanOrEqual(2);
+});

@@ -1,0 +1,156 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { murmur2 } from '../../shared/log/partition.ts';
+import { waitFor } from '../support/wait.ts';
+import { type LoadedProduct, startOnEmbeddedLog, startOnKafka } from './fairness-product.ts';
+import type { SendOrder, SendReport } from './fairness-sender.ts';
+
+/**
+ * What a tenant that sends ten times as much as usual costs two others who go on as usual: `npm run bench:fairness`. One of
+ * these shares the partitions of the first, the other has partitions of its own. Product and tenants are processes of their
+ * own. Rounds at the usual rate and at ten times take turns; 99th percentiles of the median round are printed, and their
+ * ratio, which should stay below two.
+ *
+ * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (100), `--items` of each of
+ * its requests (20), `--rounds` (3), `--ms` a round (8000).
+ */
+
+const { values } = parseArgs({
+  options: {
+    log: { type: 'string' },
+    rate: { type: 'string', default: '100' },
+    items: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '3' },
+    ms: { type: 'string', default: '8000' },
+  },
+});
+const MS = Number(values.ms);
+const ITEMS = Number(values.items);
+const TIMES = 10;
+const OTHERS_PER_SECOND = 25;
+const PARTITIONS = 12;
+
+const LOGS: Record<string, () => Promise<LoadedProduct>> = {
+  kafka: startOnKafka,
+  embedded: startOnEmbeddedLog,
+};
+
+interface Round {
+  readonly answered: number;
+  readonly storedApart: number;
+  readonly storedBeside: number;
+  /** Records a second of the first tenant that were answered 200. */
+  readonly taken: number;
+  readonly refused: number;
+}
+
+/** Ids of tenants whose first partitions are the same (`beside`), and as far away as can be (`apart`). */
+const IDS = { flooding: idOf(0), beside: idOf(0, 1), apart: idOf(6) };
+
+for (const name of values.log === undefined ? Object.keys(LOGS) : [values.log]) {
+  const start = LOGS[name];
+  if (start === undefined) throw new Error(`--log is one of ${Object.keys(LOGS).join(', ')}, not ${name}`);
+  const product = await start();
+  try {
+    await measure(name, product);
+  } finally {
+    await product.stop();
+  }
+}
+process.exit(0);
+
+async function measure(name: string, product: LoadedProduct): Promise<void> {
+  const tenants = {
+    flooding: await startTenant(product, IDS.flooding),
+    beside: await startTenant(product, IDS.beside),
+    apart: await startTenant(product, IDS.apart),
+  };
+  const round = async (times: number): Promise<Round> => {
+    const since = new Date();
+    const perSecond = (times * Number(values.rate)) / ITEMS;
+    const [flooding, beside, apart] = await Promise.all([
+      tenants.flooding({ perSecond, itemsEach: ITEMS, ms: MS }),
+      tenants.beside({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms: MS }),
+      tenants.apart({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms: MS }),
+    ]);
+    const accepted = flooding.answeredMs.length * ITEMS;
+    await waitFor(async () => (await storedSince(product, IDS.flooding, since)).count >= accepted, {
+      timeoutMs: 120_000,
+      what: 'all records to be stored',
+    });
+    return {
+      answered: p99([...beside.answeredMs, ...apart.answeredMs]),
+      storedBeside: (await storedSince(product, IDS.beside, since)).p99,
+      storedApart: (await storedSince(product, IDS.apart, since)).p99,
+      taken: accepted / (MS / 1000),
+      refused: beside.refused + apart.refused,
+    };
+  };
+  // Just-in-time compilers have seen the load before it counts.
+  await round(TIMES);
+  const [usual, flooded]: [Round[], Round[]] = [[], []];
+  for (let i = 0; i < Number(values.rounds); i++) {
+    usual.push(await round(1));
+    flooded.push(await round(TIMES));
+  }
+  const of = (rounds: readonly Round[], what: keyof Round) => median(rounds.map((found) => found[what]));
+  console.log(
+    `${name}: the first tenant brings ${Math.round(of(usual, 'taken'))} records a second, then ${Math.round(of(flooded, 'taken'))}; ` +
+      `refused to the others: ${of(usual, 'refused')}, then ${of(flooded, 'refused')}`,
+  );
+  for (const [what, text] of [
+    ['answered', 'answered'],
+    ['storedApart', 'stored, on other partitions'],
+    ['storedBeside', 'stored, on the same partitions'],
+  ] as const) {
+    const [before, after] = [of(usual, what), of(flooded, what)];
+    console.log(
+      `  p99 of the others ${text}: ${before.toFixed(0)} ms, then ${after.toFixed(0)} ms: ratio ${(after / before).toFixed(2)}`,
+    );
+  }
+}
+
+type Send = (order: Pick<SendOrder, 'perSecond' | 'itemsEach' | 'ms'>) => Promise<SendReport>;
+
+async function startTenant(product: LoadedProduct, tenantId: string): Promise<Send> {
+  const key = await product.addTenant(tenantId);
+  const sender: ChildProcess = fork(fileURLToPath(new URL('fairness-sender.js', import.meta.url)));
+  return async (order) => {
+    const reported = once(sender, 'message');
+    sender.send({ port: product.port, ...key, ...order } satisfies SendOrder);
+    const [report] = (await reported) as [SendReport];
+    return report;
+  };
+}
+
+/** Records of the tenant that are stored, and milliseconds from acceptance to the transaction that stored them. */
+async function storedSince(
+  { pool }: LoadedProduct,
+  tenantId: string,
+  since: Date,
+): Promise<{ count: number; p99: number }> {
+  const { rows } = await pool.query<{ count: string; p99: number }>(
+    `select count(*) as count,
+            percentile_disc(0.99) within group (order by extract(epoch from stored_at - accepted_at)::float8 * 1000) as p99
+       from event_keys where tenant_id = $1::text and accepted_at >= $2::timestamptz`,
+    [tenantId, since],
+  );
+  return { count: Number(rows[0]!.count), p99: rows[0]!.p99 };
+}
+
+function p99(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}
+
+/** The id of a tenant whose partitions begin at `first`; of several the `number`th. */
+function idOf(first: number, number = 0): string {
+  const ids = Array.from({ length: 1000 }, (_, i) => `tenant-${i}`);
+  return ids.filter((id) => murmur2(Buffer.from(id)) % PARTITIONS === first)[number]!;
+}
