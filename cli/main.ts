@@ -21,13 +21,16 @@ process.once('exit', (code) => {
   if (code === 0 && readerGone) process.exitCode = READER_GONE;
 });
 const { env, fromFile } = environmentOrEnd();
-const program = buildProgram({
-  env,
-  envFromFile: fromFile,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  outputClosed,
-});
+const program = await buildProgram(
+  {
+    env,
+    envFromFile: fromFile,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    outputClosed,
+  },
+  process.argv[2],
+);
 process.exitCode = await runCommand(program, process.argv);
 
 function throwUnlessGone(error: NodeJS.ErrnoException): void {

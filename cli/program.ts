@@ -2,19 +2,7 @@ import { createRequire } from 'node:module';
 import { Command, Help, type Option } from 'commander';
 import { createCalledAs } from './called-as.ts';
 import { addCompletionCommand } from './commands/completion.ts';
-import { addConfigCommands } from './commands/config.ts';
-import { addCredentialsCommands } from './commands/credentials.ts';
-import { addDeadLettersCommands } from './commands/dead-letters.ts';
-import { addDoctorCommand } from './commands/doctor.ts';
-import { addEventsCommands } from './commands/events.ts';
-import { addKeysCommands } from './commands/keys.ts';
-import { addLagCommand } from './commands/lag.ts';
-import { addMigrateCommand } from './commands/migrate.ts';
-import { addSendCommand } from './commands/send.ts';
-import { addTenantsCommands } from './commands/tenants.ts';
-import { addTopicsCommands } from './commands/topics.ts';
-import { addWebhooksCommands } from './commands/webhooks.ts';
-import { createContext } from './context.ts';
+import { type CommandContext, createContext } from './context.ts';
 
 /** What the command needs of its process. */
 export interface CommandProcess {
@@ -31,8 +19,29 @@ export interface CommandProcess {
 
 const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') as { version: string };
 
-/** The whole `sluice` command. Wrong usage throws a CommanderError after saying what is wrong on standard error. */
-export function buildProgram(target: CommandProcess): Command {
+type AddCommand = (program: Command, context: CommandContext) => void;
+
+/** Where the commands are, in the order of the help: most use more than what the others need, which takes time to load. */
+const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
+  topics: async () => (await import('./commands/topics.ts')).addTopicsCommands,
+  tenants: async () => (await import('./commands/tenants.ts')).addTenantsCommands,
+  keys: async () => (await import('./commands/keys.ts')).addKeysCommands,
+  webhooks: async () => (await import('./commands/webhooks.ts')).addWebhooksCommands,
+  credentials: async () => (await import('./commands/credentials.ts')).addCredentialsCommands,
+  events: async () => (await import('./commands/events.ts')).addEventsCommands,
+  send: async () => (await import('./commands/send.ts')).addSendCommand,
+  lag: async () => (await import('./commands/lag.ts')).addLagCommand,
+  'dead-letters': async () => (await import('./commands/dead-letters.ts')).addDeadLettersCommands,
+  doctor: async () => (await import('./commands/doctor.ts')).addDoctorCommand,
+  config: async () => (await import('./commands/config.ts')).addConfigCommands,
+};
+
+/**
+ * The `sluice` command, with the one command that `called`, the first argument, names; with all where it names none of
+ * them. Wrong usage throws a CommanderError after saying what is wrong on standard error.
+ */
+export async function buildProgram(target: CommandProcess, called?: string): Promise<Command> {
   const calledAs = createCalledAs(target.env);
   const program = new Command('sluice')
     .description(
@@ -54,18 +63,10 @@ without DATABASE_URL the embedded instance on SLUICE_DATA_DIR (default .sluice) 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
     );
   const context = createContext(target);
-  addMigrateCommand(program, context);
-  addTopicsCommands(program, context);
-  addTenantsCommands(program, context);
-  addKeysCommands(program, context);
-  addWebhooksCommands(program, context);
-  addCredentialsCommands(program, context);
-  addEventsCommands(program, context);
-  addSendCommand(program, context);
-  addLagCommand(program, context);
-  addDeadLettersCommands(program, context);
-  addDoctorCommand(program, context);
-  addConfigCommands(program, context);
+  const names = Object.keys(COMMANDS);
+  const needed = names.filter((name) => name === called);
+  const loads = (needed.length > 0 ? needed : names).map((name) => COMMANDS[name]!());
+  for (const addCommand of await Promise.all(loads)) addCommand(program, context);
   addCompletionCommand(program, context);
   return program;
 }

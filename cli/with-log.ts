@@ -17,7 +17,7 @@ export async function withLog<T>(
 ): Promise<T> {
   const config = context.config(LOG_SETTINGS);
   return await context.withDatabase(async (database) => {
-    const log = openLog(context, database, config);
+    const log = await openLog(context, database, config);
     const reader = log.createReader();
     try {
       return await work({ ...database, log, reader });

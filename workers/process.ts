@@ -16,7 +16,6 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startWorkers, type WorkersDeps } from './start.ts';
-import { startWebhooks } from './webhooks/start.ts';
 
 /** What it is called in messages. */
 export const NAME = 'The worker';
@@ -65,6 +64,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
       'SLUICE_WEBHOOK_ALLOW',
       'SLUICE_CREDENTIALS_KEYS',
     ]);
+    const { startWebhooks } = await import('./webhooks/start.ts');
     parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(keys!) }));
   }
   logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');

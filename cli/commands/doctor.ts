@@ -103,7 +103,7 @@ async function examineLog(
   config: Config,
 ): Promise<readonly Finding[]> {
   return await checking('event log', 'set KAFKA_BROKERS', async () => {
-    const log = openLog(context, database, config);
+    const log = await openLog(context, database, config);
     try {
       return await checkLog(database.pool, log, config.SLUICE_TOPIC_PREFIX);
     } finally {

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { type Config, type KafkaSetting, LOG_SETTINGS, type LogSetting } from '../../shared/config.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
 import { kafkaOptionsOf } from '../../shared/log/kafka-security.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { descriptionOf, type TopicShortfall } from '../../shared/log/topic-check.ts';
@@ -49,7 +48,7 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
     .action((options: TopicsCreateOptions) => {
       const config = context.config(LOG_SETTINGS);
       return context.withDatabase(async (database) => {
-        const log = openLog(context, database, config);
+        const log = await openLog(context, database, config);
         try {
           // Topics that nobody can register would only be in the way later.
           await checkSchema(database.pool);
@@ -163,13 +162,15 @@ function withHint(error: unknown): never {
 const isEmbedded = (config: Config<LogSetting>, { embedded }: OpenDatabase): boolean =>
   embedded && config.KAFKA_BROKERS === undefined;
 
-/** The event log of the settings: Kafka, or that of the embedded instance. Throws AppError `LOG_NOT_CONFIGURED`. */
-export function openLog(
+/** The event log of the settings: Kafka, or that of the embedded instance. Rejects with AppError `LOG_NOT_CONFIGURED`. */
+export async function openLog(
   context: CommandContext,
   database: OpenDatabase,
   config: Config<KafkaSetting>,
-): EventLog {
+): Promise<EventLog> {
   if (config.KAFKA_BROKERS) {
+    // Takes longer to load than all the rest, and the embedded log needs none of it.
+    const { createKafkaLog } = await import('../../shared/log/kafka.ts');
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
   }
   if (!database.embedded) {

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { runner } from 'node-pg-migrate';
 import { AppError, errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
@@ -37,6 +36,8 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     const known = await readSchema(client);
     // A schema of a newer release is not ours to extend, though its migrations may look like none of ours.
     if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));
+    // Every process asks for the schema's state below, and none but this needs it.
+    const { runner } = await import('node-pg-migrate');
     const applied = await runner({
       dbClient: client,
       dir: options.directory ?? migrationsDirectory(),

@@ -8,7 +8,7 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Every command as it is, so that a new one must be added here before it can be released. */
-const program = buildProgram({ env: {}, stdout: { write() {} }, stderr: { write() {} } });
+const program = await buildProgram({ env: {}, stdout: { write() {} }, stderr: { write() {} } });
 const groups = groupsOf(program, []);
 const leaves = groups.flatMap(({ path, command }) =>
   command.commands

@@ -36,16 +36,16 @@ export function startCommand(
     interrupt = resolve;
   });
   const stderr = stream('stderr');
-  const program = buildProgram({
+  const target = {
     env,
     envFromFile,
     stdout: stream('stdout'),
     stderr,
     untilInterrupted: () => interrupted,
-  });
+  };
   const given = typeof args === 'string' ? args.split(' ').filter((arg) => arg !== '') : args;
   const argv = ['node', 'sluice', ...given];
-  const code = runCommand(program, argv);
+  const code = buildProgram(target, given[0]).then((program) => runCommand(program, argv));
   const ended = async () => ({ code: await code, ...written });
   return {
     stdout: () => written.stdout,
