@@ -21,8 +21,8 @@ export interface LaboratoryPostgres {
   /** Starts it again after a kill, where nothing else does; resolves when it takes connections. */
   restart(): Promise<void>;
   /** SIGSTOP and SIGCONT of all its processes. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
+  pause(): void | Promise<void>;
+  resume(): void | Promise<void>;
 }
 
 /** The whole product, running, and what faults are brought about with. */
@@ -35,6 +35,8 @@ export interface Laboratory {
   readonly workers: readonly Part[];
   readonly parts: readonly Part[];
   readonly postgres: LaboratoryPostgres;
+  /** Address of the product's database, past all proxies; its role is the server's owner. */
+  databaseUrl(): Promise<string>;
   /** A connection of the laboratory's own, past all proxies. */
   pool(): Promise<Pool>;
   /** The event log, past all proxies. */
