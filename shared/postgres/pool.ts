@@ -43,6 +43,9 @@ export function createPool(options: PoolOptions): Pool {
   pool.on('error', (error) =>
     options.logger.warn({ reason: error.message }, 'an idle database connection was lost'),
   );
+  // The pool stops listening when it hands a connection out, and whoever asked for it goes on a moment later: a session whose
+  // end comes in one packet with its beginning, or with an answer, has nobody else. Its next query fails.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
