@@ -47,6 +47,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
   '53100': 'its disk is full',
   '53300': 'it has no connection left',
+  '55P03': 'another session holds a lock that it needs',
 };
 
 /** Classifies what storing a batch threw, by SQLSTATE, code and type, never by the text of its message. */

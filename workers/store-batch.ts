@@ -60,6 +60,12 @@ export interface StoreResult<Row> {
 }
 
 /**
+ * A batch that waits for a lock has one of the few turns: where somebody holds a table of one kind, the others would wait with
+ * it. Refused, it gives its turn away, says why, and comes again.
+ */
+const LOCK_TIMEOUT_MS = 2_000;
+
+/**
  * Stores a slice in one transaction: what lies below the partition's position is skipped, so a repetition writes nothing;
  * dead letters are acknowledged by the log before the commit. Throws whatever the database or the log throw (see
  * faults.ts), and an AppError `POSITION_LOST` when the log is not the one that the position belongs to.
@@ -81,7 +87,7 @@ export async function storeBatch<Row>(
       if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
       return store(deps, client, kind, { ...slice, candidates: fresh });
     },
-    { idleTimeoutMs: deps.idleInTransactionMs ?? 30_000 },
+    { idleTimeoutMs: deps.idleInTransactionMs ?? 30_000, lockTimeoutMs: LOCK_TIMEOUT_MS },
   );
   await deps.onStep?.('committed');
   return result;

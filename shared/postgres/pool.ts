@@ -52,6 +52,8 @@ export function createPool(options: PoolOptions): Pool {
 export interface TransactionOptions {
   /** Milliseconds without a statement after which the server ends the transaction. Default: the server's setting. */
   readonly idleTimeoutMs?: number;
+  /** Milliseconds that a statement waits for a lock until the server refuses it (SQLSTATE 55P03). Default: as long as it takes. */
+  readonly lockTimeoutMs?: number;
 }
 
 /**
@@ -89,7 +91,12 @@ export async function inTransaction<T>(
 }
 
 /** In one round trip. */
-function beginOf({ idleTimeoutMs }: TransactionOptions): string {
-  if (idleTimeoutMs === undefined) return 'BEGIN';
-  return `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(idleTimeoutMs)}`;
+function beginOf({ idleTimeoutMs, lockTimeoutMs }: TransactionOptions): string {
+  const settings = { idle_in_transaction_session_timeout: idleTimeoutMs, lock_timeout: lockTimeoutMs };
+  return [
+    'BEGIN',
+    ...Object.entries(settings).flatMap(([name, ms]) =>
+      ms === undefined ? [] : `SET LOCAL ${name} = ${Math.trunc(ms)}`,
+    ),
+  ].join('; ');
 }

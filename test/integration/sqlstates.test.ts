@@ -3,6 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { conversationMetadata } from '../../workers/conversation-metadata.ts';
+import { createTurns } from '../../workers/turns.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';
@@ -237,11 +239,12 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     });
 
     it.each([
-      ['55P03', 'lock_timeout=100'],
-      ['57014', 'statement_timeout=100'],
-    ])('waits where a table is locked and the server gives up: %s', async (code, setting) => {
+      // After the two seconds that a batch of ours waits.
+      ['55P03', []],
+      ['57014', ['statement_timeout=100']],
+    ])('waits where a table is locked and the server gives up: %s', async (code, settings) => {
       const bench = await createBench();
-      const own = poolWith(setting);
+      const own = poolWith(...settings);
       const lock = await pool.connect();
       await lock.query('begin; lock table agents in access exclusive mode');
       await expectWaits(bench, {
@@ -251,6 +254,31 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       });
       lock.release();
       await own.end();
+    });
+
+    it("stores other kinds while one kind's table is locked, also with a single turn for both", async () => {
+      const turns = createTurns(1);
+      const agents = await createBench();
+      const conversations = await createWorkerBench(pool, conversationMetadata, `s${++count}.`);
+      agents.append(agent(), { id: 'waits' });
+      conversations.append({ externalConversationId: 'entity' }, { id: 'goes on' });
+      const waiting = agents.startWorker({ turns });
+      const going = conversations.startWorker({ turns });
+      const lock = await pool.connect();
+      await lock.query('begin; lock table agents in access exclusive mode');
+      const reading = waiting.consumer.read(0);
+      await waitFor(
+        async () =>
+          (await pool.query(`select from pg_locks where not granted and relation = 'agents'::regclass`))
+            .rowCount,
+        { timeoutMs: 5_000, what: 'a batch that waits for the lock' },
+      );
+      await going.consumer.read(0);
+      await lock.query('rollback');
+      lock.release();
+      await reading;
+      expect(await stored(agents)).toEqual(['waits']);
+      await Promise.all([waiting.close(), going.close()]);
     });
 
     it('waits where its session is ended in the middle of a statement: 57P01', async () => {
