@@ -117,7 +117,8 @@ async function writeReport(file: string, numPassedTests: number, numFailedTests:
 function tellWarnings(lab: Laboratory): void {
   for (const part of lab.parts) {
     const lines = part.output().split('\n');
-    const warnings = lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line));
+    // What a process writes when it ends by an error that nobody caught is no line of the log.
+    const warnings = lines.filter((line) => /"level":"(warn|error|fatal)"|^\S*Error\b|^ +at /.test(line));
     for (const line of warnings.slice(-15)) console.log(`     ${part.name}: ${line.slice(0, 400)}`);
   }
 }

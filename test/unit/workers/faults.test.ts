@@ -48,6 +48,13 @@ describe('a fault', () => {
     expect(text).toBe('the database cannot take it now: its disk is full (SQLSTATE 53100)');
   });
 
+  it('of a lock that another session holds says so', () => {
+    const { text } = classifyFault(server('55P03'));
+    expect(text).toBe(
+      'the database cannot take it now: another session holds a lock that it needs (SQLSTATE 55P03)',
+    );
+  });
+
   it('of a missing partition is told from one of a rule', () => {
     expect(classifyFault(server('23514', { table: 'message_sent' }))).toMatchObject({
       kind: 'no-partition',
