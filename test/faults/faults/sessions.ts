@@ -7,6 +7,7 @@ import { openSession, terminateProduct, withSession } from '../sessions.ts';
 import { disturbDatabase, untilNotReady } from '../watch.ts';
 
 const TAKEN_MS = 6_000;
+const TAKE_EVERY_MS = 100;
 const TERMINATED_FOR_MS = 5_000;
 const TERMINATED_EVERY_MS = 200;
 const READ_ONLY_MS = 6_000;
@@ -26,13 +27,14 @@ export const outOfConnections: Fault = {
     disturbDatabase(lab, context, async () => {
       const taken: Client[] = [await openSession(lab)];
       try {
-        const endMs = performance.now() + TAKEN_MS;
+        await takeSlots(lab, taken);
         const telling = untilNotReady(lab.workers, context, {
           withinMs: NOT_READY_WITHIN_MS,
-          reason: /no connection left|\(SQLSTATE 53300\)|database/,
+          reason: /no connection left|database/,
         });
+        const endMs = performance.now() + TAKEN_MS;
         // Again and again: a session of the product ends only when its statement does, and another one may get its slot.
-        while (performance.now() < endMs) {
+        for (; performance.now() < endMs; await delay(TAKE_EVERY_MS)) {
           await terminateProduct(taken[0]!);
           await takeSlots(lab, taken);
         }
