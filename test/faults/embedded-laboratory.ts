@@ -38,6 +38,8 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
   const part = createPart({
     name: 'sluice',
     url: `http://127.0.0.1:${port}`,
+    // The workers' health is told there.
+    otherUrls: [`http://127.0.0.1:${adminPort}`],
     script: 'embedded/main.js',
     env,
   });

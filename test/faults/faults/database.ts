@@ -9,7 +9,7 @@ import { disturbDatabase, untilNotReady } from '../watch.ts';
 
 const DOWN_MS = 4_000;
 const PAUSED_MS = 10_000;
-const REASON = { withinMs: 10_000, reason: /database/ };
+const REASON = { withinMs: 10_000, reason: /the database (does not|cannot|has not)/ };
 
 export const postgresKilled: Fault = {
   name: 'postgres-killed',

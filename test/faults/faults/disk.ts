@@ -38,7 +38,7 @@ export const postgresDiskFull: Fault = {
           delay(FULL_MS),
           untilNotReady(lab.workers, context, {
             withinMs: NOT_READY_WITHIN_MS,
-            reason: /disk is full|database/,
+            reason: /its disk is full|database does not answer/,
           }),
         ]);
       } finally {

@@ -30,7 +30,7 @@ export const outOfConnections: Fault = {
         await takeSlots(lab, taken);
         const telling = untilNotReady(lab.workers, context, {
           withinMs: NOT_READY_WITHIN_MS,
-          reason: /no connection left|database/,
+          reason: /no connection left|database does not answer/,
         });
         const endMs = performance.now() + TAKEN_MS;
         // Again and again: a session of the product ends only when its statement does, and another one may get its slot.
