@@ -31,6 +31,9 @@ const RECORDS = 20_000;
 const RECORDS_SHORT = 4_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
+// What was started and mounted is cleaned up at the exit of this process.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
