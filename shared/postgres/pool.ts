@@ -22,7 +22,15 @@ export interface PoolOptions {
   readonly logger: Logger;
   /** Milliseconds to wait for a connection. Default 5000. */
   readonly connectionTimeoutMs?: number;
+  /**
+   * Milliseconds without an answer after which a statement is given up and its connection thrown away: a server, or a
+   * network, that went silent tells nobody. Default: none.
+   */
+  readonly answerTimeoutMs?: number;
 }
+
+/** A connection that does not even answer a rollback is thrown away. */
+const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
  * A pool whose int8 values arrive as bigint and whose timestamptz values arrive as Date (we keep milliseconds there;
@@ -36,6 +44,7 @@ export function createPool(options: PoolOptions): Pool {
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types,
+    ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
     // Read here and not by each connection: a certificate's file that is gone later must not end the process.
     ...parseIntoClientConfig(options.connectionString),
   });
@@ -43,12 +52,23 @@ export function createPool(options: PoolOptions): Pool {
   pool.on('error', (error) =>
     options.logger.warn({ reason: error.message }, 'an idle database connection was lost'),
   );
+  // The pool stops listening when it hands a connection out, and whoever asked for it goes on a moment later: a session whose
+  // end comes in one packet with its beginning, or with an answer, has nobody else. Its next query fails.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
+
+/** pg knows a timeout a query, its types do not. */
+const ROLLBACK: pg.QueryConfig & { query_timeout: number } = {
+  text: 'ROLLBACK',
+  query_timeout: ROLLBACK_TIMEOUT_MS,
+};
 
 export interface TransactionOptions {
   /** Milliseconds without a statement after which the server ends the transaction. Default: the server's setting. */
   readonly idleTimeoutMs?: number;
+  /** Milliseconds that a statement waits for a lock until the server refuses it (SQLSTATE 55P03). Default: as long as it takes. */
+  readonly lockTimeoutMs?: number;
 }
 
 /**
@@ -74,7 +94,7 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     try {
-      await client.query('ROLLBACK');
+      await client.query(ROLLBACK);
     } catch (rollbackError) {
       broken ??= rollbackError as Error;
     }
@@ -86,7 +106,12 @@ export async function inTransaction<T>(
 }
 
 /** In one round trip. */
-function beginOf({ idleTimeoutMs }: TransactionOptions): string {
-  if (idleTimeoutMs === undefined) return 'BEGIN';
-  return `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${Math.trunc(idleTimeoutMs)}`;
+function beginOf({ idleTimeoutMs, lockTimeoutMs }: TransactionOptions): string {
+  const settings = { idle_in_transaction_session_timeout: idleTimeoutMs, lock_timeout: lockTimeoutMs };
+  return [
+    'BEGIN',
+    ...Object.entries(settings).flatMap(([name, ms]) =>
+      ms === undefined ? [] : `SET LOCAL ${name} = ${Math.trunc(ms)}`,
+    ),
+  ].join('; ');
 }

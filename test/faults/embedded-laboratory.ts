@@ -38,16 +38,19 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
   const part = createPart({
     name: 'sluice',
     url: `http://127.0.0.1:${port}`,
+    // The workers' health is told there.
+    otherUrls: [`http://127.0.0.1:${adminPort}`],
     script: 'embedded/main.js',
     env,
   });
   part.start();
   await part.ready();
+  const databaseUrl = async () => connectionStringOf((await readConnectionFile(dataDir))!);
   let opened: { url: string; pool: Pool; log: EventLog } | undefined;
 
   /** Postgres takes another port at each start of the product that does not find it running. */
   async function open() {
-    const url = connectionStringOf((await readConnectionFile(dataDir))!);
+    const url = await databaseUrl();
     if (opened?.url === url) return opened;
     await close();
     const pool = createPool({ connectionString: url, max: 4, applicationName: 'sluice-faults', logger });
@@ -79,6 +82,7 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
     workers: [part],
     parts: [part],
     postgres: postgresProcesses(join(dataDir, 'postgres')),
+    databaseUrl,
     pool: async () => (await open()).pool,
     eventLog: async () => (await open()).log,
     receivers,

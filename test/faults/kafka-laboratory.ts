@@ -101,6 +101,7 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
     workers,
     parts,
     postgres,
+    databaseUrl: async () => postgres.url,
     pool: async () => pool,
     eventLog: async () => log,
     receivers,

@@ -35,6 +35,8 @@ export interface Laboratory {
   readonly workers: readonly Part[];
   readonly parts: readonly Part[];
   readonly postgres: LaboratoryPostgres;
+  /** Address of the product's database, past all proxies; its role is the server's owner. */
+  databaseUrl(): Promise<string>;
   /** A connection of the laboratory's own, past all proxies. */
   pool(): Promise<Pool>;
   /** The event log, past all proxies. */

@@ -28,6 +28,8 @@ export interface Part {
 export interface PartOptions {
   readonly name: string;
   readonly url: string;
+  /** Of more listeners of the process, whose health counts too. */
+  readonly otherUrls?: readonly string[];
   /** Relative to the compiled product. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
@@ -37,7 +39,7 @@ const READY_WITHIN_MS = 60_000;
 const HEALTH_WITHIN_MS = 2_000;
 
 /** A process of the compiled product, not started yet. */
-export function createPart({ name, url, script, env }: PartOptions): Part {
+export function createPart({ name, url, otherUrls = [], script, env }: PartOptions): Part {
   let program: Program | undefined;
   let before = '';
 
@@ -49,15 +51,8 @@ export function createPart({ name, url, script, env }: PartOptions): Part {
   const hasEnded = () => running().process.exitCode !== null || running().process.signalCode !== null;
 
   async function health(which: 'live' | 'ready'): Promise<string | undefined> {
-    try {
-      const response = await fetch(`${url}/health/${which}`, {
-        signal: AbortSignal.timeout(HEALTH_WITHIN_MS),
-      });
-      const text = await response.text();
-      return response.ok ? undefined : text;
-    } catch (error) {
-      return String((error as Error).cause ?? error);
-    }
+    const reasons = await Promise.all([url, ...otherUrls].map((listener) => healthOf(listener, which)));
+    return reasons.filter((reason) => reason !== undefined).join(' ') || undefined;
   }
 
   return {
@@ -93,4 +88,16 @@ export function createPart({ name, url, script, env }: PartOptions): Part {
     health,
     output: () => before + (program?.output() ?? ''),
   };
+}
+
+async function healthOf(listener: string, which: 'live' | 'ready'): Promise<string | undefined> {
+  try {
+    const response = await fetch(`${listener}/health/${which}`, {
+      signal: AbortSignal.timeout(HEALTH_WITHIN_MS),
+    });
+    const text = await response.text();
+    return response.ok ? undefined : text;
+  } catch (error) {
+    return String((error as Error).cause ?? error);
+  }
 }

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/errors.ts';
+import { POSITION_LOST } from '../../shared/log/log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
-import { POSITION_LOST } from '../../workers/faults.ts';
+import { startPositionWatch } from '../../workers/position-watch.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -372,6 +373,40 @@ describe('a worker', () => {
     await close();
   });
 
+  it.each([
+    ['rows-written', 'the database has not finished a batch for 6 s'],
+    ['position-advanced', 'a batch has waited for 6 s: the log has not acknowledged its dead letters'],
+  ] as const)('that is at the same records for seconds says why: %s', async (step, reason) => {
+    const b = await bench();
+    b.append(agent(5), { id: 'bad' });
+    let thaw = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    let reached = false;
+    const { consumer, worker, close } = b.startWorker({
+      onStep: async (at) => {
+        if (at !== step) return;
+        reached = true;
+        if (step === 'rows-written') await frozen;
+      },
+    });
+    if (step === 'position-advanced') {
+      b.log.beforeOutcome = () => frozen;
+    }
+    const reading = consumer.read(0);
+    await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
+    // What comes after the step is waited for in the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worker.status().reasons).toEqual([]);
+    b.clock.ms += 6000;
+    expect(worker.status()).toMatchObject({ reasons: [reason], waiting: false });
+    thaw();
+    await reading;
+    expect(worker.status().reasons).toEqual([]);
+    await close();
+  });
+
   describe('beside another one that believes to own the partition', () => {
     it('writes no row twice', async () => {
       const b = await bench();
@@ -560,10 +595,29 @@ describe('a worker', () => {
       await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
         b.topic,
       ]);
-      const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only: where the database was restored meanwhile, restart the worker`;
+      const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only`;
       await expect(running.consumer.deliver(0, 2n)).rejects.toThrow(back);
       expect(running.worker.status()).toMatchObject({ reasons: [back], waiting: false });
       expect(await patches(b)).toEqual(['a', 'b']);
+    });
+
+    it('starts again from there, and is told of a position that another hand changed while it was idle', async () => {
+      const b = await readTwo();
+      const { consumer, worker, close } = b.startWorker();
+      await consumer.read(0);
+      expect([...worker.standing()]).toEqual([[0, { generation: 1, nextOffset: 2n }]]);
+      await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
+        b.topic,
+      ]);
+      const watch = startPositionWatch({ pool, clock: b.clock, consumers: [worker] });
+      await watch.look();
+      expect(consumer.asked).toEqual([0]);
+      await consumer.read(0);
+      await watch.look();
+      expect(consumer.asked).toEqual([0]);
+      expect(await position(b)).toMatchObject({ next_offset: 2n });
+      await watch.close();
+      await close();
     });
 
     it('stops at a first start into a log that has lost its first records', async () => {

@@ -11,7 +11,7 @@ import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../work
 import { makePartitionsAhead } from '../../workers/maintenance.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
-import { createTurns } from '../../workers/turns.ts';
+import { createTurns, type Turns } from '../../workers/turns.ts';
 import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
 
 const DAY_MS = 86_400_000;
@@ -51,6 +51,8 @@ export interface StartWorkerOptions {
   readonly pool?: Pool;
   readonly batchRecordsMax?: number;
   readonly idleInTransactionMs?: number;
+  /** Shared with other workers of the process; its own by default. */
+  readonly turns?: Turns;
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
 }
 
@@ -124,7 +126,7 @@ export async function createWorkerBench<Row>(
         nextId: createUlidGenerator(clock),
         logger: pino({ level: 'silent' }),
         publisher: log.createPublisher({ deadlineMs: 1000, bufferedBytesMax: 1e6 }),
-        turns: createTurns(4),
+        turns: options.turns ?? createTurns(4),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
         recordAgeMaxMs: 90 * DAY_MS,
         topicRetentionMs: 7 * DAY_MS,

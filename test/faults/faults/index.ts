@@ -1,5 +1,8 @@
 import type { Fault } from '../fault.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
+import { postgresKilled, postgresPaused, postgresRestarted } from './database.ts';
+import { postgresDiskFull } from './disk.ts';
+import { locked } from './locks.ts';
 import {
   everyPartTerminated,
   gatewayKilled,
@@ -9,6 +12,8 @@ import {
   workerKilled,
   workerKilledBetweenSteps,
 } from './processes.ts';
+import { postgresRestored } from './restored.ts';
+import { backendsTerminated, outOfConnections, readOnly } from './sessions.ts';
 
 /** Those that a random sequence is made of. */
 export const RANDOM_FAULTS: readonly Fault[] = [
@@ -28,4 +33,13 @@ export const FAULTS: readonly Fault[] = [
   everyPartTerminated,
   replacedUnderLoad,
   productKilled,
+  postgresKilled,
+  postgresRestarted,
+  postgresPaused,
+  outOfConnections,
+  backendsTerminated,
+  locked,
+  readOnly,
+  postgresRestored,
+  postgresDiskFull,
 ];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/errors.ts';
-import { classifyFault, POSITION_LOST } from '../../../workers/faults.ts';
+import { POSITION_LOST } from '../../../shared/log/log.ts';
+import { classifyFault } from '../../../workers/faults.ts';
 
 const server = (code: string, more: object = {}) =>
   Object.assign(new Error('value "planted" of the record'), {
@@ -46,6 +47,13 @@ describe('a fault', () => {
   it('of a full disk says so', () => {
     const { text } = classifyFault(server('53100'));
     expect(text).toBe('the database cannot take it now: its disk is full (SQLSTATE 53100)');
+  });
+
+  it('of a lock that another session holds says so', () => {
+    const { text } = classifyFault(server('55P03'));
+    expect(text).toBe(
+      'the database cannot take it now: another session holds a lock that it needs (SQLSTATE 55P03)',
+    );
   });
 
   it('of a missing partition is told from one of a rule', () => {

@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { waitFor } from '../../support/wait.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { withSession } from '../sessions.ts';
+import { disturbDatabase, untilNotReady } from '../watch.ts';
+
+const DOWN_MS = 4_000;
+const PAUSED_MS = 10_000;
+const REASON = { withinMs: 10_000, reason: /the database (does not|cannot|has not)/ };
+
+export const postgresKilled: Fault = {
+  name: 'postgres-killed',
+  about: 'all processes of Postgres are killed; it is started again after 4 s, embedded by the product',
+  logs: ['kafka', 'embedded'],
+  bound:
+    'on Kafka callers notice nothing, and storing waits for the outage and the recovery; embedded they get 503 until Postgres has recovered',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      await lab.postgres.kill();
+      if (lab.log === 'kafka') {
+        await untilNotReady(lab.workers, context, REASON);
+        await delay(DOWN_MS);
+      }
+      await lab.postgres.restart();
+    }),
+};
+
+export const postgresRestarted: Fault = {
+  name: 'postgres-restarted',
+  about: 'Postgres is shut down in order (fast: sessions are ended), and started again after 4 s',
+  logs: ['kafka'],
+  bound: 'callers notice nothing; storing waits for the outage',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      await shutDown(lab);
+      await untilNotReady(lab.workers, context, REASON);
+      await delay(DOWN_MS);
+      await lab.postgres.restart();
+    }),
+};
+
+export const postgresPaused: Fault = {
+  name: 'postgres-paused',
+  about:
+    'all processes of Postgres are stopped for 10 s (SIGSTOP): connections are open, and nothing answers',
+  logs: ['kafka', 'embedded'],
+  bound:
+    'on Kafka callers notice nothing, and storing waits for the pause; embedded callers get 503 for as long',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      await lab.postgres.pause();
+      try {
+        await Promise.all([untilNotReady(lab.workers, context, REASON), delay(PAUSED_MS)]);
+      } finally {
+        await lab.postgres.resume();
+      }
+    }),
+};
+
+/** SIGINT is Postgres' fast shutdown. */
+async function shutDown(lab: Laboratory): Promise<void> {
+  const directory = await withSession(lab, async (session) => {
+    const { rows } = await session.query<{ data_directory: string }>('show data_directory');
+    return rows[0]!.data_directory;
+  });
+  const lockFile = join(directory, 'postmaster.pid');
+  process.kill(Number((await readFile(lockFile, 'utf8')).split('\n')[0]), 'SIGINT');
+  await waitFor(async () => (await readFile(lockFile).catch(() => undefined)) === undefined, {
+    timeoutMs: 30_000,
+    what: 'Postgres to be shut down',
+  });
+}

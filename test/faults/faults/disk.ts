@@ -1,0 +1,73 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { mountSmallDisk, type SmallDisk } from '../../support/small-disk.ts';
+import { startEmbeddedLaboratory } from '../embedded-laboratory.ts';
+import type { Fault } from '../fault.ts';
+import { startKafkaLaboratory } from '../kafka-laboratory.ts';
+import type { Laboratory, LogName } from '../laboratory.ts';
+import { disturbDatabase, failedRequests, untilNotReady } from '../watch.ts';
+
+const DISK_BYTES = 768 * 1024 * 1024;
+const FULL_MS = 8_000;
+const FILL_EVERY_MS = 250;
+const NOT_READY_WITHIN_MS = 20_000;
+
+/** The disk under the database of a laboratory that `startOnSmallDisk` started. */
+const disks = new WeakMap<Laboratory, SmallDisk>();
+
+export const postgresDiskFull: Fault = {
+  name: 'postgres-disk-full',
+  about:
+    "the disk of Postgres' data is full for 8 s at least; Postgres may give up by itself (PANIC), and must come back once there is room",
+  logs: ['kafka', 'embedded'],
+  bound:
+    'on Kafka callers notice nothing, and storing waits for room; embedded callers get 503 until there is room and Postgres has recovered',
+  startLaboratory: startOnSmallDisk,
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      const disk = disks.get(lab)!;
+      const failedBefore = failedRequests(context.ledger);
+      let full = true;
+      // What Postgres gives free meanwhile is taken too.
+      const filling = (async () => {
+        for (; full; await delay(FILL_EVERY_MS)) await disk.fill();
+      })();
+      try {
+        await Promise.all([
+          delay(FULL_MS),
+          untilNotReady(lab.workers, context, {
+            withinMs: NOT_READY_WITHIN_MS,
+            reason: /its disk is full|database does not answer/,
+          }),
+        ]);
+      } finally {
+        full = false;
+        await filling;
+        await disk.free();
+      }
+      if (lab.log === 'embedded' && failedRequests(context.ledger) === failedBefore) {
+        context.problem('no request was refused while the disk was full');
+      }
+      await lab.postgres.restart();
+    }),
+};
+
+async function startOnSmallDisk(log: LogName): Promise<Laboratory> {
+  const disk = await mountSmallDisk(DISK_BYTES);
+  // Not the root of the disk: that one cannot be deleted.
+  const directory = join(disk.path, 'data');
+  await mkdir(directory);
+  const lab = await (log === 'kafka'
+    ? startKafkaLaboratory({ postgresDir: directory, postgresSettings: { max_wal_size: '128MB' } })
+    : startEmbeddedLaboratory({ parentDir: directory }));
+  const whole: Laboratory = {
+    ...lab,
+    async stop() {
+      await lab.stop();
+      await disk.unmount();
+    },
+  };
+  disks.set(whole, disk);
+  return whole;
+}

@@ -1,0 +1,65 @@
+import type { Client } from '../../../shared/postgres/client.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { terminateProduct, withSession } from '../sessions.ts';
+import { disturbDatabase } from '../watch.ts';
+
+const RECORDS_BETWEEN = 300;
+const COPY = 'sluice_backup';
+
+export const postgresRestored: Fault = {
+  name: 'postgres-restored',
+  about:
+    'a backup of the database is put back after more was accepted and stored, with workers running and, every second round, stopped',
+  logs: ['kafka'],
+  bound: 'callers notice nothing; what was accepted since the backup is stored again from the log',
+  times: 4,
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      await copyDatabase(lab);
+      await context.traffic.accepted(RECORDS_BETWEEN);
+      const stopped = context.round % 2 === 1;
+      if (stopped) await Promise.all(lab.workers.map((worker) => worker.terminate()));
+      await putBack(lab);
+      // Those that ran on have read further than the database knows: they ask for a restart.
+      if (!stopped) await Promise.all(lab.workers.map((worker) => worker.terminate()));
+      for (const worker of lab.workers) worker.start();
+    }),
+};
+
+/** As it is now, as pg_dump and pg_restore would, for which nobody may be connected. */
+async function copyDatabase(lab: Laboratory): Promise<void> {
+  await withoutSessions(lab, async (admin, database) => {
+    await admin.query(`create database ${COPY} template ${database}`);
+  });
+}
+
+/** Puts the copy in the database's place, under its name. */
+async function putBack(lab: Laboratory): Promise<void> {
+  await withoutSessions(lab, async (admin, database) => {
+    await admin.query(`alter database ${database} rename to ${database}_before`);
+    await admin.query(`alter database ${COPY} rename to ${database}`);
+    await admin.query(`drop database ${database}_before`);
+  });
+}
+
+async function withoutSessions(
+  lab: Laboratory,
+  work: (admin: Client, database: string) => Promise<void>,
+): Promise<void> {
+  const database = new URL(await lab.databaseUrl()).pathname.slice(1);
+  await withSession(
+    lab,
+    async (admin) => {
+      await admin.query(`alter database ${database} allow_connections false`);
+      await terminateProduct(admin);
+      // The laboratory's own pool too.
+      await admin.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [
+        database,
+      ]);
+      await work(admin, database);
+      await admin.query(`alter database ${database} allow_connections true`);
+    },
+    'template1',
+  );
+}

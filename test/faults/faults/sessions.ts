@@ -1,0 +1,107 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorCode } from '../../../shared/errors.ts';
+import type { Client } from '../../../shared/postgres/client.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { openSession, terminateProduct, withSession } from '../sessions.ts';
+import { disturbDatabase, untilNotReady } from '../watch.ts';
+
+const TAKEN_MS = 6_000;
+const TAKE_EVERY_MS = 100;
+const TERMINATED_FOR_MS = 5_000;
+const TERMINATED_EVERY_MS = 200;
+const READ_ONLY_MS = 6_000;
+const NOT_READY_WITHIN_MS = 10_000;
+const TOO_MANY_CONNECTIONS = '53300';
+/** Past any `max_connections` of the laboratories: a server that never says no would be asked for ever. */
+const SESSIONS_MAX = 1_000;
+
+export const outOfConnections: Fault = {
+  name: 'postgres-out-of-connections',
+  about:
+    "idle sessions take every slot of Postgres for 6 s, the product's own among them, and are given back",
+  logs: ['kafka', 'embedded'],
+  bound:
+    'on Kafka callers notice nothing, and storing waits for a slot; embedded callers get 503 until there are slots again',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      const taken: Client[] = [await openSession(lab)];
+      try {
+        await takeSlots(lab, taken);
+        const telling = untilNotReady(lab.workers, context, {
+          withinMs: NOT_READY_WITHIN_MS,
+          reason: /no connection left|database does not answer/,
+        });
+        const endMs = performance.now() + TAKEN_MS;
+        // Again and again: a session of the product ends only when its statement does, and another one may get its slot.
+        for (; performance.now() < endMs; await delay(TAKE_EVERY_MS)) {
+          await terminateProduct(taken[0]!);
+          await takeSlots(lab, taken);
+        }
+        await telling;
+      } finally {
+        await Promise.all(taken.map((session) => session.end()));
+      }
+    }),
+};
+
+export const backendsTerminated: Fault = {
+  name: 'postgres-backends-terminated',
+  about: "all of the product's sessions in Postgres are ended five times a second, for 5 s",
+  logs: ['kafka', 'embedded'],
+  bound: 'on Kafka callers notice nothing; embedded some get 503, and the rest wait for another connection',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, () =>
+      withSession(lab, async (session) => {
+        const endMs = performance.now() + TERMINATED_FOR_MS;
+        let ended = 0;
+        for (; performance.now() < endMs; await delay(TERMINATED_EVERY_MS))
+          ended += await terminateProduct(session);
+        if (ended === 0) context.problem('no session of the product was found');
+      }),
+    ),
+};
+
+export const readOnly: Fault = {
+  name: 'postgres-read-only',
+  about: 'the database takes no writes for 6 s, as a standby does that is not promoted yet (SQLSTATE 25006)',
+  logs: ['kafka'],
+  bound: 'callers notice nothing; storing waits for the outage',
+  inject: (lab, context) =>
+    disturbDatabase(lab, context, async () => {
+      await setReadOnly(lab, true);
+      try {
+        await Promise.all([
+          untilNotReady(lab.workers, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
+          delay(READ_ONLY_MS),
+        ]);
+      } finally {
+        await setReadOnly(lab, false);
+      }
+    }),
+};
+
+/** Opens sessions until the server has no slot left. */
+async function takeSlots(lab: Laboratory, taken: Client[]): Promise<void> {
+  while (taken.length < SESSIONS_MAX) {
+    try {
+      taken.push(await openSession(lab));
+    } catch (error) {
+      if (errorCode(error) === TOO_MANY_CONNECTIONS) return;
+      throw error;
+    }
+  }
+  throw new Error(`Postgres gave ${SESSIONS_MAX} sessions and would give more`);
+}
+
+/** What a session may do is settled when it begins, so that all begin anew. */
+async function setReadOnly(lab: Laboratory, on: boolean): Promise<void> {
+  await withSession(lab, async (session) => {
+    await session.query('set default_transaction_read_only = off');
+    const database = new URL(await lab.databaseUrl()).pathname.slice(1);
+    await session.query(
+      `alter database ${database} ${on ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only'}`,
+    );
+    await terminateProduct(session);
+  });
+}

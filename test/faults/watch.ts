@@ -1,0 +1,79 @@
+import { waitFor } from '../support/wait.ts';
+import type { FaultContext } from './fault.ts';
+import type { Laboratory } from './laboratory.ts';
+import type { Ledger } from './ledger.ts';
+import type { Part } from './part.ts';
+
+/** Requests that failed for another reason than a conflict that the caller provoked. */
+export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
+  return refusedRequests - conflicts.filter(({ answer }) => answer === 'refused').length;
+}
+
+/** Does what should disturb no caller: all requests meanwhile succeed, and there are some. */
+export async function unnoticedByCallers<T>(
+  { ledger, problem }: FaultContext,
+  disturb: () => Promise<T>,
+): Promise<T> {
+  const before = { failed: failedRequests(ledger), accepted: ledger.accepted };
+  const result = await disturb();
+  const failed = failedRequests(ledger) - before.failed;
+  if (failed > 0) problem(`${failed} requests failed, which callers should not have noticed`);
+  if (ledger.accepted === before.accepted) problem('no record was accepted meanwhile');
+  return result;
+}
+
+/**
+ * Disturbs the database, and resolves when all parts are ready again. With Kafka in between, callers must notice nothing of
+ * it.
+ */
+export async function disturbDatabase(
+  lab: Laboratory,
+  context: FaultContext,
+  disturb: () => Promise<void>,
+): Promise<void> {
+  const whole = async () => {
+    await disturb();
+    await untilReady(lab);
+  };
+  if (lab.log === 'kafka') await unnoticedByCallers(context, whole);
+  else await whole();
+}
+
+/**
+ * Waits until every part says that it is not ready, with a reason that fits; a part that does not in time, or that asks to be
+ * restarted, fails the run.
+ */
+export async function untilNotReady(
+  parts: readonly Part[],
+  { problem }: FaultContext,
+  { withinMs, reason }: { readonly withinMs: number; readonly reason: RegExp },
+): Promise<void> {
+  await Promise.all(
+    parts.map(async (part) => {
+      let said: string | undefined;
+      await waitFor(
+        async () => {
+          said = await part.health('ready');
+          return said !== undefined && reason.test(said);
+        },
+        { timeoutMs: withinMs, what: 'the reason', everyMs: 100 },
+      ).catch(() =>
+        problem(
+          `${part.name} does not say within ${withinMs} ms why it is not ready: ${said ?? 'it is ready'}`,
+        ),
+      );
+      await mustBeLive(part, problem);
+    }),
+  );
+}
+
+/** A process that waits for another one must not be restarted. */
+async function mustBeLive(part: Part, problem: FaultContext['problem']): Promise<void> {
+  const reasons = await part.health('live');
+  if (reasons !== undefined) problem(`${part.name} asks to be restarted: ${reasons}`);
+}
+
+/** Resolves when all parts are ready, without a restart of ours. */
+export async function untilReady({ parts }: Laboratory): Promise<void> {
+  await Promise.all(parts.map((part) => part.ready()));
+}

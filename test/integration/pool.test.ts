@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { pino } from 'pino';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+
+describe('a pool', () => {
+  let server: Server | undefined;
+  let pool: Pool | undefined;
+  afterEach(async () => {
+    await pool?.end();
+    server?.close();
+  });
+
+  /** pg_terminate_backend in the moment after the login: all comes in one packet, before the caller has the connection. */
+  it('bears the end of a session together with its beginning', async () => {
+    server = await serve((socket) => {
+      socket.end(Buffer.concat([LOGGED_IN, READY, ENDED]));
+    });
+    pool = createPool({
+      connectionString: `postgres://sluice@127.0.0.1:${(server.address() as AddressInfo).port}/sluice`,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger: pino({ level: 'silent' }),
+    });
+    await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
+  });
+});
+
+/** Answers the first message of each connection, which is the start of a session. */
+async function serve(answer: (socket: Socket) => void): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => answer(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+const LOGGED_IN = message('R', Buffer.alloc(4));
+const READY = message('Z', Buffer.from('I'));
+const ENDED = message(
+  'E',
+  Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'),
+);
+
+/** A message of the server: its type, its length (of the length and what follows), its content. */
+function message(type: string, content: Buffer): Buffer {
+  const head = Buffer.alloc(5);
+  head.write(type);
+  head.writeInt32BE(content.length + 4, 1);
+  return Buffer.concat([head, content]);
+}

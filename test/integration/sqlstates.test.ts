@@ -1,0 +1,345 @@
+import { pino } from 'pino';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
+import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { conversationMetadata } from '../../workers/conversation-metadata.ts';
+import { createTurns } from '../../workers/turns.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';
+
+/** What a value of a record causes: only that record is set aside. */
+const RECORD_CODES = [
+  '21000',
+  '22000',
+  '22001',
+  '22003',
+  '22021',
+  '22P02',
+  '23000',
+  '23502',
+  '23503',
+  '23505',
+  '23514',
+  '54000',
+  '54001',
+];
+/** What goes away by itself. */
+const WAIT_CODES = [
+  '08000',
+  '08006',
+  '40001',
+  '40P01',
+  '53000',
+  '53100',
+  '53200',
+  '53300',
+  '55000',
+  '55P03',
+  '57000',
+  '57014',
+  '57P01',
+  '57P03',
+  '58000',
+  '58030',
+];
+/** What only a person can help with: among them a database that is read-only, and codes of functions. */
+const OTHER_CODES = [
+  '0A000',
+  '25006',
+  '28000',
+  '2F003',
+  '3F000',
+  '42501',
+  '42703',
+  '42P01',
+  'F0000',
+  'P0001',
+  'XX000',
+  'XX001',
+];
+
+describe('a worker whose database answers with a SQLSTATE', () => {
+  let database: TestDatabase;
+  let pool: Pool;
+  let count = 0;
+
+  /** Rows whose lobId is a code that `scripted` holds are refused with it; the sequence survives the rollback. */
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    pool = database.pool;
+    await pool.query(`
+      create table scripted (code text primary key);
+      create sequence attempts;
+      create function refuse() returns trigger language plpgsql as $$
+      begin
+        if exists (select from scripted where code = new.patch->>'lobId') then
+          perform nextval('attempts');
+          raise exception 'value %', new.patch using errcode = new.patch->>'lobId', constraint = 'scripted', table = 'agent_records';
+        end if;
+        return new;
+      end $$;
+      create trigger refuse before insert on agent_records for each row execute function refuse();
+    `);
+  });
+
+  const createBench = () => createWorkerBench(pool, agentMetadata, `s${++count}.`);
+  type Bench = WorkerBench<never>;
+  const agent = (lobId = 'good') => ({ externalAgentId: 'entity', lobId });
+
+  async function stored({ topic }: Pick<Bench, 'topic'>): Promise<string[]> {
+    const { rows } = await pool.query<{ event_id: string }>(
+      'select event_id from agent_records where tenant_id = $1 order by generation, "offset"',
+      [`${topic.split('.')[0]}.tenant`],
+    );
+    return rows.map(({ event_id }) => event_id);
+  }
+
+  async function attempts(): Promise<bigint> {
+    const { rows } = await pool.query<{ n: bigint }>('select last_value as n from attempts');
+    return rows[0]!.n;
+  }
+
+  /** Two records, and what hinders the worker at them until `mend`: it waits for `reason`, and sets nothing aside. */
+  async function expectWaits(
+    bench: Awaited<ReturnType<typeof createBench>>,
+    options: {
+      readonly pool?: Pool;
+      readonly reason: RegExp;
+      readonly lobId?: string;
+      mend(): Promise<unknown>;
+    },
+  ): Promise<void> {
+    bench.append(agent(options.lobId), { id: 'first' });
+    bench.append(agent(), { id: 'second' });
+    const { consumer, worker, close } = bench.startWorker(options.pool ? { pool: options.pool } : {});
+    const reading = consumer.read(0);
+    await waitFor(() => worker.status().reasons.some((reason) => options.reason.test(reason)), {
+      timeoutMs: 10_000,
+      what: `${options.reason} among the reasons (${worker.status().reasons})`,
+    });
+    expect(worker.status().waiting).toBe(true);
+    await options.mend();
+    await reading;
+    expect(await stored(bench)).toEqual(['first', 'second']);
+    expect(bench.deadLetters()).toEqual([]);
+    expect(worker.status()).toMatchObject({ reasons: [], waiting: false });
+    await close();
+  }
+
+  it('that a value causes sets exactly that record aside, with the reason and without the value', async () => {
+    await pool.query('insert into scripted select unnest($1::text[])', [RECORD_CODES]);
+    const bench = await createBench();
+    for (const code of RECORD_CODES) {
+      bench.append(agent(), { id: `before ${code}` });
+      bench.append(agent(code), { id: code });
+    }
+    bench.append(agent(), { id: 'last' });
+    const { consumer, worker, close } = bench.startWorker();
+    await consumer.read(0);
+    expect(await stored(bench)).toEqual([...RECORD_CODES.map((code) => `before ${code}`), 'last']);
+    const letters = bench.deadLetters();
+    expect(letters.map(({ headers }) => [headers['sluice-reason'], headers['sluice-stage']])).toEqual(
+      RECORD_CODES.map(() => ['refused', 'store']),
+    );
+    for (const [index, code] of RECORD_CODES.entries()) {
+      expect(letters[index]!.headers['sluice-error']).toMatch(
+        new RegExp(`\\(SQLSTATE ${code}, agent_records\\)$`),
+      );
+      expect(letters[index]!.headers['sluice-error']).not.toContain('lobId');
+      expect(letters[index]!.headers['sluice-origin']).toBe(`1/${bench.topic}/0/${2 * index + 1}`);
+    }
+    expect(worker.status()).toMatchObject({ reasons: [], waiting: false });
+    await close();
+  });
+
+  describe.each([
+    ['goes away by itself', WAIT_CODES, 'the database cannot take it now'],
+    ['only a person can help with', OTHER_CODES, ''],
+  ])('that %s', (_, codes, text) => {
+    it.each(codes)('waits with the reason, and stores all once it is gone: %s', async (code) => {
+      await pool.query('insert into scripted values ($1)', [code]);
+      const before = await attempts();
+      await expectWaits(await createBench(), {
+        lobId: code,
+        reason: new RegExp(code === '28000' ? 'pg_hba.conf' : `${text}.*\\(SQLSTATE ${code}\\)`),
+        async mend() {
+          // Again, and not by halves: that would show as attempts for each of the records.
+          await waitFor(async () => (await attempts()) >= before + 2n, {
+            timeoutMs: 5_000,
+            what: 'a second attempt',
+          });
+          await pool.query('delete from scripted where code = $1', [code]);
+        },
+      });
+    });
+  });
+
+  describe('for a cause that is real', () => {
+    /** A pool of the worker's own, with settings of its sessions. */
+    function poolWith(...settings: string[]): Pool {
+      const url = new URL(database.url);
+      url.searchParams.set('options', settings.map((setting) => `-c ${setting}`).join(' '));
+      return createPool({
+        connectionString: url.href,
+        max: 4,
+        applicationName: 'worker',
+        logger: pino({ level: 'silent' }),
+      });
+    }
+
+    it.each([
+      [
+        '23514',
+        "alter table agents add constraint rule check (lob_name <> 'bad')",
+        'alter table agents drop constraint rule',
+      ],
+      [
+        '23502',
+        'alter table agents alter lob_name set not null',
+        'alter table agents alter lob_name drop not null',
+      ],
+      ['23505', 'create unique index rule on agents (lob_name)', 'drop index rule'],
+      // An index row that is larger than a page of the index takes.
+      ['54000', 'create index rule on agents (lob_name)', 'drop index rule'],
+    ])('sets aside what breaks a rule of a table: %s', async (code, make, drop) => {
+      const bench = await createBench();
+      const { consumer, close } = bench.startWorker();
+      bench.append({ externalAgentId: 'a', lobName: 'taken' }, { id: 'good' });
+      await consumer.read(0);
+      await pool.query(make);
+      try {
+        const lobName = { '23514': 'bad', '23502': null, '23505': 'taken', '54000': randomText(9_000) }[
+          code
+        ]!;
+        bench.append({ externalAgentId: 'b', lobName }, { id: 'bad' });
+        bench.append({ externalAgentId: 'c', lobName: `other ${code}` }, { id: 'last' });
+        await consumer.deliver(0, 1n);
+      } finally {
+        await pool.query(drop);
+      }
+      expect(await stored(bench)).toEqual(['good', 'last']);
+      expect(bench.deadLetters().map(({ headers }) => headers['sluice-error'])).toEqual([
+        expect.stringContaining(`SQLSTATE ${code}`),
+      ]);
+      await close();
+    });
+
+    it('makes a time partition that is missing, and tries the batch again', async () => {
+      const bench = await createBench();
+      const partition = timePartitionName('agent_records', bench.clock.ms);
+      await pool.query(`alter table agent_records detach partition ${partition}; drop table ${partition}`);
+      bench.append(agent(), { id: 'a' });
+      const { consumer, close } = bench.startWorker();
+      await consumer.read(0);
+      expect(await stored(bench)).toEqual(['a']);
+      expect(bench.deadLetters()).toEqual([]);
+      await close();
+    });
+
+    it.each([
+      // After the two seconds that a batch of ours waits.
+      ['55P03', []],
+      ['57014', ['statement_timeout=100']],
+    ])('waits where a table is locked and the server gives up: %s', async (code, settings) => {
+      const bench = await createBench();
+      const own = poolWith(...settings);
+      const lock = await pool.connect();
+      await lock.query('begin; lock table agents in access exclusive mode');
+      await expectWaits(bench, {
+        pool: own,
+        reason: new RegExp(`SQLSTATE ${code}`),
+        mend: () => lock.query('rollback'),
+      });
+      lock.release();
+      await own.end();
+    });
+
+    it("stores other kinds while one kind's table is locked, also with a single turn for both", async () => {
+      const turns = createTurns(1);
+      const agents = await createBench();
+      const conversations = await createWorkerBench(pool, conversationMetadata, `s${++count}.`);
+      agents.append(agent(), { id: 'waits' });
+      conversations.append({ externalConversationId: 'entity' }, { id: 'goes on' });
+      const waiting = agents.startWorker({ turns });
+      const going = conversations.startWorker({ turns });
+      const lock = await pool.connect();
+      await lock.query('begin; lock table agents in access exclusive mode');
+      const reading = waiting.consumer.read(0);
+      await waitFor(
+        async () =>
+          (await pool.query(`select from pg_locks where not granted and relation = 'agents'::regclass`))
+            .rowCount,
+        { timeoutMs: 5_000, what: 'a batch that waits for the lock' },
+      );
+      await going.consumer.read(0);
+      await lock.query('rollback');
+      lock.release();
+      await reading;
+      expect(await stored(agents)).toEqual(['waits']);
+      await Promise.all([waiting.close(), going.close()]);
+    });
+
+    it('waits where its session is ended in the middle of a statement: 57P01', async () => {
+      const bench = await createBench();
+      const own = poolWith();
+      const lock = await pool.connect();
+      await lock.query('begin; lock table agents in access exclusive mode');
+      const ending = waitFor(
+        async () =>
+          (
+            await pool.query(
+              `select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'worker' and wait_event_type = 'Lock' and datname = current_database()`,
+            )
+          ).rowCount,
+        { timeoutMs: 5_000, what: 'a statement that waits' },
+      );
+      await expectWaits(bench, {
+        pool: own,
+        reason: /SQLSTATE 57P01/,
+        mend: () => lock.query('rollback'),
+      });
+      await ending;
+      lock.release();
+      await own.end();
+    });
+
+    it('waits where the database is read-only: 25006', async () => {
+      const bench = await createBench();
+      const { rows } = await pool.query<{ name: string }>('select current_database() as name');
+      const { name } = rows[0]!;
+      await pool.query(`alter database ${name} set default_transaction_read_only = on`);
+      const own = poolWith();
+      await expectWaits(bench, {
+        pool: own,
+        reason: /^the database refuses: .*read-only.* \(SQLSTATE 25006\)$/,
+        async mend() {
+          await pool.query(`alter database ${name} reset default_transaction_read_only`);
+          await pool.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'worker' and datname = $1`,
+            [name],
+          );
+        },
+      });
+      await own.end();
+    });
+
+    it('waits where a table is gone: 42P01', async () => {
+      const bench = await createBench();
+      await pool.query('alter table agents rename to agents_gone');
+      await expectWaits(bench, {
+        reason: /relation "agents" does not exist \(SQLSTATE 42P01\)/,
+        mend: () => pool.query('alter table agents_gone rename to agents'),
+      });
+    });
+  });
+});
+
+/** Text that does not compress. */
+function randomText(length: number): string {
+  return Array.from({ length }, () => String.fromCharCode(0x4e00 + Math.floor(Math.random() * 0x4000))).join(
+    '',
+  );
+}
