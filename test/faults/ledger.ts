@@ -78,3 +78,8 @@ export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
 export function longestStallMs({ stalls }: Ledger): number {
   return Math.max(0, ...[...stalls.values()].map(({ longestMs }) => longestMs));
 }
+
+/** Requests that failed: those that were not answered 2xx, without the conflicts that were rightly refused. */
+export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
+  return refusedRequests - conflicts.filter(({ answer }) => answer === 'refused').length;
+}

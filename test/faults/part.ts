@@ -6,6 +6,8 @@ export interface Part {
   readonly name: string;
   readonly url: string;
   readonly pid: number | undefined;
+  /** It was started and has not ended. */
+  readonly alive: boolean;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -65,6 +67,9 @@ export function createPart({ name, url, script, env }: PartOptions): Part {
     url,
     get pid() {
       return program?.process.pid;
+    },
+    get alive() {
+      return program !== undefined && !hasEnded();
     },
     async kill() {
       await running().end('SIGKILL');

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { runMain } from '../../shared/main.ts';
 import { NAME, runWorker } from '../../workers/process.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
@@ -12,6 +13,16 @@ let left = Number(process.env.FAIL_AFTER ?? 1);
 
 function onStep(step: BatchStep): void {
   if (step === failPoint && --left === 0) process.kill(process.pid, 'SIGKILL');
+}
+
+/** With KILLED_BY also when it is about to send a statement whose parameters hold that text. */
+const killedBy = process.env.KILLED_BY;
+if (killedBy !== undefined) {
+  const query = pg.Client.prototype.query;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    if (JSON.stringify(args.slice(0, 2))?.includes(killedBy)) process.kill(process.pid, 'SIGKILL');
+    return (query as (...all: unknown[]) => unknown).apply(this, args);
+  } as typeof query;
 }
 
 await runMain(NAME, () => runWorker(failPoint === undefined ? {} : { onStep }));

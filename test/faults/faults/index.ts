@@ -1,5 +1,7 @@
 import type { Fault } from '../fault.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
+import { networkCut, networkHalfOpen, networkSlow } from './network.ts';
+import { poisonRecords, processKillingRecord } from './poison.ts';
 import {
   everyPartTerminated,
   gatewayKilled,
@@ -28,4 +30,9 @@ export const FAULTS: readonly Fault[] = [
   everyPartTerminated,
   replacedUnderLoad,
   productKilled,
+  networkHalfOpen,
+  networkCut,
+  networkSlow,
+  poisonRecords,
+  processKillingRecord,
 ];
