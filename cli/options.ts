@@ -111,6 +111,14 @@ export function futureTime(clock: Clock) {
   };
 }
 
+/** An RFC 3339 time in milliseconds. */
+export function timeMs(text: string): number {
+  const ns = parseTimestampNs(text);
+  return ns === undefined
+    ? refuse('It must be a time with offset such as 2030-01-31T00:00:00Z.')
+    : Number(ns / 1_000_000n);
+}
+
 /** Where RFC 3339 times end that we read. */
 const TIME_MAX_MS = Date.parse('2262-01-01T00:00:00Z');
 

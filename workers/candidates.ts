@@ -1,4 +1,5 @@
 import { type AcceptedRecord, decodeEvent, EventError, ORIGIN_HEADER } from '../shared/contracts/event.ts';
+import { readOrigin } from '../shared/contracts/origin.ts';
 import type { LogRecord } from '../shared/log/log.ts';
 import type { ReadAt } from '../shared/postgres/entity-tables.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record.ts';
@@ -44,7 +45,6 @@ export interface DecodeContext {
 
 const DAY_MS = 86_400_000;
 const SHA256_HEX = /^[0-9a-f]{64}$/;
-const ORIGIN = /^(\d{1,9})\/([^/]+)\/(\d{1,9})\/(\d{1,18})$/;
 
 /** Decodes and checks one record of the log. Never throws for what the record holds. */
 export function toCandidate<Row>(
@@ -128,7 +128,8 @@ function partialIdentity(error: EventError, log: LogRecord): Identity | undefine
 
 /** The position at which a replayed record was read first; undefined for a record that was not published again. */
 function originOf(log: LogRecord, topic: string): ReadAt | undefined {
-  const match = ORIGIN.exec(log.headers[ORIGIN_HEADER] ?? '');
-  if (!match || match[2] !== topic) return undefined;
-  return { generation: Number(match[1]), partition: Number(match[3]), offset: BigInt(match[4]!) };
+  const origin = readOrigin(log.headers[ORIGIN_HEADER] ?? '');
+  if (origin?.topic !== topic) return undefined;
+  const { generation, partition, offset } = origin;
+  return { generation, partition, offset };
 }

@@ -1,5 +1,6 @@
 import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../shared/contracts/event.ts';
 import { deadLetterTopicOf, type Kind } from '../shared/contracts/kinds.ts';
+import { writeOrigin } from '../shared/contracts/origin.ts';
 import { AppError } from '../shared/errors.ts';
 import type { OutgoingRecord, Publisher } from '../shared/log/log.ts';
 import type { Signal } from '../shared/postgres/insert-signals.ts';
@@ -37,14 +38,13 @@ function toOutgoing(
   { candidate, rejection }: DeadLetter<unknown>,
   nowMs: number,
 ): OutgoingRecord {
-  const { generation, partition: originPartition, offset } = candidate.origin;
   return {
     partition,
     key: candidate.log.key ?? '',
     value: candidate.log.value,
     headers: {
       ...candidate.log.headers,
-      [ORIGIN_HEADER]: `${generation}/${topic}/${originPartition}/${offset}`,
+      [ORIGIN_HEADER]: writeOrigin({ topic, ...candidate.origin }),
       [DEAD_LETTER_HEADERS.reason]: rejection.reason,
       [DEAD_LETTER_HEADERS.stage]: rejection.stage,
       [DEAD_LETTER_HEADERS.error]: rejection.text,

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
 import { findEvents, type TracePosition } from '../../shared/postgres/find-event.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
@@ -95,6 +96,6 @@ async function find(db: Queryable, prefix: string, id: string, options: EventsSh
 }
 
 /** A dead letter's name, as `dead-letters list` prints it. */
-function originOf(prefix: string, kind: Kind, { generation, partition, offset }: TracePosition): string {
-  return `${generation}/${topicOf(prefix, kind)}/${partition}/${offset}`;
+function originOf(prefix: string, kind: Kind, position: TracePosition): string {
+  return writeOrigin({ topic: topicOf(prefix, kind), ...position });
 }

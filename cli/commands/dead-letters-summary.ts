@@ -1,0 +1,82 @@
+import type { CommandContext } from '../context.ts';
+import type { SettleStep } from '../dead-letters/marks.ts';
+import type { Survey } from '../dead-letters/select.ts';
+
+/** What a replay or a drop came to. */
+export interface Settled {
+  readonly survey: Survey;
+  readonly done: number;
+  /** The first ones of them. */
+  readonly notDone: SettleStep['notDone'];
+  readonly notDoneCount: number;
+  /** Whether the log took no more. */
+  readonly stopped: boolean;
+  readonly interrupted: boolean;
+}
+
+interface PrintOptions {
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+export function printReplay(context: CommandContext, settled: Settled, { dryRun, json }: PrintOptions): void {
+  const { survey, done, notDone, notDoneCount } = settled;
+  if (json) {
+    context.printJson({
+      dryRun: dryRun ?? false,
+      ...survey,
+      replayed: dryRun ? 0 : done,
+      notReplayable: notDoneCount,
+      problems: notDone,
+    });
+    return;
+  }
+  if (survey.selected === 0) context.print('There are no such open dead letters.');
+  else if (dryRun) {
+    printSurvey(context, survey);
+    context.print(`${counted(done)} would be replayed: run it without --dry-run`);
+  } else context.print(`${counted(done)} ${done === 1 ? 'was' : 'were'} replayed.`);
+  context.print(...notDone.map(({ origin, why }) => `Not replayable: ${origin}: ${why}.`));
+  if (notDoneCount > notDone.length) context.print(`… and ${notDoneCount - notDone.length} more.`);
+  if (survey.leftOut > 0) {
+    context.print(
+      `${survey.leftOut} of the reason conflict ${survey.leftOut === 1 ? 'is' : 'are'} left out, since they would conflict again: ` +
+        'look at them with npx sluice dead-letters list --reason conflict, then drop them.',
+    );
+  }
+  if (!dryRun && done > 0) {
+    context.print(
+      'Next: npx sluice lag until everything is stored, then npx sluice dead-letters list, which has what failed again',
+    );
+  }
+}
+
+export function printDrop(context: CommandContext, { survey, done }: Settled, options: PrintOptions): void {
+  const { dryRun, json } = options;
+  if (json) {
+    const { leftOut: _, ...found } = survey;
+    context.printJson({ dryRun: dryRun ?? false, ...found, dropped: dryRun ? 0 : done });
+  } else if (survey.selected === 0) context.print('There are no such open dead letters.');
+  else if (dryRun) {
+    printSurvey(context, survey);
+    context.print(`${counted(done)} would be dropped: run it without --dry-run`);
+  } else {
+    context.print(
+      `${counted(done)} ${done === 1 ? 'was' : 'were'} dropped.`,
+      'Next: npx sluice dead-letters list, and with --all those that were dropped',
+    );
+  }
+}
+
+function printSurvey(context: CommandContext, { counts, first, selected }: Survey): void {
+  context.printTable(
+    ['topic', 'reason', 'dead letters'],
+    counts.map(({ topic, reason, count }) => [topic, reason, String(count)]),
+  );
+  const more = selected > first.length ? ', …' : '';
+  context.print(`The first: ${first.join(', ')}${more}`);
+}
+
+function counted(count: number): string {
+  return count === 1 ? '1 dead letter' : `${count} dead letters`;
+}
