@@ -28,7 +28,7 @@ export interface Fault {
   verify?(lab: Laboratory, context: FaultContext): Promise<void>;
   /** How often it is injected; at least three times. Default 3. */
   readonly times?: number;
+  /** Instead of `times`: it is injected until so many milliseconds have passed. */
+  readonly forMs?: number;
   readonly traffic?: TrafficOptions;
-  /** Records that end as dead letters are a part of it. */
-  readonly setsAside?: boolean;
 }

@@ -3,20 +3,32 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/random.ts';
 import { startEmbeddedLaboratory } from './embedded-laboratory.ts';
 import type { Fault } from './fault.ts';
-import { FAULTS } from './faults/index.ts';
+import { FAULTS, RANDOM_FAULTS } from './faults/index.ts';
+import { randomSequence } from './faults/random.ts';
 import { startKafkaLaboratory } from './kafka-laboratory.ts';
 import type { Laboratory, LogName } from './laboratory.ts';
-import { type Row, runFault } from './run.ts';
+import { growthOf, watchMemory } from './memory.ts';
+import { plotMemory } from './plot.ts';
+import { type Row, type RunOptions, runFault } from './run.ts';
 import { markdownOf, tableOf } from './table.ts';
 
-const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] [--short] [--seed S] [--table FILE] [--list]
+const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] [--short] [options]
+       npm run test:faults -- --random MINUTES [--plot FILE] [options]
+       npm run test:faults -- --list
 
 Starts the whole product (on Kafka: three brokers, Postgres, two gateways, two workers; embedded: npm start), brings each
-fault about several times under traffic, and reconciles what was answered 2xx with what is stored. Without names: all
-faults. --short: the ones and the numbers of records that every change is tested with. Needs Java 17 and Maven for Kafka.`;
+fault about several times under traffic, and reconciles what was answered 2xx with what is stored. Without names: all.
+  --short        fewer records, as every change is tested with
+  --random M     for M minutes faults of brokers, gateways and workers in random order
+  --plot FILE    the memory of the processes as an SVG image
+  --round-ms N   milliseconds from one round of a caller to its next one (default 500); fewer are more traffic
+  --seed S       repeats a run's random choices
+  --table FILE   the table as Markdown
+The faults on Kafka need Java 17 and Maven.`;
 
 const RECORDS = 20_000;
 const RECORDS_SHORT = 4_000;
+const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -26,19 +38,17 @@ async function main(args: string[]): Promise<number> {
     console.error(USAGE);
     return 2;
   }
-  const { names, log, short, seed, tableFile, list } = read;
-  const chosen = FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  const { faults, logs, list, seed, tableFile, plotFile } = read;
   if (list) {
-    for (const { name, logs, about } of chosen) console.log(`${name} (${logs.join(', ')}): ${about}`);
+    for (const { name, logs: on, about } of faults) console.log(`${name} (${on.join(', ')}): ${about}`);
     return 0;
   }
   console.log(`seed ${seed}`);
-  const random = seededRandom(seed);
-  const records = short ? RECORDS_SHORT : RECORDS;
+  const options: RunOptions = { ...read, random: seededRandom(seed) };
   const rows: Row[] = [];
-  for (const name of log ? [log] : (['kafka', 'embedded'] as const)) {
-    const faults = chosen.filter(({ logs }) => logs.includes(name));
-    if (faults.length > 0) rows.push(...(await runAll(name, faults, { records, random })));
+  for (const log of logs) {
+    const ofLog = faults.filter((fault) => fault.logs.includes(log));
+    if (ofLog.length > 0) rows.push(...(await runAll(log, ofLog, options, plotFile)));
   }
   console.log(tableOf(rows));
   if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
@@ -50,11 +60,13 @@ async function main(args: string[]): Promise<number> {
 async function runAll(
   log: LogName,
   faults: readonly Fault[],
-  options: { records: number; random: () => number },
+  options: RunOptions,
+  plotFile: string | undefined,
 ): Promise<Row[]> {
   const startedMs = performance.now();
   const lab = log === 'kafka' ? await startKafkaLaboratory() : await startEmbeddedLaboratory();
   console.log(`${log}: ready after ${seconds(startedMs)} s`);
+  const memory = watchMemory(lab);
   const rows: Row[] = [];
   try {
     for (const fault of faults) {
@@ -69,7 +81,16 @@ async function runAll(
       if (row.problems.length > 0) tellWarnings(lab);
     }
   } finally {
+    memory.stop();
     await lab.stop();
+  }
+  if (plotFile !== undefined) {
+    await writeFile(plotFile, plotMemory([...memory.series.values()], 'Resident memory under faults'));
+    for (const { name, early, late } of growthOf(memory)) {
+      console.log(
+        `${name}: at most ${early.toFixed(0)} MiB in the second quarter, ${late.toFixed(0)} in the last`,
+      );
+    }
   }
   return rows;
 }
@@ -77,10 +98,8 @@ async function runAll(
 /** What the processes said last tells a stall from a loss. */
 function tellWarnings(lab: Laboratory): void {
   for (const part of lab.parts) {
-    const warnings = part
-      .output()
-      .split('\n')
-      .filter((line) => /"level":"(warn|error|fatal)"/.test(line));
+    const lines = part.output().split('\n');
+    const warnings = lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line));
     for (const line of warnings.slice(-15)) console.log(`     ${part.name}: ${line.slice(0, 400)}`);
   }
 }
@@ -97,25 +116,41 @@ function readArguments(args: string[]) {
       options: {
         log: { type: 'string' },
         short: { type: 'boolean' },
+        random: { type: 'string' },
+        plot: { type: 'string' },
+        'round-ms': { type: 'string' },
         seed: { type: 'string' },
         table: { type: 'string' },
         list: { type: 'boolean' },
       },
     });
-    const { log } = values;
-    if (log !== undefined && log !== 'kafka' && log !== 'embedded') return undefined;
     if (!names.every((name) => FAULTS.some((fault) => fault.name === name))) return undefined;
-    const seed = Number(values.seed ?? Date.now() % 1_000_000_007);
-    if (!Number.isInteger(seed)) return undefined;
+    const minutes = wholeNumber(values.random);
+    const named = FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
     return {
-      names,
-      log: log as LogName | undefined,
-      short: values.short,
-      seed,
+      faults: minutes === undefined ? named : [randomSequence(RANDOM_FAULTS, minutes)],
+      logs: values.log === undefined ? LOGS : [logNamed(values.log)],
+      records: values.short ? RECORDS_SHORT : RECORDS,
+      roundMs: wholeNumber(values['round-ms']),
+      seed: wholeNumber(values.seed) ?? Date.now() % 1_000_000_007,
       tableFile: values.table,
+      plotFile: values.plot,
       list: values.list,
     };
   } catch {
     return undefined;
   }
+}
+
+function logNamed(name: string): LogName {
+  const log = LOGS.find((known) => known === name);
+  if (log === undefined) throw new Error(`there is no log ${name}`);
+  return log;
+}
+
+/** Throws where the text is there and no whole number. */
+function wholeNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[0-9]{1,9}$/.test(text)) throw new Error('not a whole number');
+  return Number(text);
 }

@@ -24,6 +24,8 @@ export interface RunOptions {
   /** Records to be accepted, at least. */
   readonly records: number;
   readonly random: () => number;
+  /** See TrafficOptions; undefined for what the fault wants. */
+  readonly roundMs?: number | undefined;
 }
 
 /** At a random moment of this span after the records between two injections were accepted. */
@@ -33,10 +35,16 @@ const MOMENT_SPAN_MS = 300;
 export async function runFault(lab: Laboratory, fault: Fault, options: RunOptions): Promise<Row> {
   const { records, random } = options;
   const times = fault.times ?? 3;
+  const startedMs = performance.now();
+  const isOver = (round: number) =>
+    fault.forMs === undefined ? round >= times : performance.now() - startedMs > fault.forMs;
   const ledger = createLedger(`${fault.name}-${Math.floor(random() * 1e6)}`);
   const found: string[] = [];
   lab.receivers.forget();
-  const traffic = startTraffic(lab, ledger, fault.traffic);
+  const traffic = startTraffic(lab, ledger, {
+    ...fault.traffic,
+    ...(options.roundMs === undefined ? {} : { roundMs: options.roundMs }),
+  });
   const contextOf = (round: number): FaultContext => ({
     ledger,
     traffic,
@@ -47,7 +55,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
   let injected = 0;
   let reckoning: Reckoning = NOTHING;
   try {
-    for (let round = 0; round < times; round++) {
+    for (let round = 0; !isOver(round); round++) {
       await traffic.accepted(Math.ceil(records / (times + 1)));
       await delay(random() * MOMENT_SPAN_MS);
       await fault.inject(lab, contextOf(round));
@@ -57,7 +65,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     await Promise.all(lab.parts.map((part) => part.ready()));
     await traffic.stop();
     reckoning = await reconcile(lab, ledger);
-    await fault.verify?.(lab, contextOf(times));
+    await fault.verify?.(lab, contextOf(injected));
   } catch (error) {
     found.push(describeError(error));
     await traffic.stop().catch((cause) => found.push(describeError(cause)));

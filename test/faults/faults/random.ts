@@ -1,0 +1,22 @@
+import type { Fault } from '../fault.ts';
+
+/** Faults one after another in random order, for so long. */
+export function randomSequence(faults: readonly Fault[], minutes: number): Fault {
+  const chosen: string[] = [];
+  return {
+    name: 'random-sequence',
+    about: `for ${minutes} minutes, in random order: ${faults.map(({ name }) => name).join(', ')}`,
+    logs: ['kafka'],
+    bound: 'as of each of them',
+    forMs: minutes * 60_000,
+    async inject(lab, context) {
+      const fault = faults[Math.floor(context.random() * faults.length)]!;
+      chosen.push(fault.name);
+      await fault.inject(lab, context);
+    },
+    async verify(_lab, { problem }) {
+      const never = faults.filter(({ name }) => !chosen.includes(name));
+      if (never.length > 0) problem(`too short: ${never.map(({ name }) => name).join(', ')} never came`);
+    },
+  };
+}
