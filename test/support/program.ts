@@ -16,13 +16,18 @@ export interface Program {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs. */
+/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `nodeArgs` go before the script. */
 export function startProgram(
   script: string,
   env: Readonly<Record<string, string>>,
-  options: { readonly args?: readonly string[]; readonly cwd?: string } = {},
+  options: {
+    readonly args?: readonly string[];
+    readonly cwd?: string;
+    readonly nodeArgs?: readonly string[];
+  } = {},
 ): Program {
-  const child = spawn(process.execPath, [`${ROOT}dist/${script}`, ...(options.args ?? [])], {
+  const { nodeArgs = [], args = [] } = options;
+  const child = spawn(process.execPath, [...nodeArgs, `${ROOT}dist/${script}`, ...args], {
     cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,68 +1,108 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type Conditions, type Relay, relay } from './tcp-relay.ts';
 
-/** A relay between a client and a server that a test can make silent, or cut. */
+/** A relay between a client and a server that a test can make silent, slow, or cut. */
 export interface TcpProxy {
   readonly port: number;
-  /** Connections stay, new ones are taken, and nothing passes in either direction. */
+  /** Connections stay, new ones are taken, and nothing passes in either direction until it thaws. */
   freeze(): void;
   /** What came meanwhile passes, in order. */
   thaw(): void;
   /** Ends all connections at once; new ones are taken as before. */
   cut(): void;
+  /** As {@link cut}, with a TCP reset (RST) to both sides. */
+  reset(): void;
+  /**
+   * As where a router forgot its connections: those there are stay open on both sides, but they are lost, and neither side
+   * hears of what the other sends, of its end or of its death. New ones are taken and reach nobody. Until it heals.
+   */
+  halfOpen(): void;
+  /** Holds everything for so many milliseconds, in each direction. */
+  delay(ms: number): void;
+  /** Lets so many bytes a second pass, in each direction of each connection. */
+  drip(bytesPerSecond: number): void;
+  /** Back to normal: resets what is half-open; what was held or frozen passes at once. */
+  heal(): void;
   /** Calls `listener` with each piece that the server sends, before it passes. */
   onAnswer(listener: (data: Buffer) => void): void;
   close(): Promise<void>;
 }
 
+interface Connection {
+  readonly sockets: readonly Socket[];
+  readonly relays: readonly Relay[];
+}
+
 /** Listens on a free port of the loopback and relays to `target`. */
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
-  const sockets = new Set<Socket>();
+  const connections = new Set<Connection>();
+  const lost = new Set<Connection>();
   const listeners: ((data: Buffer) => void)[] = [];
-  let frozen = false;
-  const server = createServer((client) => {
-    const upstream = connect(target);
-    relay(client, upstream, () => undefined);
-    relay(upstream, client, (data) => {
+  const conditions: Conditions = { frozen: false, delayMs: 0, bytesPerSecond: undefined };
+  let losing = false;
+  // Each side ends when its own end has been passed on, not when the other's comes.
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => {
+    if (losing) {
+      client.on('error', () => undefined);
+      track({ sockets: [client], relays: [] }, lost);
+      return;
+    }
+    const upstream = connect({ ...target, allowHalfOpen: true });
+    const there = relay(client, upstream, conditions, () => undefined);
+    const back = relay(upstream, client, conditions, (data) => {
       for (const listener of listeners) listener(data);
     });
+    track({ sockets: [client, upstream], relays: [there, back] }, connections);
+    there.proceed();
   });
 
-  function relay(from: Socket, to: Socket, seen: (data: Buffer) => void): void {
-    sockets.add(from);
-    if (frozen) from.pause();
-    from.on('data', (data: Buffer) => {
-      seen(data);
-      to.write(data);
-    });
-    from.on('end', () => to.end());
-    from.on('error', () => to.destroy());
-    from.on('close', () => {
-      sockets.delete(from);
-      to.destroy();
-    });
-    // A listener for data makes the socket flow.
-    if (frozen) from.pause();
+  function track(connection: Connection, among: Set<Connection>): void {
+    among.add(connection);
+    for (const socket of connection.sockets) {
+      socket.once('close', () => {
+        if (connection.sockets.some(({ destroyed }) => !destroyed)) return;
+        connections.delete(connection);
+        lost.delete(connection);
+      });
+    }
+  }
+
+  function change(changed: Partial<Conditions>): void {
+    Object.assign(conditions, changed);
+    for (const { relays } of connections) for (const relayed of relays) relayed.proceed();
+  }
+
+  function endAll(end: (socket: Socket) => void): void {
+    for (const { sockets } of [...connections, ...lost]) for (const socket of sockets) end(socket);
   }
 
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    freeze() {
-      frozen = true;
-      for (const socket of sockets) socket.pause();
+    freeze: () => change({ frozen: true }),
+    thaw: () => change({ frozen: false }),
+    cut: () => endAll((socket) => socket.destroy()),
+    reset: () => endAll((socket) => socket.resetAndDestroy()),
+    halfOpen() {
+      losing = true;
+      for (const connection of connections) {
+        for (const relayed of connection.relays) relayed.lose();
+        lost.add(connection);
+      }
+      connections.clear();
     },
-    thaw() {
-      frozen = false;
-      for (const socket of sockets) socket.resume();
-    },
-    cut() {
-      for (const socket of sockets) socket.destroy();
+    delay: (ms) => change({ delayMs: ms }),
+    drip: (bytesPerSecond) => change({ bytesPerSecond }),
+    heal() {
+      losing = false;
+      for (const { sockets } of lost) for (const socket of sockets) socket.resetAndDestroy();
+      change({ frozen: false, delayMs: 0, bytesPerSecond: undefined });
     },
     onAnswer: (listener) => void listeners.push(listener),
     async close() {
-      for (const socket of sockets) socket.destroy();
+      endAll((socket) => socket.destroy());
       server.close();
       await once(server, 'close');
     },

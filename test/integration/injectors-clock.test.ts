@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { type ShiftedProgram, startShiftedProgram } from '../support/shifted-clock.ts';
+import { waitFor } from '../support/wait.ts';
+
+const HOUR_MS = 3_600_000;
+
+interface Told {
+  readonly now: number;
+  readonly made: string;
+  readonly called: number;
+  readonly sinceStart: number;
+  readonly given: number;
+  readonly isDate: boolean;
+}
+
+test('a running program has its wall clock stepped back by an hour, and its monotonic one goes on', async () => {
+  const program = await startShiftedProgram('../test/support/tell-time.mjs', {});
+  onTestFinished(async () => void (await program.end('SIGKILL')));
+  const before = await toldNext(program);
+  expect(Math.abs(before.now - Date.now())).toBeLessThan(10_000);
+  await program.shiftClock(-HOUR_MS);
+  const after = await toldNext(program);
+  for (const time of [after.now, Date.parse(after.made), after.called]) {
+    expect(Math.abs(time + HOUR_MS - Date.now())).toBeLessThan(10_000);
+  }
+  expect(after.sinceStart).toBeGreaterThan(before.sinceStart);
+  expect(after.sinceStart - before.sinceStart).toBeLessThan(10_000);
+  expect(after).toMatchObject({ given: 0, isDate: true });
+  await program.shiftClock(0);
+  expect(Math.abs((await toldNext(program)).now - Date.now())).toBeLessThan(10_000);
+});
+
+/** A line that the program began after the call. */
+async function toldNext(program: ShiftedProgram): Promise<Told> {
+  const already = program.output().split('\n').length;
+  return await waitFor(
+    () => {
+      const lines = program.output().split('\n');
+      return lines.length > already + 1 ? (JSON.parse(lines[already]!) as Told) : undefined;
+    },
+    { timeoutMs: 5000, what: 'the program to tell the time' },
+  );
+}
