@@ -9,20 +9,12 @@ const docker = process.env.SLUICE_TEST_DOCKER;
 /** Set where the same tests have just run on another Node version. */
 const again = process.env.SLUICE_TEST_AGAIN;
 /** Long suites that run on both logs: what Kafka adds to them does not depend on Node. */
-const KAFKA_TWINS = ['conformance', 'conflicts', 'kills', 'planted-secrets'];
+const KAFKA_TWINS = ['conformance', 'conflicts', 'planted-secrets'];
 /** Set where the composed services are up. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
 /** Suites of a minute and more. */
-const LONG = [
-  'kills',
-  'planted-secrets',
-  'cli-send',
-  'log-kafka',
-  'conformance',
-  'embedded-postgres',
-  'start',
-];
+const LONG = ['planted-secrets', 'cli-send', 'log-kafka', 'conformance', 'embedded-postgres', 'start'];
 
 /** Begins with the long ones: one that begins last keeps the whole run waiting. */
 class LongestFirst extends BaseSequencer {

@@ -31,4 +31,6 @@ export interface Fault {
   /** Instead of `times`: it is injected until so many milliseconds have passed. */
   readonly forMs?: number;
   readonly traffic?: TrafficOptions;
+  /** Left out of the short run. */
+  readonly long?: boolean;
 }

@@ -61,6 +61,7 @@ export const twoBrokersDown: Fault = {
 export const brokerPaused: Fault = {
   name: 'broker-paused',
   about: 'a broker is stopped for 30 s and goes on (SIGSTOP, SIGCONT), as in a long garbage collection',
+  long: true,
   logs: ['kafka'],
   bound: 'as leader-killed: what was sent to it is sent to the next leader',
   async inject(lab, { random }) {
