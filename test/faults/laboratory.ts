@@ -21,8 +21,8 @@ export interface LaboratoryPostgres {
   /** Starts it again after a kill, where nothing else does; resolves when it takes connections. */
   restart(): Promise<void>;
   /** SIGSTOP and SIGCONT of all its processes. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
+  pause(): void | Promise<void>;
+  resume(): void | Promise<void>;
 }
 
 /** The whole product, running, and what faults are brought about with. */
