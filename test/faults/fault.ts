@@ -22,6 +22,8 @@ export interface Fault {
   readonly logs: readonly LogName[];
   /** What bounds the longest stall. */
   readonly bound: string;
+  /** Where it needs a laboratory of its own, such as one on a small disk; else it shares one with others. */
+  readonly startLaboratory?: (log: LogName) => Promise<Laboratory>;
   /** Brings it about once under traffic, and resolves when what it broke is whole again. */
   inject(lab: Laboratory, context: FaultContext): Promise<void>;
   /** Looks at more than every fault's reckoning does; called after the traffic, when all is stored. */

@@ -49,7 +49,13 @@ async function main(args: string[]): Promise<number> {
   const rows: Row[] = [];
   for (const log of logs) {
     const ofLog = faults.filter((fault) => fault.logs.includes(log));
-    if (ofLog.length > 0) rows.push(...(await runAll(log, ofLog, options, plotFile)));
+    const sharing = ofLog.filter(({ startLaboratory }) => startLaboratory === undefined);
+    if (sharing.length > 0)
+      rows.push(...(await runAll(startSharedLaboratory, log, sharing, options, plotFile)));
+    for (const fault of ofLog) {
+      const { startLaboratory } = fault;
+      if (startLaboratory) rows.push(...(await runAll(startLaboratory, log, [fault], options, plotFile)));
+    }
   }
   console.log(tableOf(rows));
   if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
@@ -59,14 +65,19 @@ async function main(args: string[]): Promise<number> {
   return failed.length > 0 || rows.length === 0 ? 1 : 0;
 }
 
+function startSharedLaboratory(log: LogName): Promise<Laboratory> {
+  return log === 'kafka' ? startKafkaLaboratory() : startEmbeddedLaboratory();
+}
+
 async function runAll(
+  startLaboratory: (log: LogName) => Promise<Laboratory>,
   log: LogName,
   faults: readonly Fault[],
   options: RunOptions,
   plotFile: string | undefined,
 ): Promise<Row[]> {
   const startedMs = performance.now();
-  const lab = log === 'kafka' ? await startKafkaLaboratory() : await startEmbeddedLaboratory();
+  const lab = await startLaboratory(log);
   console.log(`${log}: ready after ${seconds(startedMs)} s`);
   const memory = watchMemory(lab);
   const rows: Row[] = [];

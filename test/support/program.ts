@@ -16,18 +16,13 @@ export interface Program {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `nodeArgs` go before the script. */
+/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs. */
 export function startProgram(
   script: string,
   env: Readonly<Record<string, string>>,
-  options: {
-    readonly args?: readonly string[];
-    readonly cwd?: string;
-    readonly nodeArgs?: readonly string[];
-  } = {},
+  options: { readonly args?: readonly string[]; readonly cwd?: string } = {},
 ): Program {
-  const { nodeArgs = [], args = [] } = options;
-  const child = spawn(process.execPath, [...nodeArgs, `${ROOT}dist/${script}`, ...args], {
+  const child = spawn(process.execPath, [`${ROOT}dist/${script}`, ...(options.args ?? [])], {
     cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

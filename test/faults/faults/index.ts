@@ -1,5 +1,7 @@
 import type { Fault } from '../fault.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
+import { clockBack } from './clock.ts';
+import { brokerDiskFull, rebalanceStorm } from './log.ts';
 import { networkCut, networkHalfOpen, networkSlow } from './network.ts';
 import { poisonRecords, processKillingRecord } from './poison.ts';
 import {
@@ -33,6 +35,9 @@ export const FAULTS: readonly Fault[] = [
   networkHalfOpen,
   networkCut,
   networkSlow,
+  rebalanceStorm,
+  brokerDiskFull,
+  clockBack,
   poisonRecords,
   processKillingRecord,
 ];
