@@ -31,6 +31,9 @@ const RECORDS = 20_000;
 const RECORDS_SHORT = 4_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
+// Whatever was started is ended when this process exits, which a signal alone does not make it do.
+process.once('SIGTERM', () => process.exit(143));
+process.once('SIGINT', () => process.exit(130));
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {

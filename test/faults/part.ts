@@ -15,8 +15,11 @@ export interface Part {
   /** SIGSTOP and SIGCONT. */
   freeze(): void;
   thaw(): void;
-  /** Starts it, without waiting until it is ready; `env` is set besides what it always has. */
-  start(env?: Readonly<Record<string, string>>): void;
+  /**
+   * Starts it, without waiting until it is ready; `env` is set besides what it always has, `release` is the root of another
+   * release's build, with a slash at its end.
+   */
+  start(env?: Readonly<Record<string, string>>, release?: string): void;
   /** Resolves when it has ended by itself. */
   ended(): Promise<void>;
   /** Resolves when it is ready; rejects with its reasons after `timeoutMs`, or when it ended. */
@@ -32,6 +35,8 @@ export interface PartOptions {
   readonly url: string;
   /** Relative to the compiled product. */
   readonly script: string;
+  /** The same in another release, where the laboratory's own script is none of the product. Default `script`. */
+  readonly productScript?: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +44,7 @@ const READY_WITHIN_MS = 60_000;
 const HEALTH_WITHIN_MS = 2_000;
 
 /** A process of the compiled product, not started yet. */
-export function createPart({ name, url, script, env }: PartOptions): Part {
+export function createPart({ name, url, script, productScript = script, env }: PartOptions): Part {
   let program: Program | undefined;
   let before = '';
 
@@ -77,9 +82,13 @@ export function createPart({ name, url, script, env }: PartOptions): Part {
     terminate: () => running().end('SIGTERM'),
     freeze: () => void running().process.kill('SIGSTOP'),
     thaw: () => void running().process.kill('SIGCONT'),
-    start(more = {}) {
+    start(more = {}, release) {
       before += program?.output() ?? '';
-      program = startProgram(script, { ...env, ...more });
+      const given = { ...env, ...more };
+      program =
+        release === undefined
+          ? startProgram(script, given)
+          : startProgram(productScript, given, { root: release });
     },
     async ended() {
       await waitFor(hasEnded, { timeoutMs: READY_WITHIN_MS, what: `${name} to end` });

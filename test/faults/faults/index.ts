@@ -1,6 +1,7 @@
 import type { Fault } from '../fault.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
 import { clockBack } from './clock.ts';
+import { deployFromTheReleaseBefore } from './deploy.ts';
 import { brokerDiskFull, rebalanceStorm } from './log.ts';
 import { networkCut, networkHalfOpen, networkSlow } from './network.ts';
 import { poisonRecords, processKillingRecord } from './poison.ts';
@@ -32,6 +33,7 @@ export const FAULTS: readonly Fault[] = [
   everyPartTerminated,
   replacedUnderLoad,
   productKilled,
+  deployFromTheReleaseBefore,
   networkHalfOpen,
   networkCut,
   networkSlow,
