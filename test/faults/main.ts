@@ -91,7 +91,8 @@ async function runAll(
       rows.push(row);
       console.log(
         `${row.problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name} (${log}): ${row.accepted} records accepted, ` +
-          `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order; ${seconds(beganMs)} s`,
+          `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order, longest stall ` +
+          `${(row.longestStallMs / 1000).toFixed(1)} s; ${seconds(beganMs)} s`,
       );
       for (const problem of row.problems) console.log(`     ${problem}`);
       if (row.problems.length > 0) tellWarnings(lab);
