@@ -14,6 +14,7 @@ import {
   workerKilled,
   workerKilledBetweenSteps,
 } from './processes.ts';
+import { topicMadeAnew } from './topic.ts';
 
 /** Those that a random sequence is made of. */
 export const RANDOM_FAULTS: readonly Fault[] = [
@@ -40,6 +41,7 @@ export const FAULTS: readonly Fault[] = [
   rebalanceStorm,
   brokerDiskFull,
   clockBack,
+  topicMadeAnew,
   poisonRecords,
   processKillingRecord,
 ];
