@@ -20,9 +20,15 @@ const killedBy = process.env.KILLED_BY;
 if (killedBy !== undefined) {
   const query = pg.Client.prototype.query;
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
-    if (JSON.stringify(args.slice(0, 2))?.includes(killedBy)) process.kill(process.pid, 'SIGKILL');
+    if (args.some((arg) => Array.isArray(arg) && textOf(arg).includes(killedBy))) {
+      process.kill(process.pid, 'SIGKILL');
+    }
     return (query as (...all: unknown[]) => unknown).apply(this, args);
   } as typeof query;
 }
 
 await runMain(NAME, () => runWorker(failPoint === undefined ? {} : { onStep }));
+
+function textOf(parameters: unknown[]): string {
+  return JSON.stringify(parameters, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+}
