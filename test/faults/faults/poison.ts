@@ -52,14 +52,15 @@ export const processKillingRecord: Fault = {
     const env = { KILLED_BY: poison };
     for (const worker of lab.workers) await startAnew(worker, env);
     await Promise.all(lab.workers.map((worker) => worker.ready()));
+    // What names the poison kills, so the entity is called otherwise.
     const [, position] = await putIntoLog(lab, {
       kind: 'agent-metadata',
       tenant,
-      entity: poison,
+      entity: good,
       values: [
-        acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-before`, seq: 0 }),
-        agentEvent(tenant.tenantId, { entity: poison, marker: poison }),
-        acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-after`, seq: 2 }),
+        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-before`, seq: 0 }),
+        agentEvent(tenant.tenantId, { entity: good, marker: poison }),
+        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-after`, seq: 2 }),
       ],
     });
     const found = await waitFor(
