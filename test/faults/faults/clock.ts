@@ -2,6 +2,7 @@ import { createShiftableClock } from '../../support/shifted-clock.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const HOUR_MS = 3_600_000;
 const RECORDS = 300;
@@ -17,6 +18,7 @@ export const clockBack: Fault = {
     'callers notice nothing; storing waits until a member of the group that sends no heartbeats is replaced (session 6 s here)',
   times: 4,
   clocksDiffer: true,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {
     const part = lab.parts[context.round % lab.parts.length]!;
     const clock = await createShiftableClock();

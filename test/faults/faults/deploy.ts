@@ -3,6 +3,7 @@ import type { Laboratory } from '../laboratory.ts';
 import { failedRequests } from '../ledger.ts';
 import type { Part } from '../part.ts';
 import { buildReleaseBefore } from '../release-before.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const releaseOf = new WeakMap<Laboratory, string>();
 
@@ -12,6 +13,7 @@ export const deployFromTheReleaseBefore: Fault = {
     'each process is replaced by one of the release before (gateways first), and by this one again (workers first), under load, without one request that fails',
   logs: ['kafka'],
   bound: 'nothing: a gateway serves on while it drains',
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, problem }) {
     const release = releaseOf.get(lab) ?? (await buildReleaseBefore());
     releaseOf.set(lab, release);

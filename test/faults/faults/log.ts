@@ -8,6 +8,7 @@ import type { Fault, FaultContext } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failedRequests } from '../ledger.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService } from './brokers.ts';
 
 const STORM_MS = 20_000;
@@ -25,6 +26,7 @@ export const rebalanceStorm: Fault = {
   about: `another member joins the workers' groups and leaves them every ${STAY_MS / 1000} s, for ${STORM_MS / 1000} s`,
   logs: ['kafka'],
   bound: 'callers notice nothing; storing waits while the other member holds partitions, at most 2 s each',
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, problem }) {
     const failedBefore = failedRequests(ledger);
     const untilMs = performance.now() + STORM_MS;
@@ -47,6 +49,7 @@ export const brokerDiskFull: Fault = {
   logs: ['kafka'],
   bound: 'one: as leader-killed; two: the outage itself, as two-brokers-down',
   startLaboratory: startOnSmallDisks,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {
     const full = context.round % 2 === 0 ? 1 : 2;
     const first = Math.floor(context.random() * BROKERS);

@@ -3,6 +3,7 @@ import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failedRequests } from '../ledger.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService } from './brokers.ts';
 
 const HALF_OPEN_MS = 10_000;
@@ -31,6 +32,7 @@ export const networkHalfOpen: Fault = {
   bound:
     'the 10 s, and the seconds until gateways and brokers find each other again; on the other links callers notice nothing',
   times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, round, problem }) {
     const link = linkOf(round);
     const proxies = proxiesOf(lab, link);
@@ -53,6 +55,7 @@ export const networkCut: Fault = {
   bound:
     'the seconds of the cuts, and the time of a new connection; between workers and others callers notice nothing',
   times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { round }) {
     const proxies = proxiesOf(lab, linkOf(round));
     for (let cut = 0; cut < CUTS; cut++) {
@@ -69,6 +72,7 @@ export const networkSlow: Fault = {
   logs: ['kafka'],
   bound: 'the deadline of an answer (5 s) as long as it drips; nothing is given up for being late only',
   times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { round }) {
     const proxies = proxiesOf(lab, linkOf(round));
     for (const proxy of proxies) proxy.delay(SLOW_DELAY_MS);

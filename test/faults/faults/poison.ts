@@ -7,6 +7,7 @@ import type { Ledger } from '../ledger.ts';
 import type { Part } from '../part.ts';
 import { acceptedAgent, agentEvent, putIntoLog } from '../put-into-log.ts';
 import { readSetAside } from '../set-aside.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const SET_ASIDE_WITHIN_MS = 60_000;
 /** Some eight deaths, after each of which Kafka waits for the member's session (6 s in the laboratory). */
@@ -27,6 +28,7 @@ export const poisonRecords: Fault = {
     'records that nobody can store lie in the log between good ones: no JSON, no object, an unknown version, 1 MiB, a null value, and one that a constraint of its table refuses, which is replayed after that was mended',
   logs: ['kafka', 'embedded'],
   bound: 'nothing: callers notice nothing, and the partition goes on',
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {
     const tenant = lab.tenants[context.round % lab.tenants.length]!;
     const expected = [
@@ -46,6 +48,7 @@ export const processKillingRecord: Fault = {
   logs: ['kafka'],
   bound:
     'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some eight times',
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, round, problem }) {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);

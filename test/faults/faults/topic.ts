@@ -4,6 +4,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { untilStored } from '../reconcile.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService } from './brokers.ts';
 
 const NOTICED_WITHIN_MS = 60_000;
@@ -17,6 +18,7 @@ export const topicMadeAnew: Fault = {
   logs: ['kafka'],
   bound: 'the seconds until gateways find the new topic; storing waits for the operator',
   times: 4,
+  traffic: LIGHT_TRAFFIC,
   async inject(lab, { round, traffic }) {
     const kind = KINDS[round % KINDS.length]!;
     const topic = topicOf(lab.topicPrefix, kind);
