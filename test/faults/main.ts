@@ -34,6 +34,8 @@ const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 // Whatever was started is ended when this process exits, which a signal alone does not make it do.
 process.once('SIGTERM', () => process.exit(143));
 process.once('SIGINT', () => process.exit(130));
+// Each process that was started listens for its end.
+process.setMaxListeners(0);
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
