@@ -19,6 +19,7 @@ export const topicMadeAnew: Fault = {
   bound: 'the seconds until gateways find the new topic; storing waits for the operator',
   times: 4,
   traffic: LIGHT_TRAFFIC,
+  long: true,
   async inject(lab, { round, traffic }) {
     const kind = KINDS[round % KINDS.length]!;
     const topic = topicOf(lab.topicPrefix, kind);
