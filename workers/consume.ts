@@ -1,11 +1,23 @@
 import { topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
-import type { ConsumerStatus, EventLog, PartitionBounds } from '../shared/log/log.ts';
+import {
+  type ConsumerStatus,
+  type EventLog,
+  type PartitionBounds,
+  POSITION_LOST,
+} from '../shared/log/log.ts';
 import { loadPosition } from '../shared/postgres/positions.ts';
 import { loadTopicLayouts } from '../shared/postgres/topics.ts';
-import { classifyFault, POSITION_LOST } from './faults.ts';
-import { createPartitionRun, type PartitionRun, type PartitionRunDeps } from './partition-run.ts';
+import { classifyFault } from './faults.ts';
+import {
+  createPartitionRun,
+  type PartitionRun,
+  type PartitionRunDeps,
+  type SlowReason,
+  type Standing,
+} from './partition-run.ts';
 import type { RecordKind } from './record.ts';
+import { GO_ON } from './store-batch.ts';
 
 export interface ConsumeDeps extends Omit<PartitionRunDeps, 'topic'> {
   readonly log: Pick<EventLog, 'createConsumer'>;
@@ -33,7 +45,12 @@ export interface TopicStatus {
 }
 
 export interface TopicConsumer {
+  readonly topic: string;
   status(): TopicStatus;
+  /** Where the partitions that are read, and have nothing to do, believe to stand. */
+  standing(): ReadonlyMap<number, Standing>;
+  /** Asks for the start of a partition anew. */
+  askStart(partition: number): void;
   /** Finishes the batches that are being stored, and leaves the group. */
   close(): Promise<void>;
 }
@@ -48,9 +65,9 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
 
   async function startOffset(partition: number, bounds: PartitionBounds): Promise<bigint> {
     try {
-      const { generation, offset } = await findStart(deps, topic, partition, bounds);
+      const { offset, ...standing } = await findStart(deps, topic, partition, bounds);
       await runs.get(partition)?.release();
-      runs.set(partition, createPartitionRun({ ...deps, topic }, kind, partition, generation));
+      runs.set(partition, createPartitionRun({ ...deps, topic }, kind, partition, standing));
       return offset;
     } catch (error) {
       // What the log's status shows must be in words, and the driver's are not.
@@ -69,8 +86,21 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
     onBatch: (batch) => runs.get(batch.partition)!.handle(batch),
   });
 
+  function standing(): Map<number, Standing> {
+    const { partitions, stopped } = consumer.status();
+    return new Map(
+      partitions.flatMap((partition) => {
+        const stands = stopped.has(partition) ? undefined : runs.get(partition)?.standing();
+        return stands ? [[partition, stands]] : [];
+      }),
+    );
+  }
+
   return {
-    status: () => describe(topic, consumer.status(), runs),
+    topic,
+    status: () => describe(topic, consumer.status(), runs, deps.clock.nowMs()),
+    standing,
+    askStart: (partition) => consumer.askStart(partition),
     async close() {
       await consumer.close();
       await Promise.all([...runs.values()].map((run) => run.release()));
@@ -87,7 +117,7 @@ async function findStart(
   topic: string,
   partition: number,
   { earliest, latest }: PartitionBounds,
-): Promise<{ generation: number; offset: bigint }> {
+): Promise<Standing & { offset: bigint }> {
   const registered = (await loadTopicLayouts(deps.pool, topic)).get(topic);
   if (!registered) {
     throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``, {
@@ -97,7 +127,7 @@ async function findStart(
   const { generation } = registered;
   const position = await loadPosition(deps.pool, { topic, partition });
   const lost = (what: string): never => {
-    throw new AppError(POSITION_LOST, `${topic}, partition ${partition}: ${what}`);
+    throw new AppError(POSITION_LOST, `${topic}, partition ${partition}: ${what}; ${GO_ON}`);
   };
   if (position && position.generation !== generation) {
     lost(`its position is of generation ${position.generation}, not ${generation}`);
@@ -109,13 +139,14 @@ async function findStart(
   if (latest < nextOffset) {
     lost(`the log ends at ${latest}, but records up to ${nextOffset} were stored`);
   }
-  return { generation, offset: earliest < nextOffset ? nextOffset - 1n : nextOffset };
+  return { generation, nextOffset, offset: earliest < nextOffset ? nextOffset - 1n : nextOffset };
 }
 
 function describe(
   topic: string,
   consumer: ConsumerStatus,
   runs: ReadonlyMap<number, PartitionRun>,
+  nowMs: number,
 ): TopicStatus {
   const assigned = consumer.partitions.flatMap((partition) => {
     const run = runs.get(partition);
@@ -126,6 +157,7 @@ function describe(
   const hindrances = new Set(
     assigned.flatMap(({ fault }) => (fault && fault.kind !== 'stop' ? fault.text : [])),
   );
+  const slow = assigned.flatMap(({ run, fault }) => (fault ? [] : (run.slowBecause(nowMs) ?? [])));
   const stops = [
     ...stoppedPartitions(topic, consumer.stopped),
     ...assigned.flatMap(({ fault }) => (fault?.kind === 'stop' ? fault.text : [])),
@@ -137,12 +169,18 @@ function describe(
       ...(consumer.problem === undefined ? [] : [consumer.problem]),
       ...(consumer.joined ? [] : ['not yet a member of its consumer group']),
       ...hindrances,
+      ...(slow.length === 0 ? [] : [longest(slow)]),
       ...new Set(stops),
     ],
     waiting: consumer.problem !== undefined || hindrances.size > 0,
     busySinceMs: busy.length === 0 ? undefined : Math.min(...busy),
     lastCommitMs: commits.length === 0 ? undefined : Math.max(...commits),
   };
+}
+
+/** The reason of whoever has waited longest stands for all. */
+function longest(slow: readonly SlowReason[]): string {
+  return slow.reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one)).text;
 }
 
 /** One sentence a reason, however many partitions it stops. */

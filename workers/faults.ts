@@ -1,4 +1,5 @@
 import { AppError, errorCode } from '../shared/errors.ts';
+import { POSITION_LOST } from '../shared/log/log.ts';
 import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts';
 
 /**
@@ -6,7 +7,8 @@ import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts
  * - `record`: one of its records cannot be stored, whoever tries: find it.
  * - `no-partition`: a table has no partition for one of its times: make it.
  * - `wait`: something outside is down or busy: the same batch again, for as long as it lasts.
- * - `stop`: the log is not the one that was read before: only a person can go on.
+ * - `stop`: the partition is not read from where its position is, or the log is not the one that was read before: the
+ *   start is asked for anew, which only a person can make possible where the log is another one.
  * - `unexpected`: anything else: the same batch again, but not ready meanwhile.
  */
 export interface Fault {
@@ -16,9 +18,6 @@ export interface Fault {
   /** The table that lacks a partition. */
   readonly table?: string;
 }
-
-/** Codes of AppErrors that end in `stop`. */
-export const POSITION_LOST = 'POSITION_LOST';
 
 const CHECK_VIOLATION = '23514';
 /** Cardinality, data, constraint, program limit: what a value of a record can cause. */

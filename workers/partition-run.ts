@@ -27,11 +27,28 @@ export interface PartitionRunStatus {
   readonly fault: Fault | undefined;
 }
 
+/** Where a partition is stored up to, as its run believes. */
+export interface Standing {
+  readonly generation: number;
+  readonly nextOffset: bigint;
+}
+
+/** Why a partition has been at the same records for seconds, without a fault. */
+export interface SlowReason {
+  readonly sinceMs: number;
+  /** In words. */
+  readonly text: string;
+}
+
 /** One partition from when it was taken: its batches, one at a time. */
 export interface PartitionRun {
   /** Resolves when all records are stored or dead letters; rejects when it was taken away or must not go on. */
   handle(batch: LogBatch): Promise<void>;
   status(): PartitionRunStatus;
+  /** Undefined while it is at a batch, or did not get on with the last one. */
+  standing(): Standing | undefined;
+  /** Undefined unless it has been at the same records for seconds. */
+  slowBecause(nowMs: number): SlowReason | undefined;
   /** When the last commit was, in milliseconds; undefined before the first. */
   lastCommitMs(): number | undefined;
   /** Takes note that the partition is given back in order, so that its start is not taken for a death. */
@@ -39,16 +56,27 @@ export interface PartitionRun {
 }
 
 const WARN_EVERY_MS = 60_000;
+const SLOW_AFTER_MS = 5000;
 /** A record that was begun alone in so many starts, all of which ended without a commit, is not begun again. */
 const DEATHS_MAX = 3;
+
+type WaitsFor = 'turn' | 'database' | 'log';
+
+/** A statement may have been answered meanwhile, so that only of the batch is it known. */
+const SLOW_TEXTS: Readonly<Record<WaitsFor, (seconds: number) => string>> = {
+  turn: (seconds) => `a batch has waited for its turn for ${seconds} s`,
+  database: (seconds) => `the database has not finished a batch for ${seconds} s`,
+  log: (seconds) => `a batch has waited for ${seconds} s: the log has not acknowledged its dead letters`,
+};
 
 export function createPartitionRun<Row>(
   deps: PartitionRunDeps,
   kind: RecordKind<Row>,
   partition: number,
-  generation: number,
+  from: Standing,
 ): PartitionRun {
   const { topic, logger, clock } = deps;
+  const { generation } = from;
   const key = { topic, partition };
   let busySinceMs: number | undefined;
   let committedMs: number | undefined;
@@ -57,7 +85,8 @@ export function createPartitionRun<Row>(
   /** Whether a start is counted that no commit has cleared. */
   let startCounted = false;
   let started = false;
-  let nextOffset = 0n;
+  let { nextOffset } = from;
+  let waitsFor: WaitsFor = 'turn';
   let suspectEnd: bigint | undefined;
   let aloneOffset: bigint | undefined;
   /** How many suspects go together next. */
@@ -66,6 +95,9 @@ export function createPartitionRun<Row>(
     ...deps,
     kind,
     decodeContext,
+    onTurn: (waits) => {
+      waitsFor = waits ? 'turn' : 'database';
+    },
     onFault: (found) => (found ? noteFault(found) : clearFault()),
   });
 
@@ -209,7 +241,11 @@ export function createPartitionRun<Row>(
       latest: batch.latest,
       bare,
     };
-    noteCommit(await storeBatch(deps, kind, slice));
+    noteCommit(await storeBatch({ ...deps, onWait }, kind, slice));
+  }
+
+  function onWait(next: WaitsFor): void {
+    waitsFor = next;
   }
 
   function noteCommit(result: StoreResult<Row>): void {
@@ -281,5 +317,18 @@ export function createPartitionRun<Row>(
     }
   }
 
-  return { handle, release, status: () => ({ busySinceMs, fault }), lastCommitMs: () => committedMs };
+  return {
+    handle,
+    release,
+    status: () => ({ busySinceMs, fault }),
+    standing: () => (busySinceMs === undefined && !fault ? { generation, nextOffset } : undefined),
+    slowBecause(nowMs) {
+      if (busySinceMs === undefined || nowMs - busySinceMs <= SLOW_AFTER_MS) return undefined;
+      return {
+        sinceMs: busySinceMs,
+        text: SLOW_TEXTS[waitsFor](Math.floor((nowMs - busySinceMs) / 1000)),
+      };
+    },
+    lastCommitMs: () => committedMs,
+  };
 }

@@ -14,6 +14,8 @@ export interface PersistenceDeps<Row> {
   readonly turns: Turns;
   readonly kind: RecordKind<Row>;
   decodeContext(): DecodeContext;
+  /** Told when the work begins to wait for its turn, and when it has it. */
+  onTurn(waits: boolean): void;
   /** Told of what hinders the work, and with undefined that nothing does any more. */
   onFault(fault: Fault | undefined): void;
 }
@@ -51,7 +53,12 @@ export function createPersistence<Row>(deps: PersistenceDeps<Row>): Persist {
       try {
         if (missing) await makePartitions(deps, missing, records);
         missing = undefined;
-        const result = await (how.alone ? turns.alone(work) : turns.shared(work));
+        deps.onTurn(true);
+        const begin = () => {
+          deps.onTurn(false);
+          return work();
+        };
+        const result = await (how.alone ? turns.alone(begin) : turns.shared(begin));
         deps.onFault(undefined);
         return result;
       } catch (error) {

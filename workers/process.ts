@@ -23,6 +23,8 @@ export const NAME = 'The worker';
 
 const WEBHOOKS = 'webhooks';
 const HOUR_MS = 3_600_000;
+/** Longer than a worker that froze in its transaction can hold a position. */
+const ANSWER_TIMEOUT_MS = 60_000;
 
 /**
  * One worker process: all workers, or those named as arguments (a kind of records, or `webhooks`). `onStep` is for tests
@@ -39,6 +41,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
     max: config.SLUICE_DATABASE_CONNECTIONS,
     applicationName: 'sluice-worker',
     logger,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
   });
   const sessionTimeoutMs = config.SLUICE_KAFKA_SESSION_MS;
   const log = createKafkaLog({

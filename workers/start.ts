@@ -13,6 +13,7 @@ import { conversationMetadata } from './conversation-metadata.ts';
 import { createCredentialsKind } from './credentials.ts';
 import { startMaintenance } from './maintenance.ts';
 import { messageSent } from './message-sent.ts';
+import { type PositionWatch, startPositionWatch } from './position-watch.ts';
 import { createProgressWatch } from './progress.ts';
 import type { BatchStep } from './store-batch.ts';
 import { createTurns } from './turns.ts';
@@ -81,13 +82,14 @@ export function startWorkers(deps: WorkersDeps): Workers {
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
   const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs });
   const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
-  const observer = observe(consumers, clock, health);
+  const positions = startPositionWatch({ pool, clock, consumers });
+  const observer = observe(consumers, positions, clock, health);
   return {
     status: () => consumers.map((consumer) => consumer.status()),
     async close() {
       clearInterval(observer);
       await Promise.all(consumers.map((consumer) => consumer.close()));
-      await Promise.all([publisher.close(), maintenance.close()]);
+      await Promise.all([publisher.close(), maintenance.close(), positions.close()]);
     },
   };
 }
@@ -108,15 +110,21 @@ function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): Top
 }
 
 /** Readiness is asked when it is wanted; whether there is progress can only be seen by looking regularly. */
-function observe(consumers: readonly TopicConsumer[], clock: Clock, health: Health): NodeJS.Timeout {
+function observe(
+  consumers: readonly TopicConsumer[],
+  positions: PositionWatch,
+  clock: Clock,
+  health: Health,
+): NodeJS.Timeout {
   const progress = createProgressWatch(clock);
   const look = () => {
     const reasons = progress.look(consumers.map((consumer) => consumer.status()));
     for (const [topic, reason] of reasons) health.setLive(topic, reason);
   };
   for (const consumer of consumers) {
-    health.watchReady(consumer.status().topic, () => consumer.status().reasons.join('; ') || undefined);
+    health.watchReady(consumer.topic, () => consumer.status().reasons.join('; ') || undefined);
   }
+  health.watchReady('positions', positions.problem);
   look();
   return setInterval(look, OBSERVE_EVERY_MS).unref();
 }

@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import { AppError } from '../shared/errors.ts';
 import type { IdGenerator } from '../shared/ids.ts';
-import type { LogRecord, Publisher } from '../shared/log/log.ts';
+import { fingerprint } from '../shared/log/fingerprint.ts';
+import { POSITION_LOST, type Publisher } from '../shared/log/log.ts';
 import { insertSignals } from '../shared/postgres/insert-signals.ts';
 import { inTransaction, type Pool, type PoolClient } from '../shared/postgres/pool.ts';
 import { advancePosition, lockPosition, type PositionRow } from '../shared/postgres/positions.ts';
 import type { Candidate } from './candidates.ts';
 import { publishDeadLetters, rejectionSignals } from './dead-letters.ts';
-import { POSITION_LOST } from './faults.ts';
 import type { RecordKind } from './record.ts';
 import { type DeadLetter, settleKeys } from './settle-keys.ts';
 
@@ -36,6 +35,8 @@ export interface StoreBatchDeps {
    * ends the transaction, and another worker can go on. Longer than any wait for the log's acknowledgement. Default 30,000.
    */
   readonly idleInTransactionMs?: number | undefined;
+  /** Told what the transaction waits for next. */
+  readonly onWait?: ((waitsFor: 'database' | 'log') => void) | undefined;
   /** For tests. */
   readonly onStep?: ((step: BatchStep) => void | Promise<void>) | undefined;
 }
@@ -111,7 +112,9 @@ async function store<Row>(
   const nextOffset = last.offset + 1n;
   await advancePosition(client, slice, { nextOffset, lastId: fingerprint(last), nowMs });
   await deps.onStep?.('position-advanced');
+  deps.onWait?.('log');
   await publishDeadLetters(deps.publisher, slice, deadLetters, nowMs);
+  deps.onWait?.('database');
   await deps.onStep?.('dead-letters-published');
   return { nextOffset, stored: stored.length, deadLetters };
 }
@@ -128,6 +131,9 @@ async function skip<Row>(
   return { nextOffset, stored: 0, deadLetters: [] };
 }
 
+/** The one way on where the log does not fit. */
+export const GO_ON = 'where the log that was read will not come back, run `npx sluice topics accept`';
+
 /** Stops where going on would skip records that were never stored, or store those of another log as if they followed. */
 function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
   const { nextOffset, lastId } = position;
@@ -135,17 +141,14 @@ function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
     lost(slice, `its position is of generation ${position.generation}, not ${slice.generation}`);
   }
   if (slice.batchFrom > nextOffset) {
-    lost(
-      slice,
-      `it was read up to ${slice.batchFrom}, but is stored up to ${nextOffset} only: where the database was restored meanwhile, restart the worker`,
-    );
+    lost(slice, `it was read up to ${slice.batchFrom}, but is stored up to ${nextOffset} only`);
   }
   if (slice.latest < nextOffset) {
-    lost(slice, `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored`);
+    lost(slice, `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored; ${GO_ON}`);
   }
   const previous = slice.candidates.find(({ log }) => log.offset === nextOffset - 1n);
   if (previous && lastId !== null && fingerprint(previous.log) !== lastId) {
-    lost(slice, `record ${nextOffset - 1n} is not the one that was stored: this is another log`);
+    lost(slice, `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${GO_ON}`);
   }
 }
 
@@ -155,11 +158,6 @@ function lost(slice: Slice<unknown>, what: string): never {
 
 function placeOf({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
   return `${topic}, partition ${partition}`;
-}
-
-/** Tells a record from any other that a log may have at its offset. */
-export function fingerprint(record: LogRecord): string {
-  return createHash('sha256').update(record.value).digest('hex').slice(0, 32);
 }
 
 function toDeadLetter<Row>(candidate: Candidate<Row>): DeadLetter<Row>[] {

@@ -49,7 +49,8 @@ export function addLagCommand(program: Command, context: CommandContext): void {
           'LOG_UNFIT',
           `the log does not fit what is stored in ${unfit.length} partitions (${unfit[0]!.topic}, partition ` +
             `${unfit[0]!.partition}: ${unfit[0]!.problem}): it was lost in part, put back from a copy, or is another ` +
-            'one; its workers stand still, and their /health/ready says the same',
+            'one; its workers stand still, and their /health/ready says the same. Where the log that was read will not come ' +
+            'back, run `npx sluice topics accept`',
         );
       }
     });
@@ -103,7 +104,7 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
     const lags: PartitionLag[] = [];
     for (const [topic, partitions] of bounds) {
       for (const [partition, { earliest, latest }] of [...partitions].sort(([a], [b]) => a - b)) {
-        const next = stored.get(`${topic}/${partition}`) ?? earliest;
+        const next = stored.get(`${topic}/${partition}`) ?? 0n;
         const problem = problemOf(next, { earliest, latest });
         let from = next;
         if (from < earliest) from = earliest;

@@ -12,6 +12,7 @@ import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { type PlannedTopic, planTopics, type TopicPlan } from '../topic-plan.ts';
+import { addTopicsAccept } from './topics-accept.ts';
 
 interface TopicsCreateOptions {
   readonly partitions: number;
@@ -25,9 +26,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 export function addTopicsCommands(program: Command, context: CommandContext): void {
-  program
-    .command('topics')
-    .description('the topics of the event log')
+  const topics = program.command('topics').description('the topics of the event log');
+  addTopicsAccept(topics, context);
+  topics
     .command('create')
     .description(
       'create the topics that are missing and remember their layout; those that exist stay as they are; safe to repeat',
@@ -175,7 +176,7 @@ export function openLog(
   if (!database.embedded) {
     throw new AppError(
       'LOG_NOT_CONFIGURED',
-      'KAFKA_BROKERS is not set: name the brokers whose topics should be created, for example KAFKA_BROKERS=localhost:9092',
+      'KAFKA_BROKERS is not set: name the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
     );
   }
   return createEmbeddedLog({

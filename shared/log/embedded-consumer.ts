@@ -209,6 +209,10 @@ export function startConsumer(options: ConsumerOptions, context: ConsumerContext
       };
     },
 
+    askStart(partition) {
+      held.get(partition)?.reader.askStart();
+    },
+
     close() {
       closed ??= leave();
       return closed;

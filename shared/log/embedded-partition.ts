@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorMessage } from '../errors.ts';
+import { errorCode, errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { readRecords, type StoredRecord } from '../postgres/embedded-log-read.ts';
 import type { Pool } from '../postgres/pool.ts';
 import type { BoundsWatch } from './embedded-watch.ts';
-import type { ConsumerOptions, LogRecord } from './log.ts';
+import { type ConsumerOptions, type LogRecord, POSITION_LOST } from './log.ts';
 
 /** What one assigned partition needs of its consumer. */
 export interface PartitionReaderOptions {
@@ -25,6 +25,8 @@ export interface PartitionReader {
   position(): bigint | undefined;
   /** Why the partition is not read; undefined when it is. */
   stopped(): string | undefined;
+  /** Asks for the start anew once the handler has ended. */
+  askStart(): void;
   /** Aborts the current batch's signal. */
   abort(): void;
   /** Resolves when the handler has ended and its work is committed; never rejects. */
@@ -33,7 +35,8 @@ export interface PartitionReader {
 
 /** Bytes of values a batch. */
 const BATCH_BYTES_MAX = 4 * 1024 * 1024;
-const START_BACKOFF_MS = { min: 250, max: 10_000 };
+/** Short: a person who has mended what was wrong looks at whether it goes on. */
+const START_BACKOFF_MS = { min: 250, max: 5_000 };
 const BATCH_BACKOFF_MS = { min: 100, max: 5000 };
 
 /** Reads one partition from where the consumer wants it, batch after batch, until it is aborted. */
@@ -45,29 +48,45 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   let position: bigint | undefined;
   let committed: bigint | undefined;
   let stopped: string | undefined;
+  /** Batches in a row that ended with `POSITION_LOST`. */
+  let lost = 0;
+  let startWanted = new AbortController();
   let lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
-    await retrying(START_BACKOFF_MS, start);
-    while (!signal.aborted && position !== undefined) {
-      await watch.reached(topic, partition, position, signal);
-      await gather(position);
-      await retrying(BATCH_BACKOFF_MS, handleNext);
+    while (!signal.aborted) {
+      if (position === undefined || startWanted.signal.aborted) await retrying(START_BACKOFF_MS, start);
+      else await readOn(position, AbortSignal.any([signal, startWanted.signal]));
     }
     await commit();
   }
 
+  async function readOn(from: bigint, ending: AbortSignal): Promise<void> {
+    await watch.reached(topic, partition, from, ending);
+    if (!ending.aborted) await gather(from);
+    if (!ending.aborted) await retrying(BATCH_BACKOFF_MS, handleNext);
+  }
+
   async function start(): Promise<void> {
+    startWanted = new AbortController();
     await watch.reached(topic, partition, -1n, signal);
     const bounds = watch.bounds(topic, partition);
     if (bounds === undefined) return;
     try {
       position = await consumer.startOffset(partition, bounds);
-      stopped = undefined;
+      // Where there is a record, only its handler can tell whether the partition is the one that was read before.
+      if (lost === 0 || position >= bounds.latest) stopped = undefined;
     } catch (error) {
-      stopped = errorMessage(error);
+      position = undefined;
+      stop(error);
       throw error;
     }
+  }
+
+  function stop(error: unknown): void {
+    const reason = errorMessage(error);
+    if (reason !== stopped) logger.warn({ topic, partition, reason }, 'partition is not read');
+    stopped = reason;
   }
 
   async function gather(from: bigint): Promise<void> {
@@ -92,18 +111,35 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
     await retrying(BATCH_BACKOFF_MS, async () => {
       // No lease, no batch: the consumer finds out and aborts.
       if (!options.leaseHolds()) throw new Error('the lease ran out');
-      const latest = watch.bounds(topic, partition)?.latest ?? from;
       const end = records.at(-1)!.offset + 1n;
-      await consumer.onBatch({ topic, partition, records, latest: latest > end ? latest : end, signal });
+      watch.appended(topic, partition, end);
+      const latest = watch.bounds(topic, partition)?.latest ?? end;
+      try {
+        await consumer.onBatch({ topic, partition, records, latest, signal });
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (errorCode(error) === POSITION_LOST) return lose(error);
+        if (!startWanted.signal.aborted) throw error;
+        return;
+      }
+      lost = 0;
+      stopped = undefined;
       position = end;
     });
     await commit();
   }
 
-  /** Nothing from here on, though the partition goes on: all of it was deleted, or it is about to be seen. */
+  async function lose(error: unknown): Promise<void> {
+    stop(error);
+    startWanted.abort();
+    await pause(Math.min(START_BACKOFF_MS.min * 2 ** Math.min(lost++, 10), START_BACKOFF_MS.max));
+  }
+
+  /** Nothing from here on: all of it was deleted, it is about to be seen, or the partition is another one. */
   async function skipDeleted(from: bigint): Promise<void> {
-    const earliest = watch.bounds(topic, partition)?.earliest ?? 0n;
-    if (earliest > from) position = earliest;
+    const { earliest, latest } = watch.bounds(topic, partition) ?? { earliest: 0n, latest: from };
+    if (latest < from) startWanted.abort();
+    else if (earliest > from) position = earliest;
     else await pause(BATCH_BACKOFF_MS.min);
   }
 
@@ -145,6 +181,7 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   return {
     position: () => position,
     stopped: () => stopped,
+    askStart: () => startWanted.abort(),
     abort: () => aborting.abort(),
     ended: run(),
   };

@@ -10,7 +10,10 @@ export interface BoundsWatch {
   /** Starts watching a topic; the returned function ends it. */
   follow(topic: string): () => void;
   bounds(topic: string, partition: number): PartitionBounds | undefined;
-  /** Resolves once the partition holds the offset (any below 0: once its bounds are known), or the signal is aborted. */
+  /**
+   * Resolves once the partition holds the offset (any below 0: once its bounds are known), ends below it (it was made
+   * anew), or the signal is aborted.
+   */
   reached(topic: string, partition: number, offset: bigint, signal: AbortSignal): Promise<void>;
   /** Tells of records that this process appended, so that nobody waits for the next poll. */
   appended(topic: string, partition: number, latest: bigint): void;
@@ -47,18 +50,20 @@ export function createBoundsWatch(options: BoundsWatchOptions): BoundsWatch {
   function learn(partition: string, bounds: PartitionBounds): void {
     known.set(partition, bounds);
     for (const waiter of waiters) {
-      if (waiter.partition === partition && waiter.offset < bounds.latest) waiter.resolve();
+      if (waiter.partition === partition && waiter.offset !== bounds.latest) waiter.resolve();
     }
   }
 
   async function poll(): Promise<void> {
     while (followers.size > 0 && !ending.signal.aborted) {
+      const before = new Map([...known].map(([partition, { latest }]) => [partition, latest]));
       try {
         for (const row of await readBounds(options.pool, [...followers.keys()])) {
           if (!followers.has(row.topic)) continue;
           const partition = nameOf(row.topic, row.partition);
           // An append of this process may have been told while the answer was on its way.
-          const latest = later(known.get(partition)?.latest, row.next_offset);
+          const told = known.get(partition)?.latest;
+          const latest = told === before.get(partition) ? row.next_offset : later(told, row.next_offset);
           learn(partition, { earliest: row.first_offset, latest });
         }
         problem = undefined;
@@ -92,7 +97,7 @@ export function createBoundsWatch(options: BoundsWatchOptions): BoundsWatch {
     reached(topic, partition, offset, signal) {
       const name = nameOf(topic, partition);
       const bounds = known.get(name);
-      if (signal.aborted || (bounds !== undefined && offset < bounds.latest)) return Promise.resolve();
+      if (signal.aborted || (bounds !== undefined && offset !== bounds.latest)) return Promise.resolve();
       return new Promise((resolve) => {
         const waiter: Waiter = {
           partition: name,

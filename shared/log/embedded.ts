@@ -88,6 +88,7 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
 function closingWith(consumer: LogConsumer, afterwards: () => void): LogConsumer {
   return {
     status: () => consumer.status(),
+    askStart: (partition) => consumer.askStart(partition),
     async close() {
       await consumer.close();
       afterwards();

@@ -1,4 +1,5 @@
 import type { Logger } from '../logging.ts';
+import type { KafkaBoundsWatch, TopicBounds } from './kafka-bounds-watch.ts';
 import type { KafkaConnection } from './kafka-client.ts';
 import { createOffsetCommits, type OffsetCommits } from './kafka-commits.ts';
 import { leaveGroup } from './kafka-leave.ts';
@@ -16,6 +17,7 @@ export interface KafkaConsumerDependencies {
   readonly connection: KafkaConnection;
   readonly times: MemberTimes;
   bounds(topic: string, partition: number): Promise<PartitionBounds>;
+  readonly watch: Pick<KafkaBoundsWatch, 'follow'>;
 }
 
 /**
@@ -112,6 +114,22 @@ export function createKafkaConsumer(
     readers = new Map();
   }
 
+  /** Whoever has read on meanwhile is not out of bounds: only where nothing moved is the answer compared. */
+  function lookAtBounds(): (bounds: TopicBounds) => void {
+    const before = [...readers].map(([partition, reader]) => ({
+      partition,
+      reader,
+      offset: reader.fetchOffset(),
+    }));
+    return (bounds) => {
+      for (const { partition, reader, offset } of before) {
+        if (offset === undefined || reader.fetchOffset() !== offset) continue;
+        const found = bounds?.get(partition);
+        if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
+      }
+    };
+  }
+
   function backoff(failures: number): Promise<void> {
     return new Promise((resolve) => {
       const delayMs = Math.min(REBUILD_MIN_MS * 2 ** Math.min(failures, 10), REBUILD_MAX_MS);
@@ -134,11 +152,13 @@ export function createKafkaConsumer(
     return { joined, partitions: [...readers.keys()].sort((a, b) => a - b), stopped, lag, problem };
   }
 
+  const unfollow = dependencies.watch.follow(options.topic, lookAtBounds);
   const running = run();
   let closed: Promise<void> | undefined;
 
   async function close(): Promise<void> {
     closing = true;
+    unfollow();
     skipBackoff?.();
     for (const [partition, reader] of readers) retire(partition, reader, true);
     await Promise.all(ending.values());
@@ -149,6 +169,7 @@ export function createKafkaConsumer(
 
   return {
     status,
+    askStart: (partition) => readers.get(partition)?.askStart(),
     close: () => {
       closed ??= close();
       return closed;

@@ -1,13 +1,14 @@
-import { errorMessage } from '../errors.ts';
+import { errorCode, errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
-import type { ConsumerOptions, LogRecord, PartitionBounds } from './log.ts';
+import { type ConsumerOptions, type LogRecord, type PartitionBounds, POSITION_LOST } from './log.ts';
 
 /** Fetched bytes of one partition that may wait for its handler; what is fetched at once may go beyond it. */
 const BUFFERED_BYTES_MAX = 1_048_576;
 const HANDLER_RETRY_MIN_MS = 100;
 const HANDLER_RETRY_MAX_MS = 5_000;
 const START_RETRY_MIN_MS = 1_000;
-const START_RETRY_MAX_MS = 30_000;
+/** Short: a person who has mended what was wrong looks at whether it goes on. */
+const START_RETRY_MAX_MS = 5_000;
 
 /** What a partition's reader needs of the group member that fetches for it. */
 export interface PartitionSource {
@@ -34,6 +35,10 @@ export interface FetchedRecords {
 export interface PartitionReader {
   /** Takes fetched records; false when they do not continue what was read, and nothing of them may count as fetched. */
   offer(fetched: FetchedRecords): boolean;
+  /** Where the next fetch has to start; undefined until the start is known. */
+  fetchOffset(): bigint | undefined;
+  /** Forgets what was fetched, and asks for the start anew once the handler has ended. */
+  askStart(): void;
   /** Why the partition is not read, in words. */
   stoppedBecause(): string | undefined;
   lag(): bigint;
@@ -60,11 +65,12 @@ export function createPartitionReader(
   let buffer: LogRecord[] = [];
   let bufferedBytes = 0;
   let paused = true;
-  /** Where the next fetch has to start; undefined until the start is known. */
   let fetchOffset: bigint | undefined;
   let handledOffset: bigint | undefined;
   let latest = 0n;
   let stopped: string | undefined;
+  /** Batches in a row that ended with `POSITION_LOST`. */
+  let lost = 0;
   let wake: (() => void) | undefined;
   let nextBatchAtMs = Number.NEGATIVE_INFINITY;
 
@@ -84,7 +90,8 @@ export function createPartitionReader(
         const bounds = await source.bounds(partition);
         const offset = await options.startOffset(partition, bounds);
         if (retired.signal.aborted) return;
-        stopped = undefined;
+        // Where there is a record, only its handler can tell whether the partition is the one that was read before.
+        if (lost === 0 || offset >= bounds.latest) stopped = undefined;
         latest = bounds.latest;
         fetchOffset = offset;
         handledOffset = offset;
@@ -94,13 +101,16 @@ export function createPartitionReader(
         return;
       } catch (error) {
         if (retired.signal.aborted) return;
-        const reason = errorMessage(error);
-        if (reason !== stopped)
-          logger.warn({ topic: options.topic, partition, reason }, 'partition is not read');
-        stopped = reason;
+        stop(error);
         await pauseFor(backoffMs(attempt, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
       }
     }
+  }
+
+  function stop(error: unknown): void {
+    const reason = errorMessage(error);
+    if (reason !== stopped) logger.warn({ topic: options.topic, partition, reason }, 'partition is not read');
+    stopped = reason;
   }
 
   function mustGather(): boolean {
@@ -124,19 +134,30 @@ export function createPartitionReader(
         break;
       } catch (error) {
         if (retired.signal.aborted) return;
+        if (errorCode(error) === POSITION_LOST) return lose(error);
         logger.warn({ err: error, topic: options.topic, partition, attempt }, 'batch failed; it comes again');
         await pauseFor(backoffMs(attempt, HANDLER_RETRY_MIN_MS, HANDLER_RETRY_MAX_MS));
-        if (retired.signal.aborted) return;
+        if (retired.signal.aborted || fetchOffset === undefined) return;
       }
     }
+    lost = 0;
+    stopped = undefined;
     handledOffset = records[records.length - 1]!.offset + 1n;
     source.handled(partition, handledOffset);
   }
 
+  async function lose(error: unknown): Promise<void> {
+    stop(error);
+    askStart();
+    await pauseFor(backoffMs(lost++, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
+  }
+
   function offer(fetchedNow: FetchedRecords): boolean {
     if (fetchOffset === undefined || retired.signal.aborted) return false;
+    // The offset was out of range, or a fetch from before the start came late. Only the owner of the positions can tell
+    // whether records are missing.
     if (fetchedNow.fetchedFrom !== fetchOffset) {
-      restart();
+      askStart();
       return false;
     }
     fetchOffset = fetchedNow.nextOffset;
@@ -150,11 +171,8 @@ export function createPartitionReader(
     return true;
   }
 
-  /**
-   * The fetch did not go on where the last one ended: the offset was out of range, or a fetch from before the start
-   * came late. Only the owner of the positions can tell whether records are missing, so the start is asked for anew.
-   */
-  function restart(): void {
+  function askStart(): void {
+    if (fetchOffset === undefined) return;
     setPaused(true);
     fetchOffset = undefined;
     buffer = [];
@@ -169,7 +187,7 @@ export function createPartitionReader(
     else source.resume(partition);
   }
 
-  /** Until something was fetched, or the partition retired or restarted. */
+  /** Until something was fetched, the partition retired, or the start is to be asked for. */
   function fetched(): Promise<void> {
     return new Promise((resolve) => {
       wake = () => {
@@ -193,6 +211,8 @@ export function createPartitionReader(
 
   return {
     offer,
+    fetchOffset: () => fetchOffset,
+    askStart,
     stoppedBecause: () => stopped,
     lag: () => (handledOffset === undefined || latest < handledOffset ? 0n : latest - handledOffset),
     retire(abort) {

@@ -9,7 +9,10 @@ export const LOG_ACCESS_REFUSED = 'LOG_ACCESS_REFUSED';
 export function kafkaError(error: unknown, security: KafkaSecurity): AppError {
   if (error instanceof AppError) return error;
   const refusal = refusalOf(error, security);
-  const message = refusal ?? `Kafka does not answer (${errorMessage(error)}): ${adviceFor(error, security)}`;
+  const message =
+    refusal ??
+    missingTopic(error) ??
+    `Kafka does not answer (${errorMessage(error)}): ${adviceFor(error, security)}`;
   return new AppError(refusal ? LOG_ACCESS_REFUSED : 'LOG_UNAVAILABLE', message, {
     retryable: true,
     cause: error,
@@ -39,13 +42,21 @@ export function memberProblem(error: unknown, security: KafkaSecurity): string {
 }
 
 function connectionProblem(error: unknown, security: KafkaSecurity): string | undefined {
-  for (const { name, type } of chainOf(error) as { name?: unknown; type?: unknown }[]) {
-    if (type === 'UNKNOWN_TOPIC_OR_PARTITION') {
-      return 'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX';
-    }
+  const missing = missingTopic(error);
+  if (missing !== undefined) return missing;
+  for (const { name } of chainOf(error) as { name?: unknown }[]) {
     if (CONNECTION_ERRORS.has(String(name))) return kafkaError(error, security).message;
   }
   return undefined;
+}
+
+function missingTopic(error: unknown): string | undefined {
+  const missing = chainOf(error).some(
+    (link) => (link as { type?: unknown }).type === 'UNKNOWN_TOPIC_OR_PARTITION',
+  );
+  return missing
+    ? 'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX'
+    : undefined;
 }
 
 const CONNECTION_ERRORS = new Set(['KafkaJSConnectionError', 'KafkaJSConnectionClosedError']);

@@ -1,6 +1,7 @@
 import type { Admin } from 'kafkajs';
 import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { createKafkaBoundsWatch } from './kafka-bounds-watch.ts';
 import { createKafkaBrokers } from './kafka-brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import { createKafkaConsumer } from './kafka-consumer.ts';
@@ -37,6 +38,9 @@ const PRODUCE_TIMEOUT_MIN_MS = 1_000;
 export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
+  const watch = createKafkaBoundsWatch((topics) =>
+    withAdmin(connection, (admin) => topicsBounds(admin, topics)),
+  );
   const asking = new Map<string, Promise<Map<number, PartitionBounds>>>();
 
   /** The partitions of one assignment ask at the same time: they share one answer. */
@@ -58,7 +62,8 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
       const transport = createKafkaBrokers(connection, requestTimeoutMs);
       return createKafkaPublisher(transport, publisherOptions, connection.logger);
     },
-    createConsumer: (consumerOptions) => createKafkaConsumer(consumerOptions, { connection, times, bounds }),
+    createConsumer: (consumerOptions) =>
+      createKafkaConsumer(consumerOptions, { connection, times, bounds, watch }),
     createReader: () =>
       createKafkaReader(connection, (topics) =>
         withAdmin(connection, (admin) => topicsBounds(admin, topics)),
@@ -67,7 +72,7 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
     partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
     describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
     async close() {
-      await Promise.allSettled(asking.values());
+      await Promise.allSettled([watch.close(), ...asking.values()]);
     },
   };
 }

@@ -4,6 +4,12 @@
  * is said here.
  */
 
+/**
+ * Code of the AppError with which a handler says that its partition is not read from where it should be: its records are
+ * not given again, but the start is asked for anew.
+ */
+export const POSITION_LOST = 'POSITION_LOST';
+
 /** A record on its way into the log. The partition is the caller's choice (see partition.ts). */
 export interface OutgoingRecord {
   readonly partition: number;
@@ -91,13 +97,15 @@ export interface ConsumerOptions {
    */
   readonly batchIntervalMs?: number;
   /**
-   * Called each time a partition is assigned: the offset to read from. The group's own offset is never used to start.
-   * While it rejects, the partition is not read; it is asked again with backoff, and `status()` carries the message.
+   * Called each time a partition is assigned, and whenever its start is in doubt: the offset to read from. The group's
+   * own offset is never used to start. While it rejects, the partition is not read; it is asked again with backoff (5 s
+   * at most), and `status()` carries the message.
    */
   startOffset(partition: number, bounds: PartitionBounds): Promise<bigint>;
   /**
    * Called for one batch of a partition at a time, partitions independent of each other. When it resolves, the group's
-   * offset moves behind the batch. When it rejects, the same records come again after a backoff.
+   * offset moves behind the batch. When it rejects, the same records come again after a backoff; with `POSITION_LOST`,
+   * the start is asked for again after one, and `status()` carries the message until a batch was handled or there is none.
    */
   onBatch(batch: LogBatch): Promise<void>;
 }
@@ -117,6 +125,8 @@ export interface ConsumerStatus {
 
 export interface LogConsumer {
   status(): ConsumerStatus;
+  /** Asks for the start of a partition anew, once its handler has ended; nothing happens where it is not assigned. */
+  askStart(partition: number): void;
   /** Stops fetching, aborts the batches' signals, waits for the handlers, commits what they did, and leaves the group. */
   close(): Promise<void>;
 }

@@ -22,7 +22,15 @@ export interface PoolOptions {
   readonly logger: Logger;
   /** Milliseconds to wait for a connection. Default 5000. */
   readonly connectionTimeoutMs?: number;
+  /**
+   * Milliseconds without an answer after which a statement is given up and its connection thrown away: a server, or a
+   * network, that went silent tells nobody. Default: none.
+   */
+  readonly answerTimeoutMs?: number;
 }
+
+/** A connection that does not even answer a rollback is thrown away. */
+const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
  * A pool whose int8 values arrive as bigint and whose timestamptz values arrive as Date (we keep milliseconds there;
@@ -36,6 +44,7 @@ export function createPool(options: PoolOptions): Pool {
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types,
+    ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
     // Read here and not by each connection: a certificate's file that is gone later must not end the process.
     ...parseIntoClientConfig(options.connectionString),
   });
@@ -45,6 +54,12 @@ export function createPool(options: PoolOptions): Pool {
   );
   return pool;
 }
+
+/** pg knows a timeout a query, its types do not. */
+const ROLLBACK: pg.QueryConfig & { query_timeout: number } = {
+  text: 'ROLLBACK',
+  query_timeout: ROLLBACK_TIMEOUT_MS,
+};
 
 export interface TransactionOptions {
   /** Milliseconds without a statement after which the server ends the transaction. Default: the server's setting. */
@@ -74,7 +89,7 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     try {
-      await client.query('ROLLBACK');
+      await client.query(ROLLBACK);
     } catch (rollbackError) {
       broken ??= rollbackError as Error;
     }

@@ -44,6 +44,19 @@ export async function lockPosition(db: Queryable, key: PartitionKey): Promise<Po
   return rows[0];
 }
 
+/** All positions of a topic by partition; with `lock` locked in their order until the transaction ends. */
+export async function positionsOf(
+  db: Queryable,
+  topic: string,
+  { lock = false } = {},
+): Promise<Map<number, PositionRow>> {
+  const { rows } = await db.query<PositionRow & { partition: number }>(
+    `select partition, ${COLUMNS} from log_positions where topic = $1 order by partition${lock ? ' for update' : ''}`,
+    [topic],
+  );
+  return new Map(rows.map(({ partition, ...position }) => [partition, position]));
+}
+
 export interface StartOptions {
   /** The generation of a row that does not exist yet. */
   readonly generation: number;

@@ -52,6 +52,7 @@ const gateway: Expected['needs'] = ['gateway'];
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
   migrate: { args: () => '', needs: database },
+  'topics accept': { args: () => '', needs: log },
   'topics create': { args: () => '--replicas 1', needs: log },
   'tenants create': { args: (_, n) => `made-${n}`, needs: database },
   'tenants list': { args: () => '', needs: database },

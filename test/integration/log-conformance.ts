@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { EventLog, LogBatch, OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
+import { AppError } from '../../shared/errors.ts';
+import {
+  type EventLog,
+  type LogBatch,
+  type OutgoingRecord,
+  POSITION_LOST,
+  type Publisher,
+  type PublishOutcome,
+} from '../../shared/log/log.ts';
 import { collect } from '../support/collect.ts';
 import { type ChildTask, type LogChild, startLogChild, type WrittenEntry } from '../support/log-child.ts';
 import { waitFor } from '../support/wait.ts';
@@ -331,6 +339,61 @@ export function describeEventLog(name: string, makeHarness: () => Promise<LogHar
       await waitFor(() => values.includes('zero'), { timeoutMs: 15_000, what: 'the record of partition 0' });
       expect(consumer.status().stopped.size).toBe(0);
     });
+
+    it('asks for the start anew when a handler says that the position is lost, and says why until one got on', async () => {
+      const topic = await makeTopic();
+      const records = Array.from({ length: 10 }, (_, index) => record(0, `record ${index}`));
+      await makePublisher().publish(topic, records);
+      let position = 8n;
+      let lost = true;
+      const asked: bigint[] = [];
+      const seen: bigint[] = [];
+      const consumer = harness.log.createConsumer({
+        ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+        async startOffset(partition) {
+          if (partition === 0) asked.push(position);
+          return partition === 0 ? position : 0n;
+        },
+        async onBatch(batch) {
+          if (lost) throw new AppError(POSITION_LOST, 'record 7 is another one');
+          seen.push(...batch.records.map(({ offset }) => offset));
+        },
+      });
+      onTestFinished(() => consumer.close());
+      await waitFor(() => asked.length >= 2, { timeoutMs: 30_000, what: 'the start to be asked for again' });
+      expect([...consumer.status().stopped]).toEqual([[0, 'record 7 is another one']]);
+      position = 3n;
+      await waitFor(() => asked.includes(3n), { timeoutMs: 10_000, what: 'the start to be asked for again' });
+      expect([...consumer.status().stopped]).toEqual([[0, 'record 7 is another one']]);
+      lost = false;
+      await waitFor(() => seen.length >= 7, { timeoutMs: 10_000, what: 'the records from the position on' });
+      expect(seen).toEqual([3n, 4n, 5n, 6n, 7n, 8n, 9n]);
+      await waitFor(() => consumer.status().stopped.size === 0, { timeoutMs: 1_000, what: 'no reason' });
+
+      position = 9n;
+      consumer.askStart(0);
+      await waitFor(() => seen.length >= 8, { timeoutMs: 10_000, what: 'the last record once more' });
+      expect(seen.at(-1)).toBe(9n);
+      consumer.askStart(99);
+    }, 90_000);
+
+    it('reads nothing more where nothing is left behind a position that was lost, and says no reason', async () => {
+      const topic = await makeTopic();
+      await makePublisher().publish(topic, [record(0, 'only one')]);
+      let position = 0n;
+      const consumer = harness.log.createConsumer({
+        ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+        startOffset: async (partition) => (partition === 0 ? position : 0n),
+        async onBatch() {
+          position = 1n;
+          throw new AppError(POSITION_LOST, 'not this one');
+        },
+      });
+      onTestFinished(() => consumer.close());
+      const stopped = () => consumer.status().stopped;
+      await waitFor(() => stopped().size === 1, { timeoutMs: 30_000, what: 'a stopped partition' });
+      await waitFor(() => stopped().size === 0, { timeoutMs: 10_000, what: 'a start at the end' });
+    }, 60_000);
 
     it('lets a slow partition hold up no other, counts its lag, and aborts its batch when closed', async () => {
       const topic = await makeTopic();

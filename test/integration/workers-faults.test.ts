@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/errors.ts';
+import { POSITION_LOST } from '../../shared/log/log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
-import { POSITION_LOST } from '../../workers/faults.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -560,7 +560,7 @@ describe('a worker', () => {
       await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
         b.topic,
       ]);
-      const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only: where the database was restored meanwhile, restart the worker`;
+      const back = `${b.topic}, partition 0: it was read up to 2, but is stored up to 0 only`;
       await expect(running.consumer.deliver(0, 2n)).rejects.toThrow(back);
       expect(running.worker.status()).toMatchObject({ reasons: [back], waiting: false });
       expect(await patches(b)).toEqual(['a', 'b']);

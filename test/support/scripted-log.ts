@@ -29,6 +29,8 @@ export interface ScriptedConsumer extends LogConsumer {
   read(partition: number): Promise<void>;
   /** Asks where to start, without reading. */
   take(partition: number): Promise<bigint>;
+  /** Partitions whose start was asked for from outside. */
+  readonly asked: number[];
   /** Hands the records from `from` to `to` (exclusive) without taking the partition, as a redelivery does. */
   deliver(partition: number, from: bigint, to?: bigint): Promise<void>;
 }
@@ -100,6 +102,8 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     const running = new Set<Promise<void>>();
     const taken = new Set<number>();
     const consumer: ScriptedConsumer = {
+      asked: [],
+      askStart: (partition) => void consumer.asked.push(partition),
       async take(partition) {
         taken.add(partition);
         return startOffset(partition, {

@@ -1,0 +1,206 @@
+import { type Command, Option } from 'commander';
+import { LOG_SETTINGS } from '../../shared/config.ts';
+import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
+import { acceptLog } from '../../shared/postgres/accept-log.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
+import {
+  type AcceptPlan,
+  type Finding,
+  isChange,
+  type PartitionPlan,
+  planAccept,
+  toAccepted,
+} from '../accept-plan.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION } from '../options.ts';
+import { withLogReader } from '../with-log.ts';
+
+interface AcceptOptions {
+  readonly topic?: Kind;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** A worker that stores meanwhile moves only what fits, so one look more is mostly enough. */
+const ATTEMPTS_MAX = 3;
+
+export function addTopicsAccept(topics: Command, context: CommandContext): void {
+  topics
+    .command('accept')
+    .description(
+      'go on with the log as it is now, where it is not the one that was read: made anew, another one, or with records gone',
+    )
+    .addOption(new Option('--topic <kind>', 'of one kind of records').choices(KINDS))
+    .option('--dry-run', 'only say what was found and would be done')
+    .option('--yes', 'do it; it cannot be undone')
+    .option(...JSON_OPTION)
+    .addHelpText(
+      'after',
+      '\nGateways and workers may run meanwhile. What the log that was read held, and was not stored, is lost with it.' +
+        '\nExample: npx sluice topics accept --dry-run',
+    )
+    .action(async (options: AcceptOptions) => {
+      const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
+      const topics = (options.topic ? [options.topic] : KINDS).map((kind) => topicOf(prefix, kind));
+      const plans = await withLogReader(context, async (reader, { pool }) => {
+        const found = await planAll(pool, reader, topics);
+        if (!options.yes || options.dryRun) return found;
+        const accepted: AcceptPlan[] = [];
+        for (const plan of found) {
+          accepted.push(isChange(plan) ? await accept(context, pool, reader, plan) : plan);
+        }
+        return accepted;
+      });
+      const changed = plans.filter(isChange);
+      const done = Boolean(options.yes && !options.dryRun && changed.length > 0);
+      if (options.json) context.printJson({ accepted: done, topics: plans.map(forPrograms) });
+      else printPlans(context, changed, done);
+      if (changed.length > 0 && !done && !options.dryRun) {
+        throw new AppError(
+          'NOT_CONFIRMED',
+          'nothing was changed yet: once you know that the log that was read will not come back, run it again with --yes',
+        );
+      }
+    });
+}
+
+async function planAll(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<AcceptPlan[]> {
+  const inputs = await inputsOf(pool, reader, topics);
+  const plans: AcceptPlan[] = [];
+  for (const { topic, registered, bounds } of inputs) {
+    plans.push(await planAccept(pool, reader, topic, registered, bounds));
+  }
+  return plans;
+}
+
+/** Throws before anything is changed where a topic cannot be taken as it is. */
+async function inputsOf(
+  pool: Pool,
+  reader: LogReader,
+  topics: readonly string[],
+): Promise<{ topic: string; registered: RegisteredTopic; bounds: ReadonlyMap<number, PartitionBounds> }[]> {
+  const bounds = await reader.bounds(topics);
+  const inputs = [];
+  for (const topic of topics) {
+    const registered = (await loadTopicLayouts(pool, topic)).get(topic);
+    if (!registered) {
+      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``);
+    }
+    const { partitions } = registered;
+    const held = bounds.get(topic);
+    if (!held) {
+      throw new AppError(
+        'TOPIC_MISSING',
+        `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
+      );
+    }
+    if (held.size !== partitions) {
+      throw new AppError(
+        'TOPIC_LAYOUT_DIFFERS',
+        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
+          `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
+      );
+    }
+    inputs.push({ topic, registered, bounds: held });
+  }
+  return inputs;
+}
+
+/** Resolves with what was done, which may differ from the plan by what workers stored meanwhile. */
+async function accept(
+  context: CommandContext,
+  pool: Pool,
+  reader: LogReader,
+  planned: AcceptPlan,
+): Promise<AcceptPlan> {
+  let plan = planned;
+  for (let attempt = 1; ; attempt++) {
+    if (await acceptLog(pool, toAccepted(plan), plan.generationFound, context.clock.nowMs())) return plan;
+    if (attempt === ATTEMPTS_MAX) {
+      throw new AppError('POSITIONS_MOVED', `the positions of ${plan.topic} move meanwhile: run it again`, {
+        retryable: true,
+      });
+    }
+    [plan = planned] = await planAll(pool, reader, [plan.topic]);
+  }
+}
+
+function printPlans(context: CommandContext, changed: readonly AcceptPlan[], done: boolean): void {
+  if (changed.length === 0) {
+    context.print('The log fits what is stored: there is nothing to accept.');
+    return;
+  }
+  context.printTable(
+    ['topic', 'partition', 'log', 'stored up to', 'found', done ? 'goes on at' : 'would go on at'],
+    changed.flatMap(({ topic, partitions }) =>
+      partitions.map((plan) => [
+        topic,
+        String(plan.partition),
+        `${plan.bounds.earliest} to ${plan.bounds.latest}`,
+        String(plan.position?.nextOffset ?? 0n),
+        wordsOf(plan),
+        String(plan.nextOffset),
+      ]),
+    ),
+  );
+  for (const plan of changed) context.print(...outcomeOf(plan, done));
+  if (done) {
+    context.print(
+      'Workers that run go on by themselves within seconds; start those that do not. Next: npx sluice lag --behind',
+    );
+  }
+}
+
+function outcomeOf({ topic, generation, generationFound, partitions }: AcceptPlan, done: boolean): string[] {
+  const skipped = partitions.reduce((sum, plan) => sum + plan.skipped, 0n);
+  const lines = [];
+  if (generation !== generationFound) {
+    lines.push(
+      `${topic}: its generation ${done ? 'is' : 'would become'} ${generation}${
+        partitions.some(isOtherLog) ? '; what the log before it held, and was not stored, is lost' : ''
+      }.`,
+    );
+  }
+  if (skipped > 0n) {
+    lines.push(`${topic}: ${skipped} records that are gone ${done ? 'are' : 'would be'} skipped.`);
+  }
+  return lines;
+}
+
+const isOtherLog = ({ finding }: PartitionPlan): boolean =>
+  finding === 'ends-below' || finding === 'other-record';
+
+const FOUND: Readonly<Record<Finding, string>> = {
+  fits: 'fits',
+  'ends-below': 'the log ends below what was stored',
+  'other-record': 'the last stored record is another one there',
+  gone: 'records are gone that were not stored',
+  'other-generation': 'fits, but its generation is not the topic’s',
+};
+
+const wordsOf = ({ finding, skipped }: PartitionPlan): string =>
+  finding === 'gone' ? `${skipped} ${FOUND.gone}` : FOUND[finding];
+
+/** Offsets as text, since they may exceed what JSON readers keep. */
+function forPrograms(plan: AcceptPlan) {
+  const { topic, generationFound, generation, partitions } = plan;
+  return {
+    topic,
+    generationBefore: generationFound,
+    generation,
+    change: isChange(plan),
+    partitions: partitions.map(({ partition, finding, bounds, position, nextOffset, skipped }) => ({
+      partition,
+      finding,
+      first: String(bounds.earliest),
+      end: String(bounds.latest),
+      stored: String(position?.nextOffset ?? 0n),
+      goesOnAt: String(nextOffset),
+      skipped: String(skipped),
+    })),
+  };
+}
