@@ -17,7 +17,8 @@ export function createBreaker(clock: Clock, failuresMax: number, openMs: number)
     mayTry() {
       if (failures < failuresMax) return true;
       const nowMs = clock.nowMs();
-      if (nowMs < probeAtMs) return false;
+      // Further off than it can be: the clock was set back, and must not keep it open until it has caught up.
+      if (nowMs < probeAtMs && probeAtMs - nowMs <= openMs) return false;
       probeAtMs = nowMs + openMs;
       return true;
     },

@@ -33,6 +33,8 @@ export interface Fault {
   /** Instead of `times`: it is injected until so many milliseconds have passed. */
   readonly forMs?: number;
   readonly traffic?: TrafficOptions;
+  /** The processes' clocks differ meanwhile, so that their times do not tell how soon a record was stored. */
+  readonly clocksDiffer?: boolean;
   /** Left out of the short run. */
   readonly long?: boolean;
 }

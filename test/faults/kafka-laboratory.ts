@@ -59,6 +59,7 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
       url: `http://127.0.0.1:${port}`,
       // The worker ends itself at a point that FAIL_POINT names, and is the product's otherwise.
       script: kind === 'gateway' ? 'gateway/main.js' : 'test/faults/worker.js',
+      productScript: kind === 'gateway' ? 'gateway/main.js' : 'workers/main.js',
       env: {
         ...env,
         DATABASE_URL: url.href,

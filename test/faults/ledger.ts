@@ -74,7 +74,17 @@ export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
   ledger.stalls.set(sent.tenantId, stall);
 }
 
+/** Stalls count from now on, where nobody sent. */
+export function restartStalls({ stalls }: Ledger): void {
+  for (const stall of stalls.values()) stall.lastMs = performance.now();
+}
+
 /** The longest time in which no record of some tenant was accepted while it sent, in milliseconds. */
 export function longestStallMs({ stalls }: Ledger): number {
   return Math.max(0, ...[...stalls.values()].map(({ longestMs }) => longestMs));
+}
+
+/** Requests that failed: those that were not answered 2xx, without the conflicts that were rightly refused. */
+export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
+  return refusedRequests - conflicts.filter(({ answer }) => answer === 'refused').length;
 }

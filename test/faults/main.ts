@@ -31,8 +31,11 @@ const RECORDS = 20_000;
 const RECORDS_SHORT = 4_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
-// What was started and mounted is cleaned up at the exit of this process.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+// Whatever was started is ended when this process exits, which a signal alone does not make it do.
+process.once('SIGTERM', () => process.exit(143));
+process.once('SIGINT', () => process.exit(130));
+// Each process that was started listens for its end.
+process.setMaxListeners(0);
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -91,7 +94,8 @@ async function runAll(
       rows.push(row);
       console.log(
         `${row.problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name} (${log}): ${row.accepted} records accepted, ` +
-          `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order; ${seconds(beganMs)} s`,
+          `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order, longest stall ` +
+          `${(row.longestStallMs / 1000).toFixed(1)} s; ${seconds(beganMs)} s`,
       );
       for (const problem of row.problems) console.log(`     ${problem}`);
       if (row.problems.length > 0) tellWarnings(lab);

@@ -6,6 +6,8 @@ export interface Part {
   readonly name: string;
   readonly url: string;
   readonly pid: number | undefined;
+  /** It was started and has not ended. */
+  readonly alive: boolean;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -13,8 +15,11 @@ export interface Part {
   /** SIGSTOP and SIGCONT. */
   freeze(): void;
   thaw(): void;
-  /** Starts it, without waiting until it is ready; `env` is set besides what it always has. */
-  start(env?: Readonly<Record<string, string>>): void;
+  /**
+   * Starts it, without waiting until it is ready; `env` is set besides what it always has, `release` is the root of another
+   * release's build, with a slash at its end.
+   */
+  start(env?: Readonly<Record<string, string>>, release?: string): void;
   /** Resolves when it has ended by itself. */
   ended(): Promise<void>;
   /** Resolves when it is ready; rejects with its reasons after `timeoutMs`, or when it ended. */
@@ -32,6 +37,8 @@ export interface PartOptions {
   readonly otherUrls?: readonly string[];
   /** Relative to the compiled product. */
   readonly script: string;
+  /** The same in another release, where the laboratory's own script is none of the product. Default `script`. */
+  readonly productScript?: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +46,8 @@ const READY_WITHIN_MS = 60_000;
 const HEALTH_WITHIN_MS = 2_000;
 
 /** A process of the compiled product, not started yet. */
-export function createPart({ name, url, otherUrls = [], script, env }: PartOptions): Part {
+export function createPart(options: PartOptions): Part {
+  const { name, url, otherUrls = [], script, productScript = script, env } = options;
   let program: Program | undefined;
   let before = '';
 
@@ -61,15 +69,22 @@ export function createPart({ name, url, otherUrls = [], script, env }: PartOptio
     get pid() {
       return program?.process.pid;
     },
+    get alive() {
+      return program !== undefined && !hasEnded();
+    },
     async kill() {
       await running().end('SIGKILL');
     },
     terminate: () => running().end('SIGTERM'),
     freeze: () => void running().process.kill('SIGSTOP'),
     thaw: () => void running().process.kill('SIGCONT'),
-    start(more = {}) {
+    start(more = {}, release) {
       before += program?.output() ?? '';
-      program = startProgram(script, { ...env, ...more });
+      const given = { ...env, ...more };
+      program =
+        release === undefined
+          ? startProgram(script, given)
+          : startProgram(productScript, given, { root: release });
     },
     async ended() {
       await waitFor(hasEnded, { timeoutMs: READY_WITHIN_MS, what: `${name} to end` });

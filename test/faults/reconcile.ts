@@ -84,7 +84,7 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reckon
 }
 
 /** Until every partition's position is its end; nothing is sent any more. */
-async function untilStored(lab: Laboratory): Promise<void> {
+export async function untilStored(lab: Laboratory): Promise<void> {
   const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));
   await waitFor(
     async () => {

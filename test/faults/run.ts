@@ -6,7 +6,7 @@ import { type Reckoning, reconcile } from './reconcile.ts';
 import { startTraffic } from './traffic.ts';
 
 /** One row of the table. */
-export interface Row extends Reckoning {
+export interface Row extends Omit<Reckoning, 'storedAfterSecondsMax'> {
   readonly fault: string;
   readonly log: LogName;
   readonly injected: number;
@@ -18,6 +18,8 @@ export interface Row extends Reckoning {
   /** The longest time in which no record of some tenant was accepted, in milliseconds. */
   readonly longestStallMs: number;
   readonly bound: string;
+  /** As in the reckoning; undefined where times do not tell it. */
+  readonly storedAfterSecondsMax: number | undefined;
 }
 
 export interface RunOptions {
@@ -78,6 +80,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     accepted: ledger.accepted,
     refused: ledger.refusedRequests,
     ...reckoning,
+    storedAfterSecondsMax: fault.clocksDiffer ? undefined : reckoning.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
     bound: fault.bound,
     problems: [...reckoning.problems, ...found],

@@ -37,6 +37,6 @@ function cellsOf(row: Row): string[] {
     ...[row.injected, row.requests, row.accepted, row.refused].map((count) => count.toLocaleString('en')),
     ...[row.lost, row.doubled, row.outOfOrder, row.setAside].map(String),
     `${(row.longestStallMs / 1000).toFixed(1)} s`,
-    `${row.storedAfterSecondsMax.toFixed(1)} s`,
+    row.storedAfterSecondsMax === undefined ? '–' : `${row.storedAfterSecondsMax.toFixed(1)} s`,
   ];
 }

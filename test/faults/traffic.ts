@@ -5,13 +5,15 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import type { Laboratory, Tenant } from './laboratory.ts';
-import { accept, type Ledger, type Sent } from './ledger.ts';
+import { accept, type Ledger, restartStalls, type Sent } from './ledger.ts';
 import type { Part } from './part.ts';
 
 /** Callers of all tenants, at work until they are stopped. */
 export interface Traffic {
   /** Resolves when so many more records were accepted. */
   accepted(records: number): Promise<void>;
+  /** Lets every caller end its round, and resolves with what makes them go on; that time counts as no stall. */
+  pause(): Promise<() => void>;
   /** Lets every caller end what it began, and resolves. */
   stop(): Promise<void>;
 }
@@ -22,6 +24,9 @@ export interface TrafficOptions {
   /** Milliseconds from one round of a caller to its next one, at least. A round sends about 40 records. */
   readonly roundMs?: number;
 }
+
+/** For faults that take long, or in which processes start: on a small machine they should not wait for the callers. */
+export const LIGHT_TRAFFIC: TrafficOptions = { callers: 3 };
 
 const CALLERS = 8;
 const ROUND_MS = 500;
@@ -53,9 +58,23 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
   const stopping = new AbortController();
   // Every caller listens.
   setMaxListeners(0, stopping.signal);
+  let paused: Promise<void> | undefined;
+  let goOn: () => void = () => undefined;
+  let idle = 0;
+
+  async function turn(): Promise<void> {
+    if (!paused) return;
+    idle += 1;
+    await paused;
+    idle -= 1;
+  }
+
   const callers = lab.tenants.flatMap((tenant) =>
     Array.from({ length: options.callers ?? CALLERS }, (_, index) =>
-      call({ ledger, balancer, tenant, name: `${tenant.name}-${index}`, stopping: stopping.signal }, options),
+      call(
+        { ledger, balancer, tenant, name: `${tenant.name}-${index}`, stopping: stopping.signal, turn },
+        options,
+      ),
     ),
   );
   const running = Promise.all(callers);
@@ -69,8 +88,23 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
         what: `${records} more records to be accepted (${goal - ledger.accepted} are missing)`,
       });
     },
+    async pause() {
+      paused = new Promise((resolve) => {
+        goOn = resolve;
+      });
+      await waitFor(() => idle === callers.length, {
+        timeoutMs: ACCEPTED_WITHIN_MS,
+        what: 'the callers to pause',
+      });
+      return () => {
+        restartStalls(ledger);
+        paused = undefined;
+        goOn();
+      };
+    },
     async stop() {
       stopping.abort();
+      goOn();
       await running;
       await balancer.stop();
     },
@@ -83,6 +117,8 @@ interface Caller {
   readonly tenant: Tenant;
   readonly name: string;
   readonly stopping: AbortSignal;
+  /** Waits while the traffic is paused. */
+  turn(): Promise<void>;
 }
 
 /** One caller: what it sends about an entity it sends one after another, each with an id until it is accepted. */
@@ -92,7 +128,9 @@ async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Pro
   const prefix = `${ledger.prefix}-${name}`;
   // Not all at the same moment.
   await pause(roundMs * Math.random(), stopping);
-  for (let round = 0; !stopping.aborted; round++) {
+  for (let round = 0; ; round++) {
+    await caller.turn();
+    if (stopping.aborted) return;
     const beganMs = performance.now();
     const note = (kind: Kind, entity: string, label: string, own: 'marker' | 'ulid' | 'none'): Sent => {
       const marker = `${prefix}-${round}-${label}`;

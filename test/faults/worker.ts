@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { runMain } from '../../shared/main.ts';
 import { NAME, runWorker } from '../../workers/process.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
@@ -14,4 +15,20 @@ function onStep(step: BatchStep): void {
   if (step === failPoint && --left === 0) process.kill(process.pid, 'SIGKILL');
 }
 
+/** With KILLED_BY also when it is about to send a statement whose parameters hold that text. */
+const killedBy = process.env.KILLED_BY;
+if (killedBy !== undefined) {
+  const query = pg.Client.prototype.query;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    if (args.some((arg) => Array.isArray(arg) && textOf(arg).includes(killedBy))) {
+      process.kill(process.pid, 'SIGKILL');
+    }
+    return (query as (...all: unknown[]) => unknown).apply(this, args);
+  } as typeof query;
+}
+
 await runMain(NAME, () => runWorker(failPoint === undefined ? {} : { onStep }));
+
+function textOf(parameters: unknown[]): string {
+  return JSON.stringify(parameters, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+}

@@ -16,19 +16,18 @@ export interface Program {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `nodeArgs` go before the script. */
+/**
+ * Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `root` (with a slash at its end) is
+ * that of another build's checkout, default this one's.
+ */
 export function startProgram(
   script: string,
   env: Readonly<Record<string, string>>,
-  options: {
-    readonly args?: readonly string[];
-    readonly cwd?: string;
-    readonly nodeArgs?: readonly string[];
-  } = {},
+  options: { readonly args?: readonly string[]; readonly cwd?: string; readonly root?: string } = {},
 ): Program {
-  const { nodeArgs = [], args = [] } = options;
-  const child = spawn(process.execPath, [...nodeArgs, `${ROOT}dist/${script}`, ...args], {
-    cwd: options.cwd ?? ROOT,
+  const { root = ROOT, args = [] } = options;
+  const child = spawn(process.execPath, [`${root}dist/${script}`, ...args], {
+    cwd: options.cwd ?? root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

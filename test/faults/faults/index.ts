@@ -1,8 +1,13 @@
 import type { Fault } from '../fault.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
+import { clockBack } from './clock.ts';
 import { postgresKilled, postgresPaused, postgresRestarted } from './database.ts';
+import { deployFromTheReleaseBefore } from './deploy.ts';
 import { postgresDiskFull } from './disk.ts';
 import { locked } from './locks.ts';
+import { brokerDiskFull, rebalanceStorm } from './log.ts';
+import { networkCut, networkHalfOpen, networkSlow } from './network.ts';
+import { poisonRecords, processKillingRecord } from './poison.ts';
 import {
   everyPartTerminated,
   gatewayKilled,
@@ -14,6 +19,7 @@ import {
 } from './processes.ts';
 import { postgresRestored } from './restored.ts';
 import { backendsTerminated, outOfConnections, readOnly } from './sessions.ts';
+import { topicMadeAnew } from './topic.ts';
 
 /** Those that a random sequence is made of. */
 export const RANDOM_FAULTS: readonly Fault[] = [
@@ -42,4 +48,14 @@ export const FAULTS: readonly Fault[] = [
   readOnly,
   postgresRestored,
   postgresDiskFull,
+  deployFromTheReleaseBefore,
+  networkHalfOpen,
+  networkCut,
+  networkSlow,
+  rebalanceStorm,
+  brokerDiskFull,
+  clockBack,
+  topicMadeAnew,
+  poisonRecords,
+  processKillingRecord,
 ];

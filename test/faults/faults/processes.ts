@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BatchStep } from '../../../workers/store-batch.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
+import { failedRequests } from '../ledger.ts';
 import type { Part } from '../part.ts';
 
 const DOWN_MS = 500;
@@ -91,10 +92,10 @@ export const replacedUnderLoad: Fault = {
   logs: ['kafka'],
   bound: 'nothing: a gateway serves on while it drains',
   async inject(lab, { ledger, problem }) {
-    const refusedBefore = ledger.refusedRequests - ledger.conflicts.length;
+    const failedBefore = failedRequests(ledger);
     await replaceAll(lab);
-    const refused = ledger.refusedRequests - ledger.conflicts.length - refusedBefore;
-    if (refused > 0) problem(`${refused} requests failed while processes were replaced`);
+    const failed = failedRequests(ledger) - failedBefore;
+    if (failed > 0) problem(`${failed} requests failed while processes were replaced`);
   },
 };
 

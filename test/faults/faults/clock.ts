@@ -1,0 +1,64 @@
+import { createShiftableClock } from '../../support/shifted-clock.ts';
+import { waitFor } from '../../support/wait.ts';
+import type { Fault, FaultContext } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
+
+const HOUR_MS = 3_600_000;
+const RECORDS = 300;
+const SIGNALS = 10;
+const GOES_ON_WITHIN_MS = 60_000;
+
+export const clockBack: Fault = {
+  name: 'clock-back',
+  about:
+    'the clock of one process after another is set back by an hour while it runs, and right again; order stays that of the log, times are those that each process took them for',
+  logs: ['kafka', 'embedded'],
+  bound:
+    'callers notice nothing; storing waits until a member of the group that sends no heartbeats is replaced (session 6 s here)',
+  times: 4,
+  clocksDiffer: true,
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, context) {
+    const part = lab.parts[context.round % lab.parts.length]!;
+    const clock = await createShiftableClock();
+    await part.terminate();
+    part.start(clock.env);
+    await part.ready();
+    await goesOn(lab, context);
+    for (const offsetMs of [-HOUR_MS, 0]) {
+      await clock.shift(part.pid!, offsetMs);
+      await goesOn(lab, context);
+    }
+    await part.terminate();
+    part.start();
+    await part.ready();
+    await clock.remove();
+  },
+  async verify(lab, { ledger, problem }) {
+    const pool = await lab.pool();
+    const { rowCount } = await pool.query(
+      `select from (
+         select accepted_at, max(accepted_at) over (
+           partition by tenant_id, external_agent_id order by generation, "offset"
+         ) as latest
+         from agent_records where starts_with(patch->>'agentName', $1)
+       ) as records
+       where accepted_at < latest - interval '30 minutes' limit 1`,
+      [`${ledger.prefix}-`],
+    );
+    if (rowCount === 0) problem('no record has an earlier time than one before it: no clock was set back');
+  },
+};
+
+/** Each tenant's records are accepted, stored and signalled on, whatever the time is. */
+async function goesOn(lab: Laboratory, { traffic }: FaultContext): Promise<void> {
+  await traffic.accepted(RECORDS);
+  const goals = lab.tenants.map(({ name }) => [name, lab.receivers.received(name).length + SIGNALS] as const);
+  await waitFor(() => goals.every(([name, goal]) => lab.receivers.received(name).length >= goal), {
+    timeoutMs: GOES_ON_WITHIN_MS,
+    what: 'signals to arrive after a clock was set',
+    everyMs: 50,
+  });
+}

@@ -1,0 +1,34 @@
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { failedRequests } from '../ledger.ts';
+import type { Part } from '../part.ts';
+import { buildReleaseBefore } from '../release-before.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
+
+const releaseOf = new WeakMap<Laboratory, string>();
+
+export const deployFromTheReleaseBefore: Fault = {
+  name: 'deploy-from-the-release-before',
+  about:
+    'each process is replaced by one of the release before (gateways first), and by this one again (workers first), under load, without one request that fails',
+  logs: ['kafka'],
+  bound: 'nothing: a gateway serves on while it drains',
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, { ledger, problem }) {
+    const release = releaseOf.get(lab) ?? (await buildReleaseBefore());
+    releaseOf.set(lab, release);
+    const failedBefore = failedRequests(ledger);
+    for (const part of [...lab.gateways, ...lab.workers]) await replace(part, release);
+    await lab.sluice('migrate');
+    for (const part of [...lab.workers, ...lab.gateways]) await replace(part);
+    const failed = failedRequests(ledger) - failedBefore;
+    if (failed > 0) problem(`${failed} requests failed while releases were replaced`);
+  },
+};
+
+async function replace(part: Part, release?: string): Promise<void> {
+  await part.terminate();
+  part.start({}, release);
+  await part.ready();
+}

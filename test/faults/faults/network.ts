@@ -1,0 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { failedRequests } from '../ledger.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
+import { clusterOf, inService } from './brokers.ts';
+
+const HALF_OPEN_MS = 10_000;
+const CUTS = 20;
+const CUT_EVERY_MS = 200;
+const SLOW_MS = 10_000;
+const SLOW_DELAY_MS = 300;
+/** Less than the traffic of the laboratory. */
+const DRIP_BYTES_PER_SECOND = 64 * 1024;
+
+/** Two that talk to each other; one run goes through all of them. */
+const LINKS = [
+  ['gateway', 'brokers'],
+  ['worker', 'brokers'],
+  ['gateway', 'Postgres'],
+  ['worker', 'Postgres'],
+] as const;
+
+type Link = (typeof LINKS)[number];
+
+export const networkHalfOpen: Fault = {
+  name: 'network-half-open',
+  about:
+    'connections stay open for 10 s while nothing passes, and are lost then; between gateways and brokers, workers and brokers, gateways and Postgres, workers and Postgres in turn',
+  logs: ['kafka'],
+  bound:
+    'the 10 s, and the seconds until gateways and brokers find each other again; on the other links callers notice nothing',
+  times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, { ledger, round, problem }) {
+    const link = linkOf(round);
+    const proxies = proxiesOf(lab, link);
+    const failedBefore = failedRequests(ledger);
+    for (const proxy of proxies) proxy.halfOpen();
+    await delay(HALF_OPEN_MS);
+    for (const proxy of proxies) proxy.heal();
+    await inService(lab);
+    const failed = failedRequests(ledger) - failedBefore;
+    if (failed > 0 && !isNeededForAnswers(link)) {
+      problem(`${failed} requests failed while nothing passed between ${link.join(' and ')}`);
+    }
+  },
+};
+
+export const networkCut: Fault = {
+  name: 'network-cut',
+  about: `all connections are reset ${1000 / CUT_EVERY_MS} times a second for ${(CUTS * CUT_EVERY_MS) / 1000} s, on the same links in turn`,
+  logs: ['kafka'],
+  bound:
+    'the seconds of the cuts, and the time of a new connection; between workers and others callers notice nothing',
+  times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
+  async inject(lab, { round }) {
+    const proxies = proxiesOf(lab, linkOf(round));
+    for (let cut = 0; cut < CUTS; cut++) {
+      for (const proxy of proxies) proxy.reset();
+      await delay(CUT_EVERY_MS);
+    }
+    await inService(lab);
+  },
+};
+
+export const networkSlow: Fault = {
+  name: 'network-slow',
+  about: `everything takes ${SLOW_DELAY_MS} ms longer each way, then drips with ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s; on the same links in turn`,
+  logs: ['kafka'],
+  bound: 'the deadline of an answer (5 s) as long as it drips; nothing is given up for being late only',
+  times: LINKS.length,
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, { round }) {
+    const proxies = proxiesOf(lab, linkOf(round));
+    for (const proxy of proxies) proxy.delay(SLOW_DELAY_MS);
+    await delay(SLOW_MS / 2);
+    for (const proxy of proxies) proxy.heal();
+    for (const proxy of proxies) proxy.drip(DRIP_BYTES_PER_SECOND);
+    await delay(SLOW_MS / 2);
+    for (const proxy of proxies) proxy.heal();
+    await inService(lab);
+  },
+};
+
+const linkOf = (round: number): Link => LINKS[round % LINKS.length]!;
+
+function proxiesOf(lab: Laboratory, [part, other]: Link): readonly TcpProxy[] {
+  return other === 'brokers' ? clusterOf(lab).through(part).proxies : [lab.databaseProxies[part]!];
+}
+
+/** Gateways answer with the keys that they know while the database is away; workers answer nobody. */
+const isNeededForAnswers = ([part, other]: Link): boolean => part === 'gateway' && other === 'brokers';

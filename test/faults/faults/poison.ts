@@ -1,0 +1,227 @@
+import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../../shared/contracts/event.ts';
+import { KINDS } from '../../../shared/contracts/kinds.ts';
+import { waitFor } from '../../support/wait.ts';
+import type { Fault, FaultContext } from '../fault.ts';
+import type { Laboratory, Tenant } from '../laboratory.ts';
+import type { Ledger } from '../ledger.ts';
+import type { Part } from '../part.ts';
+import { acceptedAgent, agentEvent, putIntoLog } from '../put-into-log.ts';
+import { readSetAside } from '../set-aside.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
+
+const SET_ASIDE_WITHIN_MS = 60_000;
+/** Some eight deaths, after each of which Kafka waits for the member's session (6 s in the laboratory). */
+const CRASH_SET_ASIDE_WITHIN_MS = 120_000;
+const MEBIBYTE = 1024 * 1024;
+const CONSTRAINT = 'sluice_faults_poison';
+
+/** What must have become of a record, by its original position. */
+interface Expected {
+  readonly position: string;
+  readonly reason: string;
+  readonly stage: string;
+}
+
+export const poisonRecords: Fault = {
+  name: 'poison-records',
+  about:
+    'records that nobody can store lie in the log between good ones: no JSON, no object, an unknown version, 1 MiB, a null value, and one that a constraint of its table refuses, which is replayed after that was mended',
+  logs: ['kafka', 'embedded'],
+  bound: 'nothing: callers notice nothing, and the partition goes on',
+  traffic: LIGHT_TRAFFIC,
+  async inject(lab, context) {
+    const tenant = lab.tenants[context.round % lab.tenants.length]!;
+    const expected = [
+      ...(await plantUnreadable(lab, tenant, context)),
+      ...(await plantUnknownVersion(lab, tenant, context)),
+    ];
+    await allSetAside(lab, expected);
+    await refuseAndReplay(lab, tenant, context);
+  },
+  verify: onlyPoisonSetAside,
+};
+
+export const processKillingRecord: Fault = {
+  name: 'process-killing-record',
+  about:
+    'a record that kills every worker that is about to store it lies in the log; killed workers are started again, until it is set aside',
+  logs: ['kafka'],
+  bound:
+    'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some eight times',
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, { ledger, round, problem }) {
+    const tenant = lab.tenants[round % lab.tenants.length]!;
+    const { poison, good } = names(ledger, `killing-${round}`);
+    const env = { KILLED_BY: poison };
+    for (const worker of lab.workers) await startAnew(worker, env);
+    await Promise.all(lab.workers.map((worker) => worker.ready()));
+    // What names the poison kills, so the entity is called otherwise.
+    const [, position] = await putIntoLog(lab, {
+      kind: 'agent-metadata',
+      tenant,
+      entity: good,
+      values: [
+        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-before`, seq: 0 }),
+        agentEvent(tenant.tenantId, { entity: good, marker: poison }),
+        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-after`, seq: 2 }),
+      ],
+    });
+    const found = await waitFor(
+      async () => {
+        for (const worker of lab.workers) if (!worker.alive) worker.start(env);
+        return (await readSetAside(await lab.eventLog(), lab.topicPrefix)).find(
+          ({ record }) => record.headers[ORIGIN_HEADER] === position,
+        );
+      },
+      { timeoutMs: CRASH_SET_ASIDE_WITHIN_MS, what: `${poison} to be set aside`, everyMs: 200 },
+    );
+    const text = found.record.headers[DEAD_LETTER_HEADERS.error];
+    if (found.reason !== 'crash') problem(`${poison} was set aside as ${found.reason}, not as crash`);
+    if (!text?.includes('ended 3 times')) problem(`${poison} was set aside because ${text}`);
+    for (const worker of lab.workers) await startAnew(worker, {});
+    await Promise.all(lab.workers.map((worker) => worker.ready()));
+  },
+  verify: onlyPoisonSetAside,
+};
+
+async function startAnew(part: Part, env: Readonly<Record<string, string>>): Promise<void> {
+  await part.terminate();
+  part.start(env);
+}
+
+/** In the topic of each kind, at the partition of the tenant's other records. */
+async function plantUnreadable(lab: Laboratory, tenant: Tenant, { ledger, round }: FaultContext) {
+  const expected: Expected[] = [];
+  const entity = `${ledger.prefix}-poison-${round}`;
+  for (const kind of KINDS) {
+    const values = [
+      Buffer.from('this is not JSON'),
+      Buffer.from('["this", "is", "no", "object"]'),
+      Buffer.alloc(MEBIBYTE, 'x'),
+      null,
+    ];
+    const positions = await putIntoLog(lab, { kind, tenant, entity, values });
+    for (const position of positions) expected.push({ position, reason: 'undecodable', stage: 'decode' });
+  }
+  return expected;
+}
+
+async function plantUnknownVersion(
+  lab: Laboratory,
+  tenant: Tenant,
+  { ledger, round }: FaultContext,
+): Promise<Expected[]> {
+  const { poison, good } = names(ledger, `version-${round}`);
+  const event = JSON.parse(agentEvent(tenant.tenantId, { entity: poison, marker: poison }).toString());
+  const [, position] = await putIntoLog(lab, {
+    kind: 'agent-metadata',
+    tenant,
+    entity: poison,
+    values: [
+      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-before`, seq: 0 }),
+      Buffer.from(JSON.stringify({ ...event, type: 'sluice.agent-metadata.v9' })),
+      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-after`, seq: 2 }),
+    ],
+  });
+  await signalled(lab, tenant, poison);
+  return [{ position: position!, reason: 'unknown-version', stage: 'decode' }];
+}
+
+/** The refused one counts as accepted: after the replay it must be stored, between its neighbours. */
+async function refuseAndReplay(
+  lab: Laboratory,
+  tenant: Tenant,
+  { ledger, round }: FaultContext,
+): Promise<void> {
+  const { poison, good } = names(ledger, `refused-${round}`);
+  const pool = await lab.pool();
+  // Not of the agents: several records of a batch about one agent are one row there, of the last of them.
+  await pool.query(
+    `alter table agent_records add constraint ${CONSTRAINT} check (patch->>'agentName' <> '${poison}') not valid`,
+  );
+  const [, position] = await putIntoLog(lab, {
+    kind: 'agent-metadata',
+    tenant,
+    entity: poison,
+    values: [
+      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-before`, seq: 0 }),
+      acceptedAgent(ledger, tenant, { entity: poison, marker: poison, seq: 1 }),
+      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-after`, seq: 2 }),
+    ],
+  });
+  await allSetAside(lab, [{ position: position!, reason: 'refused', stage: 'store' }]);
+  await signalled(lab, tenant, poison);
+  await stored(lab, `${good}-after`);
+  await pool.query(`alter table agent_records drop constraint ${CONSTRAINT}`);
+  await lab.sluice('dead-letters', 'replay', position!);
+  await stored(lab, poison);
+}
+
+async function allSetAside(lab: Laboratory, expected: readonly Expected[]): Promise<void> {
+  await waitFor(
+    async () => {
+      const setAside = await readSetAside(await lab.eventLog(), lab.topicPrefix);
+      const found = new Map(setAside.map((letter) => [letter.record.headers[ORIGIN_HEADER], letter]));
+      for (const { position, reason, stage } of expected) {
+        const letter = found.get(position);
+        if (!letter) throw new Error(`${position} is not among the dead letters`);
+        const { headers } = letter.record;
+        const failedAt = Date.parse(headers[DEAD_LETTER_HEADERS.failedAt] ?? '');
+        if (letter.reason !== reason || headers[DEAD_LETTER_HEADERS.stage] !== stage || !(failedAt > 0)) {
+          throw new Error(`${position} is a dead letter with ${JSON.stringify(headers)}`);
+        }
+      }
+      return true;
+    },
+    { timeoutMs: SET_ASIDE_WITHIN_MS, what: 'the poison to be set aside', everyMs: 200 },
+  );
+}
+
+async function signalled(lab: Laboratory, tenant: Tenant, eventId: string): Promise<void> {
+  await waitFor(() => rejectionsOf(lab, tenant).includes(eventId), {
+    timeoutMs: SET_ASIDE_WITHIN_MS,
+    what: `the owner to be told of ${eventId}`,
+  });
+}
+
+async function stored(lab: Laboratory, marker: string): Promise<void> {
+  const pool = await lab.pool();
+  await waitFor(
+    async () => {
+      const { rowCount } = await pool.query("select from agent_records where patch->>'agentName' = $1", [
+        marker,
+      ]);
+      return rowCount === 1;
+    },
+    { timeoutMs: SET_ASIDE_WITHIN_MS, what: `${marker} to be stored once`, everyMs: 100 },
+  );
+}
+
+/** Nothing but poison and conflicts was set aside, and no owner was told twice. */
+async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
+  const conflicts = new Set(ledger.conflicts.map(({ marker }) => marker));
+  const aside = (await readSetAside(await lab.eventLog(), lab.topicPrefix)).flatMap(({ marker }) =>
+    marker?.startsWith(ledger.prefix) && !marker.includes('-poison-') && !conflicts.has(marker)
+      ? [marker]
+      : [],
+  );
+  if (aside.length > 0) problem(`set aside, though it could be stored: ${aside.slice(0, 5).join(', ')}`);
+  for (const tenant of lab.tenants) {
+    const ids = rejectionsOf(lab, tenant).filter((id) => id.includes('-poison-'));
+    const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
+    if (twice.length > 0) problem(`${tenant.name} was told twice of ${twice.join(', ')}`);
+  }
+}
+
+function rejectionsOf(lab: Laboratory, { name }: Tenant): string[] {
+  return lab.receivers
+    .received(name)
+    .filter(({ type }) => type === 'ingestion.record_rejected')
+    .map(({ data }) => String(data.eventId));
+}
+
+const names = ({ prefix }: Ledger, label: string) => ({
+  poison: `${prefix}-poison-${label}`,
+  good: `${prefix}-beside-${label}`,
+});

@@ -1,0 +1,75 @@
+import kafkajs from 'kafkajs';
+import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
+import { waitFor } from '../../support/wait.ts';
+import type { Fault } from '../fault.ts';
+import type { Laboratory } from '../laboratory.ts';
+import { untilStored } from '../reconcile.ts';
+import { LIGHT_TRAFFIC } from '../traffic.ts';
+import { clusterOf, inService } from './brokers.ts';
+
+const NOTICED_WITHIN_MS = 60_000;
+const RECORDS = 500;
+
+/** What was accepted and not stored yet is lost with a topic, so callers pause until all is stored. */
+export const topicMadeAnew: Fault = {
+  name: 'topic-made-anew',
+  about:
+    'a topic is deleted and created anew once all is stored, under running workers and under stopped ones in turn; callers go on, and an operator accepts it when workers have said why they stand still',
+  logs: ['kafka'],
+  bound: 'the seconds until gateways find the new topic; storing waits for the operator',
+  times: 4,
+  traffic: LIGHT_TRAFFIC,
+  long: true,
+  async inject(lab, { round, traffic }) {
+    const kind = KINDS[round % KINDS.length]!;
+    const topic = topicOf(lab.topicPrefix, kind);
+    const running = round % 2 === 0;
+    const goOn = await traffic.pause();
+    await untilStored(lab);
+    if (!running) await Promise.all(lab.workers.map((worker) => worker.terminate()));
+    await deleteTopic(lab, topic);
+    await lab.sluice('topics', 'create');
+    if (running) await untilToldOf(lab, topic);
+    goOn();
+    if (!running) {
+      for (const worker of lab.workers) worker.start();
+      await untilToldOf(lab, topic);
+    }
+    await traffic.accepted(RECORDS);
+    await lab.sluice('topics', 'accept', '--topic', kind, '--yes');
+    await inService(lab);
+    await traffic.accepted(RECORDS);
+  },
+};
+
+async function deleteTopic(lab: Laboratory, topic: string): Promise<void> {
+  const client = new kafkajs.Kafka({
+    brokers: clusterOf(lab).brokers.split(','),
+    clientId: 'sluice-faults',
+    logLevel: kafkajs.logLevel.NOTHING,
+  });
+  const admin = client.admin();
+  await admin.connect();
+  try {
+    await admin.deleteTopics({ topics: [topic] });
+    await waitFor(async () => !(await admin.listTopics()).includes(topic), {
+      timeoutMs: 20_000,
+      what: `${topic} to be gone`,
+      everyMs: 100,
+    });
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Until each worker that has a part of it is not ready, with the topic in its reasons; also before any record arrives. */
+async function untilToldOf(lab: Laboratory, topic: string): Promise<void> {
+  await waitFor(
+    async () => {
+      const reasons = await Promise.all(lab.workers.map((worker) => worker.health('ready')));
+      if (reasons.every((reason) => reason?.includes(topic))) return true;
+      throw new Error(`the workers say: ${reasons.map((reason) => reason ?? 'ready').join('; ')}`);
+    },
+    { timeoutMs: NOTICED_WITHIN_MS, what: `the workers to say that ${topic} is another one`, everyMs: 100 },
+  );
+}
