@@ -1,12 +1,14 @@
+import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/errors.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
 import { startPositionWatch } from '../../workers/position-watch.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, hash } from '../support/worker-bench.ts';
 
@@ -31,9 +33,10 @@ function serverError(code: string, more: object = {}): Error {
 
 describe('a worker', () => {
   let pool: Pool;
+  let databaseUrl: string;
   let count = 0;
   beforeAll(async () => {
-    ({ pool } = await createTestDatabase());
+    ({ pool, url: databaseUrl } = await createTestDatabase());
   });
 
   const bench = (kind: RecordKind<never> = agentMetadata as RecordKind<never>) =>
@@ -405,6 +408,42 @@ describe('a worker', () => {
     await reading;
     expect(worker.status().reasons).toEqual([]);
     await close();
+  });
+
+  it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
+    const url = new URL(databaseUrl);
+    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const silent = createPool({
+      connectionString: url.href,
+      max: 2,
+      applicationName: 'sluice-test-silent',
+      logger: pino({ level: 'silent' }),
+      answerTimeoutMs: 500,
+    });
+    const b = await bench();
+    b.append(agent(), { id: 'a' });
+    let froze = false;
+    const { consumer, worker, close } = b.startWorker({
+      pool: silent,
+      idleInTransactionMs: 500,
+      onStep: (at) => {
+        if (at !== 'position-locked' || froze) return;
+        froze = true;
+        proxy.freeze();
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => worker.status().reasons[0]?.startsWith('the database does not answer'), {
+      timeoutMs: 10_000,
+      what: 'the statement to be given up',
+    });
+    proxy.thaw();
+    await reading;
+    expect(await patches(b)).toEqual(['a']);
+    await close();
+    await silent.end();
+    await proxy.close();
   });
 
   describe('beside another one that believes to own the partition', () => {
