@@ -21,7 +21,7 @@ export const postgresKilled: Fault = {
     disturbDatabase(lab, context, async () => {
       await lab.postgres.kill();
       if (lab.log === 'kafka') {
-        await untilNotReady(lab.workers, context, REASON);
+        await untilNotReady(lab, context, REASON);
         await delay(DOWN_MS);
       }
       await lab.postgres.restart();
@@ -36,7 +36,7 @@ export const postgresRestarted: Fault = {
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await shutDown(lab);
-      await untilNotReady(lab.workers, context, REASON);
+      await untilNotReady(lab, context, REASON);
       await delay(DOWN_MS);
       await lab.postgres.restart();
     }),
@@ -53,7 +53,7 @@ export const postgresPaused: Fault = {
     disturbDatabase(lab, context, async () => {
       await lab.postgres.pause();
       try {
-        await Promise.all([untilNotReady(lab.workers, context, REASON), delay(PAUSED_MS)]);
+        await Promise.all([untilNotReady(lab, context, REASON), delay(PAUSED_MS)]);
       } finally {
         await lab.postgres.resume();
       }

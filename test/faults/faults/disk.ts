@@ -36,7 +36,7 @@ export const postgresDiskFull: Fault = {
       try {
         await Promise.all([
           delay(FULL_MS),
-          untilNotReady(lab.workers, context, {
+          untilNotReady(lab, context, {
             withinMs: NOT_READY_WITHIN_MS,
             reason: /its disk is full|database does not answer/,
           }),

@@ -28,7 +28,7 @@ export const outOfConnections: Fault = {
       const taken: Client[] = [await openSession(lab)];
       try {
         await takeSlots(lab, taken);
-        const telling = untilNotReady(lab.workers, context, {
+        const telling = untilNotReady(lab, context, {
           withinMs: NOT_READY_WITHIN_MS,
           reason: /no connection left|database does not answer/,
         });
@@ -72,7 +72,7 @@ export const readOnly: Fault = {
       await setReadOnly(lab, true);
       try {
         await Promise.all([
-          untilNotReady(lab.workers, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
+          untilNotReady(lab, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
           delay(READ_ONLY_MS),
         ]);
       } finally {
