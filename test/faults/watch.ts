@@ -3,6 +3,7 @@ import type { FaultContext } from './fault.ts';
 import type { Laboratory } from './laboratory.ts';
 import type { Ledger } from './ledger.ts';
 import type { Part } from './part.ts';
+import { readSetAside } from './set-aside.ts';
 
 /** Requests that failed for another reason than a conflict that the caller provoked. */
 export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
@@ -69,6 +70,17 @@ export async function untilNotReady(
       await mustBeLive(part, problem);
     }),
   );
+}
+
+/** A fault of the database is no fault of a record: only what lost against other content may be a dead letter. */
+export async function onlyConflictsSetAside(
+  lab: Laboratory,
+  { ledger, problem }: FaultContext,
+): Promise<void> {
+  for (const { marker, reason } of await readSetAside(await lab.eventLog(), lab.topicPrefix)) {
+    if (marker?.startsWith(ledger.prefix) && reason !== 'conflict')
+      problem(`${marker} became a dead letter: ${reason}`);
+  }
 }
 
 /** A process that waits for another one must not be restarted. */

@@ -5,7 +5,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { withSession } from '../sessions.ts';
-import { disturbDatabase, untilNotReady } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const DOWN_MS = 4_000;
 const PAUSED_MS = 10_000;
@@ -26,6 +26,7 @@ export const postgresKilled: Fault = {
       }
       await lab.postgres.restart();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const postgresRestarted: Fault = {
@@ -40,6 +41,7 @@ export const postgresRestarted: Fault = {
       await delay(DOWN_MS);
       await lab.postgres.restart();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const postgresPaused: Fault = {
@@ -58,6 +60,7 @@ export const postgresPaused: Fault = {
         await lab.postgres.resume();
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** SIGINT is Postgres' fast shutdown. */

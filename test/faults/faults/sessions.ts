@@ -4,7 +4,7 @@ import type { Client } from '../../../shared/postgres/client.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { openSession, terminateProduct, withSession } from '../sessions.ts';
-import { disturbDatabase, untilNotReady } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const TAKEN_MS = 6_000;
 const TAKE_EVERY_MS = 100;
@@ -43,6 +43,7 @@ export const outOfConnections: Fault = {
         await Promise.all(taken.map((session) => session.end()));
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const backendsTerminated: Fault = {
@@ -60,6 +61,7 @@ export const backendsTerminated: Fault = {
         if (ended === 0) context.problem('no session of the product was found');
       }),
     ),
+  verify: onlyConflictsSetAside,
 };
 
 export const readOnly: Fault = {
@@ -79,6 +81,7 @@ export const readOnly: Fault = {
         await setReadOnly(lab, false);
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** Opens sessions until the server has no slot left. */
