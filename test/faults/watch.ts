@@ -3,6 +3,7 @@ import type { FaultContext } from './fault.ts';
 import type { Laboratory } from './laboratory.ts';
 import type { Ledger } from './ledger.ts';
 import type { Part } from './part.ts';
+import { readSetAside } from './set-aside.ts';
 
 /** Requests that failed for another reason than a conflict that the caller provoked. */
 export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
@@ -39,22 +40,26 @@ export async function disturbDatabase(
   else await whole();
 }
 
+/** Embedded, where nothing is accepted, workers may have nothing to do, and the gateway says it instead. */
+const LOG_OF_DATABASE = /event log: does not/;
+
 /**
- * Waits until every part says that it is not ready, with a reason that fits; a part that does not in time, or that asks to be
+ * Waits until every worker says that it is not ready, with a reason that fits; one that does not in time, or that asks to be
  * restarted, fails the run.
  */
 export async function untilNotReady(
-  parts: readonly Part[],
+  lab: Laboratory,
   { problem }: FaultContext,
   { withinMs, reason }: { readonly withinMs: number; readonly reason: RegExp },
 ): Promise<void> {
+  const fits = (said: string) => reason.test(said) || (lab.log === 'embedded' && LOG_OF_DATABASE.test(said));
   await Promise.all(
-    parts.map(async (part) => {
+    lab.workers.map(async (part) => {
       let said: string | undefined;
       await waitFor(
         async () => {
           said = await part.health('ready');
-          return said !== undefined && reason.test(said);
+          return said !== undefined && fits(said);
         },
         { timeoutMs: withinMs, what: 'the reason', everyMs: 100 },
       ).catch(() =>
@@ -65,6 +70,17 @@ export async function untilNotReady(
       await mustBeLive(part, problem);
     }),
   );
+}
+
+/** A fault of the database is no fault of a record: only what lost against other content may be a dead letter. */
+export async function onlyConflictsSetAside(
+  lab: Laboratory,
+  { ledger, problem }: FaultContext,
+): Promise<void> {
+  for (const { marker, reason } of await readSetAside(await lab.eventLog(), lab.topicPrefix)) {
+    if (marker?.startsWith(ledger.prefix) && reason !== 'conflict')
+      problem(`${marker} became a dead letter: ${reason}`);
+  }
 }
 
 /** A process that waits for another one must not be restarted. */

@@ -190,31 +190,40 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     }
 
     it.each([
-      [
-        '23514',
-        "alter table agents add constraint rule check (lob_name <> 'bad')",
-        'alter table agents drop constraint rule',
-      ],
-      [
-        '23502',
-        'alter table agents alter lob_name set not null',
-        'alter table agents alter lob_name drop not null',
-      ],
-      ['23505', 'create unique index rule on agents (lob_name)', 'drop index rule'],
-      // An index row that is larger than a page of the index takes.
-      ['54000', 'create index rule on agents (lob_name)', 'drop index rule'],
-    ])('sets aside what breaks a rule of a table: %s', async (code, make, drop) => {
+      {
+        code: '23514',
+        make: `alter table agents add constraint rule check (lob_name <> 'bad')`,
+        drop: 'alter table agents drop constraint rule',
+        lobName: 'bad',
+      },
+      {
+        code: '23502',
+        make: `update agents set lob_name = '' where lob_name is null; alter table agents alter lob_name set not null`,
+        drop: 'alter table agents alter lob_name drop not null',
+        lobName: null,
+      },
+      {
+        code: '23505',
+        make: `create unique index rule on agents (lob_name) where lob_name = 'good 23505'`,
+        drop: 'drop index rule',
+        lobName: 'good 23505',
+      },
+      // An index takes less than half of a page.
+      {
+        code: '54000',
+        make: 'create index rule on agents (lob_name)',
+        drop: 'drop index rule',
+        lobName: randomText(9_000),
+      },
+    ])('sets aside what breaks a rule of a table: $code', async ({ code, make, drop, lobName }) => {
       const bench = await createBench();
       const { consumer, close } = bench.startWorker();
-      bench.append({ externalAgentId: 'a', lobName: 'taken' }, { id: 'good' });
+      bench.append({ externalAgentId: 'a', lobName: `good ${code}` }, { id: 'good' });
       await consumer.read(0);
       await pool.query(make);
       try {
-        const lobName = { '23514': 'bad', '23502': null, '23505': 'taken', '54000': randomText(9_000) }[
-          code
-        ]!;
         bench.append({ externalAgentId: 'b', lobName }, { id: 'bad' });
-        bench.append({ externalAgentId: 'c', lobName: `other ${code}` }, { id: 'last' });
+        bench.append({ externalAgentId: 'c', lobName: `last ${code}` }, { id: 'last' });
         await consumer.deliver(0, 1n);
       } finally {
         await pool.query(drop);
@@ -241,7 +250,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     it.each([
       // After the two seconds that a batch of ours waits.
       ['55P03', []],
-      ['57014', ['statement_timeout=100']],
+      ['57014', ['statement_timeout=500']],
     ])('waits where a table is locked and the server gives up: %s', async (code, settings) => {
       const bench = await createBench();
       const own = poolWith(...settings);
@@ -316,7 +325,10 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         pool: own,
         reason: /^the database refuses: .*read-only.* \(SQLSTATE 25006\)$/,
         async mend() {
-          await pool.query(`alter database ${name} reset default_transaction_read_only`);
+          // A session that the pool has just opened would be read-only itself.
+          await pool.query(
+            `begin read write; alter database ${name} reset default_transaction_read_only; commit`,
+          );
           await pool.query(
             `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'worker' and datname = $1`,
             [name],

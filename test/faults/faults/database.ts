@@ -5,7 +5,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { withSession } from '../sessions.ts';
-import { disturbDatabase, untilNotReady } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const DOWN_MS = 4_000;
 const PAUSED_MS = 10_000;
@@ -21,11 +21,12 @@ export const postgresKilled: Fault = {
     disturbDatabase(lab, context, async () => {
       await lab.postgres.kill();
       if (lab.log === 'kafka') {
-        await untilNotReady(lab.workers, context, REASON);
+        await untilNotReady(lab, context, REASON);
         await delay(DOWN_MS);
       }
       await lab.postgres.restart();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const postgresRestarted: Fault = {
@@ -36,10 +37,11 @@ export const postgresRestarted: Fault = {
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await shutDown(lab);
-      await untilNotReady(lab.workers, context, REASON);
+      await untilNotReady(lab, context, REASON);
       await delay(DOWN_MS);
       await lab.postgres.restart();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const postgresPaused: Fault = {
@@ -53,11 +55,12 @@ export const postgresPaused: Fault = {
     disturbDatabase(lab, context, async () => {
       await lab.postgres.pause();
       try {
-        await Promise.all([untilNotReady(lab.workers, context, REASON), delay(PAUSED_MS)]);
+        await Promise.all([untilNotReady(lab, context, REASON), delay(PAUSED_MS)]);
       } finally {
         await lab.postgres.resume();
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** SIGINT is Postgres' fast shutdown. */

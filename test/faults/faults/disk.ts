@@ -6,7 +6,7 @@ import { startEmbeddedLaboratory } from '../embedded-laboratory.ts';
 import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
-import { disturbDatabase, failedRequests, untilNotReady } from '../watch.ts';
+import { disturbDatabase, failedRequests, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const DISK_BYTES = 768 * 1024 * 1024;
 const FULL_MS = 8_000;
@@ -36,7 +36,7 @@ export const postgresDiskFull: Fault = {
       try {
         await Promise.all([
           delay(FULL_MS),
-          untilNotReady(lab.workers, context, {
+          untilNotReady(lab, context, {
             withinMs: NOT_READY_WITHIN_MS,
             reason: /its disk is full|database does not answer/,
           }),
@@ -51,6 +51,7 @@ export const postgresDiskFull: Fault = {
       }
       await lab.postgres.restart();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 async function startOnSmallDisk(log: LogName): Promise<Laboratory> {

@@ -4,7 +4,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
 import { withSession } from '../sessions.ts';
-import { disturbDatabase } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside } from '../watch.ts';
 
 const LOCKED_MS = 8_000;
 
@@ -34,6 +34,7 @@ export const locked: Fault = {
         await session.query('rollback');
       });
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** Until records of the kind that the log has by now are stored. */

@@ -2,7 +2,7 @@ import type { Client } from '../../../shared/postgres/client.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { terminateProduct, withSession } from '../sessions.ts';
-import { disturbDatabase } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside } from '../watch.ts';
 
 const RECORDS_BETWEEN = 300;
 const COPY = 'sluice_backup';
@@ -21,10 +21,9 @@ export const postgresRestored: Fault = {
       const stopped = context.round % 2 === 1;
       if (stopped) await Promise.all(lab.workers.map((worker) => worker.terminate()));
       await putBack(lab);
-      // Those that ran on have read further than the database knows: they ask for a restart.
-      if (!stopped) await Promise.all(lab.workers.map((worker) => worker.terminate()));
-      for (const worker of lab.workers) worker.start();
+      if (stopped) for (const worker of lab.workers) worker.start();
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** As it is now, as pg_dump and pg_restore would, for which nobody may be connected. */

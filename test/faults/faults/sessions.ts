@@ -4,7 +4,7 @@ import type { Client } from '../../../shared/postgres/client.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { openSession, terminateProduct, withSession } from '../sessions.ts';
-import { disturbDatabase, untilNotReady } from '../watch.ts';
+import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const TAKEN_MS = 6_000;
 const TAKE_EVERY_MS = 100;
@@ -28,7 +28,7 @@ export const outOfConnections: Fault = {
       const taken: Client[] = [await openSession(lab)];
       try {
         await takeSlots(lab, taken);
-        const telling = untilNotReady(lab.workers, context, {
+        const telling = untilNotReady(lab, context, {
           withinMs: NOT_READY_WITHIN_MS,
           reason: /no connection left|database does not answer/,
         });
@@ -43,6 +43,7 @@ export const outOfConnections: Fault = {
         await Promise.all(taken.map((session) => session.end()));
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 export const backendsTerminated: Fault = {
@@ -60,6 +61,7 @@ export const backendsTerminated: Fault = {
         if (ended === 0) context.problem('no session of the product was found');
       }),
     ),
+  verify: onlyConflictsSetAside,
 };
 
 export const readOnly: Fault = {
@@ -72,13 +74,14 @@ export const readOnly: Fault = {
       await setReadOnly(lab, true);
       try {
         await Promise.all([
-          untilNotReady(lab.workers, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
+          untilNotReady(lab, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
           delay(READ_ONLY_MS),
         ]);
       } finally {
         await setReadOnly(lab, false);
       }
     }),
+  verify: onlyConflictsSetAside,
 };
 
 /** Opens sessions until the server has no slot left. */
