@@ -118,7 +118,12 @@ function observe(
 ): NodeJS.Timeout {
   const progress = createProgressWatch(clock);
   const look = () => {
-    const reasons = progress.look(consumers.map((consumer) => consumer.status()));
+    // A batch that hangs in a database which answers others is this process's own fault.
+    const silent = positions.problem() !== undefined;
+    const statuses = consumers.map((consumer) => consumer.status());
+    const reasons = progress.look(
+      statuses.map((status) => ({ ...status, waiting: status.waiting || silent })),
+    );
     for (const [topic, reason] of reasons) health.setLive(topic, reason);
   };
   for (const consumer of consumers) {

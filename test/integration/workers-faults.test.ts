@@ -1,11 +1,14 @@
+import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/errors.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { startPositionWatch } from '../../workers/position-watch.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, hash } from '../support/worker-bench.ts';
 
@@ -30,9 +33,10 @@ function serverError(code: string, more: object = {}): Error {
 
 describe('a worker', () => {
   let pool: Pool;
+  let databaseUrl: string;
   let count = 0;
   beforeAll(async () => {
-    ({ pool } = await createTestDatabase());
+    ({ pool, url: databaseUrl } = await createTestDatabase());
   });
 
   const bench = (kind: RecordKind<never> = agentMetadata as RecordKind<never>) =>
@@ -372,6 +376,76 @@ describe('a worker', () => {
     await close();
   });
 
+  it.each([
+    ['rows-written', 'the database has not finished a batch for 6 s'],
+    ['position-advanced', 'a batch has waited for 6 s: the log has not acknowledged its dead letters'],
+  ] as const)('that is at the same records for seconds says why: %s', async (step, reason) => {
+    const b = await bench();
+    b.append(agent(5), { id: 'bad' });
+    let thaw = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    let reached = false;
+    const { consumer, worker, close } = b.startWorker({
+      onStep: async (at) => {
+        if (at !== step) return;
+        reached = true;
+        if (step === 'rows-written') await frozen;
+      },
+    });
+    if (step === 'position-advanced') {
+      b.log.beforeOutcome = () => frozen;
+    }
+    const reading = consumer.read(0);
+    await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
+    // What comes after the step is waited for in the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worker.status().reasons).toEqual([]);
+    b.clock.ms += 6000;
+    expect(worker.status()).toMatchObject({ reasons: [reason], waiting: false });
+    thaw();
+    await reading;
+    expect(worker.status().reasons).toEqual([]);
+    await close();
+  });
+
+  it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
+    const url = new URL(databaseUrl);
+    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const silent = createPool({
+      connectionString: url.href,
+      max: 2,
+      applicationName: 'sluice-test-silent',
+      logger: pino({ level: 'silent' }),
+      answerTimeoutMs: 500,
+    });
+    const b = await bench();
+    b.append(agent(), { id: 'a' });
+    let froze = false;
+    const { consumer, worker, close } = b.startWorker({
+      pool: silent,
+      idleInTransactionMs: 500,
+      onStep: (at) => {
+        if (at !== 'position-locked' || froze) return;
+        froze = true;
+        proxy.freeze();
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => worker.status().reasons[0]?.startsWith('the database does not answer'), {
+      timeoutMs: 10_000,
+      what: 'the statement to be given up',
+    });
+    proxy.thaw();
+    await reading;
+    expect(await patches(b)).toEqual(['a']);
+    await close();
+    await silent.end();
+    await proxy.close();
+  });
+
   describe('beside another one that believes to own the partition', () => {
     it('writes no row twice', async () => {
       const b = await bench();
@@ -564,6 +638,25 @@ describe('a worker', () => {
       await expect(running.consumer.deliver(0, 2n)).rejects.toThrow(back);
       expect(running.worker.status()).toMatchObject({ reasons: [back], waiting: false });
       expect(await patches(b)).toEqual(['a', 'b']);
+    });
+
+    it('starts again from there, and is told of a position that another hand changed while it was idle', async () => {
+      const b = await readTwo();
+      const { consumer, worker, close } = b.startWorker();
+      await consumer.read(0);
+      expect([...worker.standing()]).toEqual([[0, { generation: 1, nextOffset: 2n }]]);
+      await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
+        b.topic,
+      ]);
+      const watch = startPositionWatch({ pool, clock: b.clock, consumers: [worker] });
+      await watch.look();
+      expect(consumer.asked).toEqual([0]);
+      await consumer.read(0);
+      await watch.look();
+      expect(consumer.asked).toEqual([0]);
+      expect(await position(b)).toMatchObject({ next_offset: 2n });
+      await watch.close();
+      await close();
     });
 
     it('stops at a first start into a log that has lost its first records', async () => {

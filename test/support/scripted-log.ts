@@ -20,6 +20,8 @@ export interface ScriptedLog extends EventLog {
   forget(topic: string, partition: number): void;
   /** Decides what becomes of a published record; without it all are taken. */
   outcome: ((topic: string, record: OutgoingRecord) => PublishOutcome | undefined) | undefined;
+  /** Waited for before each call to publish is answered. */
+  beforeOutcome: (() => Promise<void>) | undefined;
   /** Consumers in the order in which they were made. */
   readonly consumers: ScriptedConsumer[];
 }
@@ -55,6 +57,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
   const log: ScriptedLog = {
     consumers: [],
     outcome: undefined,
+    beforeOutcome: undefined,
     append(topic, { partition, key, value, headers }) {
       const offset = latest(topic, partition);
       at(topic, partition).records.push({ offset, key, value, headers: headers ?? {}, timestampMs: nowMs() });
@@ -71,6 +74,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     },
     createPublisher: (): Publisher => ({
       publish: async (topic, records) => {
+        await log.beforeOutcome?.();
         const failed = new Set<number>();
         return records.map((record): PublishOutcome => {
           const { partition } = record;

@@ -1,11 +1,18 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { AppError } from '../../shared/errors.ts';
 import {
   createPartitionReader,
   type FetchedRecords,
   type PartitionSource,
 } from '../../shared/log/kafka-partition.ts';
-import type { ConsumerOptions, LogBatch, LogRecord } from '../../shared/log/log.ts';
+import {
+  type ConsumerOptions,
+  type LogBatch,
+  type LogRecord,
+  type PartitionBounds,
+  POSITION_LOST,
+} from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WAIT = { timeoutMs: 2_000, what: 'the reader' };
@@ -44,6 +51,53 @@ describe('reader of one Kafka partition', () => {
     expect(batches).toEqual([]);
     reader.retire(false);
     await reader.done;
+  });
+
+  it('asks for its start anew when told to, after the handler that runs, and gives none of what was fetched before', async () => {
+    let free: (() => void) | undefined;
+    let start = 0n;
+    const offsets: bigint[] = [];
+    const { reader, source } = read({
+      startOffset: async () => start,
+      async onBatch({ records }) {
+        offsets.push(...records.map(({ offset }) => offset));
+        await new Promise<void>((resolve) => {
+          free = resolve;
+        });
+      },
+    });
+    await waitFor(() => reader.fetchOffset() === 0n, WAIT);
+    reader.offer(fetched(0n, 12));
+    await waitFor(() => free, WAIT);
+    start = 4n;
+    reader.askStart();
+    expect(reader.fetchOffset()).toBeUndefined();
+    expect(source.calls).not.toContain('seek 4');
+    free!();
+    await waitFor(() => reader.fetchOffset() === 4n, WAIT);
+    expect(offsets).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n]);
+  });
+
+  it('gives no record again whose handler says that the position is lost, and is stopped until one got on', async () => {
+    let lost = true;
+    const offsets: bigint[] = [];
+    const { reader, source } = read({
+      bounds: { earliest: 0n, latest: 3n },
+      async onBatch({ records }) {
+        if (lost) throw new AppError(POSITION_LOST, 'another log');
+        offsets.push(...records.map(({ offset }) => offset));
+      },
+    });
+    await waitFor(() => reader.fetchOffset() === 0n, WAIT);
+    reader.offer(fetched(0n, 3));
+    await waitFor(() => reader.stoppedBecause() === 'another log', WAIT);
+    expect(source.calls.at(-1)).toBe('pause');
+    lost = false;
+    await waitFor(() => reader.fetchOffset() === 0n, WAIT);
+    expect(reader.stoppedBecause()).toBe('another log');
+    reader.offer(fetched(0n, 3));
+    await waitFor(() => offsets.length === 3, WAIT);
+    await waitFor(() => reader.stoppedBecause() === undefined, WAIT);
   });
 
   it('pauses while a mebibyte waits for a slow handler, and goes on when it is taken', async () => {
@@ -105,6 +159,7 @@ describe('reader of one Kafka partition', () => {
 
 interface ReadOptions extends Partial<Pick<ConsumerOptions, 'startOffset' | 'onBatch'>> {
   readonly start?: bigint;
+  readonly bounds?: PartitionBounds;
   readonly previous?: Promise<void>;
 }
 
@@ -113,7 +168,7 @@ function read(options: ReadOptions) {
   const calls: string[] = [];
   const source: PartitionSource & { readonly calls: string[] } = {
     calls,
-    bounds: async () => ({ earliest: 0n, latest: 0n }),
+    bounds: async () => options.bounds ?? { earliest: 0n, latest: 0n },
     seek: (_, offset) => void calls.push(`seek ${offset}`),
     pause: () => void calls.push('pause'),
     resume: () => void calls.push('resume'),

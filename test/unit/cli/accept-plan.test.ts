@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { isChange, planAccept, toAccepted } from '../../../cli/accept-plan.ts';
+import { fingerprint } from '../../../shared/log/fingerprint.ts';
+import type { LogReader, LogRecord } from '../../../shared/log/log.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
+
+const REGISTERED = { generation: 3, partitions: 1, tenantPartitions: 1 };
+const record = (offset: bigint): LogRecord => ({
+  offset,
+  key: null,
+  value: Buffer.from(`record ${offset}`),
+  headers: {},
+  timestampMs: 0,
+});
+
+/** A partition that holds `earliest` to `latest`, and its position. */
+function plan(
+  [earliest, latest]: [bigint, bigint],
+  position?: { nextOffset: bigint; lastId: string | null; generation?: number },
+) {
+  const row = position && { partition: 0, starts: 0, suspectEnd: null, generation: 3, ...position };
+  const pool = { query: async () => ({ rows: row ? [row] : [] }) } as unknown as Pool;
+  const reader: Pick<LogReader, 'pages'> = {
+    async *pages({ from }) {
+      yield [record(from)];
+    },
+  };
+  return planAccept(pool, reader as LogReader, 't', REGISTERED, new Map([[0, { earliest, latest }]]));
+}
+
+const last = (offset: bigint) => fingerprint(record(offset));
+
+it.each([
+  ['all of it', [0n, 5n], { nextOffset: 5n, lastId: last(4n) }],
+  ['nothing yet', [0n, 5n], undefined],
+  ['what has expired', [5n, 9n], { nextOffset: 5n, lastId: 'of a record that is gone' }],
+  ['up to where a gap was skipped', [2n, 9n], { nextOffset: 2n, lastId: null }],
+] as const)('a log of which %s is stored fits', async (_, [earliest, latest], position) => {
+  const found = await plan([earliest, latest], position);
+  expect(found).toMatchObject({ generation: 3, partitions: [{ finding: 'fits', skipped: 0n }] });
+  expect(isChange(found)).toBe(false);
+});
+
+it.each([
+  ['ends below', [0n, 4n], { nextOffset: 5n, lastId: last(4n) }, 'ends-below', 0n],
+  ['has another record', [0n, 9n], { nextOffset: 5n, lastId: 'another' }, 'other-record', 0n],
+  ['has another record, its first gone', [2n, 9n], { nextOffset: 5n, lastId: 'another' }, 'other-record', 2n],
+] as const)(
+  'a log that %s is another one, read from its first record in a new generation',
+  async (_, [earliest, latest], position, finding, to) => {
+    const found = await plan([earliest, latest], position);
+    expect(found.partitions[0]).toMatchObject({ finding, nextOffset: to, skipped: 0n });
+    expect(toAccepted(found)).toMatchObject({ generation: 4, stay: [], move: [{ partition: 0, to }] });
+  },
+);
+
+it('records that are gone are skipped and counted, in the same generation', async () => {
+  const found = await plan([8n, 9n], { nextOffset: 5n, lastId: last(4n) });
+  expect(found.partitions[0]).toMatchObject({ finding: 'gone', nextOffset: 8n, skipped: 3n });
+  expect(toAccepted(found)).toMatchObject({ generation: 3, move: [{ to: 8n }] });
+  expect((await plan([8n, 9n])).partitions[0]).toMatchObject({ finding: 'gone', skipped: 8n });
+});
+
+it('a position of another generation takes the newest one, and stays', async () => {
+  const older = await plan([0n, 9n], { nextOffset: 5n, lastId: last(4n), generation: 2 });
+  expect(isChange(older)).toBe(true);
+  expect(toAccepted(older)).toEqual({ topic: 't', generation: 3, stay: [0], move: [] });
+  const newer = await plan([0n, 9n], { nextOffset: 5n, lastId: last(4n), generation: 6 });
+  expect(isChange(newer)).toBe(true);
+  expect(toAccepted(newer)).toMatchObject({ generation: 6, stay: [0], move: [] });
+});
