@@ -6,7 +6,7 @@ export interface WaitOptions {
   readonly timeoutMs: number;
   /** What is waited for, for the failure's message. */
   readonly what: string;
-  /** Milliseconds between two questions. Default 10. */
+  /** Milliseconds between two questions. Default 10, growing to 50: a question may start a request or a query. */
   readonly everyMs?: number;
 }
 
@@ -20,7 +20,7 @@ export async function waitFor<T>(
 ): Promise<T> {
   const deadline = Date.now() + options.timeoutMs;
   let cause: unknown;
-  for (;;) {
+  for (let asked = 1; ; asked++) {
     try {
       const result = await condition();
       if (result) return result;
@@ -31,6 +31,6 @@ export async function waitFor<T>(
     if (Date.now() > deadline) {
       throw new Error(`waited ${options.timeoutMs} ms in vain for ${options.what}`, { cause });
     }
-    await delay(options.everyMs ?? 10);
+    await delay(options.everyMs ?? Math.min(10 * asked, 50));
   }
 }
