@@ -51,17 +51,19 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   /** Batches in a row that ended with `POSITION_LOST`. */
   let lost = 0;
   let startWanted = new AbortController();
+  /** Made with each start and not with each wait: Node keeps what hangs on a signal for as long as that lives. */
+  let ending = AbortSignal.any([signal, startWanted.signal]);
   let lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
       if (position === undefined || startWanted.signal.aborted) await retrying(START_BACKOFF_MS, start);
-      else await readOn(position, AbortSignal.any([signal, startWanted.signal]));
+      else await readOn(position);
     }
     await commit();
   }
 
-  async function readOn(from: bigint, ending: AbortSignal): Promise<void> {
+  async function readOn(from: bigint): Promise<void> {
     await watch.reached(topic, partition, from, ending);
     if (!ending.aborted) await gather(from);
     if (!ending.aborted) await retrying(BATCH_BACKOFF_MS, handleNext);
@@ -69,6 +71,7 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
 
   async function start(): Promise<void> {
     startWanted = new AbortController();
+    ending = AbortSignal.any([signal, startWanted.signal]);
     await watch.reached(topic, partition, -1n, signal);
     const bounds = watch.bounds(topic, partition);
     if (bounds === undefined) return;
