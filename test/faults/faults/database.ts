@@ -60,6 +60,7 @@ export const postgresPaused: Fault = {
         await lab.postgres.resume();
       }
     }),
+  long: true,
   verify: onlyConflictsSetAside,
 };
 

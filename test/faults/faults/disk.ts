@@ -51,6 +51,7 @@ export const postgresDiskFull: Fault = {
       }
       await lab.postgres.restart();
     }),
+  long: true,
   verify: onlyConflictsSetAside,
 };
 

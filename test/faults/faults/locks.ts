@@ -34,6 +34,7 @@ export const locked: Fault = {
         await session.query('rollback');
       });
     }),
+  long: true,
   verify: onlyConflictsSetAside,
 };
 

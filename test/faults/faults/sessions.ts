@@ -43,6 +43,7 @@ export const outOfConnections: Fault = {
         await Promise.all(taken.map((session) => session.end()));
       }
     }),
+  long: true,
   verify: onlyConflictsSetAside,
 };
 
