@@ -1,3 +1,5 @@
+import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
+import { listPositions } from '../../../shared/postgres/list-positions.ts';
 import { createShiftableClock } from '../../support/shifted-clock.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
@@ -55,10 +57,23 @@ export const clockBack: Fault = {
 /** Each tenant's records are accepted, stored and signalled on, whatever the time is. */
 async function goesOn(lab: Laboratory, { traffic }: FaultContext): Promise<void> {
   await traffic.accepted(RECORDS);
-  const goals = lab.tenants.map(({ name }) => [name, lab.receivers.received(name).length + SIGNALS] as const);
-  await waitFor(() => goals.every(([name, goal]) => lab.receivers.received(name).length >= goal), {
-    timeoutMs: GOES_ON_WITHIN_MS,
-    what: 'signals to arrive after a clock was set',
-    everyMs: 50,
-  });
+  const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));
+  const storedNow = async () =>
+    (await listPositions(await lab.pool(), topics)).reduce((sum, { nextOffset }) => sum + nextOffset, 0n);
+  const signalledNow = () => lab.tenants.map(({ name }) => lab.receivers.received(name).length);
+  const stored = await storedNow();
+  const signalled = signalledNow();
+  await waitFor(
+    async () => {
+      const more = Number((await storedNow()) - stored);
+      const signals = signalledNow().map((count, index) => count - signalled[index]!);
+      if (more >= RECORDS && signals.every((count) => count >= SIGNALS)) return true;
+      throw new Error(`${more} records were stored, ${signals.join(', ')} signals arrived for the tenants`);
+    },
+    {
+      timeoutMs: GOES_ON_WITHIN_MS,
+      what: 'storing and signalling to go on after a clock was set',
+      everyMs: 200,
+    },
+  );
 }
