@@ -266,9 +266,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
   }, 90_000);
 
   it('are listed again when they fail again, and their owners are not told twice', async () => {
-    await database.pool.query(
-      "alter table agents add constraint not_bad check (agent_name <> 'bad') not valid",
-    );
+    await refuseBad();
     await publish([patch(acme, 'a5', 'e5', { agentName: 'bad' })]);
     await allStored();
     const [{ origin } = { origin: '' }] = (await list()).filter(({ id }) => id === 'e5');

@@ -218,12 +218,13 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     ])('sets aside what breaks a rule of a table: $code', async ({ code, make, drop, lobName }) => {
       const bench = await createBench();
       const { consumer, close } = bench.startWorker();
-      bench.append({ externalAgentId: 'a', lobName: `good ${code}` }, { id: 'good' });
+      // Each of its own entity: of one entity a batch writes the last row only.
+      bench.append({ externalAgentId: 'a', lobName: `good ${code}` }, { id: 'good', entity: 'a' });
       await consumer.read(0);
       await pool.query(make);
       try {
-        bench.append({ externalAgentId: 'b', lobName }, { id: 'bad' });
-        bench.append({ externalAgentId: 'c', lobName: `last ${code}` }, { id: 'last' });
+        bench.append({ externalAgentId: 'b', lobName }, { id: 'bad', entity: 'b' });
+        bench.append({ externalAgentId: 'c', lobName: `last ${code}` }, { id: 'last', entity: 'c' });
         await consumer.deliver(0, 1n);
       } finally {
         await pool.query(drop);
