@@ -29,7 +29,7 @@ export interface ConsumeDeps extends Omit<PartitionRunDeps, 'topic'> {
  * A batch costs some ten statements however few records it has. Short against the second within which a conversation's
  * state can be read.
  */
-const BATCH_INTERVAL_MS = 100;
+const BATCH_INTERVAL_MS = 250;
 
 /** How one topic's worker is doing. */
 export interface TopicStatus {

@@ -56,7 +56,9 @@ export interface PartitionRun {
 }
 
 const WARN_EVERY_MS = 60_000;
+/** While nothing of this worker gets on, and while others do. */
 const SLOW_AFTER_MS = 5000;
+const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 /** A record that was begun alone in so many starts, all of which ended without a commit, is not begun again. */
 const DEATHS_MAX = 3;
 
@@ -323,7 +325,9 @@ export function createPartitionRun<Row>(
     status: () => ({ busySinceMs, fault }),
     standing: () => (busySinceMs === undefined && !fault ? { generation, nextOffset } : undefined),
     slowBecause(nowMs) {
-      if (busySinceMs === undefined || nowMs - busySinceMs <= SLOW_AFTER_MS) return undefined;
+      const others = deps.turns.sinceEndMs() < SLOW_AFTER_MS;
+      const afterMs = others ? SLOW_BESIDE_OTHERS_AFTER_MS : SLOW_AFTER_MS;
+      if (busySinceMs === undefined || nowMs - busySinceMs <= afterMs) return undefined;
       return {
         sinceMs: busySinceMs,
         text: SLOW_TEXTS[waitsFor](Math.floor((nowMs - busySinceMs) / 1000)),

@@ -71,7 +71,7 @@ export function startWorkers(deps: WorkersDeps): Workers {
     nextId: deps.nextId,
     log: deps.log,
     prefix: deps.prefix,
-    turns: createTurns(deps.transactionsMax ?? 4),
+    turns: createTurns(deps.transactionsMax ?? 4, clock),
     batchRecordsMax: deps.batchRecordsMax ?? 1000,
     recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
     topicRetentionMs: deps.topicRetentionMs,

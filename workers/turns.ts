@@ -1,9 +1,13 @@
+import type { Clock } from '../shared/clock.ts';
+
 /** Who may work on the database at the same time. First come, first served. */
 export interface Turns {
   /** Runs the work beside others, as many as the turns allow. */
   shared<T>(work: () => Promise<T>): Promise<T>;
   /** Runs the work while nothing else has a turn. */
   alone<T>(work: () => Promise<T>): Promise<T>;
+  /** Milliseconds since a turn ended last: while that is little, whoever waits does so because there is much to do. */
+  sinceEndMs(): number;
 }
 
 interface Waiting {
@@ -15,9 +19,10 @@ interface Waiting {
  * Turns for `sharedMax` transactions at once. Fewer than the pool has connections, or transactions that wait for the
  * log (which may live in the same database) could hold them all.
  */
-export function createTurns(sharedMax: number): Turns {
+export function createTurns(sharedMax: number, { nowMs }: Clock): Turns {
   const waiting: Waiting[] = [];
   let free = sharedMax;
+  let endedAtMs = nowMs();
 
   function admit(): void {
     while (waiting[0] && waiting[0].needs <= free) {
@@ -35,10 +40,15 @@ export function createTurns(sharedMax: number): Turns {
     try {
       return await work();
     } finally {
+      endedAtMs = nowMs();
       free += needs;
       admit();
     }
   }
 
-  return { shared: (work) => run(1, work), alone: (work) => run(sharedMax, work) };
+  return {
+    shared: (work) => run(1, work),
+    alone: (work) => run(sharedMax, work),
+    sinceEndMs: () => nowMs() - endedAtMs,
+  };
 }

@@ -35,6 +35,4 @@ export interface Fault {
   readonly traffic?: TrafficOptions;
   /** The processes' clocks differ meanwhile, so that their times do not tell how soon a record was stored. */
   readonly clocksDiffer?: boolean;
-  /** Left out of the short run. */
-  readonly long?: boolean;
 }

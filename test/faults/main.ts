@@ -3,13 +3,13 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/random.ts';
 import { startEmbeddedLaboratory } from './embedded-laboratory.ts';
 import type { Fault } from './fault.ts';
-import { FAULTS, RANDOM_FAULTS } from './faults/index.ts';
+import { FAULTS, RANDOM_FAULTS, SHORT_FAULTS } from './faults/index.ts';
 import { randomSequence } from './faults/random.ts';
 import { startKafkaLaboratory } from './kafka-laboratory.ts';
 import type { Laboratory, LogName } from './laboratory.ts';
 import { growthOf, watchMemory } from './memory.ts';
 import { plotMemory } from './plot.ts';
-import { type Row, type RunOptions, runFault } from './run.ts';
+import { type Row, type RunOptions, rowWithout, runFault } from './run.ts';
 import { markdownOf, tableOf } from './table.ts';
 
 const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] [--short] [options]
@@ -18,17 +18,18 @@ const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] 
 
 Starts the whole product (on Kafka: three brokers, Postgres, two gateways, two workers; embedded: npm start), brings each
 fault about several times under traffic, and reconciles what was answered 2xx with what is stored. Without names: all.
-  --short        with fewer records, and without the faults that take longest: what every change is tested with
+  --short        fewer records, and without names only the faults that every change is tried with
   --random M     for M minutes faults of brokers, gateways and workers in random order
   --plot FILE    the memory of the processes as an SVG image
-  --round-ms N   milliseconds from one round of a caller to its next one (default 500); fewer are more traffic
+  --round-ms N   milliseconds from one round of a caller to its next one (default 1500, short 3000); fewer are more traffic
   --seed S       repeats a run's random choices
   --table FILE   the table as Markdown
   --report FILE  how many passed and failed, as vitest's JSON reporter says it
 The faults on Kafka need Java 17 and Maven.`;
 
 const RECORDS = 20_000;
-const RECORDS_SHORT = 4_000;
+const RECORDS_SHORT = 2_000;
+const ROUND_MS_SHORT = 3_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
 // Whatever was started is ended when this process exits, which a signal alone does not make it do.
@@ -45,16 +46,17 @@ async function main(args: string[]): Promise<number> {
     console.error(USAGE);
     return 2;
   }
-  const { faults, logs, list, seed, tableFile, plotFile, reportFile } = read;
+  const { faultsOf, logs, list, seed, tableFile, plotFile, reportFile } = read;
   if (list) {
-    for (const { name, logs: on, about } of faults) console.log(`${name} (${on.join(', ')}): ${about}`);
+    const listed = FAULTS.filter((fault) => logs.some((log) => faultsOf(log).includes(fault)));
+    for (const { name, logs: on, about } of listed) console.log(`${name} (${on.join(', ')}): ${about}`);
     return 0;
   }
   console.log(`seed ${seed}`);
   const options: RunOptions = { ...read, random: seededRandom(seed) };
   const rows: Row[] = [];
   for (const log of logs) {
-    const ofLog = faults.filter((fault) => fault.logs.includes(log));
+    const ofLog = faultsOf(log);
     const sharing = ofLog.filter(({ startLaboratory }) => startLaboratory === undefined);
     if (sharing.length > 0)
       rows.push(...(await runAll(startSharedLaboratory, log, sharing, options, plotFile)));
@@ -83,7 +85,13 @@ async function runAll(
   plotFile: string | undefined,
 ): Promise<Row[]> {
   const startedMs = performance.now();
-  const lab = await startLaboratory(log);
+  let lab: Laboratory;
+  try {
+    lab = await startLaboratory(log);
+  } catch (error) {
+    console.error(error);
+    return faults.map((fault) => rowWithout(fault, log, 'its laboratory did not start'));
+  }
   console.log(`${log}: ready after ${seconds(startedMs)} s`);
   const memory = watchMemory(lab);
   const rows: Row[] = [];
@@ -153,14 +161,17 @@ function readArguments(args: string[]) {
     });
     if (!names.every((name) => FAULTS.some((fault) => fault.name === name))) return undefined;
     const minutes = wholeNumber(values.random);
-    const named = FAULTS.filter(({ name, long }) =>
-      names.length === 0 ? !(values.short && long) : names.includes(name),
-    );
+    const faultsOf = (log: LogName): readonly Fault[] => {
+      if (minutes !== undefined) return log === 'kafka' ? [randomSequence(RANDOM_FAULTS, minutes)] : [];
+      if (names.length === 0 && values.short) return SHORT_FAULTS[log];
+      const named = FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
+      return named.filter(({ logs }) => logs.includes(log));
+    };
     return {
-      faults: minutes === undefined ? named : [randomSequence(RANDOM_FAULTS, minutes)],
+      faultsOf,
       logs: values.log === undefined ? LOGS : [logNamed(values.log)],
       records: values.short ? RECORDS_SHORT : RECORDS,
-      roundMs: wholeNumber(values['round-ms']),
+      roundMs: wholeNumber(values['round-ms']) ?? (values.short ? ROUND_MS_SHORT : undefined),
       seed: wholeNumber(values.seed) ?? Date.now() % 1_000_000_007,
       tableFile: values.table,
       plotFile: values.plot,

@@ -96,6 +96,22 @@ const NOTHING: Reckoning = {
   problems: [],
 };
 
+/** The row of a fault that could not be tried. */
+export function rowWithout(fault: Fault, log: LogName, why: string): Row {
+  return {
+    ...NOTHING,
+    fault: fault.name,
+    log,
+    injected: 0,
+    requests: 0,
+    accepted: 0,
+    refused: 0,
+    longestStallMs: 0,
+    bound: fault.bound,
+    problems: [why],
+  };
+}
+
 function describeError(error: unknown): string {
   const { message, cause } = error as Error;
   return cause === undefined ? message : `${message} (${describeError(cause)})`;

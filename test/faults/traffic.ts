@@ -29,7 +29,7 @@ export interface TrafficOptions {
 export const LIGHT_TRAFFIC: TrafficOptions = { callers: 3 };
 
 const CALLERS = 8;
-const ROUND_MS = 500;
+const ROUND_MS = 1500;
 const AGENTS = 24;
 const AGENTS_WITHOUT_ID = 6;
 /** Longer than the gateway takes for an answer of its own. */

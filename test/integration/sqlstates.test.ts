@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
@@ -267,7 +268,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     });
 
     it("stores other kinds while one kind's table is locked, also with a single turn for both", async () => {
-      const turns = createTurns(1);
+      const turns = createTurns(1, systemClock);
       const agents = await createBench();
       const conversations = await createWorkerBench(pool, conversationMetadata, `s${++count}.`);
       agents.append(agent(), { id: 'waits' });

@@ -42,6 +42,8 @@ export interface KafkaClusterOptions {
 
 type Partition = kafkajs.PartitionMetadata;
 
+/** Each question is a client and a connection of its own. */
+const ASK_EVERY_MS = 300;
 const OFFSETS_TOPIC = '__consumer_offsets';
 
 /** Starts the nodes on free ports; resolves when all take requests. Downloads Kafka first where it is missing. */
@@ -105,7 +107,7 @@ export async function startKafkaCluster(options: KafkaClusterOptions = {}): Prom
         const topics = await ask(nodes, (admin) => admin.fetchTopicMetadata());
         return topics.topics.flatMap(({ partitions }) => partitions).every(holds);
       },
-      { timeoutMs, what },
+      { timeoutMs, what, everyMs: ASK_EVERY_MS },
     );
   const leaders = (topic: string) =>
     waitFor(
@@ -115,7 +117,7 @@ export async function startKafkaCluster(options: KafkaClusterOptions = {}): Prom
         if (partitions.length === 0 || partitions.some(({ leader }) => leader < 1)) return undefined;
         return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
       },
-      { timeoutMs: 20_000, what: `leaders of ${topic}` },
+      { timeoutMs: 20_000, what: `leaders of ${topic}`, everyMs: ASK_EVERY_MS },
     );
   return {
     brokers: nodes.map(({ address }) => address).join(','),

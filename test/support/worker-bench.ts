@@ -126,7 +126,7 @@ export async function createWorkerBench<Row>(
         nextId: createUlidGenerator(clock),
         logger: pino({ level: 'silent' }),
         publisher: log.createPublisher({ deadlineMs: 1000, bufferedBytesMax: 1e6 }),
-        turns: options.turns ?? createTurns(4),
+        turns: options.turns ?? createTurns(4, clock),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
         recordAgeMaxMs: 90 * DAY_MS,
         topicRetentionMs: 7 * DAY_MS,

@@ -8,7 +8,7 @@ import type { Laboratory } from '../laboratory.ts';
 
 /** Longer than a broker may be silent until the controller gives it up (3 s in the laboratory). */
 const PAUSE_MS = 30_000;
-const DOWN_MS = 5_000;
+const DOWN_MS = 4_000;
 
 export const leaderKilled: Fault = {
   name: 'leader-killed',
@@ -61,7 +61,6 @@ export const twoBrokersDown: Fault = {
 export const brokerPaused: Fault = {
   name: 'broker-paused',
   about: 'a broker is stopped for 30 s and goes on (SIGSTOP, SIGCONT), as in a long garbage collection',
-  long: true,
   logs: ['kafka'],
   bound: 'as leader-killed: what was sent to it is sent to the next leader',
   async inject(lab, { random }) {

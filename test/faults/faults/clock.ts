@@ -21,7 +21,6 @@ export const clockBack: Fault = {
   times: 4,
   clocksDiffer: true,
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, context) {
     const part = lab.parts[context.round % lab.parts.length]!;
     const clock = await createShiftableClock();

@@ -60,7 +60,6 @@ export const postgresPaused: Fault = {
         await lab.postgres.resume();
       }
     }),
-  long: true,
   verify: onlyConflictsSetAside,
 };
 

@@ -14,7 +14,6 @@ export const deployFromTheReleaseBefore: Fault = {
   logs: ['kafka'],
   bound: 'nothing: a gateway serves on while it drains',
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { ledger, problem }) {
     const release = releaseOf.get(lab) ?? (await buildReleaseBefore());
     releaseOf.set(lab, release);

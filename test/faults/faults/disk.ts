@@ -51,7 +51,6 @@ export const postgresDiskFull: Fault = {
       }
       await lab.postgres.restart();
     }),
-  long: true,
   verify: onlyConflictsSetAside,
 };
 

@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.ts';
+import type { LogName } from '../laboratory.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
 import { clockBack } from './clock.ts';
 import { postgresKilled, postgresPaused, postgresRestarted } from './database.ts';
@@ -30,6 +31,12 @@ export const RANDOM_FAULTS: readonly Fault[] = [
   gatewayKilled,
   workerKilled,
 ];
+
+/** Those that every change is tried with. */
+export const SHORT_FAULTS: Readonly<Record<LogName, readonly Fault[]>> = {
+  kafka: [gatewayKilled, workerKilled, postgresKilled],
+  embedded: [productKilled, postgresKilled, poisonRecords],
+};
 
 /** All faults, in the order in which they are tried. */
 export const FAULTS: readonly Fault[] = [

@@ -34,7 +34,6 @@ export const locked: Fault = {
         await session.query('rollback');
       });
     }),
-  long: true,
   verify: onlyConflictsSetAside,
 };
 

@@ -27,7 +27,6 @@ export const rebalanceStorm: Fault = {
   logs: ['kafka'],
   bound: 'callers notice nothing; storing waits while the other member holds partitions, at most 2 s each',
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { ledger, problem }) {
     const failedBefore = failedRequests(ledger);
     const untilMs = performance.now() + STORM_MS;
@@ -51,7 +50,6 @@ export const brokerDiskFull: Fault = {
   bound: 'one: as leader-killed; two: the outage itself, as two-brokers-down',
   startLaboratory: startOnSmallDisks,
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, context) {
     const full = context.round % 2 === 0 ? 1 : 2;
     const first = Math.floor(context.random() * BROKERS);

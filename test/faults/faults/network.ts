@@ -33,7 +33,6 @@ export const networkHalfOpen: Fault = {
     'the 10 s, and the seconds until gateways and brokers find each other again; on the other links callers notice nothing',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { ledger, round, problem }) {
     const link = linkOf(round);
     const proxies = proxiesOf(lab, link);
@@ -74,7 +73,6 @@ export const networkSlow: Fault = {
   bound: 'the deadline of an answer (5 s) as long as it drips; nothing is given up for being late only',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { round }) {
     const proxies = proxiesOf(lab, linkOf(round));
     for (const proxy of proxies) proxy.delay(SLOW_DELAY_MS);

@@ -49,7 +49,6 @@ export const processKillingRecord: Fault = {
   bound:
     'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some eight times',
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { ledger, round, problem }) {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);

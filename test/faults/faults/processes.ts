@@ -57,7 +57,6 @@ export const workerKilledBetweenSteps: Fault = {
 export const workerFrozen: Fault = {
   name: 'worker-frozen',
   about: 'a worker is stopped (SIGSTOP) until its partitions went to the other one, and goes on where it was',
-  long: true,
   logs: ['kafka'],
   bound:
     'as worker-killed; a transaction that it held open is ended by the database after 30 s at the latest',
@@ -73,7 +72,6 @@ export const workerFrozen: Fault = {
 export const everyPartTerminated: Fault = {
   name: 'every-part-terminated',
   about: 'each process gets SIGTERM under load and is started again; each must end with exit code 0',
-  long: true,
   logs: ['kafka', 'embedded'],
   bound: 'one process at a time: with a second one nobody waits; alone, the time of its start',
   async inject(lab, { problem }) {

@@ -23,7 +23,6 @@ export const postgresRestored: Fault = {
       await putBack(lab);
       if (stopped) for (const worker of lab.workers) worker.start();
     }),
-  long: true,
   verify: onlyConflictsSetAside,
 };
 

@@ -43,7 +43,6 @@ export const outOfConnections: Fault = {
         await Promise.all(taken.map((session) => session.end()));
       }
     }),
-  long: true,
   verify: onlyConflictsSetAside,
 };
 

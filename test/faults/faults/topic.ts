@@ -19,7 +19,6 @@ export const topicMadeAnew: Fault = {
   bound: 'the seconds until gateways find the new topic; storing waits for the operator',
   times: 4,
   traffic: LIGHT_TRAFFIC,
-  long: true,
   async inject(lab, { round, traffic }) {
     const kind = KINDS[round % KINDS.length]!;
     const topic = topicOf(lab.topicPrefix, kind);
@@ -28,7 +27,7 @@ export const topicMadeAnew: Fault = {
     await untilStored(lab);
     if (!running) await Promise.all(lab.workers.map((worker) => worker.terminate()));
     await deleteTopic(lab, topic);
-    await lab.sluice('topics', 'create');
+    await lab.sluice('topics', 'create', '--partitions', '6', '--tenant-partitions', '3');
     if (running) await untilToldOf(lab, topic);
     goOn();
     if (!running) {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { systemClock } from '../../../shared/clock.ts';
 import { createTurns } from '../../../workers/turns.ts';
 
 /** Work that ends when it is told to. */
@@ -16,7 +17,7 @@ function held() {
 }
 
 it('turns let so many in, and somebody alone when all are out', async () => {
-  const turns = createTurns(2);
+  const turns = createTurns(2, systemClock);
   const [first, second, alone, third] = [held(), held(), held(), held()];
   const done = [
     turns.shared(first.run),
@@ -43,13 +44,13 @@ it('turns let so many in, and somebody alone when all are out', async () => {
 });
 
 it('a turn ends with an error, too', async () => {
-  const turns = createTurns(1);
+  const turns = createTurns(1, systemClock);
   await expect(turns.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(await turns.shared(async () => 'next')).toBe('next');
 });
 
 it('partitions that always have a batch waiting get as many turns each: no backlog keeps another out', async () => {
-  const turns = createTurns(4);
+  const turns = createTurns(4, systemClock);
   const batches = [0, 0, 0, 0, 0, 0];
   const most = () => Math.max(...batches);
   await Promise.all(
