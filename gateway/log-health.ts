@@ -49,7 +49,7 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
   let chanceAtMs = 0;
   /** Whether something failed since the log last took a record. */
   let troubled = true;
-  let told: string | undefined;
+  let told = found.problem;
   let looks = 0;
   let looking = false;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -128,7 +128,7 @@ export function createLogHealth(options: LogHealthOptions): LogHealth {
     }
   }
 
-  tell();
+  health.setReady('event log', told);
   void look();
   return {
     admits: gate.admits,

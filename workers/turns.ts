@@ -19,10 +19,10 @@ interface Waiting {
  * Turns for `sharedMax` transactions at once. Fewer than the pool has connections, or transactions that wait for the
  * log (which may live in the same database) could hold them all.
  */
-export function createTurns(sharedMax: number, { nowMs }: Clock): Turns {
+export function createTurns(sharedMax: number, clock: Clock): Turns {
   const waiting: Waiting[] = [];
   let free = sharedMax;
-  let endedAtMs = nowMs();
+  let endedAtMs = clock.nowMs();
 
   function admit(): void {
     while (waiting[0] && waiting[0].needs <= free) {
@@ -40,7 +40,7 @@ export function createTurns(sharedMax: number, { nowMs }: Clock): Turns {
     try {
       return await work();
     } finally {
-      endedAtMs = nowMs();
+      endedAtMs = clock.nowMs();
       free += needs;
       admit();
     }
@@ -49,6 +49,6 @@ export function createTurns(sharedMax: number, { nowMs }: Clock): Turns {
   return {
     shared: (work) => run(1, work),
     alone: (work) => run(sharedMax, work),
-    sinceEndMs: () => nowMs() - endedAtMs,
+    sinceEndMs: () => clock.nowMs() - endedAtMs,
   };
 }

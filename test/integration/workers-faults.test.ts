@@ -410,6 +410,37 @@ describe('a worker', () => {
     await close();
   });
 
+  it('is no reason for seconds more while others get on', async () => {
+    const b = await bench();
+    b.append(agent(1), { id: 'stuck' });
+    let thaw = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    let reached = false;
+    const { consumer, worker, close } = b.startWorker({
+      onStep: async (at) => {
+        if (at !== 'rows-written' || reached) return;
+        reached = true;
+        await frozen;
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
+    for (const [afterMs, reasons] of [
+      [6000, []],
+      [25_000, ['the database has not finished a batch for 31 s']],
+    ] as const) {
+      b.clock.ms += afterMs;
+      b.append(agent(2), { id: `beside ${afterMs}`, partition: 1 });
+      await consumer.read(1);
+      expect(worker.status().reasons).toEqual(reasons);
+    }
+    thaw();
+    await reading;
+    await close();
+  });
+
   it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
     const url = new URL(databaseUrl);
     const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
