@@ -6,10 +6,19 @@ const report = process.env.SLUICE_TEST_REPORT;
 
 /** `off` keeps a run away from Docker, also where it runs. */
 const docker = process.env.SLUICE_TEST_DOCKER;
-/** Set where the same tests have just run on another Node version. */
+/**
+ * Set where the same tests have just run on another Node version. Suites that start the product, and are not about what Node
+ * does in it, are not repeated then: the containers run the product on that version, too.
+ */
 const again = process.env.SLUICE_TEST_AGAIN;
-/** Long suites that run on both logs: what Kafka adds to them does not depend on Node. */
-const KAFKA_TWINS = ['conformance', 'conflicts', 'planted-secrets'];
+const E2E_AGAIN = [
+  'command-embedded',
+  'conflicts-embedded',
+  'conformance-embedded',
+  'fuzz',
+  'pipeline-embedded',
+  'start',
+];
 /** Set where the composed services are up. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
@@ -29,11 +38,12 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: again
+      ? ['test/{unit,integration}/**/*.test.ts', `test/e2e/{${E2E_AGAIN.join()}}.test.ts`]
+      : ['test/**/*.test.ts'],
     exclude: [
       // They work on running containers, which .ci/containers starts.
       ...(composed ? [] : ['test/containers/**']),
-      ...(again ? KAFKA_TWINS.map((suite) => `test/e2e/${suite}-kafka.test.ts`) : []),
       ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
     ],
     globalSetup: ['test/support/global-setup.ts'],
