@@ -7,11 +7,12 @@ import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
-import { freePorts, runProgram } from '../support/program.ts';
+import { freePorts } from '../support/program.ts';
 import type { Laboratory } from './laboratory.ts';
 import { createPart } from './part.ts';
 import { postgresProcesses } from './postgres-processes.ts';
 import { startReceivers } from './receivers.ts';
+import { sluiceWith } from './sluice.ts';
 import { createTenants } from './tenants.ts';
 
 const logger = pino({ level: 'silent' });
@@ -64,14 +65,10 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
     opened = undefined;
   }
 
-  async function sluice(...args: string[]): Promise<string> {
-    const { code, stdout, stderr } = await runProgram('cli/main.js', args, {
-      SLUICE_DATA_DIR: dataDir,
-      SLUICE_WEBHOOK_ALLOW: env.SLUICE_WEBHOOK_ALLOW,
-    });
-    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
-    return stdout;
-  }
+  const sluice = sluiceWith({
+    SLUICE_DATA_DIR: dataDir,
+    SLUICE_WEBHOOK_ALLOW: env.SLUICE_WEBHOOK_ALLOW,
+  });
 
   const { tenants, receivers } = await createTenants(sluice, startReceivers);
   return {

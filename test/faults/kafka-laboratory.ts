@@ -4,11 +4,12 @@ import { createKafkaLog } from '../../shared/log/kafka.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { startKafkaCluster } from '../support/kafka-cluster.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
-import { freePorts, runProgram } from '../support/program.ts';
+import { freePorts } from '../support/program.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import type { Laboratory } from './laboratory.ts';
 import { createPart } from './part.ts';
 import { startReceivers } from './receivers.ts';
+import { sluiceWith } from './sluice.ts';
 import { createTenants } from './tenants.ts';
 
 const logger = pino({ level: 'silent' });
@@ -72,15 +73,11 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
   const workers = [part('worker', 1, ports[2]!), part('worker', 2, ports[3]!)];
   const parts = [...gateways, ...workers];
 
-  async function sluice(...args: string[]): Promise<string> {
-    const { code, stdout, stderr } = await runProgram('cli/main.js', args, {
-      ...shared,
-      DATABASE_URL: postgres.url,
-      KAFKA_BROKERS: cluster.brokers,
-    });
-    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
-    return stdout;
-  }
+  const sluice = sluiceWith({
+    ...shared,
+    DATABASE_URL: postgres.url,
+    KAFKA_BROKERS: cluster.brokers,
+  });
 
   await sluice('migrate');
   // Fewer than usual: after a kill a broker looks through the log of each of its partitions.

@@ -4,6 +4,7 @@ import type { KafkaCluster } from '../support/kafka-cluster.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Part } from './part.ts';
 import type { Receivers } from './receivers.ts';
+import type { Sluice } from './sluice.ts';
 
 export type LogName = 'kafka' | 'embedded';
 
@@ -46,8 +47,7 @@ export interface Laboratory {
   readonly cluster: KafkaCluster | undefined;
   /** Between parts and Postgres, by the kind of part; only on Kafka, where Postgres is not the product's own. */
   readonly databaseProxies: Readonly<Partial<Record<'gateway' | 'worker', TcpProxy>>>;
-  /** Runs `sluice`, and resolves with its standard output; rejects with what it says when it fails. */
-  sluice(...args: string[]): Promise<string>;
+  readonly sluice: Sluice;
   /** Ends everything and deletes its data. */
   stop(): Promise<void>;
 }

@@ -1,5 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isAlive } from '../../embedded/process-table.ts';
+import { descendantsOf } from '../support/process-memory.ts';
 import { waitFor } from '../support/wait.ts';
 import type { LaboratoryPostgres } from './laboratory.ts';
 
@@ -15,13 +17,13 @@ export function postgresProcesses(dataDir: string): LaboratoryPostgres {
     async kill() {
       const pids = await processesOf(dataDir);
       for (const pid of pids) sendSignal(pid, 'SIGKILL');
-      await waitFor(async () => (await Promise.all(pids.map(isGone))).every(Boolean), {
+      await waitFor(async () => !(await Promise.all(pids.map(isAlive))).includes(true), {
         timeoutMs: 20_000,
         what: 'Postgres to be gone',
       });
     },
     async restart() {
-      await waitFor(async () => !(await isGone(await postmasterOf(dataDir))), {
+      await waitFor(async () => isAlive(await postmasterOf(dataDir)), {
         timeoutMs: 60_000,
         what: 'Postgres to run again',
       });
@@ -39,18 +41,7 @@ async function postmasterOf(dataDir: string): Promise<number> {
 /** The postmaster first, so that it starts nothing anew for those that follow. */
 async function processesOf(dataDir: string): Promise<number[]> {
   const postmaster = await postmasterOf(dataDir);
-  const children: number[] = [];
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const status = await readFile(`/proc/${name}/status`, 'utf8').catch(() => '');
-    if (Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]) === postmaster) children.push(Number(name));
-  }
-  return [postmaster, ...children];
-}
-
-async function isGone(pid: number): Promise<boolean> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => undefined);
-  return status === undefined || /^State:\s+Z/m.test(status);
+  return [postmaster, ...descendantsOf(postmaster)];
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {

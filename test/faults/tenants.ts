@@ -1,5 +1,6 @@
 import type { Tenant } from './laboratory.ts';
 import type { Receivers } from './receivers.ts';
+import type { Sluice } from './sluice.ts';
 
 const NAMES = ['acme', 'globex', 'initech'] as const;
 
@@ -8,7 +9,7 @@ const NAMES = ['acme', 'globex', 'initech'] as const;
  * which must hold up nobody.
  */
 export async function createTenants(
-  sluice: (...args: string[]) => Promise<string>,
+  sluice: Sluice,
   startReceivers: (names: readonly string[]) => Promise<Receivers>,
 ): Promise<{ tenants: readonly Tenant[]; receivers: Receivers }> {
   const receivers = await startReceivers(NAMES);

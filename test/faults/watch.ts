@@ -1,14 +1,9 @@
 import { waitFor } from '../support/wait.ts';
 import type { FaultContext } from './fault.ts';
 import type { Laboratory } from './laboratory.ts';
-import type { Ledger } from './ledger.ts';
+import { failedRequests } from './ledger.ts';
 import type { Part } from './part.ts';
 import { readSetAside } from './set-aside.ts';
-
-/** Requests that failed for another reason than a conflict that the caller provoked. */
-export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
-  return refusedRequests - conflicts.filter(({ answer }) => answer === 'refused').length;
-}
 
 /** Does what should disturb no caller: all requests meanwhile succeed, and there are some. */
 export async function unnoticedByCallers<T>(

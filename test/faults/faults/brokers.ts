@@ -3,8 +3,9 @@ import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import type { KafkaCluster } from '../../support/kafka-cluster.ts';
 import type { KafkaNode } from '../../support/kafka-node.ts';
 import { waitFor } from '../../support/wait.ts';
-import type { Fault } from '../fault.ts';
+import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
+import { failedRequests } from '../ledger.ts';
 
 /** Longer than a broker may be silent until the controller gives it up (3 s in the laboratory). */
 const PAUSE_MS = 30_000;
@@ -41,18 +42,12 @@ export const twoBrokersDown: Fault = {
     'two of the three brokers are killed: nothing can be acknowledged, callers get 503 until they are back',
   logs: ['kafka'],
   bound: 'the outage itself, and the seconds until the brokers and the gateways find each other again',
-  async inject(lab, { ledger, random, problem }) {
+  async inject(lab, context) {
     const { nodes } = clusterOf(lab);
-    const spared = Math.floor(random() * nodes.length);
+    const spared = Math.floor(context.random() * nodes.length);
     const down = nodes.filter((_, index) => index !== spared);
-    const refusedBefore = ledger.refusedRequests;
     await Promise.all(down.map((node) => node.kill('SIGKILL')));
-    await waitFor(
-      async () => (await Promise.all(lab.gateways.map((gateway) => gateway.health('ready')))).every(Boolean),
-      { timeoutMs: 30_000, what: 'the gateways to say that they are not ready', everyMs: 100 },
-    );
-    await delay(DOWN_MS);
-    if (ledger.refusedRequests === refusedBefore) problem('no request was refused while the log was down');
+    await refusesAll(lab, context, DOWN_MS);
     await Promise.all(down.map((node) => node.restart()));
     await inService(lab);
   },
@@ -78,6 +73,21 @@ async function killForAWhile(lab: Laboratory, node: KafkaNode): Promise<void> {
   await delay(DOWN_MS);
   await node.restart();
   await inService(lab);
+}
+
+/** Without two brokers in sync nothing can be acknowledged: gateways are not ready, and refuse for so long. */
+export async function refusesAll(
+  lab: Laboratory,
+  { ledger, problem }: FaultContext,
+  forMs: number,
+): Promise<void> {
+  const failedBefore = failedRequests(ledger);
+  await waitFor(
+    async () => (await Promise.all(lab.gateways.map((gateway) => gateway.health('ready')))).every(Boolean),
+    { timeoutMs: 30_000, what: 'the gateways to say that they are not ready', everyMs: 100 },
+  );
+  await delay(forMs);
+  if (failedRequests(ledger) === failedBefore) problem('no request was refused while the log was down');
 }
 
 /** Until all replicas are in sync, and all parts are ready, without a restart of ours. */

@@ -6,7 +6,8 @@ import { startEmbeddedLaboratory } from '../embedded-laboratory.ts';
 import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
-import { disturbDatabase, failedRequests, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
+import { failedRequests } from '../ledger.ts';
+import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const DISK_BYTES = 768 * 1024 * 1024;
 const FULL_MS = 8_000;

@@ -4,12 +4,12 @@ import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import type { KafkaNode } from '../../support/kafka-node.ts';
 import { mountSmallDisk, type SmallDisk } from '../../support/small-disk.ts';
 import { waitFor } from '../../support/wait.ts';
-import type { Fault, FaultContext } from '../fault.ts';
+import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failedRequests } from '../ledger.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
-import { clusterOf, inService } from './brokers.ts';
+import { clusterOf, inService, refusesAll } from './brokers.ts';
 
 const STORM_MS = 20_000;
 const STAY_MS = 2_000;
@@ -62,7 +62,7 @@ export const brokerDiskFull: Fault = {
       what: 'the brokers on full disks to end',
     });
     if (full === 1) await context.traffic.accepted(1_000);
-    else await refusesAll(lab, context);
+    else await refusesAll(lab, context, FULL_MS);
     await Promise.all(disks.map((disk) => disk.free()));
     await Promise.all(nodes.map((node: KafkaNode) => node.restart()));
     await inService(lab);
@@ -81,17 +81,6 @@ async function startOnSmallDisks(): Promise<Laboratory> {
   };
   disksOf.set(own, disks);
   return own;
-}
-
-/** Without two brokers in sync nothing can be acknowledged. */
-async function refusesAll(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
-  const failedBefore = failedRequests(ledger);
-  await waitFor(
-    async () => (await Promise.all(lab.gateways.map((gateway) => gateway.health('ready')))).every(Boolean),
-    { timeoutMs: 30_000, what: 'the gateways to say that they are not ready', everyMs: 100 },
-  );
-  await delay(FULL_MS);
-  if (failedRequests(ledger) === failedBefore) problem('no request was refused while the log was down');
 }
 
 /** A member that takes its share of the partitions and stores nothing. */
