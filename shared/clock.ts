@@ -5,3 +5,22 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { nowMs: () => Date.now() };
+
+/**
+ * The time of `clock`, but never an earlier one than before: where the clock is set back, it goes on from where it was,
+ * at the pace of time, until the clock is ahead again. For what is due at a time that was stored: it must not become
+ * due later because somebody mended the clock.
+ */
+export function forwardClock(clock: Clock, elapsedMs: () => number = () => performance.now()): Clock {
+  let lastMs = clock.nowMs();
+  let lastElapsedMs = elapsedMs();
+  return {
+    nowMs() {
+      const toldMs = clock.nowMs();
+      const elapsed = elapsedMs();
+      lastMs = toldMs >= lastMs ? toldMs : Math.max(toldMs, lastMs + (elapsed - lastElapsedMs));
+      lastElapsedMs = elapsed;
+      return Math.floor(lastMs);
+    },
+  };
+}

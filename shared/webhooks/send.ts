@@ -10,7 +10,10 @@ export type Send = (webhook: OutgoingWebhook) => Promise<Exchange>;
 
 export interface SendOptions {
   readonly agent: Dispatcher;
+  /** Of the signature's timestamp, which receivers compare with their own clock. */
   readonly clock: Clock;
+  /** Tells when an exchange began and ended, and until when to pause; as `clock` where it is left out. */
+  readonly queueClock?: Clock;
   /** Milliseconds for the whole exchange: name look-up, connect, request, and the answer with its body. */
   readonly deadlineMs: number;
 }
@@ -21,14 +24,14 @@ const ANSWER_READ_MAX = 64 * 1024;
 const ANSWER_KEPT_MAX = 1024;
 const USER_AGENT = 'Sluice-Webhooks/1';
 
-export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
+export function createSend({ agent, clock, queueClock = clock, deadlineMs }: SendOptions): Send {
   return async (webhook) => {
-    const startedAtMs = clock.nowMs();
+    const startedAtMs = queueClock.nowMs();
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), deadlineMs);
     let outcome: Outcome;
     try {
-      outcome = await exchange(webhook, startedAtMs, deadline.signal);
+      outcome = await exchange(webhook, deadline.signal);
     } catch (error) {
       outcome = failedWithoutAnswer(
         deadline.signal.aborted ? `no complete answer within ${deadlineMs} ms` : describe(error),
@@ -36,14 +39,10 @@ export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
     } finally {
       clearTimeout(timer);
     }
-    return { startedAtMs, finishedAtMs: clock.nowMs(), outcome };
+    return { startedAtMs, finishedAtMs: queueClock.nowMs(), outcome };
   };
 
-  async function exchange(
-    webhook: OutgoingWebhook,
-    timestampMs: number,
-    signal: AbortSignal,
-  ): Promise<Outcome> {
+  async function exchange(webhook: OutgoingWebhook, signal: AbortSignal): Promise<Outcome> {
     const { statusCode, headers, body } = await request(webhook.url, {
       method: 'POST',
       dispatcher: agent,
@@ -54,7 +53,7 @@ export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
         'content-type': 'application/json',
         'user-agent': USER_AGENT,
         ...signatureHeaders(
-          { messageId: webhook.messageId, body: webhook.body, timestampMs },
+          { messageId: webhook.messageId, body: webhook.body, timestampMs: clock.nowMs() },
           webhook.secrets,
         ),
       },
@@ -71,7 +70,7 @@ export function createSend({ agent, clock, deadlineMs }: SendOptions): Send {
       pausedUntilMs: pausedUntilMs(
         statusCode,
         typeof retryAfter === 'string' ? retryAfter : undefined,
-        clock.nowMs(),
+        queueClock.nowMs(),
       ),
       gone: statusCode === 410,
     };

@@ -18,6 +18,7 @@ import { createWebhookBench, reply } from '../support/webhooks.ts';
 const database = await createTestDatabase();
 const { pool } = database;
 const bench = createWebhookBench(pool);
+const HOUR_MS = 3_600_000;
 let tenants = 0;
 let tenantId: string;
 let receiver: Receiver;
@@ -288,6 +289,24 @@ test('endpoints that never answer do not delay the others', async () => {
   await bench.signal(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
   await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
   expect(Date.now() - sinceMs).toBeLessThan(3000);
+});
+
+test('with the clock set back an hour, what waits is sent all the same, and its conversation behind it', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
+  start({ random: () => 0 });
+  await bench.signal(reply(tenantId, 'conversation', 1));
+  // Due again in 5 s of the clock that is about to be set back.
+  await attemptsOf(endpointId, 1);
+  await bench.signal(reply(tenantId, 'conversation', 2));
+  bench.clock.advance(-HOUR_MS);
+  cleanUps.push(async () => bench.clock.advance(HOUR_MS));
+  await bench.signal(reply(tenantId, 'conversation', 3));
+  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 1, 2, 3]);
+  // Receivers compare it with their clock.
+  const signedMs = Number(receiver.requests.at(-1)!.headers['webhook-timestamp']) * 1000;
+  expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(5000);
 });
 
 test('what is dialled is what was checked, at every attempt', async () => {

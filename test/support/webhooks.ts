@@ -16,7 +16,7 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** A clock that runs, and can be put forward. */
+/** A clock that runs, and can be put forward, or back by a negative time. */
 export class TestClock implements Clock {
   #aheadMs = 0;
 

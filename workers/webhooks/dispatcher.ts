@@ -1,3 +1,4 @@
+import { forwardClock } from '../../shared/clock.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type EndpointId, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
@@ -38,8 +39,16 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     resolve: options.resolve ?? createResolve(),
     ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
-  const send = createSend({ agent, clock, deadlineMs });
-  const visitOptions = { ...options, concurrency, leaseMs, random: options.random ?? Math.random };
+  // With the clock set back, neither leases nor waiting deliveries may last longer for it.
+  const queueClock = forwardClock(clock);
+  const send = createSend({ agent, clock, queueClock, deadlineMs });
+  const visitOptions = {
+    ...options,
+    clock: queueClock,
+    concurrency,
+    leaseMs,
+    random: options.random ?? Math.random,
+  };
   const slots = new Slots(options.exchangesMax ?? 256);
   const turns = new Turns<Lane>();
   const lanes = new Map<string, Lane>();
@@ -53,7 +62,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     pollMs: options.pollMs ?? 1000,
     logger,
     async look() {
-      const nowMs = clock.nowMs();
+      const nowMs = queueClock.nowMs();
       const due = await findDueEndpoints(pool, { nowMs, heldSinceMs: nowMs - HOLD_MS });
       if (closing) return;
       for (const id of due) want(laneOf(id));

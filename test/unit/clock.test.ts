@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { forwardClock } from '../../shared/clock.ts';
+
+test('a clock that is set back goes on from where it was, and follows the other one when that is ahead again', () => {
+  let told = 1000;
+  let elapsed = 0;
+  const clock = forwardClock({ nowMs: () => told }, () => elapsed);
+  expect(clock.nowMs()).toBe(1000);
+  told = 1500;
+  elapsed = 500;
+  expect(clock.nowMs()).toBe(1500);
+  told = 0;
+  elapsed = 700.5;
+  expect(clock.nowMs()).toBe(1700);
+  // A second step, and times between two milliseconds, which must not be lost.
+  told = -5000;
+  elapsed = 701;
+  expect(clock.nowMs()).toBe(1701);
+  told = 1702;
+  elapsed = 701.2;
+  expect(clock.nowMs()).toBe(1702);
+  // A clock that stands still stands still.
+  elapsed = 900;
+  expect(clock.nowMs()).toBe(1702);
+});
