@@ -41,6 +41,11 @@ export interface Ledger {
   requests: number;
   /** Requests that were not answered 2xx. */
   refusedRequests: number;
+  /**
+   * Those of them that should have been, in words. Not among them: other content under an accepted id, which goes to the
+   * gateway that accepted it, also while that one is down.
+   */
+  readonly failures: string[];
   /** Records accepted so far. */
   accepted: number;
   /** Answers that no fault explains, such as a 500. */
@@ -56,6 +61,7 @@ export function createLedger(prefix: string): Ledger {
     conflicts: [],
     requests: 0,
     refusedRequests: 0,
+    failures: [],
     accepted: 0,
     wrongAnswers: [],
     stalls: new Map(),
@@ -84,7 +90,10 @@ export function longestStallMs({ stalls }: Ledger): number {
   return Math.max(0, ...[...stalls.values()].map(({ longestMs }) => longestMs));
 }
 
-/** Requests that failed: those that were not answered 2xx, without the conflicts that were rightly refused. */
-export function failedRequests({ refusedRequests, conflicts }: Ledger): number {
-  return refusedRequests - conflicts.filter(({ answer }) => answer === 'refused').length;
+/** What failed since there were so many failures, in words; undefined where nothing did. */
+export function failuresSince({ failures }: Ledger, before: number): string | undefined {
+  const counts = new Map<string, number>();
+  for (const failure of failures.slice(before)) counts.set(failure, (counts.get(failure) ?? 0) + 1);
+  if (counts.size === 0) return undefined;
+  return `${failures.length - before} requests failed: ${[...counts].map(([what, count]) => `${what} (${count})`).join(', ')}`;
 }

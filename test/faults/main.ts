@@ -55,18 +55,21 @@ async function main(args: string[]): Promise<number> {
   console.log(`seed ${seed}`);
   const options: RunOptions = { ...read, random: seededRandom(seed) };
   const rows: Row[] = [];
+  // A long run that is ended before its time has told what it found.
+  const onRow = async (row: Row): Promise<void> => {
+    rows.push(row);
+    if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
+  };
   for (const log of logs) {
     const ofLog = faultsOf(log);
     const sharing = ofLog.filter(({ startLaboratory }) => startLaboratory === undefined);
-    if (sharing.length > 0)
-      rows.push(...(await runAll(startSharedLaboratory, log, sharing, options, plotFile)));
+    if (sharing.length > 0) await runAll(startSharedLaboratory, log, sharing, options, plotFile, onRow);
     for (const fault of ofLog) {
       const { startLaboratory } = fault;
-      if (startLaboratory) rows.push(...(await runAll(startLaboratory, log, [fault], options, plotFile)));
+      if (startLaboratory) await runAll(startLaboratory, log, [fault], options, plotFile, onRow);
     }
   }
   console.log(tableOf(rows));
-  if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
   const failed = rows.filter(({ problems }) => problems.length > 0);
   console.log(`${rows.length - failed.length} faults as promised, ${failed.length} not`);
   if (reportFile !== undefined) await writeReport(reportFile, rows.length - failed.length, failed.length);
@@ -83,23 +86,24 @@ async function runAll(
   faults: readonly Fault[],
   options: RunOptions,
   plotFile: string | undefined,
-): Promise<Row[]> {
+  onRow: (row: Row) => Promise<void>,
+): Promise<void> {
   const startedMs = performance.now();
   let lab: Laboratory;
   try {
     lab = await startLaboratory(log);
   } catch (error) {
     console.error(error);
-    return faults.map((fault) => rowWithout(fault, log, 'its laboratory did not start'));
+    for (const fault of faults) await onRow(rowWithout(fault, log, 'its laboratory did not start'));
+    return;
   }
   console.log(`${log}: ready after ${seconds(startedMs)} s`);
   const memory = watchMemory(lab);
-  const rows: Row[] = [];
   try {
     for (const fault of faults) {
       const beganMs = performance.now();
       const row = await runFault(lab, fault, options);
-      rows.push(row);
+      await onRow(row);
       console.log(
         `${row.problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name} (${log}): ${row.accepted} records accepted, ` +
           `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order, longest stall ` +
@@ -120,7 +124,6 @@ async function runAll(
       );
     }
   }
-  return rows;
 }
 
 async function writeReport(file: string, numPassedTests: number, numFailedTests: number): Promise<void> {

@@ -214,7 +214,7 @@ async function sendOne(
   body: object,
 ): Promise<Part | undefined> {
   for (const giveUpAtMs = performance.now() + RETRY_FOR_MS; ; ) {
-    const answered = await post(caller, path, body);
+    const answered = await send(caller, path, body);
     const { status, gateway } = answered;
     if (status === 200 || status === 204) {
       accept(caller.ledger, sent, gateway.name);
@@ -237,7 +237,7 @@ async function sendItems(
 ): Promise<void> {
   let open = records;
   for (const giveUpAtMs = performance.now() + RETRY_FOR_MS; open.length > 0; ) {
-    const answered = await post(caller, path, { items: open.map(toItem) });
+    const answered = await send(caller, path, { items: open.map(toItem) });
     const { status, gateway, text } = answered;
     if (status === 200 || status === 400) {
       const { results } = JSON.parse(text) as { results: { error: string }[] };
@@ -261,16 +261,29 @@ async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<vo
   const marker = `${of.marker}-other`;
   const answered = await post(caller, CONVERSATION_PATH, conversationBody({ ...of, marker }), gateway);
   const { status } = answered;
+  if (status !== 200) caller.ledger.refusedRequests += 1;
   const answer = status === 200 ? 'accepted' : status === undefined ? 'unknown' : 'refused';
   caller.ledger.conflicts.push({ of, marker, answer });
   if (status !== undefined && ![200, 409, 503].includes(status)) wrong(caller, CONVERSATION_PATH, answered);
 }
 
+/** By way of the load balancer; what fails is noted. */
+async function send(caller: Caller, path: string, body: object): Promise<Answered> {
+  const { ledger, balancer } = caller;
+  const answered = await post(caller, path, body, balancer.next());
+  const { status, gateway } = answered;
+  if (status === undefined || status >= 300) {
+    ledger.refusedRequests += 1;
+    ledger.failures.push(`${status ?? 'no answer'} of ${gateway.name} to ${path}`);
+  }
+  return answered;
+}
+
 async function post(
-  { ledger, balancer, tenant }: Caller,
+  { ledger, tenant }: Caller,
   path: string,
   body: object,
-  gateway = balancer.next(),
+  gateway: Part,
 ): Promise<Answered> {
   ledger.requests += 1;
   try {
@@ -284,11 +297,8 @@ async function post(
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
     });
-    const text = await response.text();
-    if (!response.ok) ledger.refusedRequests += 1;
-    return { gateway, status: response.status, text };
+    return { gateway, status: response.status, text: await response.text() };
   } catch {
-    ledger.refusedRequests += 1;
     return { gateway, status: undefined, text: '' };
   }
 }

@@ -1,7 +1,7 @@
 import { waitFor } from '../support/wait.ts';
 import type { FaultContext } from './fault.ts';
 import type { Laboratory } from './laboratory.ts';
-import { failedRequests } from './ledger.ts';
+import { failuresSince } from './ledger.ts';
 import type { Part } from './part.ts';
 import { readSetAside } from './set-aside.ts';
 
@@ -10,10 +10,10 @@ export async function unnoticedByCallers<T>(
   { ledger, problem }: FaultContext,
   disturb: () => Promise<T>,
 ): Promise<T> {
-  const before = { failed: failedRequests(ledger), accepted: ledger.accepted };
+  const before = { failures: ledger.failures.length, accepted: ledger.accepted };
   const result = await disturb();
-  const failed = failedRequests(ledger) - before.failed;
-  if (failed > 0) problem(`${failed} requests failed, which callers should not have noticed`);
+  const failed = failuresSince(ledger, before.failures);
+  if (failed !== undefined) problem(`which callers should not have noticed: ${failed}`);
   if (ledger.accepted === before.accepted) problem('no record was accepted meanwhile');
   return result;
 }

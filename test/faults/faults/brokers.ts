@@ -5,7 +5,6 @@ import type { KafkaNode } from '../../support/kafka-node.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
 
 /** Longer than a broker may be silent until the controller gives it up (3 s in the laboratory). */
 const PAUSE_MS = 30_000;
@@ -81,13 +80,13 @@ export async function refusesAll(
   { ledger, problem }: FaultContext,
   forMs: number,
 ): Promise<void> {
-  const failedBefore = failedRequests(ledger);
+  const failedBefore = ledger.failures.length;
   await waitFor(
     async () => (await Promise.all(lab.gateways.map((gateway) => gateway.health('ready')))).every(Boolean),
     { timeoutMs: 30_000, what: 'the gateways to say that they are not ready', everyMs: 100 },
   );
   await delay(forMs);
-  if (failedRequests(ledger) === failedBefore) problem('no request was refused while the log was down');
+  if (ledger.failures.length === failedBefore) problem('no request was refused while the log was down');
 }
 
 /** Until all replicas are in sync, and all parts are ready, without a restart of ours. */

@@ -1,6 +1,6 @@
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
+import { failuresSince } from '../ledger.ts';
 import type { Part } from '../part.ts';
 import { buildReleaseBefore } from '../release-before.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
@@ -17,12 +17,12 @@ export const deployFromTheReleaseBefore: Fault = {
   async inject(lab, { ledger, problem }) {
     const release = releaseOf.get(lab) ?? (await buildReleaseBefore());
     releaseOf.set(lab, release);
-    const failedBefore = failedRequests(ledger);
+    const failedBefore = ledger.failures.length;
     for (const part of [...lab.gateways, ...lab.workers]) await replace(part, release);
     await lab.sluice('migrate');
     for (const part of [...lab.workers, ...lab.gateways]) await replace(part);
-    const failed = failedRequests(ledger) - failedBefore;
-    if (failed > 0) problem(`${failed} requests failed while releases were replaced`);
+    const failed = failuresSince(ledger, failedBefore);
+    if (failed !== undefined) problem(`while releases were replaced, ${failed}`);
   },
 };
 

@@ -6,7 +6,6 @@ import { startEmbeddedLaboratory } from '../embedded-laboratory.ts';
 import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
 import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
 
 const DISK_BYTES = 768 * 1024 * 1024;
@@ -28,7 +27,7 @@ export const postgresDiskFull: Fault = {
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       const disk = disks.get(lab)!;
-      const failedBefore = failedRequests(context.ledger);
+      const failedBefore = context.ledger.failures.length;
       let full = true;
       // What Postgres gives free meanwhile is taken too.
       const filling = (async () => {
@@ -47,7 +46,7 @@ export const postgresDiskFull: Fault = {
         await filling;
         await disk.free();
       }
-      if (lab.log === 'embedded' && failedRequests(context.ledger) === failedBefore) {
+      if (lab.log === 'embedded' && context.ledger.failures.length === failedBefore) {
         context.problem('no request was refused while the disk was full');
       }
       await lab.postgres.restart();

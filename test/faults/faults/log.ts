@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
+import { failuresSince } from '../ledger.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService, refusesAll } from './brokers.ts';
 
@@ -28,7 +28,7 @@ export const rebalanceStorm: Fault = {
   bound: 'callers notice nothing; storing waits while the other member holds partitions, at most 2 s each',
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, problem }) {
-    const failedBefore = failedRequests(ledger);
+    const failedBefore = ledger.failures.length;
     const untilMs = performance.now() + STORM_MS;
     while (performance.now() < untilMs) {
       const members = await Promise.all(KINDS.map((kind) => join(lab, topicOf(lab.topicPrefix, kind))));
@@ -37,8 +37,8 @@ export const rebalanceStorm: Fault = {
       await delay(STAY_MS);
     }
     await inService(lab);
-    const failed = failedRequests(ledger) - failedBefore;
-    if (failed > 0) problem(`${failed} requests failed while partitions were handed around`);
+    const failed = failuresSince(ledger, failedBefore);
+    if (failed !== undefined) problem(`while partitions were handed around, ${failed}`);
   },
 };
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
+import { failuresSince } from '../ledger.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService } from './brokers.ts';
 
@@ -36,14 +36,14 @@ export const networkHalfOpen: Fault = {
   async inject(lab, { ledger, round, problem }) {
     const link = linkOf(round);
     const proxies = proxiesOf(lab, link);
-    const failedBefore = failedRequests(ledger);
+    const failedBefore = ledger.failures.length;
     for (const proxy of proxies) proxy.halfOpen();
     await delay(HALF_OPEN_MS);
     for (const proxy of proxies) proxy.heal();
     await inService(lab);
-    const failed = failedRequests(ledger) - failedBefore;
-    if (failed > 0 && !isNeededForAnswers(link)) {
-      problem(`${failed} requests failed while nothing passed between ${link.join(' and ')}`);
+    const failed = failuresSince(ledger, failedBefore);
+    if (failed !== undefined && !isNeededForAnswers(link)) {
+      problem(`while nothing passed between ${link.join(' and ')}, ${failed}`);
     }
   },
 };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BatchStep } from '../../../workers/store-batch.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
-import { failedRequests } from '../ledger.ts';
+import { failuresSince } from '../ledger.ts';
 import type { Part } from '../part.ts';
 
 const DOWN_MS = 500;
@@ -90,10 +90,10 @@ export const replacedUnderLoad: Fault = {
   logs: ['kafka'],
   bound: 'nothing: a gateway serves on while it drains',
   async inject(lab, { ledger, problem }) {
-    const failedBefore = failedRequests(ledger);
+    const failedBefore = ledger.failures.length;
     await replaceAll(lab);
-    const failed = failedRequests(ledger) - failedBefore;
-    if (failed > 0) problem(`${failed} requests failed while processes were replaced`);
+    const failed = failuresSince(ledger, failedBefore);
+    if (failed !== undefined) problem(`while processes were replaced, ${failed}`);
   },
 };
 
