@@ -12,15 +12,18 @@ import type { RecordKind } from './record.ts';
 import { type DeadLetter, settleKeys } from './settle-keys.ts';
 
 /** Points of a batch's transaction, in their order, at which tests end it. */
-export type BatchStep =
-  | 'begun'
-  | 'position-locked'
-  | 'keys-written'
-  | 'rows-written'
-  | 'signals-written'
-  | 'position-advanced'
-  | 'dead-letters-published'
-  | 'committed';
+export const BATCH_STEPS = [
+  'begun',
+  'position-locked',
+  'keys-written',
+  'rows-written',
+  'signals-written',
+  'position-advanced',
+  'dead-letters-published',
+  'committed',
+] as const;
+
+export type BatchStep = (typeof BATCH_STEPS)[number];
 
 export interface StoreBatchDeps {
   readonly pool: Pool;

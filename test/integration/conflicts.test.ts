@@ -3,11 +3,9 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Gateway, startGateway } from '../../gateway/start.ts';
 import { type AcceptedRecord, decodeEvent } from '../../shared/contracts/event.ts';
 import { deadLetterTopicOf } from '../../shared/contracts/kinds.ts';
-import { AppError } from '../../shared/errors.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
 import type { EventLog } from '../../shared/log/log.ts';
-import { POSITION_LOST } from '../../shared/log/log.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
@@ -21,10 +19,9 @@ import { runSluice } from '../support/command.ts';
 import { CONFLICT_CASES, type ConflictCase } from '../support/conflict-cases.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
-import { createWorkerBench } from '../support/worker-bench.ts';
+import { createWorkerBench, DEATH } from '../support/worker-bench.ts';
 
 const PARTITIONS = 4;
-const DEATH = new AppError(POSITION_LOST, 'the process ends here');
 const STEPS: readonly BatchStep[] = [
   'keys-written',
   'signals-written',

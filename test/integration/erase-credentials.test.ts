@@ -22,15 +22,11 @@ function submit(bench: WorkerBench<unknown>, id: string, acceptedAtMs: number, e
   bench.append(SUBMISSION, { entity, id, acceptedAtMs, contentHash: undefined, idGenerated: true });
 }
 
-function tenantOf({ topic }: WorkerBench<unknown>): string {
-  return `${topic.split('.')[0]}.tenant`;
-}
-
 let erasures = 0;
 function erase(bench: WorkerBench<unknown>, changes: Partial<Erasure> = {}): Promise<number> {
   erasures += 1;
   return eraseCredentials(pool, {
-    tenantId: tenantOf(bench),
+    tenantId: bench.tenantId,
     conversationId: 'CHAT',
     erasedAtMs: bench.clock.ms,
     readId: `read-${erasures}`,
@@ -44,7 +40,7 @@ function erase(bench: WorkerBench<unknown>, changes: Partial<Erasure> = {}): Pro
 async function stored(bench: WorkerBench<unknown>) {
   const { rows } = await pool.query(
     'select event_id, ciphertext is not null as kept from credentials where tenant_id = $1 order by 1',
-    [tenantOf(bench)],
+    [bench.tenantId],
   );
   return {
     kept: rows.filter(({ kept }) => kept).map(({ event_id }) => event_id),
@@ -170,7 +166,7 @@ it('is forgotten when nothing of before can come any more', async () => {
   const left = async () => {
     const { rows } = await pool.query(
       'select conversation_id from credential_erasures where tenant_id = $1',
-      [tenantOf(bench)],
+      [bench.tenantId],
     );
     return rows.map(({ conversation_id }) => conversation_id);
   };

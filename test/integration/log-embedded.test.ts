@@ -6,9 +6,10 @@ import { systemClock } from '../../shared/clock.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { readGroupOffset } from '../../shared/postgres/embedded-log-group.ts';
 import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import type { FreezableLog, LogHarness } from '../support/log-bench.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
-import { describeEventLog, type FreezableLog, type LogHarness } from './log-conformance.ts';
+import { describeEventLog } from './log-conformance.ts';
 
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const LEASE_MS = 2000;

@@ -6,8 +6,9 @@ import { createKafkaLog } from '../../shared/log/kafka.ts';
 import { collect } from '../support/collect.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts';
+import type { FreezableLog, LogHarness } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
-import { describeEventLog, type FreezableLog, type LogHarness } from './log-conformance.ts';
+import { describeEventLog } from './log-conformance.ts';
 
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });

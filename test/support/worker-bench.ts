@@ -1,20 +1,26 @@
 import { pino } from 'pino';
 import { EVENT_HEADERS, encodeEvent, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
-import type { JsonObject } from '../../shared/contracts/json.ts';
+import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import { deadLetterTopicOf, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { AppError } from '../../shared/errors.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import type { LogRecord } from '../../shared/log/log.ts';
+import { type LogRecord, POSITION_LOST } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { agentMetadata } from '../../workers/agent-metadata.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume.ts';
 import { makePartitionsAhead } from '../../workers/maintenance.ts';
+import type { Patch } from '../../workers/merge-patch.ts';
 import type { RecordKind } from '../../workers/record.ts';
 import type { BatchStep } from '../../workers/store-batch.ts';
 import { createTurns, type Turns } from '../../workers/turns.ts';
 import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
 
 const DAY_MS = 86_400_000;
+
+/** Propagates out of a batch as the end of the process would: nothing after it runs. */
+export const DEATH = new AppError(POSITION_LOST, 'the process ends here');
 
 export interface RecordOptions {
   readonly id?: string;
@@ -31,6 +37,8 @@ export interface WorkerBench<Row> {
   readonly log: ScriptedLog;
   readonly pool: Pool;
   readonly topic: string;
+  /** Whose records are appended, where the test names no other. */
+  readonly tenantId: string;
   readonly clock: { ms: number; nowMs(): number };
   /** Puts a record into the log, and resolves into its offset. */
   append(data: JsonObject, options?: RecordOptions): bigint;
@@ -42,9 +50,19 @@ export interface WorkerBench<Row> {
   /** Puts a dead letter into its topic again. */
   replay(deadLetter: LogRecord): bigint;
   deadLetters(partition?: number): LogRecord[];
+  /** The row of an id of the tenant. */
+  key(id: string): Promise<Record<string, unknown>>;
+  /** The row of the first partition's position. */
+  position(): Promise<Record<string, unknown>>;
   /** Another worker on the same log and database, as another process would be. */
   startWorker(options?: StartWorkerOptions): BenchWorker;
   readonly kind: RecordKind<Row>;
+}
+
+/** A bench of agents. */
+export interface AgentBench extends WorkerBench<Patch> {
+  /** Ids of the tenant's records that are stored, in the order of the log. */
+  patches(): Promise<string[]>;
 }
 
 export interface StartWorkerOptions {
@@ -79,24 +97,28 @@ export async function createWorkerBench<Row>(
     clock,
   });
   await makePartitionsAhead({ pool, clock });
+  const tenantId = `${prefix}tenant`;
+  const row = async (sql: string, ...values: unknown[]) =>
+    (await pool.query<Record<string, unknown>>(sql, values)).rows[0]!;
   let count = 0;
   return {
     log,
     pool,
     topic,
+    tenantId,
     clock,
     kind,
     append(data, options = {}) {
       count++;
-      const tenantId = options.tenantId ?? `${prefix}tenant`;
+      const owner = options.tenantId ?? tenantId;
       const entity = options.entity ?? 'entity';
       return log.append(topic, {
         partition: options.partition ?? 0,
-        key: recordKey(tenantId, entity),
+        key: recordKey(owner, entity),
         headers: EVENT_HEADERS,
         value: encodeEvent({
           kind: kind.kind as Kind,
-          tenantId,
+          tenantId: owner,
           id: options.id ?? `id-${count}`,
           idGenerated: options.idGenerated ?? false,
           entity,
@@ -117,6 +139,8 @@ export async function createWorkerBench<Row>(
         headers: { [ORIGIN_HEADER]: headers[ORIGIN_HEADER]! },
       }),
     deadLetters: (partition = 0) => log.records(deadLetterTopicOf(topic), partition),
+    key: (id) => row('select * from event_keys where tenant_id = $1 and key = $2', tenantId, id),
+    position: () => row('select * from log_positions where topic = $1 and partition = 0', topic),
     startWorker(options = {}) {
       const deps: ConsumeDeps = {
         pool: options.pool ?? pool,
@@ -138,6 +162,31 @@ export async function createWorkerBench<Row>(
       return { worker, consumer: log.consumers.at(-1)!, close: () => worker.close() };
     },
   };
+}
+
+let agentBenches = 0;
+
+/** A bench of agents, or of a kind made from them, under a prefix of its own. */
+export async function createAgentBench(
+  pool: Pool,
+  kind: RecordKind<Patch> = agentMetadata,
+): Promise<AgentBench> {
+  const bench = await createWorkerBench(pool, kind, `w${++agentBenches}.`);
+  return {
+    ...bench,
+    async patches() {
+      const { rows } = await pool.query<{ event_id: string }>(
+        'select event_id from agent_records where tenant_id = $1 order by generation, "offset"',
+        [bench.tenantId],
+      );
+      return rows.map(({ event_id }) => event_id);
+    },
+  };
+}
+
+/** An agent's data; another type of `lobId` than text is invalid. */
+export function agent(lobId: JsonValue = 'l'): JsonObject {
+  return { externalAgentId: 'entity', lobId };
 }
 
 /** A content hash of its own for each number. */

@@ -53,19 +53,9 @@ export const processKillingRecord: Fault = {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);
     const env = { KILLED_BY: poison };
-    for (const worker of lab.workers) await startAnew(worker, env);
-    await Promise.all(lab.workers.map((worker) => worker.ready()));
-    // What names the poison kills, so the entity is called otherwise.
-    const [, position] = await putIntoLog(lab, {
-      kind: 'agent-metadata',
-      tenant,
-      entity: good,
-      values: [
-        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-before`, seq: 0 }),
-        agentEvent(tenant.tenantId, { entity: good, marker: poison }),
-        acceptedAgent(ledger, tenant, { entity: good, marker: `${good}-after`, seq: 2 }),
-      ],
-    });
+    await startAnew(lab.workers, env);
+    const value = agentEvent(tenant.tenantId, { entity: good, marker: poison });
+    const position = await plantBetween(lab, tenant, { ledger, good, value });
     const found = await waitFor(
       async () => {
         for (const worker of lab.workers) if (!worker.alive) worker.start(env);
@@ -78,15 +68,18 @@ export const processKillingRecord: Fault = {
     const text = found.record.headers[DEAD_LETTER_HEADERS.error];
     if (found.reason !== 'crash') problem(`${poison} was set aside as ${found.reason}, not as crash`);
     if (!text?.includes('ended 3 times')) problem(`${poison} was set aside because ${text}`);
-    for (const worker of lab.workers) await startAnew(worker, {});
-    await Promise.all(lab.workers.map((worker) => worker.ready()));
+    await startAnew(lab.workers, {});
   },
   verify: onlyPoisonSetAside,
 };
 
-async function startAnew(part: Part, env: Readonly<Record<string, string>>): Promise<void> {
-  await part.terminate();
-  part.start(env);
+/** One by one, and waits until all of them work. */
+async function startAnew(workers: readonly Part[], env: Readonly<Record<string, string>>): Promise<void> {
+  for (const worker of workers) {
+    await worker.terminate();
+    worker.start(env);
+  }
+  await Promise.all(workers.map((worker) => worker.ready()));
 }
 
 /** In the topic of each kind, at the partition of the tenant's other records. */
@@ -112,19 +105,11 @@ async function plantUnknownVersion(
   { ledger, round }: FaultContext,
 ): Promise<Expected[]> {
   const { poison, good } = names(ledger, `version-${round}`);
-  const event = JSON.parse(agentEvent(tenant.tenantId, { entity: poison, marker: poison }).toString());
-  const [, position] = await putIntoLog(lab, {
-    kind: 'agent-metadata',
-    tenant,
-    entity: poison,
-    values: [
-      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-before`, seq: 0 }),
-      Buffer.from(JSON.stringify({ ...event, type: 'sluice.agent-metadata.v9' })),
-      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-after`, seq: 2 }),
-    ],
-  });
+  const event = JSON.parse(agentEvent(tenant.tenantId, { entity: good, marker: poison }).toString());
+  const value = Buffer.from(JSON.stringify({ ...event, type: 'sluice.agent-metadata.v9' }));
+  const position = await plantBetween(lab, tenant, { ledger, good, value });
   await signalled(lab, tenant, poison);
-  return [{ position: position!, reason: 'unknown-version', stage: 'decode' }];
+  return [{ position, reason: 'unknown-version', stage: 'decode' }];
 }
 
 /** The refused one counts as accepted: after the replay it must be stored, between its neighbours. */
@@ -139,22 +124,34 @@ async function refuseAndReplay(
   await pool.query(
     `alter table agent_records add constraint ${CONSTRAINT} check (patch->>'agentName' <> '${poison}') not valid`,
   );
-  const [, position] = await putIntoLog(lab, {
-    kind: 'agent-metadata',
-    tenant,
-    entity: poison,
-    values: [
-      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-before`, seq: 0 }),
-      acceptedAgent(ledger, tenant, { entity: poison, marker: poison, seq: 1 }),
-      acceptedAgent(ledger, tenant, { entity: poison, marker: `${good}-after`, seq: 2 }),
-    ],
-  });
-  await allSetAside(lab, [{ position: position!, reason: 'refused', stage: 'store' }]);
+  const value = acceptedAgent(ledger, tenant, { entity: good, marker: poison, seq: 1 });
+  const position = await plantBetween(lab, tenant, { ledger, good, value });
+  await allSetAside(lab, [{ position, reason: 'refused', stage: 'store' }]);
   await signalled(lab, tenant, poison);
   await stored(lab, `${good}-after`);
   await pool.query(`alter table agent_records drop constraint ${CONSTRAINT}`);
-  await lab.sluice('dead-letters', 'replay', position!);
+  await lab.sluice('dead-letters', 'replay', position);
   await stored(lab, poison);
+}
+
+/**
+ * Puts a value into the log between two good records of an agent; resolves with its position. The agent has the name of the
+ * good ones: where what names the poison kills, these must be storable.
+ */
+async function plantBetween(
+  lab: Laboratory,
+  tenant: Tenant,
+  { ledger, good, value }: { readonly ledger: Ledger; readonly good: string; readonly value: Buffer },
+): Promise<string> {
+  const accepted = (marker: string, seq: number) =>
+    acceptedAgent(ledger, tenant, { entity: good, marker, seq });
+  const [, position] = await putIntoLog(lab, {
+    kind: 'agent-metadata',
+    tenant,
+    entity: good,
+    values: [accepted(`${good}-before`, 0), value, accepted(`${good}-after`, 2)],
+  });
+  return position!;
 }
 
 async function allSetAside(lab: Laboratory, expected: readonly Expected[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { BatchStep } from '../../../workers/store-batch.ts';
+import { BATCH_STEPS } from '../../../workers/store-batch.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failuresSince } from '../ledger.ts';
@@ -8,18 +8,6 @@ import type { Part } from '../part.ts';
 const DOWN_MS = 500;
 /** Longer than the session of the group (6 s), so that the partitions went to others when it thaws. */
 const FROZEN_MS = 12_000;
-
-/** Points of a batch at which the worker is killed; one run goes through all of them. */
-const FAIL_POINTS: readonly BatchStep[] = [
-  'begun',
-  'position-locked',
-  'keys-written',
-  'rows-written',
-  'signals-written',
-  'position-advanced',
-  'dead-letters-published',
-  'committed',
-];
 
 export const gatewayKilled: Fault = {
   name: 'gateway-killed',
@@ -39,15 +27,16 @@ export const workerKilled: Fault = {
 
 export const workerKilledBetweenSteps: Fault = {
   name: 'worker-killed-between-steps',
-  about: `a worker is killed at each of these points of a batch in turn: ${FAIL_POINTS.join(', ')}`,
+  about: `a worker is killed at each of these points of a batch in turn: ${BATCH_STEPS.join(', ')}`,
   logs: ['kafka'],
   bound: 'as worker-killed',
-  times: FAIL_POINTS.length,
+  // One run goes through all of them.
+  times: BATCH_STEPS.length,
   async inject(lab, { round, random }) {
     const part = lab.workers[round % lab.workers.length]!;
     await part.kill();
     // Not the first batch, so that what is there already differs.
-    part.start({ FAIL_POINT: FAIL_POINTS[round]!, FAIL_AFTER: String(1 + Math.floor(random() * 5)) });
+    part.start({ FAIL_POINT: BATCH_STEPS[round]!, FAIL_AFTER: String(1 + Math.floor(random() * 5)) });
     await part.ended();
     part.start();
     await part.ready();

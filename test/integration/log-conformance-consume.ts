@@ -1,0 +1,223 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { AppError } from '../../shared/errors.ts';
+import { type LogBatch, POSITION_LOST } from '../../shared/log/log.ts';
+import { collect } from '../support/collect.ts';
+import { type LogBench, PARTITIONS, record } from '../support/log-bench.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** Where consumers start, what they are given again, and who has a partition. */
+export function testConsuming(bench: LogBench): void {
+  const { makeGroup, makePublisher, makeTopic, startChild } = bench;
+
+  it('starts where startOffset says, whatever the group committed, and commits what was handled', async () => {
+    const topic = await makeTopic();
+    const group = makeGroup();
+    const records = Array.from({ length: 30 }, (_, index) => record(0, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    const first = collect(bench.harness.log, topic, group);
+    onTestFinished(() => first.consumer.close());
+    await waitFor(() => first.count() === 30, { timeoutMs: 20_000, what: '30 records' });
+    await waitFor(async () => (await bench.harness.groupOffset(group, topic, 0)) === 30n, {
+      timeoutMs: 10_000,
+      what: 'the group offset 30',
+    });
+    expect(first.consumer.status()).toEqual({
+      joined: true,
+      partitions: [0, 1, 2],
+      stopped: new Map(),
+      lag: 0n,
+      problem: undefined,
+    });
+    await first.consumer.close();
+
+    const asked: [number, bigint, bigint][] = [];
+    const second = collect(bench.harness.log, topic, group, (partition, { earliest, latest }) => {
+      asked.push([partition, earliest, latest]);
+      return partition === 0 ? 12n : earliest;
+    });
+    onTestFinished(() => second.consumer.close());
+    await waitFor(() => second.count() === 18, { timeoutMs: 20_000, what: 'the records from 12 on' });
+    expect(second.byPartition.get(0)!.map(({ offset }) => offset)[0]).toBe(12n);
+    expect(asked.sort()).toEqual([
+      [0, 0n, 30n],
+      [1, 0n, 0n],
+      [2, 0n, 0n],
+    ]);
+  });
+
+  it('gives the same records again after a handler rejected, and again to others after a crash before the commit', async () => {
+    const topic = await makeTopic();
+    const group = makeGroup();
+    const records = Array.from({ length: 25 }, (_, index) => record(0, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    const child = startChild({ role: 'consume', topic, group });
+    await child.saw('the batch', ({ type }) => type === 'batch');
+    await child.stop();
+    expect((await bench.harness.groupOffset(group, topic, 0)) ?? 0n).toBe(0n);
+
+    const seen: string[][] = [];
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group, batchRecordsMax: 10 },
+      startOffset: async (_, bounds) => bounds.earliest,
+      async onBatch(batch) {
+        seen.push(batch.records.map(({ value }) => value.toString()));
+        if (seen.length <= 2) throw new Error('not this time');
+      },
+    });
+    onTestFinished(() => consumer.close());
+    const waitMs = bench.harness.takeoverMs + 20_000;
+    await waitFor(() => seen.flat().length >= 45, { timeoutMs: waitMs, what: 'all records' });
+    const values = records.map(({ value }) => value.toString());
+    const first = values.slice(0, 10);
+    expect(seen).toEqual([first, first, first, values.slice(10, 20), values.slice(20)]);
+  }, 60_000);
+
+  it('stops a partition while startOffset rejects, says why, and reads the others meanwhile', async () => {
+    const topic = await makeTopic();
+    await makePublisher().publish(topic, [record(0, 'zero'), record(1, 'one')]);
+    let broken = true;
+    const values: string[] = [];
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+      async startOffset(partition, bounds) {
+        if (partition === 0 && broken) throw new Error('position 7 is gone');
+        return bounds.earliest;
+      },
+      async onBatch(batch) {
+        values.push(...batch.records.map(({ value }) => value.toString()));
+      },
+    });
+    onTestFinished(() => consumer.close());
+    await waitFor(() => values.includes('one'), { timeoutMs: 20_000, what: 'the record of partition 1' });
+    await waitFor(() => consumer.status().stopped.size > 0, {
+      timeoutMs: 5_000,
+      what: 'a stopped partition',
+    });
+    expect([...consumer.status().stopped]).toEqual([[0, expect.stringContaining('position 7 is gone')]]);
+    expect(values).toEqual(['one']);
+    broken = false;
+    await waitFor(() => values.includes('zero'), { timeoutMs: 15_000, what: 'the record of partition 0' });
+    expect(consumer.status().stopped.size).toBe(0);
+  });
+
+  it('asks for the start anew when a handler says that the position is lost, and says why until one got on', async () => {
+    const topic = await makeTopic();
+    const records = Array.from({ length: 10 }, (_, index) => record(0, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    let position = 8n;
+    let lost = true;
+    const asked: bigint[] = [];
+    const seen: bigint[] = [];
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+      async startOffset(partition) {
+        if (partition === 0) asked.push(position);
+        return partition === 0 ? position : 0n;
+      },
+      async onBatch(batch) {
+        if (lost) throw new AppError(POSITION_LOST, 'record 7 is another one');
+        seen.push(...batch.records.map(({ offset }) => offset));
+      },
+    });
+    onTestFinished(() => consumer.close());
+    await waitFor(() => asked.length >= 2, { timeoutMs: 30_000, what: 'the start to be asked for again' });
+    expect([...consumer.status().stopped]).toEqual([[0, 'record 7 is another one']]);
+    position = 3n;
+    await waitFor(() => asked.includes(3n), { timeoutMs: 10_000, what: 'the start to be asked for again' });
+    expect([...consumer.status().stopped]).toEqual([[0, 'record 7 is another one']]);
+    lost = false;
+    await waitFor(() => seen.length >= 7, { timeoutMs: 10_000, what: 'the records from the position on' });
+    expect(seen).toEqual([3n, 4n, 5n, 6n, 7n, 8n, 9n]);
+    await waitFor(() => consumer.status().stopped.size === 0, { timeoutMs: 1_000, what: 'no reason' });
+
+    position = 9n;
+    consumer.askStart(0);
+    await waitFor(() => seen.length >= 8, { timeoutMs: 10_000, what: 'the last record once more' });
+    expect(seen.at(-1)).toBe(9n);
+    consumer.askStart(99);
+  }, 90_000);
+
+  it('reads nothing more where nothing is left behind a position that was lost, and says no reason', async () => {
+    const topic = await makeTopic();
+    await makePublisher().publish(topic, [record(0, 'only one')]);
+    let position = 0n;
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group: makeGroup(), batchRecordsMax: 10 },
+      startOffset: async (partition) => (partition === 0 ? position : 0n),
+      async onBatch() {
+        position = 1n;
+        throw new AppError(POSITION_LOST, 'not this one');
+      },
+    });
+    onTestFinished(() => consumer.close());
+    const stopped = () => consumer.status().stopped;
+    await waitFor(() => stopped().size === 1, { timeoutMs: 30_000, what: 'a stopped partition' });
+    await waitFor(() => stopped().size === 0, { timeoutMs: 10_000, what: 'a start at the end' });
+  }, 60_000);
+
+  it('lets a slow partition hold up no other, counts its lag, and aborts its batch when closed', async () => {
+    const topic = await makeTopic();
+    const publisher = makePublisher();
+    const values: string[] = [];
+    let slow: LogBatch | undefined;
+    const consumer = bench.harness.log.createConsumer({
+      ...{ topic, group: makeGroup(), batchRecordsMax: 1 },
+      startOffset: async (_, bounds) => bounds.earliest,
+      async onBatch(batch) {
+        if (batch.partition === 0) {
+          slow = batch;
+          await new Promise((resolve) => batch.signal.addEventListener('abort', resolve));
+        }
+        values.push(...batch.records.map(({ value }) => value.toString()));
+      },
+    });
+    onTestFinished(() => consumer.close());
+    await publisher.publish(topic, [record(0, 'slow'), record(0, 'behind it')]);
+    await waitFor(() => slow, { timeoutMs: 20_000, what: 'the slow batch' });
+    for (let index = 0; index < 5; index++) {
+      await publisher.publish(topic, [record(1, `fast ${index}`)]);
+      await waitFor(() => values.length === index + 1, { timeoutMs: 5_000, what: `fast ${index}` });
+    }
+    expect(consumer.status().lag).toBe(2n);
+    expect(slow!.signal.aborted).toBe(false);
+    await consumer.close();
+    expect(slow!.signal.aborted).toBe(true);
+    expect(values).toEqual([...Array.from({ length: 5 }, (_, index) => `fast ${index}`), 'slow']);
+  });
+
+  it('takes over from a frozen process, and what that one does after it thawed moves no offset', async () => {
+    const topic = await makeTopic();
+    const group = makeGroup();
+    const records = Array.from({ length: 90 }, (_, index) => record(index % PARTITIONS, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    const frozen = startChild({ role: 'consume', topic, group });
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const matches = (message: { type: string; partition?: number }): boolean =>
+        message.type === 'batch' && message.partition === partition;
+      await frozen.saw(`a batch of partition ${partition}`, matches);
+    }
+    frozen.signal('SIGSTOP');
+
+    const collector = collect(bench.harness.log, topic, group);
+    onTestFinished(() => collector.consumer.close());
+    const handled = async (): Promise<boolean> => {
+      const offsets = [0, 1, 2].map((partition) => bench.harness.groupOffset(group, topic, partition));
+      return (await Promise.all(offsets)).every((offset) => offset === 30n);
+    };
+    const timeoutMs = bench.harness.takeoverMs + 15_000;
+    await waitFor(() => collector.count() === 90, {
+      timeoutMs,
+      what: 'all records at the second consumer',
+    });
+    await waitFor(handled, { timeoutMs: 10_000, what: 'the group offsets' });
+
+    frozen.release();
+    frozen.signal('SIGCONT');
+    await frozen.saw(
+      'the thawed one in the group again',
+      (message) => message.type === 'assigned' && message.again,
+    );
+    expect(await handled()).toBe(true);
+    expect(collector.count()).toBe(90);
+  }, 60_000);
+}

@@ -1,0 +1,277 @@
+import { pino } from 'pino';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { BATCH_STEPS } from '../../workers/store-batch.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
+import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
+
+function serverError(code: string, more: object = {}): Error {
+  return Object.assign(new Error('simulated'), { severity: 'ERROR', code, ...more });
+}
+
+/** What lasts until it is thawed. */
+function freeze() {
+  let thaw = () => {};
+  const frozen = new Promise<void>((resolve) => {
+    thaw = resolve;
+  });
+  return { frozen, thaw };
+}
+
+describe('a worker', () => {
+  let pool: Pool;
+  let databaseUrl: string;
+  beforeAll(async () => {
+    ({ pool, url: databaseUrl } = await createTestDatabase());
+  });
+
+  const bench = () => createAgentBench(pool);
+
+  describe.each(BATCH_STEPS)('that ends at the step %s', (step) => {
+    it('is followed by one that stores everything once', async () => {
+      const b = await bench();
+      b.append(agent(), { id: 'a' });
+      b.append(agent(5), { id: 'bad' });
+      b.append(agent(), { id: 'b' });
+      const dead = b.startWorker({
+        onStep: (at) => {
+          if (at === step) throw DEATH;
+        },
+      });
+      await expect(dead.consumer.read(0)).rejects.toThrow(DEATH);
+      const { consumer, close } = b.startWorker();
+      await consumer.read(0);
+      await consumer.deliver(0, 0n);
+      expect(await b.patches()).toEqual(['a', 'b']);
+      expect(await b.position()).toMatchObject({ next_offset: 3n, starts: 0, suspect_end: null });
+      const origins = b.deadLetters().map(({ headers }) => headers['sluice-origin']);
+      expect(new Set(origins)).toEqual(new Set([`1/${b.topic}/0/1`]));
+      expect(await b.key('bad')).toMatchObject({ status: 'dead-lettered', conflicts: 0 });
+      await close();
+    });
+
+    it.each(['57P01', '40P01', 'ECONNRESET', '42P01', 'XX000'])('by %s tries again', async (code) => {
+      const b = await bench();
+      b.append(agent(), { id: 'a' });
+      let failures = 1;
+      const { consumer, close } = b.startWorker({
+        onStep: (at) => {
+          if (at !== step || failures-- <= 0) return;
+          throw code.startsWith('E') ? Object.assign(new Error('socket'), { code }) : serverError(code);
+        },
+      });
+      await consumer.read(0);
+      expect(await b.patches()).toEqual(['a']);
+      expect(b.deadLetters()).toEqual([]);
+      await close();
+    });
+  });
+
+  it('bears an error of COMMIT whose outcome it does not know', async () => {
+    const b = await bench();
+    b.append(agent(), { id: 'a' });
+    let commits = 0;
+    const wrapped = new WeakSet<object>();
+    const { consumer, close } = b.startWorker({
+      pool: new Proxy(pool, {
+        get(target, name) {
+          if (name !== 'connect')
+            return Reflect.get(target, name).bind?.(target) ?? Reflect.get(target, name);
+          return async () => {
+            const client = await target.connect();
+            if (wrapped.has(client)) return client;
+            wrapped.add(client);
+            const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
+            Object.assign(client, {
+              query: async (...args: unknown[]) => {
+                const result = await query(...args);
+                if (args[0] === 'COMMIT' && ++commits === 1)
+                  throw new Error('Connection terminated unexpectedly');
+                return result;
+              },
+            });
+            return client;
+          };
+        },
+      }),
+    });
+    await consumer.read(0);
+    expect(commits).toBe(2);
+    expect(await b.patches()).toEqual(['a']);
+    expect(await b.position()).toMatchObject({ next_offset: 1n, starts: 0 });
+    await close();
+  });
+
+  it('says what hinders it, and that only a person can help where that is so', async () => {
+    const b = await bench();
+    b.append(agent(), { id: 'a' });
+    let error: Error | undefined = serverError('42P01', { message: 'relation "agents" does not exist' });
+    const { consumer, worker, close } = b.startWorker({
+      onStep: () => {
+        if (error) throw error;
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => worker.status().reasons.length > 0, { timeoutMs: 5000, what: 'a reason' });
+    expect(worker.status()).toMatchObject({
+      reasons: ['the database refuses: relation "agents" does not exist (SQLSTATE 42P01)'],
+      waiting: true,
+    });
+    error = undefined;
+    await reading;
+    expect(worker.status()).toMatchObject({ reasons: [], waiting: false, busySinceMs: undefined });
+    await close();
+  });
+
+  it.each([
+    ['rows-written', 'the database has not finished a batch for 6 s'],
+    ['position-advanced', 'a batch has waited for 6 s: the log has not acknowledged its dead letters'],
+  ] as const)('that is at the same records for seconds says why: %s', async (step, reason) => {
+    const b = await bench();
+    b.append(agent(5), { id: 'bad' });
+    const { frozen, thaw } = freeze();
+    let reached = false;
+    const { consumer, worker, close } = b.startWorker({
+      onStep: async (at) => {
+        if (at !== step) return;
+        reached = true;
+        if (step === 'rows-written') await frozen;
+      },
+    });
+    if (step === 'position-advanced') {
+      b.log.beforeOutcome = () => frozen;
+    }
+    const reading = consumer.read(0);
+    await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
+    // What comes after the step is waited for in the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worker.status().reasons).toEqual([]);
+    b.clock.ms += 6000;
+    expect(worker.status()).toMatchObject({ reasons: [reason], waiting: false });
+    thaw();
+    await reading;
+    expect(worker.status().reasons).toEqual([]);
+    await close();
+  });
+
+  it('is no reason for seconds more while others get on', async () => {
+    const b = await bench();
+    b.append(agent(1), { id: 'stuck' });
+    const { frozen, thaw } = freeze();
+    let reached = false;
+    const { consumer, worker, close } = b.startWorker({
+      onStep: async (at) => {
+        if (at !== 'rows-written' || reached) return;
+        reached = true;
+        await frozen;
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
+    for (const [afterMs, reasons] of [
+      [6000, []],
+      [25_000, ['the database has not finished a batch for 31 s']],
+    ] as const) {
+      b.clock.ms += afterMs;
+      b.append(agent(2), { id: `beside ${afterMs}`, partition: 1 });
+      await consumer.read(1);
+      expect(worker.status().reasons).toEqual(reasons);
+    }
+    thaw();
+    await reading;
+    await close();
+  });
+
+  it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
+    const url = new URL(databaseUrl);
+    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const silent = createPool({
+      connectionString: url.href,
+      max: 2,
+      applicationName: 'sluice-test-silent',
+      logger: pino({ level: 'silent' }),
+      answerTimeoutMs: 500,
+    });
+    const b = await bench();
+    b.append(agent(), { id: 'a' });
+    let froze = false;
+    const { consumer, worker, close } = b.startWorker({
+      pool: silent,
+      idleInTransactionMs: 500,
+      onStep: (at) => {
+        if (at !== 'position-locked' || froze) return;
+        froze = true;
+        proxy.freeze();
+      },
+    });
+    const reading = consumer.read(0);
+    await waitFor(() => worker.status().reasons[0]?.startsWith('the database does not answer'), {
+      timeoutMs: 10_000,
+      what: 'the statement to be given up',
+    });
+    proxy.thaw();
+    await reading;
+    expect(await b.patches()).toEqual(['a']);
+    await close();
+    await silent.end();
+    await proxy.close();
+  });
+
+  describe('beside another one that believes to own the partition', () => {
+    it('writes no row twice', async () => {
+      const b = await bench();
+      b.append(agent(), { id: 'a' });
+      b.append(agent(), { id: 'b' });
+      const { frozen, thaw } = freeze();
+      let began = false;
+      const first = b.startWorker({
+        onStep: async (at) => {
+          if (at !== 'begun') return;
+          began = true;
+          await frozen;
+        },
+      });
+      const reading = first.consumer.read(0);
+      await waitFor(() => began, { timeoutMs: 5000, what: 'the first worker to begin' });
+      const second = b.startWorker();
+      await second.consumer.take(0);
+      await second.consumer.deliver(0, 0n, 1n);
+      thaw();
+      await reading;
+      expect(await b.patches()).toEqual(['a', 'b']);
+      await second.consumer.deliver(0, 1n);
+      b.append(agent(), { id: 'c' });
+      await Promise.all([first.consumer.deliver(0, 2n), second.consumer.deliver(0, 2n)]);
+      expect(await b.patches()).toEqual(['a', 'b', 'c']);
+      expect(await b.position()).toMatchObject({ next_offset: 3n });
+      await Promise.all([first.close(), second.close()]);
+    });
+
+    it('goes on when that one is frozen in its transaction', async () => {
+      const b = await bench();
+      b.append(agent(), { id: 'a' });
+      const { frozen, thaw } = freeze();
+      let locked = false;
+      const first = b.startWorker({
+        idleInTransactionMs: 300,
+        onStep: async (at) => {
+          if (at !== 'position-locked' || locked) return;
+          locked = true;
+          await frozen;
+        },
+      });
+      const reading = first.consumer.read(0);
+      await waitFor(() => locked, { timeoutMs: 5000, what: 'the first worker to hold the position' });
+      const second = b.startWorker();
+      await second.consumer.read(0);
+      expect(await b.patches()).toEqual(['a']);
+      thaw();
+      await reading;
+      expect(await b.patches()).toEqual(['a']);
+      await Promise.all([first.close(), second.close()]);
+    });
+  });
+});

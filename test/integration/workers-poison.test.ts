@@ -1,0 +1,229 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
+
+const DAY_MS = 86_400_000;
+
+describe('a worker', () => {
+  let pool: Pool;
+  beforeAll(async () => {
+    ({ pool } = await createTestDatabase());
+  });
+
+  const bench = () => createAgentBench(pool);
+
+  describe('with records that cannot be stored', () => {
+    it('sets them aside with the reason, and stores their neighbours', async () => {
+      const b = await bench();
+      const { consumer, close } = b.startWorker();
+      b.append(agent(), { id: 'first' });
+      b.appendRaw(Buffer.from('{"specversion":"1.0",'));
+      b.appendRaw(Buffer.from('[1,2]'));
+      b.appendRaw(Buffer.alloc(0));
+      b.append(agent(), { id: 'tomorrow', acceptedAtMs: b.clock.ms + 2 * DAY_MS });
+      b.append(agent(), { id: 'long ago', acceptedAtMs: b.clock.ms - 91 * DAY_MS });
+      b.append(agent(), { id: 'newer' });
+      const newer = b.log.records(b.topic, 0).at(-1)!;
+      Object.assign(newer, { value: Buffer.from(newer.value.toString().replace('.v1"', '.v2"')) });
+      // The database refuses it: only a bisection finds it.
+      b.append(agent('nul \u0000'), { id: 'poison' });
+      b.append(agent(), { id: 'nul \u0000 in the id' });
+      b.append(agent(), { id: 'old', acceptedAtMs: b.clock.ms - 80 * DAY_MS });
+      b.append(agent(), { id: 'last' });
+      await consumer.read(0);
+      expect(await b.patches()).toEqual(['first', 'old', 'last']);
+      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual([
+        'undecodable',
+        'undecodable',
+        'undecodable',
+        'time',
+        'time',
+        'unknown-version',
+        'refused',
+        'refused',
+      ]);
+      const poison = b.deadLetters()[6]!;
+      expect(poison).toMatchObject({
+        key: b.log.records(b.topic, 0)[7]!.key,
+        value: b.log.records(b.topic, 0)[7]!.value,
+        headers: {
+          'content-type': 'application/cloudevents+json; charset=utf-8',
+          'sluice-stage': 'store',
+          'sluice-error': 'a character that cannot be stored (SQLSTATE 22021)',
+          'sluice-origin': `1/${b.topic}/0/7`,
+          'sluice-failed-at': '2026-06-10T12:00:00.000Z',
+        },
+      });
+      expect(await b.key('poison')).toMatchObject({ status: 'dead-lettered' });
+      expect(await b.key('newer')).toMatchObject({ status: 'dead-lettered' });
+      expect(await b.position()).toMatchObject({ next_offset: 11n, starts: 0 });
+      await close();
+    });
+
+    it('tells the owner once, also when a dead letter fails again', async () => {
+      const b = await bench();
+      const { tenantId } = b;
+      await pool.query(
+        `insert into tenants (tenant_id, name, created_at) values ($1, $1, '2026-01-01T00:00:00Z')`,
+        [tenantId],
+      );
+      await pool.query(
+        `insert into webhook_endpoints
+           (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
+         values ($1, 'e', 'https://example.org/', 'enabled', 'k', '\\x00', $2, $2)`,
+        [tenantId, '2026-01-01T00:00:00Z'],
+      );
+      const { consumer, close } = b.startWorker();
+      b.append(agent(5), { id: 'bad' });
+      await consumer.read(0);
+      b.replay(b.deadLetters()[0]!);
+      await consumer.deliver(0, 1n);
+      expect(b.deadLetters()).toHaveLength(2);
+      const { rows } = await pool.query<{ body: Buffer }>(
+        'select body from webhook_messages where tenant_id = $1',
+        [tenantId],
+      );
+      expect(rows.map(({ body }) => JSON.parse(body.toString()))).toEqual([
+        {
+          type: 'ingestion.record_rejected',
+          timestamp: '2026-06-10T12:00:00.000Z',
+          data: {
+            eventId: 'bad',
+            kind: 'agent-metadata',
+            reason: 'invalid',
+            error: 'lobId is not a string',
+          },
+        },
+      ]);
+      await close();
+    });
+
+    it('commits only after the log has the dead letters', async () => {
+      const b = await bench();
+      let refusals = 3;
+      b.log.outcome = () =>
+        refusals-- > 0 ? { ok: false, reason: 'unavailable', outcomeUnknown: false } : undefined;
+      const { consumer, worker, close } = b.startWorker();
+      b.append(agent(), { id: 'good' });
+      b.append(agent(5), { id: 'bad' });
+      const reading = consumer.read(0);
+      await waitFor(() => worker.status().reasons.includes('the log does not take dead letters'), {
+        timeoutMs: 5000,
+        what: 'the reason',
+      });
+      expect(worker.status().waiting).toBe(true);
+      expect(await b.patches()).toEqual([]);
+      await reading;
+      expect(await b.patches()).toEqual(['good']);
+      expect(b.deadLetters()).toHaveLength(1);
+      expect(worker.status().reasons).toEqual([]);
+      await close();
+    });
+
+    it('leaves out the value of one that is too large for the log with its headers', async () => {
+      const b = await bench();
+      b.log.outcome = (_, { value }) =>
+        value.length > 1000 ? { ok: false, reason: 'too-large', outcomeUnknown: false } : undefined;
+      const { consumer, close } = b.startWorker();
+      b.appendRaw(Buffer.alloc(2000, 'x'));
+      b.appendRaw(Buffer.alloc(500, 'x'));
+      await consumer.read(0);
+      expect(
+        b.deadLetters().map(({ value, headers }) => [value.length, headers['sluice-value-left-out']]),
+      ).toEqual([
+        [0, '2000'],
+        [500, undefined],
+      ]);
+      await close();
+    });
+  });
+
+  describe('that a record kills', () => {
+    const deadly: typeof agentMetadata = {
+      ...agentMetadata,
+      read(event) {
+        if (event.data.lobId === 'deadly') throw DEATH;
+        return agentMetadata.read(event);
+      },
+    };
+
+    it('sets aside exactly that record, after it was alone in three deaths', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent(), { id: 'a' });
+      b.append(agent('deadly'), { id: 'deadly' });
+      b.append(agent(), { id: 'b' });
+      for (let start = 1; start <= 3; start++) {
+        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+        expect(await b.position()).toMatchObject({ starts: start, suspect_end: null, next_offset: 0n });
+      }
+      // The first record goes alone, and the step after it is the two that follow.
+      await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      expect(await b.position()).toMatchObject({
+        starts: 4,
+        next_offset: 1n,
+        alone_offset: null,
+        alone_starts: 0,
+      });
+      for (let start = 5; start <= 7; start++) {
+        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+        expect(await b.position()).toMatchObject({
+          starts: start,
+          suspect_end: 3n,
+          next_offset: 1n,
+          alone_offset: 1n,
+          alone_starts: start - 4,
+        });
+        expect(b.deadLetters()).toEqual([]);
+      }
+      const { consumer, close } = b.startWorker();
+      await consumer.read(0);
+      expect(b.deadLetters().map(({ headers, value }) => [headers['sluice-reason'], value])).toEqual([
+        ['crash', b.log.records(b.topic, 0)[1]!.value],
+      ]);
+      expect(await b.patches()).toEqual(['a', 'b']);
+      expect(await b.position()).toMatchObject({
+        starts: 0,
+        suspect_end: null,
+        next_offset: 3n,
+        alone_offset: null,
+        alone_starts: 0,
+      });
+      await close();
+    });
+
+    it('stores many records that were only suspected in few steps', async () => {
+      const b = await createAgentBench(pool, deadly);
+      for (let i = 0; i < 100; i++) b.append(agent(), { id: `id-${i}` });
+      b.append(agent('deadly'), { id: 'deadly' });
+      for (let start = 1; start <= 3; start++) {
+        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      }
+      // 1 + 2 + 4 + 8 + 16 + 32 are stored; the next 64 hold the deadly one.
+      await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      expect(await b.position()).toMatchObject({ next_offset: 63n });
+      let deaths = 4;
+      for (; b.deadLetters().length === 0; deaths++) {
+        expect(deaths).toBeLessThan(20);
+        await b
+          .startWorker()
+          .consumer.read(0)
+          .catch((error) => expect(error).toBe(DEATH));
+      }
+      expect(await b.patches()).toHaveLength(100);
+    });
+
+    it('does not count an end in order', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent('deadly'), { id: 'deadly' });
+      for (let start = 1; start <= 5; start++) {
+        const { consumer, close } = b.startWorker();
+        await expect(consumer.read(0)).rejects.toThrow(DEATH);
+        await close();
+        expect(await b.position()).toMatchObject({ starts: 0 });
+      }
+    });
+  });
+});

@@ -1,0 +1,101 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { agent, createAgentBench, hash } from '../support/worker-bench.ts';
+
+const DAY_MS = 86_400_000;
+
+describe('a worker', () => {
+  let pool: Pool;
+  beforeAll(async () => {
+    ({ pool } = await createTestDatabase());
+  });
+
+  const bench = () => createAgentBench(pool);
+
+  describe('with ids that were seen', () => {
+    it('stores once, and sets other content aside, within a batch and over batches', async () => {
+      const b = await bench();
+      const { consumer, close } = b.startWorker();
+      b.append(agent(), { id: 'a', contentHash: hash(1) });
+      b.append(agent(), { id: 'a', contentHash: hash(1) });
+      b.append(agent(), { id: 'a', contentHash: hash(2) });
+      b.append(agent(), { id: 'b', contentHash: hash(3) });
+      await consumer.read(0);
+      b.append(agent(), { id: 'b', contentHash: hash(3) });
+      b.append(agent(), { id: 'b', contentHash: hash(4) });
+      b.append(agent(), { id: 'a', contentHash: hash(5) });
+      // What lost once is a dead letter already, whoever sends it again.
+      b.append(agent(), { id: 'a', contentHash: hash(5) });
+      b.append(agent(), { id: 'b', contentHash: hash(4) });
+      await consumer.deliver(0, 4n);
+      b.append(agent(), { id: 'b', contentHash: hash(4) });
+      await consumer.deliver(0, 9n);
+      expect(await b.patches()).toEqual(['a', 'b']);
+      expect(
+        b.deadLetters().map(({ headers }) => [headers['sluice-reason'], headers['sluice-origin']]),
+      ).toEqual([
+        ['conflict', `1/${b.topic}/0/2`],
+        ['conflict', `1/${b.topic}/0/5`],
+        ['conflict', `1/${b.topic}/0/6`],
+      ]);
+      const last = { conflict_at: new Date(b.clock.ms), conflict_generation: 1, conflict_partition: 0 };
+      expect(await b.key('a')).toMatchObject({
+        status: 'stored',
+        conflicts: 2,
+        offset: 0n,
+        error: null,
+        ...last,
+        conflict_offset: 6n,
+      });
+      expect(await b.key('b')).toMatchObject({ conflicts: 1, offset: 3n, ...last, conflict_offset: 5n });
+      const { content_hash: won, conflict_hash: lost } = await b.key('b');
+      expect([won, lost]).toEqual([hash(3), hash(4)].map((hex) => Buffer.from(hex, 'hex')));
+
+      b.replay(b.deadLetters()[0]!);
+      await consumer.deliver(0, 10n);
+      expect(b.deadLetters()).toHaveLength(4);
+      expect(b.deadLetters()[3]!.headers['sluice-origin']).toBe(`1/${b.topic}/0/2`);
+      expect(await b.key('a')).toMatchObject({ conflicts: 2 });
+      await close();
+    });
+
+    it('keeps ids of callers for 30 days, and lets a dead letter be taken over', async () => {
+      const b = await bench();
+      const { consumer, close } = b.startWorker();
+      b.append(agent(5), { id: 'a', contentHash: hash(1) });
+      b.append(agent('stored'), { id: 'a', contentHash: hash(2) });
+      b.append(agent(5), { id: 'c' });
+      await consumer.read(0);
+      expect(await b.key('a')).toMatchObject({
+        status: 'stored',
+        error: null,
+        offset: 1n,
+        content_hash: Buffer.from(hash(2), 'hex'),
+        expires_at: new Date(b.clock.ms + 30 * DAY_MS),
+      });
+      expect(await b.key('c')).toMatchObject({
+        status: 'dead-lettered',
+        error: 'invalid: lobId is not a string',
+        expires_at: new Date(b.clock.ms + 31 * DAY_MS),
+      });
+      b.append(agent('later'), { id: 'c' });
+      await consumer.deliver(0, 3n);
+      expect(await b.key('c')).toMatchObject({ status: 'stored', error: null, offset: 3n });
+      expect(await b.patches()).toEqual(['a', 'c']);
+      await close();
+    });
+  });
+
+  it('sets aside other content that has no hash each time, as it may be another one', async () => {
+    const b = await bench();
+    const { consumer, close } = b.startWorker();
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    b.append(agent('one'), { id: 'a', contentHash: undefined });
+    b.append(agent('two'), { id: 'a', contentHash: undefined });
+    await consumer.read(0);
+    expect(b.deadLetters()).toHaveLength(2);
+    expect(await b.key('a')).toMatchObject({ status: 'stored', conflicts: 2 });
+    await close();
+  });
+});
