@@ -16,6 +16,7 @@ import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { startWorkers, type WorkersDeps } from './start.ts';
+import type { WebhooksDeps } from './webhooks/start.ts';
 
 /** What it is called in messages. */
 export const NAME = 'The worker';
@@ -53,6 +54,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const health = createHealth();
   const nextId = createUlidGenerator(systemClock);
   const shared = { pool, log, clock: systemClock, nextId, logger, health };
+  const webhooks = names.includes(WEBHOOKS) ? await prepareWebhooks(env) : undefined;
   const server = await listen({
     fetch: healthRoutes(health).fetch,
     host: config.WORKER_HOST,
@@ -60,16 +62,10 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
     portSetting: 'WORKER_PORT',
     nextId,
   });
+  // No `await` from here to the signals' handler: whoever finds the health endpoints may end the process in order.
   const parts: { close(): Promise<void> }[] = [];
   if (kinds.length > 0) parts.push(startWorkers({ ...shared, ...options, kinds, ...optionsOf(config) }));
-  if (names.includes(WEBHOOKS)) {
-    const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
-      'SLUICE_WEBHOOK_ALLOW',
-      'SLUICE_CREDENTIALS_KEYS',
-    ]);
-    const { startWebhooks } = await import('./webhooks/start.ts');
-    parts.push(startWebhooks({ ...shared, allow, keyRing: createKeyRing(keys!) }));
-  }
+  if (webhooks) parts.push(webhooks(shared));
   logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
@@ -84,6 +80,17 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
       await pool.end();
     },
   });
+}
+
+/** Loaded only where it is wanted: what speaks HTTP to customers is large. Resolves with what starts it. */
+async function prepareWebhooks(env: ReturnType<typeof environment>) {
+  const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
+    'SLUICE_WEBHOOK_ALLOW',
+    'SLUICE_CREDENTIALS_KEYS',
+  ]);
+  const { startWebhooks } = await import('./webhooks/start.ts');
+  const keyRing = createKeyRing(keys!);
+  return (shared: Omit<WebhooksDeps, 'allow' | 'keyRing'>) => startWebhooks({ ...shared, allow, keyRing });
 }
 
 function workerNames(given: readonly string[]): readonly string[] {
