@@ -10,8 +10,8 @@ import { readSetAside } from '../set-aside.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const SET_ASIDE_WITHIN_MS = 60_000;
-/** Some eight deaths, after each of which Kafka waits for the member's session (6 s in the laboratory). */
-const CRASH_SET_ASIDE_WITHIN_MS = 120_000;
+/** Some ten deaths, after each of which Kafka waits for the member's session (6 s in the laboratory), and a process starts. */
+const CRASH_SET_ASIDE_WITHIN_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
 
@@ -47,8 +47,9 @@ export const processKillingRecord: Fault = {
     'a record that kills every worker that is about to store it lies in the log; killed workers are started again, until it is set aside',
   logs: ['kafka'],
   bound:
-    'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some eight times',
-  traffic: LIGHT_TRAFFIC,
+    'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some ten times',
+  // Processes start all the time.
+  traffic: { callers: 1 },
   async inject(lab, { ledger, round, problem }) {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);
