@@ -9,7 +9,7 @@ export interface LogGateOptions {
 
 /** Which publishes are worth a wait while the log takes nothing. */
 export interface LogGate {
-  /** False: refuse at once. Else `onOutcomes` must be told what became of it. */
+  /** False: refuse at once. Else `onOutcomes` must be told, with the same array, what became of it. */
   admits(topic: string, records: readonly OutgoingRecord[]): boolean;
   /** `taken` when the log took any of them, `refused` when it took none, undefined when it had no say. */
   onOutcomes(
@@ -27,7 +27,7 @@ export interface LogGate {
   open(): void;
 }
 
-/** Publishes that failed in a row, with none taken in between, until the log is held to take nothing. */
+/** Publishes that failed in a row, with none taken since they began, until the log is held to take nothing. */
 const FAILURES_MAX = 3;
 const SILENT_TRIALS_FACTOR = 10;
 
@@ -43,6 +43,10 @@ export function createLogGate({ nowMs, trialMs }: LogGateOptions): LogGate {
   const refusing = new Set<string>();
   /** Partitions of the trials under way. */
   const trying = new Set<string>();
+  /** Publishes that the log took of, so far. */
+  let taken = 0;
+  /** How many that were when the publish of these records began. */
+  const takenBefore = new WeakMap<readonly OutgoingRecord[], number>();
 
   const isClosed = () => silent || failures >= FAILURES_MAX;
 
@@ -61,6 +65,7 @@ export function createLogGate({ nowMs, trialMs }: LogGateOptions): LogGate {
     isTrying: () => trying.size > 0,
     open,
     admits(topic, records) {
+      takenBefore.set(records, taken);
       if (!isClosed()) return true;
       const names = namesOf(topic, records);
       const untried = !silent && names.some((name) => !refusing.has(name) && !trying.has(name));
@@ -71,11 +76,15 @@ export function createLogGate({ nowMs, trialMs }: LogGateOptions): LogGate {
     onOutcomes(topic, records, outcomes) {
       if (trying.size > 0) for (const name of namesOf(topic, records)) trying.delete(name);
       if (outcomes.some(({ ok }) => ok)) {
+        taken += 1;
         if (failures > 0 || silent) open();
         return 'taken';
       }
       const refused = records.filter((_, index) => isLogFailure(outcomes[index]!));
       if (refused.length === 0) return undefined;
+      // Others were taken while it waited: it failed by its partition or by the length of its queue, and the log is well.
+      // Many such at once, of a tenant that floods, must not close the gate for all.
+      if ((takenBefore.get(records) ?? taken) < taken) return undefined;
       failures += 1;
       for (const name of namesOf(topic, refused)) refusing.add(name);
       delayTrials();

@@ -186,3 +186,23 @@ it('stays not ready for a topic that is missing, whatever other topics take, and
   await pass(1000);
   expect(ready()).toEqual([]);
 });
+
+describe('publishes that fail while others are taken', () => {
+  it('close nothing, however many end at once: a flood waits for its own queue or partition', async () => {
+    const { logHealth, ready, admits, pass } = await setUp();
+    const flood = Array.from({ length: 50 }, () => [to(0)]);
+    for (const records of flood) expect(logHealth.admits('t', records)).toBe(true);
+    const other = [to(1)];
+    logHealth.admits('t', other);
+    logHealth.onOutcomes('t', other, [OK]);
+    for (const records of flood) logHealth.onOutcomes('t', records, [REFUSED]);
+    expect(admits(1)).toBe(true);
+    await pass(1);
+    expect(ready()).toEqual([]);
+    // What began after the last one that was taken counts as ever.
+    const later = Array.from({ length: 3 }, () => [to(0)]);
+    for (const records of later) logHealth.admits('t', records);
+    for (const records of later) logHealth.onOutcomes('t', records, [REFUSED]);
+    expect(ready()).not.toEqual([]);
+  });
+});
