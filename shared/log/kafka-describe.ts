@@ -6,6 +6,9 @@ const CONFIG_NAMES = [
   'min.insync.replicas',
   'unclean.leader.election.enable',
   'max.message.bytes',
+  'retention.bytes',
+  'cleanup.policy',
+  'compression.type',
 ] as const;
 type ConfigName = (typeof CONFIG_NAMES)[number];
 
@@ -24,12 +27,15 @@ export async function describeTopics(
       const config = configs.get(name);
       const description: TopicDescription = {
         partitions: partitions.length,
-        retentionMs: retentionOf(config?.get('retention.ms')),
+        retentionMs: limitOf(config?.get('retention.ms')),
         replication: {
           replicas: Math.min(...partitions.map(({ replicas }) => replicas.length)),
           inSyncMin: Number(config?.get('min.insync.replicas')),
           uncleanElections: config?.get('unclean.leader.election.enable') === 'true',
           batchBytesMax: Number(config?.get('max.message.bytes')),
+          retentionBytes: limitOf(config?.get('retention.bytes')),
+          compacted: config?.get('cleanup.policy')?.includes('compact') === true,
+          compression: config?.get('compression.type') ?? 'unknown',
         },
       };
       return [name, description];
@@ -57,8 +63,8 @@ async function topicConfigs(
   );
 }
 
-/** Kafka says -1 for ever. */
-function retentionOf(text: string | undefined): number {
-  const ms = Number(text);
-  return ms < 0 ? Number.POSITIVE_INFINITY : ms;
+/** Kafka says -1 for no limit. */
+function limitOf(text: string | undefined): number {
+  const limit = Number(text);
+  return limit < 0 ? Number.POSITIVE_INFINITY : limit;
 }

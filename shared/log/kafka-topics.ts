@@ -3,7 +3,7 @@ import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
 import { AppError, errorMessage } from '../errors.ts';
 import { isNotAllowed } from './kafka-problem.ts';
 import type { PartitionBounds, TopicSpec } from './log.ts';
-import { BATCH_BYTES_MAX, inSyncMinOf } from './topic-check.ts';
+import { BATCH_BYTES_MAX, COMPRESSION, inSyncMinOf } from './topic-check.ts';
 
 const LEADERS_TIMEOUT_MS = 30_000;
 const LEADERS_POLL_MS = 100;
@@ -79,6 +79,10 @@ function topicConfig(spec: TopicSpec): ITopicConfig {
     // The broker's clock decides what is old enough to delete, not the clock of whoever wrote it.
     'message.timestamp.type': 'LogAppendTime',
     'retention.ms': String(spec.retentionMs),
+    // Brokers may have other defaults; records go by their age alone, one by one.
+    'retention.bytes': '-1',
+    'cleanup.policy': 'delete',
+    'compression.type': COMPRESSION,
   };
   if (spec.segmentMs !== undefined) config['segment.ms'] = String(spec.segmentMs);
   return {

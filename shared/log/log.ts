@@ -159,6 +159,12 @@ export interface TopicReplication {
   readonly uncleanElections: boolean;
   /** Bytes of a batch of records at most. */
   readonly batchBytesMax: number;
+  /** Bytes of a partition that are kept, whatever its retention; Infinity: all. */
+  readonly retentionBytes: number;
+  /** Whether of the records with one key only the last is kept. */
+  readonly compacted: boolean;
+  /** How the brokers store batches; `producer`: as they come. */
+  readonly compression: string;
 }
 
 /** Which records of a partition to read. */

@@ -7,6 +7,13 @@ export const BATCH_BYTES_MAX = 2 * 1_048_576;
 const IN_SYNC_MIN = 2;
 const REPLICAS_MIN = 3;
 
+/**
+ * How brokers store batches, however they come: kafkajs reads none but gzip's, and one batch that it cannot read stops its
+ * topic. We send ours uncompressed.
+ */
+export const COMPRESSION = 'uncompressed';
+const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
+
 /** What is set for a topic that is made with so many replicas: with two, one that is lost would stop all publishing. */
 export const inSyncMinOf = (replicas: number): number => (replicas >= REPLICAS_MIN ? IN_SYNC_MIN : 1);
 
@@ -20,6 +27,9 @@ export function descriptionOf({ partitions, replicas, retentionMs }: TopicSpec):
       inSyncMin: inSyncMinOf(replicas),
       uncleanElections: false,
       batchBytesMax: BATCH_BYTES_MAX,
+      retentionBytes: Number.POSITIVE_INFINITY,
+      compacted: false,
+      compression: COMPRESSION,
     },
   };
 }
@@ -31,8 +41,8 @@ export interface TopicShortfall {
 }
 
 /**
- * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size and retention. Topics
- * that do not exist are none of its business.
+ * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size, retention and compression.
+ * Topics that do not exist are none of its business.
  */
 export function topicShortfalls(
   specs: readonly TopicSpec[],
@@ -52,6 +62,7 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
   const problems: string[] = [];
   if (replication) {
     const { replicas, inSyncMin, uncleanElections, batchBytesMax } = replication;
+    const { retentionBytes, compacted, compression } = replication;
     if (replicas < REPLICAS_MIN) {
       problems.push(
         `${replicas === 1 ? 'only one replica' : `only ${replicas} replicas`} instead of ${REPLICAS_MIN}: a broker that is lost can take accepted records with it; add brokers and reassign the partitions`,
@@ -70,6 +81,21 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
     if (batchBytesMax < BATCH_BYTES_MAX) {
       problems.push(
         `max.message.bytes is ${batchBytesMax}: Kafka will refuse large records; set it to ${BATCH_BYTES_MAX}`,
+      );
+    }
+    if (retentionBytes !== Number.POSITIVE_INFINITY) {
+      problems.push(
+        `retention.bytes is ${retentionBytes}: records that workers have not stored are lost when more than that waits; set it to -1`,
+      );
+    }
+    if (compacted) {
+      problems.push(
+        'cleanup.policy has compact: of the records about one thing only the last would be kept; set it to delete',
+      );
+    }
+    if (!READABLE_COMPRESSIONS.includes(compression)) {
+      problems.push(
+        `compression.type is ${compression}: workers may be unable to read what brokers or other producers compressed, and the topic stops; set it to ${COMPRESSION}`,
       );
     }
   }

@@ -13,6 +13,9 @@ const SAFE: TopicReplication = {
   inSyncMin: 2,
   uncleanElections: false,
   batchBytesMax: 2 * 1024 * 1024,
+  retentionBytes: Number.POSITIVE_INFINITY,
+  compacted: false,
+  compression: 'uncompressed',
 };
 
 const found = (replication: Partial<TopicReplication>, retentionMs = 30 * DAY_MS) =>
@@ -37,6 +40,10 @@ describe('the check of the topics', () => {
     [{ inSyncMin: 1 }, /^min\.insync\.replicas is 1.*set it to 2/],
     [{ uncleanElections: true }, /^unclean\.leader\.election\.enable is true.*set it to false/],
     [{ batchBytesMax: 2 * 1024 * 1024 - 1 }, /^max\.message\.bytes is 2097151.*set it to 2097152/],
+    [{ retentionBytes: 2 ** 30 }, /^retention\.bytes is 1073741824.*set it to -1/],
+    [{ compacted: true }, /^cleanup\.policy has compact.*set it to delete/],
+    [{ compression: 'producer' }, /^compression\.type is producer.*set it to uncompressed/],
+    [{ compression: 'zstd' }, /^compression\.type is zstd.*set it to uncompressed/],
   ])('finds %j, once for all topics', (replication, problem) => {
     const shortfalls = topicShortfalls(SPECS, found(replication));
     expect(shortfalls).toEqual([
