@@ -13,7 +13,10 @@ import type { ReadRecord } from './record.ts';
 const DAY_MS = 86_400_000;
 /** How long an id that a caller gave stays unique: what the log takes later is another record. */
 const CALLERS_ID_KEPT_MS = 30 * DAY_MS;
-/** A day longer than dead letters are kept. */
+/**
+ * A day longer than dead letters are kept: for their ids, and for those of records that were made of them. A replay that
+ * ended before its mark may be repeated as long as its dead letter is there.
+ */
 const DEAD_LETTER_KEPT_MS = 31 * DAY_MS;
 
 /** What becomes of each candidate. Those that are in neither list are repeats of what is stored. */
@@ -143,14 +146,11 @@ function newKey<Row>(
   context: SettleContext,
   before: EventKey | undefined,
 ): EventKey {
-  const { origin, outcome } = candidate;
+  const { origin, outcome, replayed } = candidate;
   const { nowMs } = context;
   const same = before !== undefined && isKnown(before, candidate, context) ? before : undefined;
-  const keptMs = !outcome.ok
-    ? DEAD_LETTER_KEPT_MS
-    : identity.idGenerated
-      ? context.generatedIdKeptMs
-      : CALLERS_ID_KEPT_MS;
+  const keptAloneMs = identity.idGenerated ? context.generatedIdKeptMs : CALLERS_ID_KEPT_MS;
+  const keptMs = !outcome.ok || replayed ? DEAD_LETTER_KEPT_MS : keptAloneMs;
   return {
     tenantId: identity.tenantId,
     key: identity.id,

@@ -108,6 +108,28 @@ describe('a worker', () => {
     await close();
   });
 
+  it.each([true, false])(
+    'knows a replayed record as long as its dead letter is there (id made: %s)',
+    async (idGenerated) => {
+      const b = await bench();
+      const { consumer, close } = b.startWorker();
+      b.append(agent(), { id: 'a', idGenerated, contentHash: hash(1) });
+      const [record] = b.log.records(b.topic, 0);
+      const deadLetter = { ...record!, headers: { 'sluice-origin': `1/${b.topic}/0/1000` } };
+      b.log.records(b.topic, 0).pop();
+      b.replay(deadLetter);
+      await consumer.read(0);
+      expect(await b.key('a')).toMatchObject({ expires_at: new Date(b.clock.ms + 31 * DAY_MS) });
+      // The replay died before its mark, and is repeated in the dead letter's last hours.
+      b.clock.ms += 30.5 * DAY_MS;
+      b.replay(deadLetter);
+      await consumer.deliver(0, 1n);
+      expect(await b.patches()).toEqual(['a']);
+      expect(b.deadLetters()).toEqual([]);
+      await close();
+    },
+  );
+
   it('forgets no id early where the log has times that lie ahead', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
