@@ -107,6 +107,17 @@ describe('upkeep', () => {
     ]);
   });
 
+  it('has topics whose last records go before their ids do, in a quiet partition too', () => {
+    // A segment goes once its newest record is too old.
+    const daysMax = topicSpecs('a.', { partitions: 12, replicas: 3 }).map(
+      ({ topic, retentionMs, segmentMs }) => [
+        topic.endsWith('.dead-letter'),
+        (retentionMs + segmentMs!) / 86_400_000,
+      ],
+    );
+    for (const [isDeadLetter, days] of daysMax) expect(days).toBeLessThan(isDeadLetter ? 31 : 8);
+  });
+
   it('registers topics, and refuses another number of partitions', async () => {
     const specs = topicSpecs('a.', { partitions: 12, replicas: 3 });
     expect(specs).toHaveLength(10);
