@@ -119,7 +119,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     reservations: createReservations({ clock }),
     findStored: createStoredKeys({
       findEventKeys: (tenantId, kind, ids) =>
-        findEventKeys(pool, tenantId, kind, ids, STORED_KEYS_DEADLINE_MS),
+        findEventKeys(pool, tenantId, kind, ids, {
+          nowMs: clock.nowMs(),
+          deadlineMs: STORED_KEYS_DEADLINE_MS,
+        }),
       clock,
       logger,
       budgetMs: options.storedKeysBudgetMs ?? STORED_KEYS_BUDGET_MS,
@@ -171,8 +174,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 /** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */
-async function loadLayouts({ pool, topicPrefix }: Pick<GatewayOptions, 'pool' | 'topicPrefix'>) {
-  await findEventKeys(pool, '', 'agent-metadata', [''], FIRST_LOOK_DEADLINE_MS);
+async function loadLayouts({
+  pool,
+  clock,
+  topicPrefix,
+}: Pick<GatewayOptions, 'pool' | 'clock' | 'topicPrefix'>) {
+  const look = { nowMs: clock.nowMs(), deadlineMs: FIRST_LOOK_DEADLINE_MS };
+  await findEventKeys(pool, '', 'agent-metadata', [''], look);
   return await loadTopicLayouts(pool, topicPrefix);
 }
 

@@ -15,6 +15,8 @@ export interface MaintenanceDeps {
   readonly logger: Logger;
   /** How long submissions from before an erasure may still come with their ciphertext, in milliseconds. */
   readonly erasuresKeptMs: number;
+  /** How long the log may still give workers a record that it took before the time of its id was over, in milliseconds. */
+  readonly expiredIdsKeptMs: number;
   /** Milliseconds between two rounds. Default 60,000. */
   readonly intervalMs?: number;
 }
@@ -68,7 +70,7 @@ const TASKS: Readonly<Record<string, Task>> = {
   'old erasures': (deps, signal) =>
     repeat(signal, () => sweepErasures(deps.pool, deps.clock.nowMs() - deps.erasuresKeptMs, ROWS_MAX)),
   'expired ids': (deps, signal) =>
-    repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
+    repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs() - deps.expiredIdsKeptMs, ROWS_MAX)),
   'past usage': (deps, signal) =>
     repeat(signal, () =>
       sweepTenantUsage(deps.pool, dayOf(deps.clock.nowMs() - USAGE_DAYS * DAY_MS), ROWS_MAX),

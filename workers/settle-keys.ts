@@ -11,9 +11,12 @@ import type { Candidate, Identity, Rejection } from './candidates.ts';
 import type { ReadRecord } from './record.ts';
 
 const DAY_MS = 86_400_000;
-/** How long an id that a caller gave stays unique. */
+/** How long an id that a caller gave stays unique: what the log takes later is another record. */
 const CALLERS_ID_KEPT_MS = 30 * DAY_MS;
-/** A day longer than dead letters are kept. */
+/**
+ * A day longer than dead letters are kept: for their ids, and for those of records that were made of them. A replay that
+ * ended before its mark may be repeated as long as its dead letter is there.
+ */
 const DEAD_LETTER_KEPT_MS = 31 * DAY_MS;
 
 /** What becomes of each candidate. Those that are in neither list are repeats of what is stored. */
@@ -78,7 +81,7 @@ export function decide<Row>(
     const { identity, outcome } = candidate;
     const name = identity && keyText({ tenantId: identity.tenantId, key: identity.id });
     const current = name === undefined ? undefined : keys.get(name);
-    const taken = current?.status === 'stored' && current.expiresAtMs > context.nowMs ? current : undefined;
+    const taken = current?.status === 'stored' && isKnown(current, candidate, context) ? current : undefined;
     if (!outcome.ok) {
       deadLetters.push({ candidate, rejection: outcome.rejection });
       if (name !== undefined && !taken) keys.set(name, newKey(candidate, identity!, context, current));
@@ -93,6 +96,14 @@ export function decide<Row>(
     }
   }
   return { stored, deadLetters, keys };
+}
+
+/**
+ * Whether the id's time was not over when the log took the candidate: workers may be days behind, and what was accepted as a
+ * repeat must not become new meanwhile. A log's clock that is wrong can only lengthen the time of an id.
+ */
+function isKnown<Row>(key: EventKey, { log }: Candidate<Row>, { nowMs }: SettleContext): boolean {
+  return key.expiresAtMs > Math.min(log.timestampMs, nowMs);
 }
 
 const CONFLICT: Rejection = {
@@ -135,14 +146,11 @@ function newKey<Row>(
   context: SettleContext,
   before: EventKey | undefined,
 ): EventKey {
-  const { origin, outcome } = candidate;
+  const { origin, outcome, replayed } = candidate;
   const { nowMs } = context;
-  const same = before !== undefined && before.expiresAtMs > nowMs ? before : undefined;
-  const keptMs = !outcome.ok
-    ? DEAD_LETTER_KEPT_MS
-    : identity.idGenerated
-      ? context.generatedIdKeptMs
-      : CALLERS_ID_KEPT_MS;
+  const same = before !== undefined && isKnown(before, candidate, context) ? before : undefined;
+  const keptAloneMs = identity.idGenerated ? context.generatedIdKeptMs : CALLERS_ID_KEPT_MS;
+  const keptMs = !outcome.ok || replayed ? DEAD_LETTER_KEPT_MS : keptAloneMs;
   return {
     tenantId: identity.tenantId,
     key: identity.id,

@@ -80,7 +80,8 @@ export function startWorkers(deps: WorkersDeps): Workers {
   };
   // What is older is expired, or gone from the log; a day for who changes one of the two.
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
-  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs });
+  const expiredIdsKeptMs = deps.topicRetentionMs + DAY_MS;
+  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs, expiredIdsKeptMs });
   const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
   const positions = startPositionWatch({ pool, clock, consumers });
   const observer = observe(consumers, positions, clock, health);

@@ -1,4 +1,4 @@
-import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { cutKey, DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';
 import { MARK_HEADERS } from '../../shared/contracts/mark.ts';
 import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
@@ -84,35 +84,40 @@ async function toOutgoing(deps: ReplayDeps, { found, letter }: ReadLetter): Prom
   const origin = readOrigin(letter.origin);
   if (origin?.topic !== topic) return `it does not say where in ${topic} it was read first`;
   const layout = deps.layouts.get(topic)!;
-  const value = await valueToReplay(deps.reader, letter, origin, layout.generation);
-  if (typeof value === 'string') return value;
-  const key = letter.record.key ?? '';
+  const whole = await wholeRecord(deps.reader, letter, origin, layout.generation);
+  if (typeof whole === 'string') return whole;
+  const key = whole.key ?? '';
   return {
     partition: partitionOf(tenantOfKey(key) ?? key, key, layout),
     key,
-    value,
-    headers: { ...contentHeaders(letter.record), [ORIGIN_HEADER]: letter.origin },
+    value: whole.value,
+    headers: { ...contentHeaders(whole), [ORIGIN_HEADER]: letter.origin },
   };
 }
 
-/** A value that was left out is read where it was read first, as long as the log has it there. */
-async function valueToReplay(
+/** One of which something was left out is read where it was read first, as long as the log has it there. */
+async function wholeRecord(
   reader: LogReader,
   { record }: DeadLetter,
   origin: Origin,
   generation: number,
-): Promise<Buffer | string> {
+): Promise<LogRecord | string> {
   const bytes = bytesLeftOut(record);
-  if (bytes === undefined) return record.value;
-  const because = 'its value was too large for the dead-letter topic, and';
+  if (bytes === undefined) return record;
+  const because = 'it was too large for the dead-letter topic as a whole, and';
   if (origin.generation !== generation) {
     return `${because} the topic was made anew since (generation ${generation}, not ${origin.generation})`;
   }
   const original = await recordAt(reader, origin);
-  if (original?.key !== record.key || original.value.length !== bytes) {
+  if (!original || !hasKey(original, record.key ?? '') || original.value.length !== bytes) {
     return `${because} the log does not have it any more where it was read first`;
   }
-  return original.value;
+  return original;
+}
+
+/** Whether a record's key is one that its dead letter may have. */
+function hasKey({ key }: LogRecord, letterKey: string): boolean {
+  return (key ?? '') === letterKey || cutKey(key ?? '') === letterKey;
 }
 
 async function recordAt(

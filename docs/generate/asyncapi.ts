@@ -102,7 +102,8 @@ const DEAD_LETTER: Readonly<Record<string, JsonSchema>> = {
   [DEAD_LETTER_HEADERS.valueLeftOut]: {
     type: 'string',
     pattern: '^[0-9]+$',
-    description: 'Bytes of a value that was too large to be taken along; the value is empty then.',
+    description:
+      'Bytes of a value that was too large to be taken along; the value is empty then. Where key and headers were too large by themselves, the headers that it came with are left out too, and the key is cut.',
   },
 };
 

@@ -37,9 +37,17 @@ export const DEAD_LETTER_HEADERS = {
   error: 'sluice-error',
   /** RFC 3339. */
   failedAt: 'sluice-failed-at',
-  /** On a record whose value was too large to be taken along: its bytes. */
+  /** On a record whose value, or also key and headers, were too large to be taken along: the value's bytes. */
   valueLeftOut: 'sluice-value-left-out',
 } as const;
+
+/** Characters of a key on a dead letter that its key or headers made too large, at most. */
+const DEAD_LETTER_KEY_MAX = 1024;
+
+/** The beginning of a key that is too large for a dead letter. Ends between two characters, as half of one is not text. */
+export function cutKey(key: string): string {
+  return key.slice(0, DEAD_LETTER_KEY_MAX).replace(/[\uD800-\uDBFF]$/, '');
+}
 
 /** A record's data once encoded, at most. */
 export const RECORD_BYTES_MAX = 512 * 1024;

@@ -120,13 +120,13 @@ export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly 
   );
 }
 
-/** Deletes up to `rowsMax` keys whose time is over, and resolves with their number. */
-export async function sweepEventKeys(db: Queryable, nowMs: number, rowsMax: number): Promise<number> {
+/** Deletes up to `rowsMax` keys whose time was over by then, and resolves with their number. */
+export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax: number): Promise<number> {
   const result = await db.query(
     `delete from event_keys where (tenant_id, kind, key) in (
        select tenant_id, kind, key from event_keys where expires_at <= $1 limit $2 for update skip locked
      )`,
-    [new Date(nowMs).toISOString(), rowsMax],
+    [new Date(expiredByMs).toISOString(), rowsMax],
   );
   return result.rowCount ?? 0;
 }

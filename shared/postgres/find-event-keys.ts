@@ -16,21 +16,24 @@ interface Row {
   status: StoredKey['status'];
 }
 
-/** The keys of a tenant and kind that are known among `keys`. Rejects after `deadlineMs`. */
+/**
+ * The keys of a tenant and kind that are known among `keys`: those whose time is over may be there for a while, and are free.
+ * Rejects after `deadlineMs`.
+ */
 export async function findEventKeys(
   pool: Pool,
   tenantId: string,
   kind: Kind,
   keys: readonly string[],
-  deadlineMs: number,
+  { nowMs, deadlineMs }: { readonly nowMs: number; readonly deadlineMs: number },
 ): Promise<StoredKey[]> {
   const rows = await queryWithin<Row>(
     pool,
     deadlineMs,
     `select key, encode(content_hash, 'hex') as content_hash, status
        from event_keys
-      where tenant_id = $1 and kind = $2 and key = any($3::text[])`,
-    [tenantId, kind, keys],
+      where tenant_id = $1 and kind = $2 and key = any($3::text[]) and expires_at > $4::timestamptz`,
+    [tenantId, kind, keys, new Date(nowMs).toISOString()],
   );
   return rows.map((row) => ({
     key: row.key,

@@ -10,6 +10,12 @@ const HOUR_MS = 3_600_000;
 /** How long the log keeps accepted records; workers that are down for longer lose what was accepted. */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
 export const DEAD_LETTER_RETENTION_MS = 30 * DAY_MS;
+/**
+ * A log deletes whole segments only, so that a quiet partition keeps records for so much longer. With Kafka's own 7 days,
+ * dead letters would outlast the ids by which what was replayed before is known.
+ */
+const SEGMENT_MS = 12 * HOUR_MS;
+const CREDENTIALS_SEGMENT_MS = HOUR_MS;
 /** Copies with which one broker may be lost and another be restarted. */
 export const REPLICAS = 3;
 
@@ -18,10 +24,7 @@ export interface RegisteredTopic extends TopicLayout {
   readonly generation: number;
 }
 
-/**
- * The ten topics of a prefix. Credentials leave the log sooner than other dead letters, and in short segments, since a
- * log deletes whole segments only.
- */
+/** The ten topics of a prefix. Credentials leave the log sooner than other dead letters, and in shorter segments. */
 export function topicSpecs(
   prefix: string,
   counts: { readonly partitions: number; readonly replicas: number },
@@ -29,7 +32,7 @@ export function topicSpecs(
   return KINDS.flatMap((kind) => {
     const topic = topicOf(prefix, kind);
     const secret = kind === 'credentials';
-    const shared = { ...counts, ...(secret ? { segmentMs: HOUR_MS } : {}) };
+    const shared = { ...counts, segmentMs: secret ? CREDENTIALS_SEGMENT_MS : SEGMENT_MS };
     return [
       { ...shared, topic, retentionMs: TOPIC_RETENTION_MS },
       {

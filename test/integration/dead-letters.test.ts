@@ -355,6 +355,36 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     }
   }, 60_000);
 
+  it('of which key and headers were left out too are replayed whole from where they were read first', async () => {
+    const long = 'a'.repeat(1500);
+    const original = patch(acme, long, 'e7', { agentName: 'large' });
+    const headers = { ...original.headers, 'x-large': 'x'.repeat(2000) };
+    const [offset] = await publish([{ ...original, headers }]);
+    const origin = `1/${topic}/${original.partition}/${offset}`;
+    const letter = (key: string): OutgoingRecord => ({
+      partition: original.partition,
+      key,
+      value: Buffer.alloc(0),
+      headers: {
+        'sluice-origin': origin,
+        'sluice-reason': 'refused',
+        'sluice-value-left-out': String(original.value.length),
+      },
+    });
+    await publish([letter(original.key.slice(0, 1023))], deadLetterTopic);
+    const refused = await sluice(`dead-letters replay ${origin}`);
+    expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('does not have it any more')]);
+    await publish([letter(original.key.slice(0, 1024))], deadLetterTopic);
+    expect(await json(`dead-letters replay ${origin}`)).toMatchObject({ selected: 1, replayed: 1 });
+    const copies = (await recordsOf(topic)).filter(({ value }) => value.equals(original.value));
+    expect(copies).toMatchObject([
+      { key: original.key, headers },
+      { key: original.key, headers: { ...headers, 'sluice-origin': origin } },
+    ]);
+    await allStored();
+    expect(await historyOf(acme, long)).toEqual(['e7']);
+  }, 60_000);
+
   it('whose value was left out are replayed from where they were read first, while the log has that', async () => {
     const original = patch(acme, 'a6', 'e6', { agentName: 'large' });
     const [offset] = await publish([original]);

@@ -173,7 +173,7 @@ it('is forgotten when nothing of before can come any more', async () => {
   expect((await left()).sort()).toEqual(['OLD', 'YOUNG']);
   const { clock } = bench;
   const logger = pino({ level: 'silent' });
-  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs: 1000 });
+  const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs: 1000, expiredIdsKeptMs: 1000 });
   await waitFor(async () => (await left()).length === 1, { timeoutMs: 10_000, what: 'the sweep' });
   await maintenance.close();
   expect(await left()).toEqual(['YOUNG']);

@@ -234,6 +234,7 @@ describe('counts', () => {
       clock: { nowMs: () => nowMs },
       logger,
       erasuresKeptMs: 0,
+      expiredIdsKeptMs: 0,
     });
     await waitFor(
       async () => {

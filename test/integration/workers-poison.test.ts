@@ -139,6 +139,34 @@ describe('a worker', () => {
       ]);
       await close();
     });
+
+    it('sets aside one whose key and headers alone are too large for the log, and goes on', async () => {
+      const b = await bench();
+      b.log.outcome = (_, { key, value, headers }) =>
+        key.length + value.length + JSON.stringify(headers).length > 3000
+          ? { ok: false, reason: 'too-large', outcomeUnknown: false }
+          : undefined;
+      const { consumer, close } = b.startWorker();
+      // The second half of the last character that is kept would be left without its first.
+      b.appendRaw(Buffer.from('foreign'), { key: `${'k'.repeat(1023)}😀${'k'.repeat(4000)}` });
+      b.appendRaw(Buffer.alloc(0), { headers: { foreign: 'x'.repeat(4000) } });
+      b.append(agent(), { id: 'behind' });
+      await consumer.read(0);
+      expect(await b.patches()).toEqual(['behind']);
+      const added = { 'sluice-reason': 'undecodable', 'sluice-stage': 'decode' };
+      expect(b.deadLetters()).toMatchObject([
+        {
+          key: 'k'.repeat(1023),
+          headers: { ...added, 'sluice-origin': `1/${b.topic}/0/0`, 'sluice-value-left-out': '7' },
+        },
+        {
+          key: 'some:key',
+          headers: { ...added, 'sluice-origin': `1/${b.topic}/0/1`, 'sluice-value-left-out': '0' },
+        },
+      ]);
+      expect(b.deadLetters().some(({ headers }) => 'foreign' in headers)).toBe(false);
+      await close();
+    });
   });
 
   describe('that a record kills', () => {

@@ -87,6 +87,60 @@ describe('a worker', () => {
     });
   });
 
+  it('knows an id that came again in its time, also where it is itself days behind', async () => {
+    const b = await bench();
+    const { consumer, close } = b.startWorker();
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    await consumer.read(0);
+    b.clock.ms += 30 * DAY_MS - 1;
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    b.append(agent('other'), { id: 'a', contentHash: hash(2) });
+    b.clock.ms += 1;
+    b.append(agent('new'), { id: 'a', contentHash: hash(3) });
+    b.clock.ms += 6 * DAY_MS;
+    await consumer.deliver(0, 1n, 3n);
+    expect(await b.patches()).toEqual(['a']);
+    expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['conflict']);
+    expect(await b.key('a')).toMatchObject({ offset: 0n, conflicts: 1 });
+    await consumer.deliver(0, 3n);
+    expect(await b.patches()).toEqual(['a', 'a']);
+    expect(await b.key('a')).toMatchObject({ offset: 3n, conflicts: 0 });
+    await close();
+  });
+
+  it.each([true, false])(
+    'knows a replayed record as long as its dead letter is there (id made: %s)',
+    async (idGenerated) => {
+      const b = await bench();
+      const { consumer, close } = b.startWorker();
+      b.append(agent(), { id: 'a', idGenerated, contentHash: hash(1) });
+      const [record] = b.log.records(b.topic, 0);
+      const deadLetter = { ...record!, headers: { 'sluice-origin': `1/${b.topic}/0/1000` } };
+      b.log.records(b.topic, 0).pop();
+      b.replay(deadLetter);
+      await consumer.read(0);
+      expect(await b.key('a')).toMatchObject({ expires_at: new Date(b.clock.ms + 31 * DAY_MS) });
+      // The replay died before its mark, and is repeated in the dead letter's last hours.
+      b.clock.ms += 30.5 * DAY_MS;
+      b.replay(deadLetter);
+      await consumer.deliver(0, 1n);
+      expect(await b.patches()).toEqual(['a']);
+      expect(b.deadLetters()).toEqual([]);
+      await close();
+    },
+  );
+
+  it('forgets no id early where the log has times that lie ahead', async () => {
+    const b = await bench();
+    const { consumer, close } = b.startWorker();
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    Object.assign(b.log.records(b.topic, 0)[1]!, { timestampMs: b.clock.ms + 40 * DAY_MS });
+    await consumer.read(0);
+    expect(await b.patches()).toEqual(['a']);
+    await close();
+  });
+
   it('sets aside other content that has no hash each time, as it may be another one', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();

@@ -71,11 +71,12 @@ describe('upkeep', () => {
     }
   });
 
-  it('deletes ids and erases credentials whose time is over', async () => {
+  it('erases credentials whose time is over, and deletes ids once the log has nothing from their time any more', async () => {
+    const expiredIdsKeptMs = 60_000;
     await pool.query(
       `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
        select 't', 'message-sent', key, 'stored', 1, 0, 0, $1, $1, $1, $1::timestamptz + (expires || ' ms')::interval
-       from (values ('over', 0), ('not over', 1)) as keys (key, expires)`,
+       from (values ('over', -60000), ('over for a while', -59999)) as keys (key, expires)`,
       [new Date(NOW_MS)],
     );
     await pool.query(
@@ -89,11 +90,12 @@ describe('upkeep', () => {
       clock,
       logger: pino({ level: 'silent' }),
       erasuresKeptMs: 1000,
+      expiredIdsKeptMs,
     });
     await waitFor(
       async () => {
         const keys = await pool.query('select key from event_keys');
-        return keys.rows.length === 1 && keys.rows[0].key === 'not over';
+        return keys.rows.length === 1 && keys.rows[0].key === 'over for a while';
       },
       { timeoutMs: 10_000, what: 'the sweep' },
     );
@@ -103,6 +105,17 @@ describe('upkeep', () => {
       { event_id: 'not over', ciphertext: Buffer.from([1]) },
       { event_id: 'over', ciphertext: null },
     ]);
+  });
+
+  it('has topics whose last records go before their ids do, in a quiet partition too', () => {
+    // A segment goes once its newest record is too old.
+    const daysMax = topicSpecs('a.', { partitions: 12, replicas: 3 }).map(
+      ({ topic, retentionMs, segmentMs }) => [
+        topic.endsWith('.dead-letter'),
+        (retentionMs + segmentMs!) / 86_400_000,
+      ],
+    );
+    for (const [isDeadLetter, days] of daysMax) expect(days).toBeLessThan(isDeadLetter ? 31 : 8);
   });
 
   it('registers topics, and refuses another number of partitions', async () => {
