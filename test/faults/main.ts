@@ -21,7 +21,7 @@ fault about several times under traffic, and reconciles what was answered 2xx wi
   --short        fewer records, and without names only the faults that every change is tried with
   --random M     for M minutes faults of brokers, gateways and workers in random order
   --plot FILE    the memory of the processes as an SVG image
-  --round-ms N   milliseconds from one round of a caller to its next one (default 1500, short 3000); fewer are more traffic
+  --round-ms N   milliseconds from one round of a caller to its next one (default 2500, short 3000); fewer are more traffic
   --seed S       repeats a run's random choices
   --table FILE   the table as Markdown
   --report FILE  how many passed and failed, as vitest's JSON reporter says it

@@ -49,7 +49,7 @@ export const processKillingRecord: Fault = {
   bound:
     'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some ten times',
   // Processes start all the time.
-  traffic: { callers: 1 },
+  traffic: { callers: 1, roundMs: 1000 },
   async inject(lab, { ledger, round, problem }) {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);
