@@ -291,6 +291,31 @@ test('endpoints that never answer do not delay the others', async () => {
   expect(Date.now() - sinceMs).toBeLessThan(3000);
 });
 
+test('endpoints that were failing before it looked get half of the exchanges, so that others go at once', async () => {
+  const dead = await startReceiver();
+  cleanUps.push(() => dead.close());
+  dead.script(() => undefined);
+  const failing = Array.from({ length: 8 }, (_, i) => `${tenantId}-${i}`);
+  for (const failingTenant of failing) {
+    await bench.tenant(failingTenant);
+    const { endpointId } = await bench.endpoint(failingTenant, dead.url);
+    await pool.query(
+      `update webhook_endpoints set failures = 1, failing_since = $2, last_failure_at = $2
+        where endpoint_id = $1`,
+      [endpointId, new Date(bench.clock.nowMs() - 60_000)],
+    );
+  }
+  await bench.signal(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
+  const healthy = await bench.endpoint(tenantId, receiver.url);
+  start({ exchangesMax: 8, deadlineMs: 5000 });
+  await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
+  const sinceMs = Date.now();
+  await bench.signal(reply(tenantId, null, 2));
+  await waitForStates(healthy.endpointId, 'delivered');
+  expect(Date.now() - sinceMs).toBeLessThan(2500);
+  expect(dead.open.most).toBe(4);
+});
+
 test('with the clock set back an hour, what waits is sent all the same, and its conversation behind it', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
