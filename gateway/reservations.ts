@@ -1,4 +1,3 @@
-import type { Clock } from '../shared/clock.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
 import { createSettledKeys, type Settled } from './settled-keys.ts';
 
@@ -38,7 +37,11 @@ export interface Reservations {
 }
 
 export interface ReservationOptions {
-  readonly clock: Clock;
+  /**
+   * Milliseconds that have passed since some moment. Default: the monotonic clock, as what is remembered must not last
+   * longer because somebody set the wall clock back.
+   */
+  readonly elapsedMs?: () => number;
   /** Settled keys remembered at most; of the tenant that has the most, the oldest goes first. Default 200,000. */
   readonly settledMax?: number;
   /** Milliseconds that a settled key is remembered. Default 10 minutes. */
@@ -54,11 +57,11 @@ interface Held {
  * Which callers' ids are on their way to the log, and what became of the last ones: so that of concurrent requests
  * with one id exactly one publishes, and its repetitions are answered without publishing.
  */
-export function createReservations(options: ReservationOptions): Reservations {
-  const { clock, settledMax = 200_000, memoryMs = 600_000 } = options;
+export function createReservations(options: ReservationOptions = {}): Reservations {
+  const { elapsedMs = () => performance.now(), settledMax = 200_000, memoryMs = 600_000 } = options;
   /** As many as requests under way carry, which the publisher's memory bounds. */
   const held = new Map<string, Held>();
-  const settled = createSettledKeys({ clock, keysMax: settledMax, memoryMs });
+  const settled = createSettledKeys({ elapsedMs, keysMax: settledMax, memoryMs });
 
   function reserve(id: CallersId, contentHash: string): Reservation {
     const key = keyOf(id);
@@ -101,7 +104,7 @@ export function createReservations(options: ReservationOptions): Reservations {
     contentHash: string,
     before: Settled | undefined,
   ): Settled | undefined {
-    const sinceMs = clock.nowMs();
+    const sinceMs = elapsedMs();
     switch (settlement.as) {
       case 'accepted':
         return { contentHash, known: true, sinceMs };

@@ -1,4 +1,3 @@
-import type { Clock } from '../shared/clock.ts';
 import { createQueue, type Place, type Queue } from './queue.ts';
 
 /** What became of a key. */
@@ -6,6 +5,7 @@ export interface Settled {
   readonly contentHash: string;
   /** Whether the log has the record for certain. */
   readonly known: boolean;
+  /** When that became known, by `elapsedMs`. */
   readonly sinceMs: number;
 }
 
@@ -17,7 +17,8 @@ export interface SettledKeys {
 }
 
 export interface SettledKeysOptions {
-  readonly clock: Clock;
+  /** Milliseconds that have passed since some moment, whatever becomes of the wall clock. */
+  readonly elapsedMs: () => number;
   /** Keys of all tenants together, at most. */
   readonly keysMax: number;
   /** Milliseconds that a key is remembered. */
@@ -41,7 +42,7 @@ interface Entry {
  * The keys that were settled last. Without room, the tenant that holds the most loses its oldest: a busy tenant pushes
  * out its own keys, and another's only once that one holds as many.
  */
-export function createSettledKeys({ clock, keysMax, memoryMs }: SettledKeysOptions): SettledKeys {
+export function createSettledKeys({ elapsedMs, keysMax, memoryMs }: SettledKeysOptions): SettledKeys {
   const entries = new Map<string, Entry>();
   /** Keys in the order in which they were settled, so that those of a silent tenant go too. */
   const all = createQueue<string>();
@@ -79,7 +80,7 @@ export function createSettledKeys({ clock, keysMax, memoryMs }: SettledKeysOptio
   }
 
   function isOld({ sinceMs }: Settled): boolean {
-    return clock.nowMs() - sinceMs >= memoryMs;
+    return elapsedMs() - sinceMs >= memoryMs;
   }
 
   return { recall, remember, forget };

@@ -116,7 +116,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       layoutOf: layouts.of,
       logHealth,
     }),
-    reservations: createReservations({ clock }),
+    reservations: createReservations(),
     findStored: createStoredKeys({
       findEventKeys: (tenantId, kind, ids) =>
         findEventKeys(pool, tenantId, kind, ids, {

@@ -16,10 +16,10 @@ export type AppendAttempt =
 /** Sends appends one at a time, each only after it is certain that no earlier one can still commit. */
 export interface AppendSession {
   /**
-   * `take` is asked for the records at the moment in which the statement leaves. Ends at `deadlineMs` (the clock's) at
-   * the latest; never rejects.
+   * `take` is asked for the records at the moment in which the statement leaves. Ends at `deadlineAtMs` (of
+   * `performance.now()`) at the latest; never rejects.
    */
-  append(take: () => readonly AppendedRecord[], deadlineMs: number): Promise<AppendAttempt>;
+  append(take: () => readonly AppendedRecord[], deadlineAtMs: number): Promise<AppendAttempt>;
 }
 
 /**
@@ -60,9 +60,12 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   }
 
   return {
-    async append(take, deadlineMs) {
+    async append(take, deadlineAtMs) {
       const aborting = new AbortController();
-      const timer = setTimeout(() => aborting.abort(timedOut()), Math.max(0, deadlineMs - clock.nowMs()));
+      const timer = setTimeout(
+        () => aborting.abort(timedOut()),
+        Math.max(0, deadlineAtMs - performance.now()),
+      );
       try {
         return await attempt(take, aborting.signal);
       } catch (error) {

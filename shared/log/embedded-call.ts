@@ -11,7 +11,8 @@ export interface PublishCall {
   records: readonly AppendedRecord[];
   /** Of keys, values and headers, small records rounded up. */
   readonly bytes: number;
-  readonly deadlineMs: number;
+  /** Of performance.now(): with the wall clock set back, nothing may wait longer for it. */
+  readonly deadlineAtMs: number;
   settled: boolean;
   /** A statement with these records was sent and has not answered. */
   inFlight: boolean;

@@ -68,7 +68,7 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
         topic,
         records,
         bytes,
-        deadlineMs: clock.nowMs() + context.deadlineMs,
+        deadlineAtMs: performance.now() + context.deadlineMs,
         settled: false,
         inFlight: false,
         maybeStored: false,
@@ -127,7 +127,7 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
         for (const call of sent) call.inFlight = true;
         return sent.flatMap((call) => call.records);
       },
-      Math.max(...calls.map((call) => call.deadlineMs)),
+      Math.max(...calls.map((call) => call.deadlineAtMs)),
     );
     const abandoned = sent.filter((call) => call.settled);
     for (const call of sent) {

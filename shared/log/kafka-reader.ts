@@ -81,6 +81,8 @@ export function createKafkaReader(connection: KafkaConnection, bounds: LogReader
       const wanted = records.filter(({ offset }) => offset < range.to);
       if (wanted.length > 0) yield wanted;
     }
+    // What is read decides what is listed, replayed or compared: a part must not pass for the whole.
+    if (from < range.to) throw unfinished(range, from);
   }
 
   return {
@@ -90,6 +92,15 @@ export function createKafkaReader(connection: KafkaConnection, bounds: LogReader
       for (const broker of connected.values()) cut(broker);
     },
   };
+}
+
+/** Brokers answer so to a client that they throttle; a new leader may not know yet that it may hand out the end. */
+function unfinished({ topic, partition, to }: LogRange, from: bigint): AppError {
+  return new AppError(
+    'LOG_UNAVAILABLE',
+    `Kafka handed out nothing of ${topic}, partition ${partition}, from offset ${from} on, ${EMPTY_FETCHES_MAX} times in a row, though it should go to ${to}: it may throttle this client; try again`,
+    { retryable: true },
+  );
 }
 
 async function asking<T>(question: () => Promise<T>): Promise<T> {

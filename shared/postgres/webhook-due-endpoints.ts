@@ -5,6 +5,13 @@ export interface EndpointId {
   readonly endpointId: string;
 }
 
+/** An endpoint that something is to be done for. */
+export interface DueEndpoint {
+  readonly id: EndpointId;
+  /** Whether its last attempt failed. */
+  readonly failing: boolean;
+}
+
 /**
  * Endpoints that something is to be done for: a delivery is due, one has held others of its conversation since before
  * `heldSinceMs`, or what waits for a disabled or deleted endpoint must be dropped. Takes no locks; may name an endpoint
@@ -13,9 +20,9 @@ export interface EndpointId {
 export async function findDueEndpoints(
   client: Queryable,
   options: { readonly nowMs: number; readonly heldSinceMs: number },
-): Promise<EndpointId[]> {
-  const { rows } = await client.query<{ tenant_id: string; endpoint_id: string }>(
-    `select e.tenant_id, e.endpoint_id
+): Promise<DueEndpoint[]> {
+  const { rows } = await client.query<{ tenant_id: string; endpoint_id: string; failing: boolean }>(
+    `select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
        from webhook_endpoints e
       where e.state = 'enabled'
         and (e.paused_until is null or e.paused_until <= $1)
@@ -27,7 +34,7 @@ export async function findDueEndpoints(
                         and d.state = 'pending' and d.holds and d.ordering_key is not null
                         and d.first_failed_at is not null and d.first_failed_at <= $2))
      union all
-     select e.tenant_id, e.endpoint_id
+     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
        from webhook_endpoints e
       where e.state <> 'enabled'
         and exists (select 1 from webhook_deliveries d
@@ -35,5 +42,8 @@ export async function findDueEndpoints(
                        and d.state = 'pending' and (d.lease_token is null or d.due_at <= $1))`,
     [new Date(options.nowMs), new Date(options.heldSinceMs)],
   );
-  return rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.endpoint_id }));
+  return rows.map((row) => ({
+    id: { tenantId: row.tenant_id, endpointId: row.endpoint_id },
+    failing: row.failing,
+  }));
 }

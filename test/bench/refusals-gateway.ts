@@ -52,7 +52,7 @@ const app = buildApp({
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logHealth: { admits: () => true, onOutcomes: () => {} },
     }),
-    reservations: createReservations({ clock }),
+    reservations: createReservations(),
     findStored: async () => new Map(),
     waitMs: 1000,
   }),

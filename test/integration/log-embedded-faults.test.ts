@@ -52,6 +52,36 @@ test('a statement whose answer is lost is sent again in order, and its records a
   expect(new Set(values).size).toBe(40);
 });
 
+test('with the clock set back an hour, an append to a server that went silent ends at its deadline', async () => {
+  const url = new URL(database.url);
+  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
+  url.port = String(proxy.port);
+  const pool = createPool({ connectionString: url.href, max: 3, applicationName: 'sluice-test-cut', logger });
+  let nowMs = Date.now();
+  const log = openLog({ pool, clock: { nowMs: () => nowMs } });
+  await makeTopic(log, 'silent');
+  const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: 500 });
+  onTestFinished(async () => {
+    proxy.heal();
+    await publisher.close();
+    await log.close();
+    await pool.end();
+    await proxy.close();
+  });
+  expect(await publisher.publish('silent', [record(0, 'connected')])).toMatchObject([{ ok: true }]);
+
+  proxy.freeze();
+  const call = publisher.publish('silent', [record(0, 'unanswered')]);
+  nowMs -= HOUR_MS;
+  expect(await call).toEqual([{ ok: false, reason: 'timeout', outcomeUnknown: true }]);
+  // Waits for the append, as what is published after it does.
+  let closed = false;
+  void publisher.close().then(() => {
+    closed = true;
+  });
+  await waitFor(() => closed, { timeoutMs: 2000, what: 'the append to end' });
+});
+
 test('a partition that does not exist fails alone, and says that nothing was stored', async () => {
   const log = openLog();
   await makeTopic(log, 'narrow', 1);

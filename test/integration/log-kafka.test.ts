@@ -19,6 +19,9 @@ const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalM
 if (brokers.length === 0) describe.skip('event log: Kafka (no broker)');
 else {
   describeEventLog('Kafka', makeHarness);
+  describe('event log: Kafka, its reader', () => {
+    it('says that it did not get to the end, where brokers hand out nothing more', readBeyondTheEnd, 30_000);
+  });
   describe('event log: Kafka, its broker killed', () => {
     it('goes on by itself, publisher and consumer, with all that was acknowledged', surviveKill, 60_000);
   });
@@ -75,6 +78,31 @@ async function freezable(): Promise<FreezableLog | undefined> {
       await log.close();
     },
   };
+}
+
+/** To the reader it is the same as a broker that throttles it: fetches without records before the end that it was given. */
+async function readBeyondTheEnd(): Promise<void> {
+  const harness = await makeHarness();
+  onTestFinished(() => harness.close());
+  const topic = `${harness.prefix}-unfinished`;
+  await harness.log.createTopics([{ topic, partitions: 1, replicas: 1, retentionMs: 3_600_000 }]);
+  const publisher = harness.log.createPublisher({ deadlineMs: 5_000, bufferedBytesMax: 1_048_576 });
+  onTestFinished(() => publisher.close());
+  const records = ['a', 'b', 'c'].map((value) => ({ partition: 0, key: 'k', value: Buffer.from(value) }));
+  expect((await publisher.publish(topic, records)).every(({ ok }) => ok)).toBe(true);
+  const reader = harness.log.createReader();
+  onTestFinished(() => reader.close());
+  const read: string[] = [];
+  const reading = async () => {
+    for await (const page of reader.pages({ topic, partition: 0, from: 0n, to: 4n }))
+      read.push(...page.map(({ value }) => value.toString()));
+  };
+  await expect(reading()).rejects.toMatchObject({
+    code: 'LOG_UNAVAILABLE',
+    retryable: true,
+    message: expect.stringContaining('from offset 3 on'),
+  });
+  expect(read).toEqual(['a', 'b', 'c']);
 }
 
 async function surviveKill({ skip }: TestContext): Promise<void> {

@@ -58,6 +58,14 @@ const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown
     timeoutMs: 10_000,
     what: `deliveries ${wanted}`,
   });
+/** What a dispatcher claims that is killed before it sends any of it. */
+const claimAndDie = async (endpointId: string) => {
+  const visit = await visitEndpoint(visitOptions(30_000), { tenantId, endpointId }, [], 16);
+  return visit!.deliveries.map(({ attempt, body }) => ({
+    attempt,
+    number: JSON.parse(String(body)).data.number,
+  }));
+};
 const visitOptions = (leaseMs: number) => ({
   pool,
   clock: bench.clock,
@@ -200,15 +208,53 @@ test('while a second lease runs, the result of the first one counts for nothing'
 
 test('a sender that dies at every attempt cannot go on for ever', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
-  for (let attempt = 1; attempt <= 10; attempt += 1) {
-    const { deliveries } = (await visitEndpoint(visitOptions(1000), { tenantId, endpointId }, [], 1))!;
-    expect(deliveries).toMatchObject([{ attempt }]);
-    bench.clock.advance(1001);
+  await bench.signal(reply(tenantId, 'A', 1));
+  const startMs = bench.clock.nowMs();
+  const claimed: number[] = [];
+  const [delivery] = await bench.deliveries(endpointId);
+  for (let due = delivery; due?.state === 'pending'; [due] = await bench.deliveries(endpointId)) {
+    bench.clock.advance(Math.max(0, due.due_at.getTime() + 1 - bench.clock.nowMs()));
+    // Only for the partitions of that time.
+    await bench.signal();
+    claimed.push(...(await claimAndDie(endpointId)).map(({ attempt }) => attempt));
   }
+  expect(await states(endpointId)).toEqual(['failed']);
+  expect(claimed).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  // As long as one that fails is tried, but for its first repetition.
+  expect((bench.clock.nowMs() - startMs) / HOUR_MS).toBeCloseTo(75.6, 0);
+  // Each lost lease once.
+  const lost = { status: null, error: 'the sender stopped before it knew the result' };
+  expect(await bench.attempts(endpointId)).toMatchObject(claimed.map((attempt) => ({ attempt, ...lost })));
+});
+
+test('what was never sent outlives senders that are killed for half an hour, and is sent in order', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));
+  for (let kill = 0; kill < 60; kill += 1) {
+    await claimAndDie(endpointId);
+    bench.clock.advance(30_001);
+  }
+  expect(await states(endpointId)).toEqual(['pending', 'pending', 'pending']);
+  bench.clock.advance(29 * 60_000);
   start();
-  await waitForStates(endpointId, 'failed', 'delivered');
-  expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([2]);
+  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  const numbers = receiver.requests.map(({ json }) => json.data.number);
+  expect(numbers.filter((number) => number !== 3)).toEqual([1, 2]);
+});
+
+test('what kills its senders holds its conversation for an hour, at an endpoint that never failed too', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  for (let kill = 0; kill < 3; kill += 1) {
+    await claimAndDie(endpointId);
+    bench.clock.advance(6 * 60_000);
+  }
+  for (let kill = 0; kill < 8; kill += 1) {
+    expect(await claimAndDie(endpointId)).not.toContainEqual(expect.objectContaining({ number: 2 }));
+    bench.clock.advance(5 * 60_000);
+  }
+  bench.clock.advance(15 * 60_000);
+  expect((await claimAndDie(endpointId)).map(({ number }) => number)).toContain(2);
 });
 
 test('closing waits for exchanges that run, records them, and claims nothing more', async () => {
@@ -289,6 +335,31 @@ test('endpoints that never answer do not delay the others', async () => {
   await bench.signal(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
   await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
   expect(Date.now() - sinceMs).toBeLessThan(3000);
+});
+
+test('endpoints that were failing before it looked get half of the exchanges, so that others go at once', async () => {
+  const dead = await startReceiver();
+  cleanUps.push(() => dead.close());
+  dead.script(() => undefined);
+  const failing = Array.from({ length: 8 }, (_, i) => `${tenantId}-${i}`);
+  for (const failingTenant of failing) {
+    await bench.tenant(failingTenant);
+    const { endpointId } = await bench.endpoint(failingTenant, dead.url);
+    await pool.query(
+      `update webhook_endpoints set failures = 1, failing_since = $2, last_failure_at = $2
+        where endpoint_id = $1`,
+      [endpointId, new Date(bench.clock.nowMs() - 60_000)],
+    );
+  }
+  await bench.signal(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
+  const healthy = await bench.endpoint(tenantId, receiver.url);
+  start({ exchangesMax: 8, deadlineMs: 5000 });
+  await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
+  const sinceMs = Date.now();
+  await bench.signal(reply(tenantId, null, 2));
+  await waitForStates(healthy.endpointId, 'delivered');
+  expect(Date.now() - sinceMs).toBeLessThan(2500);
+  expect(dead.open.most).toBe(4);
 });
 
 test('with the clock set back an hour, what waits is sent all the same, and its conversation behind it', async () => {

@@ -92,9 +92,8 @@ function settled(): Promise<void> {
 }
 
 function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario) {
-  const time = { nowMs: 0 };
-  const clock = { nowMs: () => time.nowMs };
-  const reservations = createReservations({ clock, memoryMs: MEMORY_MS });
+  const time = { elapsedMs: 0 };
+  const reservations = createReservations({ elapsedMs: () => time.elapsedMs, memoryMs: MEMORY_MS });
   const log: Written[] = [];
   const before = new Map(Object.entries(stored ?? {}));
   const known = new Map<string, Known>();
@@ -257,13 +256,13 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     isQuiet: () => requests.every(({ outcomes }) => outcomes !== undefined),
 
     passDeadline(): void {
-      time.nowMs += WAIT_MS;
+      time.elapsedMs += WAIT_MS;
       vi.advanceTimersByTime(WAIT_MS);
       afterDeadline = true;
     },
 
     forget(): void {
-      time.nowMs += MEMORY_MS;
+      time.elapsedMs += MEMORY_MS;
       known.clear();
       accepted.clear();
     },

@@ -57,7 +57,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logHealth: options.logHealth ?? HEALTHY,
     }),
-    reservations: createReservations({ clock }),
+    reservations: createReservations(),
     findStored: options.findStored ?? (async () => new Map()),
     waitMs: options.waitMs ?? 1000,
   });

@@ -7,14 +7,16 @@ import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts
 import { leaseDeliveries } from '../../shared/postgres/webhook-lease.ts';
 import type { LockedEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
 import { parkDeliveries } from '../../shared/postgres/webhook-park.ts';
+import { type PostponedDelivery, postponeDeliveries } from '../../shared/postgres/webhook-postpone.ts';
 import { unparkNext } from '../../shared/postgres/webhook-unpark.ts';
 import type { PreparedDelivery } from './attempt.ts';
 import { concurrencyOf } from './health.ts';
-import { ATTEMPTS_MAX } from './schedule.ts';
+import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
 
 export interface ClaimOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
+  readonly random: () => number;
   /** Deliveries at most. */
   readonly limit: number;
   /** Exchanges an endpoint in good health may have at once, over all dispatchers. */
@@ -76,23 +78,33 @@ async function claimChosen(
   if (chosen.length === 0) return [];
   await recordLost(client, endpoint, chosen, options.nowMs);
   const spent = chosen.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
+  const postponed = chosen.flatMap((delivery) => postpone(delivery, options));
+  const others = new Set([...spent, ...postponed].map(({ messageId }) => messageId));
+  const wanted = chosen.filter(({ messageId }) => !others.has(messageId));
   const token = options.nextId();
   const leaseUntilMs = options.nowMs + options.leaseMs;
-  const leased = await leaseDeliveries(
-    client,
-    endpoint,
-    chosen.filter((delivery) => !spent.includes(delivery)),
-    { token, untilMs: leaseUntilMs },
-  );
+  const leased = await leaseDeliveries(client, endpoint, wanted, { token, untilMs: leaseUntilMs });
   const places = new Map(chosen.map(({ messageId }, place) => [messageId, place]));
   const gone = new Set(leased.map(({ messageId }) => messageId));
-  const messageless = chosen.filter((delivery) => !spent.includes(delivery) && !gone.has(delivery.messageId));
+  const messageless = wanted.filter(({ messageId }) => !gone.has(messageId));
+  await postponeDeliveries(client, endpoint, postponed, options.nowMs);
   await finishDeliveries(client, endpoint, spent, 'failed', options.nowMs);
   await finishDeliveries(client, endpoint, messageless, 'dropped', options.nowMs);
   await unparkNext(client, endpoint, orderingKeys([...spent, ...messageless]));
   return leased
     .sort((a, b) => places.get(a.messageId)! - places.get(b.messageId)!)
     .map((delivery) => ({ ...delivery, token, leaseUntilMs, url: endpoint.url, secrets: options.secrets }));
+}
+
+/**
+ * Senders are killed for reasons of their own, so the first loss is made good at once. From the second on a delivery waits as
+ * after a failed attempt: it may be what kills them, and if it is not, a bad quarter of an hour must not use up its attempts.
+ */
+function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
+  const { createdAt, messageId, attempts, leaseRanOut } = delivery;
+  if (!leaseRanOut || attempts < 2) return [];
+  const dueAtMs = nextAttemptAtMs(attempts, nowMs, random);
+  return dueAtMs === undefined ? [] : [{ createdAt, messageId, dueAtMs }];
 }
 
 /** An attempt whose sender never told its result was an attempt all the same. */

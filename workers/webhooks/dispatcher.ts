@@ -1,7 +1,7 @@
 import { forwardClock } from '../../shared/clock.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
-import { type EndpointId, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
@@ -65,17 +65,17 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       const nowMs = queueClock.nowMs();
       const due = await findDueEndpoints(pool, { nowMs, heldSinceMs: nowMs - HOLD_MS });
       if (closing) return;
-      for (const id of due) want(laneOf(id));
+      for (const endpoint of due) want(laneOf(endpoint));
       pump();
     },
   });
   const listener = listenForDeliveries(pool, logger, sweep.wake);
 
-  function laneOf(id: EndpointId): Lane {
+  function laneOf({ id, failing }: DueEndpoint): Lane {
     const key = JSON.stringify([id.tenantId, id.endpointId]);
     const known = lanes.get(key);
     if (known) return known;
-    const lane = new Lane(id, concurrency);
+    const lane = new Lane(id, concurrency, failing);
     lanes.set(key, lane);
     return lane;
   }

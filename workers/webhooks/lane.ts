@@ -16,8 +16,8 @@ export class Lane implements SlotUser {
   held = 0;
   /** Attempts that wait to be recorded. */
   finished: Finished[] = [];
-  /** As the last visit found it. */
-  failing = false;
+  /** As the last visit found it, before that as it was told: what it takes meanwhile is counted by it. */
+  failing: boolean;
   concurrency: number;
   /** Stands in the line for a visit. */
   wanted = false;
@@ -28,10 +28,11 @@ export class Lane implements SlotUser {
   /** Visits in a row that could not be made. */
   fruitless = 0;
 
-  constructor(id: EndpointId, concurrency: number) {
+  constructor(id: EndpointId, concurrency: number, failing: boolean) {
     this.id = id;
     this.tenantId = id.tenantId;
     this.concurrency = concurrency;
+    this.failing = failing;
   }
 
   get idle(): boolean {

@@ -77,7 +77,7 @@ async function claimOrDrop(
   const paused = endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs;
   if (paused) return { deliveries: [], more: false };
   if (limit <= 0) return { deliveries: [], more: true };
-  if (endpoint.health.lastFailureAtMs !== null) await endHoldsOfAnHour(client, endpoint, nowMs);
+  await endHoldsOfAnHour(client, endpoint, nowMs);
   let secret: Buffer;
   try {
     const { keyId, ciphertext } = endpoint.secret;

@@ -11,8 +11,7 @@ const LOOK_UP = { lookUpStored: true };
 
 function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logHealth = HEALTHY) {
   const publisher = createScriptedPublisher();
-  const time = { nowMs: 0 };
-  const clock = { nowMs: () => time.nowMs };
+  const time = { elapsedMs: 0 };
   const asked: string[][] = [];
   const accept = createAcceptor({
     writeToLog: createLogWriter({
@@ -21,7 +20,7 @@ function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logHealth = HEALTH
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logHealth,
     }),
-    reservations: createReservations({ clock }),
+    reservations: createReservations({ elapsedMs: () => time.elapsedMs }),
     findStored: async (_tenantId, _kind, keys) => {
       asked.push([...keys]);
       return stored;
@@ -116,7 +115,7 @@ describe('accepting records', () => {
     publisher.script = (call) => call.answer('ok');
     expect(await accept1(accept, 'a', 'y')).toBe('unavailable');
     expect(publisher.calls).toHaveLength(2);
-    time.nowMs = 600_000;
+    time.elapsedMs = 600_000;
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
   });
 

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createReservations, type Settlement } from '../../../gateway/reservations.ts';
 
 function setUp(options: { settledMax?: number; memoryMs?: number } = {}) {
-  const time = { nowMs: 0 };
-  const reservations = createReservations({ clock: { nowMs: () => time.nowMs }, ...options });
+  const time = { elapsedMs: 0 };
+  const reservations = createReservations({ elapsedMs: () => time.elapsedMs, ...options });
 
   /** Tells the state of an id; one that is free or may be tried again is settled so. */
   function settle(tenantId: string, id: string, settlement: Settlement, contentHash = 'x') {
@@ -45,10 +45,24 @@ describe('the memory of ids', () => {
   it('forgets an id after a while', () => {
     const { accept, time } = setUp({ memoryMs: 100 });
     accept('tenant', 'a');
-    time.nowMs = 99;
+    time.elapsedMs = 99;
     expect(accept('tenant', 'a')).toBe('accepted');
-    time.nowMs = 100;
+    time.elapsedMs = 100;
     expect(accept('tenant', 'a')).toBe('reserved');
+  });
+
+  it('forgets an id after ten minutes, also where the clock is set back by a day meanwhile', () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const reservations = createReservations();
+    const id = { tenantId: 'tenant', kind: 'message-sent', id: 'a' } as const;
+    const first = reservations.reserve(id, 'x');
+    if (first.state === 'reserved') first.settle({ as: 'unknown' });
+    vi.setSystemTime(Date.now() - 86_400_000);
+    vi.advanceTimersByTime(599_999);
+    expect(reservations.reserve(id, 'y').state).toBe('unavailable');
+    vi.advanceTimersByTime(1);
+    expect(reservations.reserve(id, 'y').state).toBe('reserved');
   });
 
   it('keeps the ids of a quiet tenant while a busy one overflows it', () => {
@@ -88,7 +102,7 @@ describe('the memory of ids', () => {
   it('has room again once the ids of a silent tenant are old', () => {
     const memory = setUp({ settledMax: 100, memoryMs: 100 });
     acceptMany(memory, 'silent', 50);
-    memory.time.nowMs = 100;
+    memory.time.elapsedMs = 100;
     acceptMany(memory, 'busy', 100);
     expect(countRemembered(memory, 'busy', 100)).toBe(100);
     expect(countRemembered(memory, 'silent', 50)).toBe(0);
