@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import { type Clock, forwardClock } from '../clock.ts';
 import { errorCode } from '../errors.ts';
 import { type AppendedRange, type AppendedRecord, appendRecords } from '../postgres/embedded-log-append.ts';
 import type { Pool, PoolClient } from '../postgres/pool.ts';
@@ -28,6 +28,8 @@ export interface AppendSession {
  */
 export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   let lost: LostSession | undefined;
+  // With the clock set back, the lost session would seem to have begun later than it was lost, and not be ended.
+  const sessionsClock = forwardClock(clock);
 
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);
@@ -51,7 +53,8 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
     } catch (error) {
       if (isStatementError(error)) return { error, effect: effect === 'unknown' ? 'refused' : 'unsent' };
       broken ??= error as Error;
-      if (effect === 'unknown') lost = { backendPid: backendPidOf(client), lostAt: new Date(clock.nowMs()) };
+      if (effect === 'unknown')
+        lost = { backendPid: backendPidOf(client), lostAt: new Date(sessionsClock.nowMs()) };
       return { error, effect };
     } finally {
       client.removeListener('error', onError);
