@@ -1,4 +1,5 @@
 import kafkajs, { type ISocketFactory, type Kafka, type logCreator } from 'kafkajs';
+import Runner from 'kafkajs/src/consumer/runner.js';
 import RequestQueue from 'kafkajs/src/network/requestQueue/index.js';
 import type { Logger } from '../logging.ts';
 import { type KafkaSecurity, kafkajsSecurity } from './kafka-security.ts';
@@ -27,6 +28,7 @@ export function createKafkaClient(
   socketFactory: ISocketFactory = createSocketFactory(),
 ): Kafka {
   calmRequestQueue();
+  endStoppedFetchers();
   return new kafkajs.Kafka({
     brokers: connection.brokers.map(kafkajsSeed),
     ...kafkajsSecurity(connection),
@@ -77,6 +79,22 @@ function calmRequestQueue(): void {
       this.throttleCheckTimeoutId = null;
       this.checkPendingRequests();
     }, delayMs);
+  };
+}
+
+const fetchWhileRunning = Runner.prototype.fetch;
+
+/**
+ * kafkajs makes its fetchers anew when brokers come or go. Where a consumer is stopped in that moment, the new ones never
+ * hear of it: each asks a stopped consumer for records again and again, without ever giving up the turn of the event loop,
+ * and the whole process stands still. So whoever asks a stopped consumer is stopped.
+ */
+export function endStoppedFetchers(): void {
+  Runner.prototype.fetch = async function (this: Runner, nodeId: number): Promise<unknown[]> {
+    if (this.running) return fetchWhileRunning.call(this, nodeId);
+    // Not waited for: it ends when the fetcher that asks has its answer.
+    void this.fetchManager.stop();
+    return [];
   };
 }
 

@@ -90,6 +90,18 @@ declare module 'kafkajs/src/network/socketFactory.js' {
   export default function socketFactory(): import('kafkajs').ISocketFactory;
 }
 
+declare module 'kafkajs/src/consumer/runner.js' {
+  /** What a consumer's loops run in. */
+  export default class Runner {
+    constructor(options: object);
+    readonly running: boolean;
+    readonly fetchManager: { stop(): Promise<void> };
+    start(): Promise<void>;
+    stop(): Promise<void>;
+    fetch(nodeId: number): Promise<unknown[]>;
+  }
+}
+
 declare module 'kafkajs/src/network/requestQueue/index.js' {
   export default class RequestQueue {
     readonly pending: readonly unknown[];
