@@ -18,7 +18,7 @@ export function forwardClock(clock: Clock, elapsedMs: () => number = () => perfo
     nowMs() {
       const toldMs = clock.nowMs();
       const elapsed = elapsedMs();
-      lastMs = toldMs >= lastMs ? toldMs : Math.max(toldMs, lastMs + (elapsed - lastElapsedMs));
+      lastMs = toldMs >= lastMs ? toldMs : lastMs + elapsed - lastElapsedMs;
       lastElapsedMs = elapsed;
       return Math.floor(lastMs);
     },
