@@ -1,17 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { describe, expect, it } from 'vitest';
 import { startPositionWatch } from '../../workers/position-watch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { agent, createAgentBench } from '../support/worker-bench.ts';
 
+const { pool } = await createTestDatabase();
+const bench = () => createAgentBench(pool);
+
 describe('a worker', () => {
-  let pool: Pool;
-  beforeAll(async () => {
-    ({ pool } = await createTestDatabase());
-  });
-
-  const bench = () => createAgentBench(pool);
-
   describe('whose log is not the one that it read before', () => {
     async function readTwo() {
       const b = await bench();

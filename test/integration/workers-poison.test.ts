@@ -1,5 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { describe, expect, it } from 'vitest';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
@@ -7,14 +6,10 @@ import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
 
 const DAY_MS = 86_400_000;
 
+const { pool } = await createTestDatabase();
+const bench = () => createAgentBench(pool);
+
 describe('a worker', () => {
-  let pool: Pool;
-  beforeAll(async () => {
-    ({ pool } = await createTestDatabase());
-  });
-
-  const bench = () => createAgentBench(pool);
-
   describe('with records that cannot be stored', () => {
     it('sets them aside with the reason, and stores their neighbours', async () => {
       const b = await bench();

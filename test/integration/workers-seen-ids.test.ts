@@ -1,18 +1,13 @@
-import { beforeAll, describe, expect, it } from 'vitest';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../support/postgres.ts';
 import { agent, createAgentBench, hash } from '../support/worker-bench.ts';
 
 const DAY_MS = 86_400_000;
 
+const { pool } = await createTestDatabase();
+const bench = () => createAgentBench(pool);
+
 describe('a worker', () => {
-  let pool: Pool;
-  beforeAll(async () => {
-    ({ pool } = await createTestDatabase());
-  });
-
-  const bench = () => createAgentBench(pool);
-
   describe('with ids that were seen', () => {
     it('stores once, and sets other content aside, within a batch and over batches', async () => {
       const b = await bench();
