@@ -54,13 +54,15 @@ export interface Workers {
 }
 
 const DAY_MS = 86_400_000;
+/** What a transaction may wait for the log's answer beyond its deadline, before the database ends it as one of a frozen worker. */
+const IDLE_BEYOND_PUBLISH_MS = 25_000;
 const OBSERVE_EVERY_MS = 1000;
 
 /** Starts the workers of the kinds, and the upkeep of the tables; reports to `health` under the topics' names. */
 export function startWorkers(deps: WorkersDeps): Workers {
-  const { pool, clock, logger, health } = deps;
+  const { pool, clock, logger, health, publishDeadlineMs = 5000 } = deps;
   const publisher = deps.log.createPublisher({
-    deadlineMs: deps.publishDeadlineMs ?? 5000,
+    deadlineMs: publishDeadlineMs,
     bufferedBytesMax: deps.bufferedBytesMax ?? 64 * 1024 * 1024,
   });
   const consumeDeps: ConsumeDeps = {
@@ -76,6 +78,7 @@ export function startWorkers(deps: WorkersDeps): Workers {
     recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
     topicRetentionMs: deps.topicRetentionMs,
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
+    idleInTransactionMs: publishDeadlineMs + IDLE_BEYOND_PUBLISH_MS,
     onStep: deps.onStep,
   };
   // What is older is expired, or gone from the log; a day for who changes one of the two.

@@ -9,6 +9,7 @@ const CONFIG_NAMES = [
   'retention.bytes',
   'cleanup.policy',
   'compression.type',
+  'segment.ms',
 ] as const;
 type ConfigName = (typeof CONFIG_NAMES)[number];
 
@@ -36,6 +37,7 @@ export async function describeTopics(
           retentionBytes: limitOf(config?.get('retention.bytes')),
           compacted: config?.get('cleanup.policy')?.includes('compact') === true,
           compression: config?.get('compression.type') ?? 'unknown',
+          segmentMs: Number(config?.get('segment.ms')),
         },
       };
       return [name, description];

@@ -165,6 +165,8 @@ export interface TopicReplication {
   readonly compacted: boolean;
   /** How the brokers store batches; `producer`: as they come. */
   readonly compression: string;
+  /** Milliseconds after which a segment is closed at the latest: it is deleted whole, so the oldest records stay for so much longer. */
+  readonly segmentMs: number;
 }
 
 /** Which records of a partition to read. */

@@ -12,13 +12,15 @@ const REPLICAS_MIN = 3;
  * topic. We send ours uncompressed.
  */
 export const COMPRESSION = 'uncompressed';
+/** Kafka's own `segment.ms`. */
+const BROKERS_SEGMENT_MS = 7 * 86_400_000;
 const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
 
 /** What is set for a topic that is made with so many replicas: with two, one that is lost would stop all publishing. */
 export const inSyncMinOf = (replicas: number): number => (replicas >= REPLICAS_MIN ? IN_SYNC_MIN : 1);
 
 /** What Kafka says of a topic that was made by `createTopics` of the Kafka log. */
-export function descriptionOf({ partitions, replicas, retentionMs }: TopicSpec): TopicDescription {
+export function descriptionOf({ partitions, replicas, retentionMs, segmentMs }: TopicSpec): TopicDescription {
   return {
     partitions,
     retentionMs,
@@ -30,6 +32,7 @@ export function descriptionOf({ partitions, replicas, retentionMs }: TopicSpec):
       retentionBytes: Number.POSITIVE_INFINITY,
       compacted: false,
       compression: COMPRESSION,
+      segmentMs: segmentMs ?? BROKERS_SEGMENT_MS,
     },
   };
 }
@@ -41,7 +44,7 @@ export interface TopicShortfall {
 }
 
 /**
- * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size, retention and compression.
+ * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size, retention, segments and compression.
  * Topics that do not exist are none of its business.
  */
 export function topicShortfalls(
@@ -62,7 +65,7 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
   const problems: string[] = [];
   if (replication) {
     const { replicas, inSyncMin, uncleanElections, batchBytesMax } = replication;
-    const { retentionBytes, compacted, compression } = replication;
+    const { retentionBytes, compacted, compression, segmentMs } = replication;
     if (replicas < REPLICAS_MIN) {
       problems.push(
         `${replicas === 1 ? 'only one replica' : `only ${replicas} replicas`} instead of ${REPLICAS_MIN}: a broker that is lost can take accepted records with it; add brokers and reassign the partitions`,
@@ -96,6 +99,11 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
     if (!READABLE_COMPRESSIONS.includes(compression)) {
       problems.push(
         `compression.type is ${compression}: workers may be unable to read what brokers or other producers compressed, and the topic stops; set it to ${COMPRESSION}`,
+      );
+    }
+    if (spec.segmentMs !== undefined && segmentMs > spec.segmentMs) {
+      problems.push(
+        `segment.ms is ${segmentMs}: a quiet partition keeps records for so much longer than its retention says; set it to ${spec.segmentMs}`,
       );
     }
   }

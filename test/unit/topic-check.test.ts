@@ -7,6 +7,7 @@ import { expectedTopics } from '../../shared/postgres/topics.ts';
 import { waitFor } from '../support/wait.ts';
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 const SPECS = expectedTopics('p.');
 const SAFE: TopicReplication = {
   replicas: 3,
@@ -16,6 +17,7 @@ const SAFE: TopicReplication = {
   retentionBytes: Number.POSITIVE_INFINITY,
   compacted: false,
   compression: 'uncompressed',
+  segmentMs: HOUR_MS,
 };
 
 const found = (replication: Partial<TopicReplication>, retentionMs = 30 * DAY_MS) =>
@@ -49,6 +51,17 @@ describe('the check of the topics', () => {
     expect(shortfalls).toEqual([
       { topics: SPECS.map(({ topic }) => topic), problem: expect.stringMatching(problem) },
     ]);
+  });
+
+  it('finds segments that stay open for longer than those of each topic should', () => {
+    const shortfalls = topicShortfalls(SPECS, found({ segmentMs: 13 * HOUR_MS }));
+    expect(shortfalls.map(({ topics, problem }) => [topics.length, problem.replace(/.*set/, 'set')])).toEqual(
+      [
+        [8, `set it to ${12 * HOUR_MS}`],
+        [2, `set it to ${HOUR_MS}`],
+      ],
+    );
+    expect(shortfalls[1]!.topics).toEqual(['p.credentials', 'p.credentials.dead-letter']);
   });
 
   it('finds a retention that is too short for what the topic holds', () => {

@@ -4,11 +4,13 @@ import { createShiftableClock } from '../../support/shifted-clock.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
+import type { Refusals } from '../receivers.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const HOUR_MS = 3_600_000;
 const RECORDS = 300;
 const SIGNALS = 10;
+const WAITING_SIGNALS = 5;
 const GOES_ON_WITHIN_MS = 60_000;
 
 export const clockBack: Fault = {
@@ -29,8 +31,14 @@ export const clockBack: Fault = {
     await part.ready();
     await goesOn(lab, context);
     for (const offsetMs of [-HOUR_MS, 0]) {
+      const refusals = await refuseSome(lab, context);
       await clock.shift(part.pid!, offsetMs);
       await goesOn(lab, context);
+      await waitFor(() => refusals.waiting === 0, {
+        timeoutMs: GOES_ON_WITHIN_MS,
+        what: 'webhooks that waited for their second attempt to come, whatever the clock is',
+        everyMs: 200,
+      });
     }
     await part.terminate();
     part.start();
@@ -52,6 +60,17 @@ export const clockBack: Fault = {
     if (rowCount === 0) problem('no record has an earlier time than one before it: no clock was set back');
   },
 };
+
+/** Webhooks that wait for their second attempt while the clock is set: it is due 5 s later, not an hour later. */
+async function refuseSome(lab: Laboratory, { traffic }: FaultContext): Promise<Refusals> {
+  const refusals = lab.receivers.refuseNext(lab.tenants[0]!.name, WAITING_SIGNALS);
+  await traffic.accepted(RECORDS);
+  await waitFor(() => refusals.refused === WAITING_SIGNALS, {
+    timeoutMs: GOES_ON_WITHIN_MS,
+    what: 'webhooks to be refused',
+  });
+  return refusals;
+}
 
 /** Each tenant's records are accepted, stored and signalled on, whatever the time is. */
 async function goesOn(lab: Laboratory, { traffic }: FaultContext): Promise<void> {
