@@ -5,7 +5,7 @@ import type { WebhookType } from '../shared/contracts/webhooks.ts';
 import {
   type AutomationEventRow,
   insertAutomationEvents,
-  loadAutomationEvents,
+  readAutomationEvents,
 } from '../shared/postgres/automation-events.ts';
 import { lockConversationStates, upsertConversationStates } from '../shared/postgres/conversation-states.ts';
 import type { Signal } from '../shared/postgres/insert-signals.ts';
@@ -34,8 +34,8 @@ export const automationEvents: RecordKind<AutomationEventRow> = {
     const versions = await foldRecords(records, {
       apply: applyAutomationEvent,
       lock: (ids) => lockConversationStates(db, ids),
-      history: async (ids) =>
-        (await loadAutomationEvents(db, ids)).map(({ event, ...place }) => ({ ...place, change: event })),
+      history: (ids) => readAutomationEvents(db, ids),
+      changeOf: ({ event }) => event,
     });
     await upsertConversationStates(db, versions, nowMs);
     return records.map(toSignal);

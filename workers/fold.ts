@@ -1,27 +1,24 @@
 import type { EntityId, EntityVersion, OrderedAt } from '../shared/postgres/entity-tables.ts';
 import { compareOrder, type ReadRecord, sortedByEntity } from './record.ts';
 
-/** A change of an entity as its history keeps it. */
-export interface HistoricChange<Change> extends EntityId, OrderedAt {
-  readonly change: Change;
-}
-
-export interface Folding<State, Change> {
+/** `Stored` is a change of an entity as its history keeps it. */
+export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
   /** The state after a change; undefined is an entity that nothing is known of yet. */
   apply(state: State | undefined, change: Change): State;
   /** Current rows of the entities that have one, locked. */
   lock(ids: readonly EntityId[]): Promise<EntityVersion<State>[]>;
-  /** The whole history of the entities, with the records of this transaction, each entity's in its order. */
-  history(ids: readonly EntityId[]): Promise<HistoricChange<Change>[]>;
+  /** The whole history of the entities in pages, with the records of this transaction, each entity's in its order. */
+  history(ids: readonly EntityId[]): AsyncIterable<readonly Stored[]>;
+  changeOf(stored: Stored): Change;
 }
 
 /**
  * The entities' new current rows, sorted. What comes in order is applied on the current row; where a record is older
  * than what the row holds (a dead letter that was published again), the row becomes the fold of the whole history.
  */
-export async function foldRecords<State, Change>(
+export async function foldRecords<State, Change, Stored extends EntityId & OrderedAt>(
   records: readonly ReadRecord<Change>[],
-  folding: Folding<State, Change>,
+  folding: Folding<State, Change, Stored>,
 ): Promise<EntityVersion<State>[]> {
   const groups = groupByEntity(records);
   const stored = indexById(await folding.lock(groups.map((group) => group.id)));
@@ -29,19 +26,33 @@ export async function foldRecords<State, Change>(
     const current = stored.get(entityKey(id));
     return current !== undefined && compareOrder(own[0]!.origin, current.newest) <= 0;
   });
-  const histories =
-    late.length === 0
-      ? new Map<string, never[]>()
-      : collect(await folding.history(late.map((group) => group.id)));
+  const refolded = await foldHistories(late, folding);
   return groups.map(({ id, records: own, lastRead }) => {
-    const history = histories.get(entityKey(id));
-    const current = stored.get(entityKey(id));
-    const changes = history ?? own.map((record) => ({ ...record.origin, change: record.row }));
-    let state = history ? undefined : current?.state;
-    for (const { change } of changes) state = folding.apply(state, change);
-    const { generation, offset } = changes.at(-1)!;
+    const whole = refolded.get(entityKey(id));
+    if (whole) return { ...id, ...whole, lastRead };
+    let state = stored.get(entityKey(id))?.state;
+    for (const { row } of own) state = folding.apply(state, row);
+    const { generation, offset } = own.at(-1)!.origin;
     return { ...id, state: state as State, newest: { generation, offset }, lastRead };
   });
+}
+
+/** A history may have hundreds of thousands of records: all that is kept of it is what they amount to so far. */
+async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>(
+  groups: readonly { readonly id: EntityId }[],
+  folding: Folding<State, Change, Stored>,
+): Promise<Map<string, Pick<EntityVersion<State>, 'state' | 'newest'>>> {
+  const folded = new Map<string, Pick<EntityVersion<State>, 'state' | 'newest'>>();
+  if (groups.length === 0) return folded;
+  for await (const page of folding.history(groups.map(({ id }) => id))) {
+    for (const stored of page) {
+      const key = entityKey(stored);
+      const state = folding.apply(folded.get(key)?.state, folding.changeOf(stored));
+      const { generation, offset } = stored;
+      folded.set(key, { state, newest: { generation, offset } });
+    }
+  }
+  return folded;
 }
 
 interface EntityGroup<Change> {
@@ -76,14 +87,4 @@ function entityKey(id: EntityId): string {
 
 function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
   return new Map(rows.map((row) => [entityKey(row), row]));
-}
-
-function collect<Change>(rows: readonly HistoricChange<Change>[]): Map<string, HistoricChange<Change>[]> {
-  const byEntity = new Map<string, HistoricChange<Change>[]>();
-  for (const row of rows) {
-    const list = byEntity.get(entityKey(row));
-    if (list) list.push(row);
-    else byEntity.set(entityKey(row), [row]);
-  }
-  return byEntity;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
 import { sweepErasures } from '../shared/postgres/credential-erasures.ts';
 import { eraseExpiredCredentials } from '../shared/postgres/credentials.ts';
+import { earlierNow } from '../shared/postgres/earlier-now.ts';
 import { sweepEventKeys } from '../shared/postgres/event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { dayOf, sweepTenantUsage } from '../shared/postgres/tenant-usage.ts';
@@ -63,18 +64,28 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
 
 type Task = (deps: MaintenanceDeps, signal: AbortSignal) => Promise<void>;
 
+/** Deletes what is over by the clocks of both this process and the database, as of `keptMs` ago. */
+const sweep =
+  (
+    statement: (pool: Pool, overMs: number, rowsMax: number) => Promise<number>,
+    keptMs: (deps: MaintenanceDeps) => number,
+  ): Task =>
+  async (deps, signal) => {
+    const overMs = (await earlierNow(deps.pool, deps.clock)) - keptMs(deps);
+    for (let i = 0; i < STATEMENTS_MAX && !signal.aborted; i++) {
+      if ((await statement(deps.pool, overMs, ROWS_MAX)) < ROWS_MAX) return;
+    }
+  };
+
 const TASKS: Readonly<Record<string, Task>> = {
   'time partitions': (deps) => makePartitionsAhead(deps),
-  'expired credentials': (deps, signal) =>
-    repeat(signal, () => eraseExpiredCredentials(deps.pool, deps.clock.nowMs(), ROWS_MAX)),
-  'old erasures': (deps, signal) =>
-    repeat(signal, () => sweepErasures(deps.pool, deps.clock.nowMs() - deps.erasuresKeptMs, ROWS_MAX)),
-  'expired ids': (deps, signal) =>
-    repeat(signal, () => sweepEventKeys(deps.pool, deps.clock.nowMs() - deps.expiredIdsKeptMs, ROWS_MAX)),
-  'past usage': (deps, signal) =>
-    repeat(signal, () =>
-      sweepTenantUsage(deps.pool, dayOf(deps.clock.nowMs() - USAGE_DAYS * DAY_MS), ROWS_MAX),
-    ),
+  'expired credentials': sweep(eraseExpiredCredentials, () => 0),
+  'old erasures': sweep(sweepErasures, (deps) => deps.erasuresKeptMs),
+  'expired ids': sweep(sweepEventKeys, (deps) => deps.expiredIdsKeptMs),
+  'past usage': sweep(
+    (pool, overMs, rowsMax) => sweepTenantUsage(pool, dayOf(overMs), rowsMax),
+    () => USAGE_DAYS * DAY_MS,
+  ),
 };
 
 /** Makes every table's partitions for this week and the next two. */
@@ -85,11 +96,5 @@ export async function makePartitionsAhead({
   const nowMs = clock.nowMs();
   for (const table of TIME_PARTITIONED_TABLES) {
     await ensureTimePartitions(pool, table, nowMs, nowMs + PARTITIONS_AHEAD_MS);
-  }
-}
-
-async function repeat(signal: AbortSignal, statement: () => Promise<number>): Promise<void> {
-  for (let i = 0; i < STATEMENTS_MAX && !signal.aborted; i++) {
-    if ((await statement()) < ROWS_MAX) return;
   }
 }

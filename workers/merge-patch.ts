@@ -5,8 +5,8 @@ import {
   type ColumnValues,
   type EntityTables,
   insertPatches,
-  loadPatches,
   lockEntities,
+  readPatches,
   upsertEntities,
 } from '../shared/postgres/entity-tables.ts';
 import type { ColumnType } from '../shared/postgres/unnest.ts';
@@ -36,14 +36,9 @@ export function mergePatchKind(options: {
       const versions = await foldRecords(records, {
         apply: applyPatch,
         lock: (ids) => lockEntities(db, tables, ids),
-        history: async (ids) =>
-          (await loadPatches(db, tables, ids)).map((stored) => ({
-            ...stored,
-            change: readPatch(
-              tables,
-              readJsonObject(Buffer.from(stored.patch), { rawMembers: NO_RAW_MEMBERS }),
-            ),
-          })),
+        history: (ids) => readPatches(db, tables, ids),
+        changeOf: ({ patch }) =>
+          readPatch(tables, readJsonObject(Buffer.from(patch), { rawMembers: NO_RAW_MEMBERS })),
       });
       await upsertEntities(db, tables, versions, nowMs);
       return [];

@@ -175,11 +175,12 @@ export function createPartitionRun<Row>(
 
   /** Nothing else is stored or decoded in this process meanwhile, so that the death of it has one suspect. */
   async function storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
+    /** Counted once a start, however often the rest of the work has to be tried. */
+    let deaths = aloneOffset === record.offset ? 0 : undefined;
     await persist(
       batch,
       async () => {
-        const deaths =
-          aloneOffset === record.offset ? 0 : await countAlone(deps.pool, key, record.offset, clock.nowMs());
+        deaths ??= await countAlone(deps.pool, key, record.offset, clock.nowMs());
         aloneOffset = record.offset;
         if (deaths < DEATHS_MAX) return;
         logger.error(

@@ -35,7 +35,8 @@ export interface StoreBatchDeps {
   readonly generatedIdKeptMs: number;
   /**
    * A worker that is frozen in mid-transaction holds its partition's position; after so many milliseconds the server
-   * ends the transaction, and another worker can go on. Longer than any wait for the log's acknowledgement. Default 30,000.
+   * ends the transaction, and another worker can go on. Longer than any wait for the log's acknowledgement. Default: that of
+   * every transaction.
    */
   readonly idleInTransactionMs?: number | undefined;
   /** Told what the transaction waits for next. */
@@ -91,7 +92,10 @@ export async function storeBatch<Row>(
       if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
       return store(deps, client, kind, { ...slice, candidates: fresh });
     },
-    { idleTimeoutMs: deps.idleInTransactionMs ?? 30_000, lockTimeoutMs: LOCK_TIMEOUT_MS },
+    {
+      ...(deps.idleInTransactionMs !== undefined && { idleTimeoutMs: deps.idleInTransactionMs }),
+      lockTimeoutMs: LOCK_TIMEOUT_MS,
+    },
   );
   await deps.onStep?.('committed');
   return result;

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { earlierNow } from '../postgres/earlier-now.ts';
 import { deleteDeadMembers, deleteOldRecords, readRetained } from '../postgres/embedded-log-retention.ts';
 import type { Pool } from '../postgres/pool.ts';
 
@@ -46,8 +47,9 @@ async function repeat(options: RetentionOptions, signal: AbortSignal): Promise<v
 
 async function sweep({ pool, clock }: RetentionOptions, signal: AbortSignal): Promise<void> {
   await deleteDeadMembers(pool, new Date(clock.nowMs() - DEAD_MEMBER_MS));
+  const nowMs = await earlierNow(pool, clock);
   for (const partition of await readRetained(pool)) {
-    const olderThan = new Date(clock.nowMs() - Number(partition.retention_ms));
+    const olderThan = new Date(nowMs - Number(partition.retention_ms));
     let deleted = RECORDS_MAX;
     while (deleted === RECORDS_MAX && !signal.aborted) {
       deleted = await deleteOldRecords(pool, partition, olderThan, RECORDS_MAX);

@@ -14,6 +14,8 @@ const METADATA_TIMEOUT_MS = 2_000;
 
 /** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
 const MAYBE_STORED_CODES = new Set([7, 20]);
+/** UNKNOWN_SERVER_ERROR: nobody knows what the leader did; sent together again it would only fail again. */
+const FAILED_INSIDE_CODE = -1;
 
 /**
  * Produce requests straight to the leaders, on kafkajs's connections and encoders but below its producer. The producer
@@ -207,8 +209,13 @@ function answersOf(response: ProduceResponse, batches: readonly ProduceBatch[]):
       return { kind: 'stored', baseOffset: BigInt(baseOffset) };
     const error = protocolErrors.createErrorFromCode(errorCode);
     const unknown = errorCode === 0 || error.type === 'KAFKAJS_UNKNOWN_ERROR_CODE';
-    const maybeStored = unknown || MAYBE_STORED_CODES.has(errorCode);
-    return { kind: 'refused', type: error.type, retryable: maybeStored || error.retriable, maybeStored };
+    const waits = unknown || MAYBE_STORED_CODES.has(errorCode);
+    return {
+      kind: 'refused',
+      type: error.type,
+      retryable: waits || error.retriable,
+      maybeStored: waits || errorCode === FAILED_INSIDE_CODE,
+    };
   });
 }
 

@@ -33,7 +33,7 @@ export function createKafkaConsumer(
   const logger: Logger = connection.logger.child({ topic: options.topic, group: options.group });
   let readers = new Map<number, PartitionReader>();
   /** Readers whose last handler may still run. */
-  const ending = new Map<number, Promise<void>>();
+  const ending = new Map<number, PartitionReader>();
   let member: Member | undefined;
   let commits: OffsetCommits | undefined;
   let joined = false;
@@ -92,7 +92,7 @@ export function createKafkaConsumer(
   }
 
   function read(current: Member, currentCommits: OffsetCommits, partition: number): PartitionReader {
-    const previous = ending.get(partition) ?? Promise.resolve();
+    const previous = ending.get(partition)?.done ?? Promise.resolve();
     const source = {
       bounds: (wanted: number) => dependencies.bounds(options.topic, wanted),
       seek: current.seek,
@@ -105,7 +105,7 @@ export function createKafkaConsumer(
 
   function retire(partition: number, reader: PartitionReader, abort: boolean): void {
     reader.retire(abort);
-    ending.set(partition, reader.done);
+    ending.set(partition, reader);
   }
 
   function retireAll(abort: boolean): void {
@@ -126,6 +126,7 @@ export function createKafkaConsumer(
         if (offset === undefined || reader.fetchOffset() !== offset) continue;
         const found = bounds?.get(partition);
         if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
+        else reader.noteEnd(found.latest);
       }
     };
   }
@@ -161,7 +162,9 @@ export function createKafkaConsumer(
     unfollow();
     skipBackoff?.();
     for (const [partition, reader] of readers) retire(partition, reader, true);
-    await Promise.all(ending.values());
+    // Also those whose member is gone: their handlers may wait for a database that is away.
+    for (const reader of ending.values()) reader.retire(true);
+    await Promise.all([...ending.values()].map(({ done }) => done));
     await commits?.flush();
     await member?.end();
     await running;

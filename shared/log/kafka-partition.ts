@@ -37,6 +37,8 @@ export interface PartitionReader {
   offer(fetched: FetchedRecords): boolean;
   /** Where the next fetch has to start; undefined until the start is known. */
   fetchOffset(): bigint | undefined;
+  /** Takes note of where the partition ends: what is not fetched, for whatever reason, lags all the same. */
+  noteEnd(latest: bigint): void;
   /** Forgets what was fetched, and asks for the start anew once the handler has ended. */
   askStart(): void;
   /** Why the partition is not read, in words. */
@@ -161,7 +163,7 @@ export function createPartitionReader(
       return false;
     }
     fetchOffset = fetchedNow.nextOffset;
-    if (fetchedNow.latest > latest) latest = fetchedNow.latest;
+    noteEnd(fetchedNow.latest);
     for (const record of fetchedNow.records) {
       buffer.push(record);
       bufferedBytes += sizeOf(record);
@@ -169,6 +171,10 @@ export function createPartitionReader(
     if (bufferedBytes >= BUFFERED_BYTES_MAX) setPaused(true);
     wake?.();
     return true;
+  }
+
+  function noteEnd(end: bigint): void {
+    if (end > latest) latest = end;
   }
 
   function askStart(): void {
@@ -212,6 +218,7 @@ export function createPartitionReader(
   return {
     offer,
     fetchOffset: () => fetchOffset,
+    noteEnd,
     askStart,
     stoppedBecause: () => stopped,
     lag: () => (handledOffset === undefined || latest < handledOffset ? 0n : latest - handledOffset),

@@ -63,7 +63,11 @@ export function isEmpty(queue: PartitionQueue): boolean {
 /** Takes what goes next off the queue, up to `bytesMax` but at least one entry. */
 export function takeBatch(queue: PartitionQueue, bytesMax: number): QueueEntry[] {
   const { again } = queue;
-  if (again.length === 0) return queue.lines.take(queue.singly > 0 ? 0 : bytesMax);
+  if (again.length === 0) {
+    // Those that were refused together are gone, whatever became of them.
+    queue.singly = 0;
+    return queue.lines.take(bytesMax);
+  }
   if (queue.singly > 0) return again.splice(0, 1);
   queue.again = [];
   const bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);

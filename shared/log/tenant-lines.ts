@@ -51,7 +51,7 @@ export function createTenantLines<T extends WaitingItem>(): TenantLines<T> {
       const turnEnd = lines.size === 1 ? bytesMax : bytes + TURN_BYTES;
       let count = 0;
       let full = false;
-      while (count < line.length && bytes < turnEnd && !full) {
+      while (count < line.length && (bytes < turnEnd || taken.length + count < itemsMin) && !full) {
         const next = bytes + line[count]!.bytes;
         if (next > bytesMax && taken.length + count >= itemsMin) full = true;
         else {

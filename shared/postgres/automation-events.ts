@@ -1,5 +1,6 @@
 import type { EntityId } from './entity-tables.ts';
 import type { Queryable } from './pool.ts';
+import { readInPages } from './read-in-pages.ts';
 import { type Column, insertRows } from './unnest.ts';
 
 /** One automation event. Free-form objects are JSON text, byte for byte as they were sent. */
@@ -68,12 +69,13 @@ export interface StoredAutomationEvent extends EntityId {
   readonly event: AutomationEventRow;
 }
 
-/** All events of the external conversations, each conversation's in the log's order. */
-export async function loadAutomationEvents(
+/** All events of the external conversations in pages, each conversation's in the log's order; see {@link readInPages}. */
+export async function* readAutomationEvents(
   db: Queryable,
   ids: readonly EntityId[],
-): Promise<StoredAutomationEvent[]> {
-  const { rows } = await db.query<AutomationEventRow & EntityId & { generation: number; offset: bigint }>(
+): AsyncGenerator<StoredAutomationEvent[]> {
+  const pages = readInPages<AutomationEventRow & EntityId & { generation: number; offset: bigint }>(
+    db,
     `select e.tenant_id as "tenantId", e.external_conversation_id as entity, e.generation, e."offset",
             e.event_id as "eventId", e.conversation_id as "conversationId", e.type,
             e.occurred_at_ns as "occurredAtNs", e.current_task_name as "currentTaskName",
@@ -86,11 +88,13 @@ export async function loadAutomationEvents(
      order by e.tenant_id, e.external_conversation_id, e.generation, e."offset"`,
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
   );
-  return rows.map(({ tenantId, entity, generation, offset, ...event }) => ({
-    tenantId,
-    entity,
-    generation,
-    offset,
-    event,
-  }));
+  for await (const rows of pages) {
+    yield rows.map(({ tenantId, entity, generation, offset, ...event }) => ({
+      tenantId,
+      entity,
+      generation,
+      offset,
+      event,
+    }));
+  }
 }

@@ -15,7 +15,9 @@ export async function readRetained(db: Queryable): Promise<RetainedPartition[]> 
     `SELECT topic, partition, retention_ms, keep_from
      FROM (
        SELECT p.topic, p.partition, p.retention_ms, p.first_offset,
-              coalesce(min(coalesce(g.next_offset, 0)), p.next_offset) AS keep_from
+              -- Without a group the join still gives a row, of nulls.
+              coalesce(min(coalesce(g.next_offset, 0)) FILTER (WHERE g.group_name IS NOT NULL), p.next_offset)
+                AS keep_from
        FROM log_partitions p LEFT JOIN log_group_partitions g USING (topic, partition)
        GROUP BY p.topic, p.partition
      ) AS held

@@ -1,4 +1,5 @@
 import type { Queryable } from './pool.ts';
+import { readInPages } from './read-in-pages.ts';
 import { type Column, type ColumnType, insertRows } from './unnest.ts';
 
 /**
@@ -117,20 +118,20 @@ export interface StoredPatch extends EntityId, OrderedAt {
   readonly patch: string;
 }
 
-/** All patches of the entities, each entity's in its order. */
-export async function loadPatches(
+/** All patches of the entities in pages, each entity's in its order; see {@link readInPages}. */
+export function readPatches(
   db: Queryable,
   tables: EntityTables,
   ids: readonly EntityId[],
-): Promise<StoredPatch[]> {
-  const { rows } = await db.query<StoredPatch & Record<string, unknown>>(
+): AsyncIterable<StoredPatch[]> {
+  return readInPages<StoredPatch & Record<string, unknown>>(
+    db,
     `select h.tenant_id as "tenantId", h.${tables.idColumn} as entity, h.generation, h."offset", h.patch::text as patch
      from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
      join ${tables.history} h on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity
      order by h.tenant_id, h.${tables.idColumn}, h.generation, h."offset"`,
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
   );
-  return rows;
 }
 
 /** Writes current rows (distinct, sorted), new ones and those that {@link lockEntities} holds. */

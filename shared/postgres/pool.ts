@@ -64,8 +64,13 @@ const ROLLBACK: pg.QueryConfig & { query_timeout: number } = {
   query_timeout: ROLLBACK_TIMEOUT_MS,
 };
 
+const IDLE_TIMEOUT_MS = 30_000;
+
 export interface TransactionOptions {
-  /** Milliseconds without a statement after which the server ends the transaction. Default: the server's setting. */
+  /**
+   * Milliseconds without a statement after which the server ends the transaction: one of a process that is frozen or cut off
+   * would hold its locks for as long as that lasts. Default 30,000.
+   */
   readonly idleTimeoutMs?: number;
   /** Milliseconds that a statement waits for a lock until the server refuses it (SQLSTATE 55P03). Default: as long as it takes. */
   readonly lockTimeoutMs?: number;
@@ -106,7 +111,7 @@ export async function inTransaction<T>(
 }
 
 /** In one round trip. */
-function beginOf({ idleTimeoutMs, lockTimeoutMs }: TransactionOptions): string {
+function beginOf({ idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs }: TransactionOptions): string {
   const settings = { idle_in_transaction_session_timeout: idleTimeoutMs, lock_timeout: lockTimeoutMs };
   return [
     'BEGIN',

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey, type NewApiKey } from '../../shared/postgres/create-api-key.ts';
-import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { rotateApiKey } from '../../shared/postgres/rotate-api-key.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { startProxiedPool } from '../support/proxied-pool.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 
 const { pool, url } = await createTestDatabase();
@@ -376,10 +376,7 @@ describe('a tenant with many keys', () => {
 });
 
 it('a key that was seen before is answered 503-01 while the database cannot be asked', async () => {
-  const target = new URL(url);
-  const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) });
-  target.host = `127.0.0.1:${proxy.port}`;
-  const itsPool = createPool({ connectionString: target.href, max: 3, applicationName: 'test', logger });
+  const { pool: itsPool, proxy, close } = await startProxiedPool(url, { max: 3 });
   const itsAdmin = await start(itsPool);
   try {
     const manager = await callerWith(['*']);
@@ -389,7 +386,6 @@ it('a key that was seen before is answered 503-01 while the database cannot be a
     expect(failureOf(await list())).toEqual(['503-01', []]);
   } finally {
     await itsAdmin.stop();
-    await itsPool.end();
-    await proxy.close();
+    await close();
   }
 });

@@ -9,10 +9,9 @@ import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import type { EventLog, LogRecord } from '../../shared/log/log.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
-import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type ProxiedPool, startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PREFIX = 'g.';
@@ -27,25 +26,24 @@ const nextId = createUlidGenerator(clock);
 
 let database: TestDatabase;
 /** What the gateway reads keys, states and stored ids through; the log has a way of its own. */
-let readsProxy: TcpProxy;
-let logProxy: TcpProxy;
-const pools: Pool[] = [];
+let reads: ProxiedPool;
+let appends: ProxiedPool;
 let log: EventLog;
 let gateway: Gateway;
 let secret: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  readsProxy = await startTcpProxy(targetOf(database.url));
-  logProxy = await startTcpProxy(targetOf(database.url));
+  reads = await startProxiedPool(database.url, { max: 10 });
+  appends = await startProxiedPool(database.url, { max: 10 });
   await createTenant(database.pool, { tenantId: 'T', name: 'tenant', rate: 'none', createdAtMs: 0 });
   secret = await newKey('K');
-  log = createEmbeddedLog({ pool: poolThrough(logProxy), clock, logger, memberId: 'gateway-test' });
+  log = createEmbeddedLog({ pool: appends.pool, clock, logger, memberId: 'gateway-test' });
   const specs = topicSpecs(PREFIX, { partitions: 4, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(database.pool, specs, { tenantPartitions: 2, clock });
   gateway = await startGateway({
-    pool: poolThrough(readsProxy),
+    pool: reads.pool,
     log,
     keyRing: createKeyRing(`k:${Buffer.alloc(32).toString('base64')}`),
     clock,
@@ -66,9 +64,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway?.stop();
   await log?.close();
-  for (const pool of pools) await pool.end();
-  await readsProxy?.close();
-  await logProxy?.close();
+  await reads?.close();
+  await appends?.close();
 });
 
 describe('a gateway on the embedded log and Postgres', () => {
@@ -127,7 +124,7 @@ describe('a gateway on the embedded log and Postgres', () => {
 
   it('goes on for known keys while the database of keys is silent, and nobody waits for stored ids', async () => {
     await newKey('K3');
-    readsProxy.freeze();
+    reads.proxy.freeze();
     try {
       for (let i = 0; i < 8; i++) {
         const startedAtMs = performance.now();
@@ -147,7 +144,7 @@ describe('a gateway on the embedded log and Postgres', () => {
         notes: [expect.stringMatching(/^database: /)],
       });
     } finally {
-      readsProxy.thaw();
+      reads.proxy.thaw();
     }
     await waitFor(async () => (await get(`${STATE}?externalId=x`)).status === 200, {
       timeoutMs: 15_000,
@@ -156,7 +153,7 @@ describe('a gateway on the embedded log and Postgres', () => {
   });
 
   it('answers 503-01 while the log is down, soon at once, is not ready, and comes back without traffic', async () => {
-    logProxy.freeze();
+    appends.proxy.freeze();
     try {
       expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);
       expect((await post(CONVO, { externalConversationId: 'd', eventId: 'down' })).status).toBe(503);
@@ -172,7 +169,7 @@ describe('a gateway on the embedded log and Postgres', () => {
       expect(refused[0]!.headers.get('retry-after')).toBe('1');
       expect(performance.now() - startedAtMs).toBeLessThan(900);
     } finally {
-      logProxy.thaw();
+      appends.proxy.thaw();
     }
     await ready(true);
     expect((await post(CONVO, { externalConversationId: 'other', eventId: 'r0' })).status).toBe(200);
@@ -213,22 +210,6 @@ function newKey(apiKeyId: string): Promise<string> {
     rate: undefined,
     createdAtMs: 0,
   });
-}
-
-function targetOf(url: string): { host: string; port: number } {
-  const { hostname, port } = new URL(url);
-  return { host: hostname, port: Number(port || 5432) };
-}
-
-function poolThrough(proxy: TcpProxy): Pool {
-  const pool = createPool({
-    connectionString: String(Object.assign(new URL(database.url), { host: `127.0.0.1:${proxy.port}` })),
-    max: 10,
-    applicationName: 'gateway-test',
-    logger,
-  });
-  pools.push(pool);
-  return pool;
 }
 
 async function storeKey(

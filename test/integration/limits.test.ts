@@ -6,13 +6,13 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import type { EventLog } from '../../shared/log/log.ts';
-import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { dayOf, sweepTenantUsage, writeTenantUsage } from '../../shared/postgres/tenant-usage.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { startMaintenance } from '../../workers/maintenance.ts';
 import { runSluice } from '../support/command.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { type ProxiedPool, startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PREFIX = 'l.';
@@ -29,8 +29,7 @@ interface Key {
 
 let database: TestDatabase;
 let log: EventLog;
-let proxy: TcpProxy;
-let proxied: Pool;
+let proxied: ProxiedPool;
 let one: Gateway;
 /** Whose way to the database can be cut. */
 let two: Gateway;
@@ -74,13 +73,8 @@ beforeAll(async () => {
   const specs = topicSpecs(PREFIX, { partitions: 2, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(database.pool, specs, { tenantPartitions: 1, clock: systemClock });
-  const { hostname, port } = new URL(database.url);
-  proxy = await startTcpProxy({ host: hostname, port: Number(port) });
-  const url = new URL(database.url);
-  url.hostname = '127.0.0.1';
-  url.port = String(proxy.port);
-  proxied = createPool({ connectionString: url.href, max: 10, applicationName: 'sluice-test', logger });
-  [one, two] = [await start(database.pool), await start(proxied)];
+  proxied = await startProxiedPool(database.url, { max: 10 });
+  [one, two] = [await start(database.pool), await start(proxied.pool)];
   for (const { health } of [one, two]) {
     await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'readiness' });
   }
@@ -90,8 +84,7 @@ afterAll(async () => {
   await one?.stop();
   await two?.stop();
   await log?.close();
-  await proxied?.end();
-  await proxy?.close();
+  await proxied?.close();
 });
 
 async function request(gateway: Gateway, key: Key, path: string, items?: readonly object[]) {
@@ -202,12 +195,12 @@ describe('a daily quota', () => {
     const key = await createKey('cut', '--rate none --quota 100');
     expect((await sendAgents(two, key, 10)).status).toBe(200);
     await counted(key, 10);
-    proxy.freeze();
+    proxied.proxy.freeze();
     const began = performance.now();
     expect((await sendAgents(two, key, 80)).status).toBe(200);
     expect((await sendAgents(two, key, 11)).status).toBe(429);
     expect(performance.now() - began).toBeLessThan(2000);
-    proxy.thaw();
+    proxied.proxy.thaw();
     await counted(key, 90);
   });
 });

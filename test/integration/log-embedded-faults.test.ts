@@ -4,10 +4,10 @@ import { systemClock } from '../../shared/clock.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
 import { readGroupOffset } from '../../shared/postgres/embedded-log-group.ts';
-import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { collect } from '../support/collect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
@@ -16,18 +16,14 @@ const PUBLISHER = { deadlineMs: 10_000, bufferedBytesMax: 8 * 1_048_576 };
 const HOUR_MS = 3_600_000;
 
 test('a statement whose answer is lost is sent again in order, and its records are acknowledged', async () => {
-  const url = new URL(database.url);
-  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-  url.port = String(proxy.port);
-  const pool = createPool({ connectionString: url.href, max: 3, applicationName: 'sluice-test-cut', logger });
+  const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   const log = openLog({ pool });
   await makeTopic(log, 'cut');
   const publisher = log.createPublisher(PUBLISHER);
   onTestFinished(async () => {
     await publisher.close();
     await log.close();
-    await pool.end();
-    await proxy.close();
+    await close();
   });
 
   let lost = 0;
@@ -53,20 +49,15 @@ test('a statement whose answer is lost is sent again in order, and its records a
 });
 
 test('with the clock set back an hour, an append to a server that went silent ends at its deadline', async () => {
-  const url = new URL(database.url);
-  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-  url.port = String(proxy.port);
-  const pool = createPool({ connectionString: url.href, max: 3, applicationName: 'sluice-test-cut', logger });
+  const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   let nowMs = Date.now();
   const log = openLog({ pool, clock: { nowMs: () => nowMs } });
   await makeTopic(log, 'silent');
   const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: 500 });
   onTestFinished(async () => {
-    proxy.heal();
     await publisher.close();
     await log.close();
-    await pool.end();
-    await proxy.close();
+    await close();
   });
   expect(await publisher.publish('silent', [record(0, 'connected')])).toMatchObject([{ ok: true }]);
 
@@ -162,6 +153,22 @@ test('deletes what is older than the retention and handled by every group, and n
     what: 'the next one',
   });
   expect(await storedValues('kept')).toEqual(['new']);
+});
+
+test('deletes old dead letters, which no group reads', async () => {
+  let nowMs = Date.now() - 2 * HOUR_MS;
+  const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
+  const topic = 'set-aside.dead-letter';
+  await log.createTopics([{ topic, partitions: 2, replicas: 1, retentionMs: HOUR_MS }]);
+  const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: HOUR_MS });
+  await publisher.publish(topic, [record(0, 'old'), record(1, 'old too')]);
+  nowMs += 2 * HOUR_MS;
+  await publisher.publish(topic, [record(0, 'new')]);
+  await waitFor(async () => (await storedValues(topic)).length === 1, {
+    timeoutMs: 10_000,
+    what: 'the deletion',
+  });
+  expect(await storedValues(topic)).toEqual(['new']);
 });
 
 function openLog(options: Partial<Parameters<typeof createEmbeddedLog>[0]> = {}): EventLog {

@@ -5,10 +5,10 @@ import { pino } from 'pino';
 import { systemClock } from '../../shared/clock.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { readGroupOffset } from '../../shared/postgres/embedded-log-group.ts';
-import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import type { FreezableLog, LogHarness } from '../support/log-bench.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { startProxiedPool } from '../support/proxied-pool.ts';
 import { describeEventLog } from './log-conformance.ts';
 
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
@@ -44,15 +44,7 @@ function openLog(pool: Pool) {
 
 /** Behind a relay that can fall silent: the shared server stays as it is. */
 async function freezable(database: TestDatabase): Promise<FreezableLog> {
-  const url = new URL(database.url);
-  const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-  url.port = String(proxy.port);
-  const pool = createPool({
-    connectionString: url.href,
-    max: 5,
-    applicationName: 'sluice-test-frozen',
-    logger,
-  });
+  const { pool, proxy, close } = await startProxiedPool(database.url, { max: 5 });
   const log = openLog(pool);
   return {
     log,
@@ -60,8 +52,7 @@ async function freezable(database: TestDatabase): Promise<FreezableLog> {
     thaw: async () => proxy.thaw(),
     async close() {
       await log.close();
-      await pool.end();
-      await proxy.close();
+      await close();
     },
   };
 }

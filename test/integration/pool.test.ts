@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 
 describe('a pool', () => {
   let server: Server | undefined;
@@ -24,6 +25,18 @@ describe('a pool', () => {
       logger: pino({ level: 'silent' }),
     });
     await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
+  });
+
+  it('leaves no transaction to a process that is frozen: the server ends one that is idle', async () => {
+    const database = await createTestDatabase();
+    const timeout = (options?: { idleTimeoutMs: number }) =>
+      inTransaction(
+        database.pool,
+        async (client) => (await client.query('show idle_in_transaction_session_timeout')).rows,
+        options,
+      );
+    expect(await timeout()).toEqual([{ idle_in_transaction_session_timeout: '30s' }]);
+    expect(await timeout({ idleTimeoutMs: 300 })).toEqual([{ idle_in_transaction_session_timeout: '300ms' }]);
   });
 });
 

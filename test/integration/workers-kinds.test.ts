@@ -137,6 +137,38 @@ describe('each kind, as rows', () => {
       await close();
     });
 
+    it('become the fold of a history of any length', async () => {
+      const bench = await createWorkerBench(pool, agentMetadata, 'long.');
+      const { consumer, close } = bench.startWorker();
+      const HISTORY = 1100;
+      for (const entity of ['a', 'b']) {
+        bench.append({ externalAgentId: entity, lobId: 5 }, { entity, id: `late-${entity}` });
+        for (let n = 0; n < HISTORY; n++) {
+          // What only the beginning says, the last page does not know.
+          bench.append({ externalAgentId: entity, ranking: n, ...(n === 0 && { vendor: 'v' }) }, { entity });
+        }
+      }
+      await consumer.read(0);
+      const letters = bench.deadLetters();
+      expect(letters).toHaveLength(2);
+      for (const letter of letters) {
+        const fixed = JSON.parse(letter.value.toString());
+        fixed.data = { ...fixed.data, lobId: 'mended', jobRole: fixed.data.externalAgentId, ranking: -1 };
+        bench.replay({ ...letter, value: Buffer.from(JSON.stringify(fixed)) });
+      }
+      await consumer.deliver(0, BigInt(2 * HISTORY + 2));
+      const { rows } = await pool.query(
+        `select external_agent_id, lob_id, job_role, vendor, ranking, "offset" from agents
+          where tenant_id = 'long.tenant' order by 1`,
+      );
+      const mended = { lob_id: 'mended', vendor: 'v', ranking: HISTORY - 1 };
+      expect(rows).toEqual([
+        { ...mended, external_agent_id: 'a', job_role: 'a', offset: 1100n },
+        { ...mended, external_agent_id: 'b', job_role: 'b', offset: 2201n },
+      ]);
+      await close();
+    });
+
     it('become the fold of their history when a record comes late', async () => {
       const bench = await createWorkerBench(pool, agentMetadata, 'late.');
       const { consumer, close } = bench.startWorker();

@@ -1,9 +1,8 @@
-import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS } from '../../workers/store-batch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
 
@@ -185,26 +184,17 @@ describe('a worker', () => {
   });
 
   it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
-    const url = new URL(databaseUrl);
-    const proxy = await startTcpProxy({ host: url.hostname, port: Number(url.port) });
-    url.port = String(proxy.port);
-    const silent = createPool({
-      connectionString: url.href,
-      max: 2,
-      applicationName: 'sluice-test-silent',
-      logger: pino({ level: 'silent' }),
-      answerTimeoutMs: 500,
-    });
+    const silent = await startProxiedPool(databaseUrl, { max: 2, answerTimeoutMs: 500 });
     const b = await bench();
     b.append(agent(), { id: 'a' });
     let froze = false;
     const { consumer, worker, close } = b.startWorker({
-      pool: silent,
+      pool: silent.pool,
       idleInTransactionMs: 500,
       onStep: (at) => {
         if (at !== 'position-locked' || froze) return;
         froze = true;
-        proxy.freeze();
+        silent.proxy.freeze();
       },
     });
     const reading = consumer.read(0);
@@ -212,12 +202,11 @@ describe('a worker', () => {
       timeoutMs: 10_000,
       what: 'the statement to be given up',
     });
-    proxy.thaw();
+    silent.proxy.thaw();
     await reading;
     expect(await b.patches()).toEqual(['a']);
     await close();
-    await silent.end();
-    await proxy.close();
+    await silent.close();
   });
 
   describe('beside another one that believes to own the partition', () => {

@@ -217,6 +217,22 @@ describe('a worker', () => {
       await close();
     });
 
+    it('does not try it once more where the log does not take its dead letter at first', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent('deadly'), { id: 'deadly' });
+      for (let start = 1; start <= 6; start++) {
+        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
+      }
+      expect(await b.position()).toMatchObject({ alone_offset: 0n, alone_starts: 3 });
+      let refusals = 2;
+      b.log.outcome = () =>
+        refusals-- > 0 ? { ok: false, reason: 'unavailable', outcomeUnknown: false } : undefined;
+      const { consumer, close } = b.startWorker();
+      await consumer.read(0);
+      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
+      await close();
+    });
+
     it('stores many records that were only suspected in few steps', async () => {
       const b = await createAgentBench(pool, deadly);
       for (let i = 0; i < 100; i++) b.append(agent(), { id: `id-${i}` });

@@ -107,6 +107,48 @@ describe('upkeep', () => {
     ]);
   });
 
+  it('deletes nothing that is not over by the clock of the database too', async () => {
+    const startedMs = Date.now();
+    await pool.query(
+      `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
+       values ('ahead', 'message-sent', 'k', 'stored', 1, 0, 0, now(), now(), now(), now() + interval '5 minutes')`,
+    );
+    await pool.query(
+      `insert into credentials (tenant_id, conversation_id, event_id, customer_external_id, key_id, ciphertext, accepted_at, expires_at, generation, partition, "offset", request_id, stored_at)
+       values ('ahead', 'C', 'e', 'c', 'k', '\\x01', now(), now() + interval '5 minutes', 1, 0, 0, 'r', now())`,
+    );
+    await pool.query(
+      `insert into credential_erasures (tenant_id, conversation_id, erased_at) values ('ahead', 'C', now())`,
+    );
+    let asked = 0;
+    const ahead = {
+      nowMs: () => {
+        asked += 1;
+        return startedMs + 60 * 86_400_000;
+      },
+    };
+    const maintenance = startMaintenance({
+      pool,
+      clock: ahead,
+      logger: pino({ level: 'silent' }),
+      erasuresKeptMs: 60_000,
+      expiredIdsKeptMs: 60_000,
+      intervalMs: 10,
+    });
+    // Each task of two rounds.
+    await waitFor(() => asked >= 12, { timeoutMs: 10_000, what: 'two rounds' });
+    await maintenance.close();
+    expect(
+      (
+        await pool.query(
+          `select (select count(*)::int from event_keys where tenant_id = 'ahead') as ids,
+                  (select count(*)::int from credentials where tenant_id = 'ahead' and ciphertext is not null) as credentials,
+                  (select count(*)::int from credential_erasures where tenant_id = 'ahead') as erasures`,
+        )
+      ).rows,
+    ).toEqual([{ ids: 1, credentials: 1, erasures: 1 }]);
+  });
+
   it('has topics whose last records go before their ids do, in a quiet partition too', () => {
     // A segment goes once its newest record is too old.
     const daysMax = topicSpecs('a.', { partitions: 12, replicas: 3 }).map(

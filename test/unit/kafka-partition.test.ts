@@ -138,6 +138,18 @@ describe('reader of one Kafka partition', () => {
     await waitFor(() => source.calls.includes('resume'), WAIT);
   });
 
+  it('lags by what the partition is known to hold, fetched or not', async () => {
+    const { reader, source } = read({});
+    await waitFor(() => source.calls.includes('resume'), WAIT);
+    expect(reader.lag()).toBe(0n);
+    reader.noteEnd(1000n);
+    expect(reader.lag()).toBe(1000n);
+    reader.noteEnd(900n);
+    expect(reader.lag()).toBe(1000n);
+    reader.retire(false);
+    await reader.done;
+  });
+
   it('when retired, aborts its batch if told to, ends with it, and does not retry it', async () => {
     const signals: AbortSignal[] = [];
     const { reader, source } = read({

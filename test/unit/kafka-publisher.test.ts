@@ -154,6 +154,21 @@ describe('publisher on Kafka', () => {
     expect(cluster.storedValues(0)).toEqual(['a', 'b', 'e']);
   });
 
+  it.each([
+    ['fail with the first one of their call', 5000, 1],
+    ['wait one by one until their time is over', 60, 5000],
+  ])('goes on after records that were refused together %s', async (_, deadlineMs, calls) => {
+    const cluster = scripted();
+    cluster.always = ({ records }) =>
+      records.some(({ value }) => value.toString() === 'bad') ? CORRUPT : stored(0n);
+    const publisher = publish(cluster, { deadlineMs });
+    const bad = Array.from({ length: calls === 1 ? 3 : 1 }, () => record(0, 'bad'));
+    await Promise.all(Array.from({ length: calls }, () => publisher.publish('t', bad)));
+    const later = await publisher.publish('t', [record(0, 'd'), record(0, 'e')]);
+    expect(later).toEqual([ok(0, 0n), ok(0, 1n)]);
+    expect(await publisher.publish('t', [record(1, 'f')])).toEqual([ok(1, 0n)]);
+  });
+
   it('keeps a request within 1 MiB a partition, a larger record alone', async () => {
     const cluster = scripted();
     cluster.always = () => stored(0n);

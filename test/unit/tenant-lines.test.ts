@@ -25,6 +25,8 @@ describe('lines of tenants', () => {
     expect(names(lines.take(1_000_000, 0))).toBe('');
     expect(names(lines.take(1_000_000))).toBe('a-large');
     expect(lines.isEmpty()).toBe(true);
+    for (const name of ['a5', 'a6']) lines.add(item(name, 10));
+    expect(names(lines.take(0))).toBe('a5');
   });
 
   it('keep the order of arrival where all of it goes at once', () => {

@@ -185,7 +185,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 
   async function makePartitions(): Promise<void> {
     try {
-      await options.ensurePartitions(clock.nowMs());
+      // Of the time by which rows are written.
+      await options.ensurePartitions(queueClock.nowMs());
     } catch (error) {
       logger.warn({ err: error }, 'time partitions of the webhook tables could not be made');
     }

@@ -1,0 +1,36 @@
+import { pino } from 'pino';
+import { createPool, type Pool, type PoolOptions } from '../../shared/postgres/pool.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+
+/** A pool whose connections can be cut or fall silent, while the server stays as it is for everybody else. */
+export interface ProxiedPool {
+  readonly pool: Pool;
+  readonly proxy: TcpProxy;
+  /** Ends the pool, then the proxy, whatever state it is in. */
+  close(): Promise<void>;
+}
+
+/** Opens a pool behind a TCP proxy of its own. */
+export async function startProxiedPool(
+  url: string,
+  options: Pick<PoolOptions, 'max'> & Partial<PoolOptions>,
+): Promise<ProxiedPool> {
+  const target = new URL(url);
+  const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) });
+  target.host = `127.0.0.1:${proxy.port}`;
+  const pool = createPool({
+    connectionString: target.href,
+    applicationName: 'sluice-test-proxied',
+    logger: pino({ level: 'silent' }),
+    ...options,
+  });
+  return {
+    pool,
+    proxy,
+    async close() {
+      proxy.heal();
+      await pool.end();
+      await proxy.close();
+    },
+  };
+}
