@@ -160,6 +160,10 @@ test('deletes old dead letters, which no group reads', async () => {
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   const topic = 'set-aside.dead-letter';
   await log.createTopics([{ topic, partitions: 2, replicas: 1, retentionMs: HOUR_MS }]);
+  // Only who reads cleans up.
+  await makeTopic(log, 'set-aside');
+  const { consumer } = collect(log, 'set-aside', 'readers');
+  onTestFinished(() => consumer.close());
   const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: HOUR_MS });
   await publisher.publish(topic, [record(0, 'old'), record(1, 'old too')]);
   nowMs += 2 * HOUR_MS;

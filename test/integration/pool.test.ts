@@ -10,6 +10,7 @@ describe('a pool', () => {
   let pool: Pool | undefined;
   afterEach(async () => {
     await pool?.end();
+    pool = undefined;
     server?.close();
   });
 

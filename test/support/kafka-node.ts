@@ -51,7 +51,7 @@ export interface KafkaNodeOptions {
   readonly scram?: readonly string[];
 }
 
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 180_000;
 const HEAP = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const CLUSTER_ID = 'c2x1aWNlLXRlc3QtMDAwMQ';
 
