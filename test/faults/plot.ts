@@ -18,6 +18,7 @@ export function plotMemory(series: readonly MemorySeries[], title: string): stri
     round(HEIGHT - BOTTOM - (mebibytes / mebibytesMax) * (HEIGHT - TOP - BOTTOM));
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    `<title>${title}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="white"/>`,
     `<text x="${LEFT}" y="22" font-size="14">${title}</text>`,
     `<text x="${LEFT}" y="${HEIGHT - 8}">minutes</text>`,
