@@ -21,12 +21,15 @@ export interface Fault {
   readonly about: string;
   readonly logs: readonly LogName[];
   /** What bounds the longest stall. */
-  readonly bound: string;
+  readonly bound: string | Readonly<Record<LogName, string>>;
   /** Where it needs a laboratory of its own, such as one on a small disk; else it shares one with others. */
   readonly startLaboratory?: (log: LogName) => Promise<Laboratory>;
   /** Brings it about once under traffic, and resolves when what it broke is whole again. */
   inject(lab: Laboratory, context: FaultContext): Promise<void>;
-  /** Looks at more than every fault's reckoning does; called after the traffic, when all is stored. */
+  /**
+   * Looks at more than every fault's reckoning does; called after the traffic, when all is stored. Default: only what lost
+   * against other content may be a dead letter.
+   */
   verify?(lab: Laboratory, context: FaultContext): Promise<void>;
   /** How often it is injected; at least three times. Default 3. */
   readonly times?: number;

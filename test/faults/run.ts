@@ -4,6 +4,7 @@ import type { Laboratory, LogName } from './laboratory.ts';
 import { createLedger, longestStallMs } from './ledger.ts';
 import { type Reckoning, reconcile } from './reconcile.ts';
 import { startTraffic } from './traffic.ts';
+import { onlyConflictsSetAside } from './watch.ts';
 
 /** One row of the table. */
 export interface Row extends Omit<Reckoning, 'storedAfterSecondsMax'> {
@@ -67,7 +68,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     await Promise.all(lab.parts.map((part) => part.ready()));
     await traffic.stop();
     reckoning = await reconcile(lab, ledger);
-    await fault.verify?.(lab, contextOf(injected));
+    await (fault.verify ?? onlyConflictsSetAside)(lab, contextOf(injected));
   } catch (error) {
     found.push(describeError(error));
     await traffic.stop().catch((cause) => found.push(describeError(cause)));
@@ -82,7 +83,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     ...reckoning,
     storedAfterSecondsMax: fault.clocksDiffer ? undefined : reckoning.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
-    bound: fault.bound,
+    bound: boundOf(fault, lab.log),
     problems: [...reckoning.problems, ...found],
   };
 }
@@ -107,9 +108,13 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
     accepted: 0,
     refused: 0,
     longestStallMs: 0,
-    bound: fault.bound,
+    bound: boundOf(fault, log),
     problems: [why],
   };
+}
+
+function boundOf({ bound }: Fault, log: LogName): string {
+  return typeof bound === 'string' ? bound : bound[log];
 }
 
 function describeError(error: unknown): string {

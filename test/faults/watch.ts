@@ -67,7 +67,7 @@ export async function untilNotReady(
   );
 }
 
-/** A fault of the database is no fault of a record: only what lost against other content may be a dead letter. */
+/** A fault of what Sluice stands on is no fault of a record: only what lost against other content may be a dead letter. */
 export async function onlyConflictsSetAside(
   lab: Laboratory,
   { ledger, problem }: FaultContext,

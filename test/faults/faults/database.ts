@@ -5,7 +5,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { withSession } from '../sessions.ts';
-import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
+import { disturbDatabase, untilNotReady } from '../watch.ts';
 
 const DOWN_MS = 4_000;
 const PAUSED_MS = 10_000;
@@ -15,8 +15,10 @@ export const postgresKilled: Fault = {
   name: 'postgres-killed',
   about: 'all processes of Postgres are killed; it is started again after 4 s, embedded by the product',
   logs: ['kafka', 'embedded'],
-  bound:
-    'on Kafka callers notice nothing, and storing waits for the outage and the recovery; embedded they get 503 until Postgres has recovered',
+  bound: {
+    kafka: 'callers notice nothing; storing waits for the outage and the recovery',
+    embedded: 'callers wait for the recovery, and get 503 after `SLUICE_PUBLISH_DEADLINE_MS` (5 s)',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await lab.postgres.kill();
@@ -26,7 +28,6 @@ export const postgresKilled: Fault = {
       }
       await lab.postgres.restart();
     }),
-  verify: onlyConflictsSetAside,
 };
 
 export const postgresRestarted: Fault = {
@@ -41,7 +42,6 @@ export const postgresRestarted: Fault = {
       await delay(DOWN_MS);
       await lab.postgres.restart();
     }),
-  verify: onlyConflictsSetAside,
 };
 
 export const postgresPaused: Fault = {
@@ -49,8 +49,10 @@ export const postgresPaused: Fault = {
   about:
     'all processes of Postgres are stopped for 10 s (SIGSTOP): connections are open, and nothing answers',
   logs: ['kafka', 'embedded'],
-  bound:
-    'on Kafka callers notice nothing, and storing waits for the pause; embedded callers get 503 for as long',
+  bound: {
+    kafka: 'callers notice nothing; storing waits for the pause',
+    embedded: 'the pause: callers get 503 for as long',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await lab.postgres.pause();
@@ -60,7 +62,6 @@ export const postgresPaused: Fault = {
         await lab.postgres.resume();
       }
     }),
-  verify: onlyConflictsSetAside,
 };
 
 /** SIGINT is Postgres' fast shutdown. */

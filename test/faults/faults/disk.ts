@@ -6,7 +6,7 @@ import { startEmbeddedLaboratory } from '../embedded-laboratory.ts';
 import type { Fault } from '../fault.ts';
 import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
-import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
+import { disturbDatabase, untilNotReady } from '../watch.ts';
 
 const DISK_BYTES = 768 * 1024 * 1024;
 const FULL_MS = 8_000;
@@ -21,8 +21,10 @@ export const postgresDiskFull: Fault = {
   about:
     "the disk of Postgres' data is full for 8 s at least; Postgres may give up by itself (PANIC), and must come back once there is room",
   logs: ['kafka', 'embedded'],
-  bound:
-    'on Kafka callers notice nothing, and storing waits for room; embedded callers get 503 until there is room and Postgres has recovered',
+  bound: {
+    kafka: 'callers notice nothing; storing waits for room',
+    embedded: 'callers get 503 until there is room and Postgres has recovered',
+  },
   startLaboratory: startOnSmallDisk,
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
@@ -51,7 +53,6 @@ export const postgresDiskFull: Fault = {
       }
       await lab.postgres.restart();
     }),
-  verify: onlyConflictsSetAside,
 };
 
 async function startOnSmallDisk(log: LogName): Promise<Laboratory> {

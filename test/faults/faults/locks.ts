@@ -4,7 +4,7 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory, LogName } from '../laboratory.ts';
 import { withSession } from '../sessions.ts';
-import { disturbDatabase, onlyConflictsSetAside } from '../watch.ts';
+import { disturbDatabase } from '../watch.ts';
 
 const LOCKED_MS = 8_000;
 
@@ -19,8 +19,10 @@ export const locked: Fault = {
   about:
     'a table is locked for 8 s, as by a migration that waits: by round event_keys, log_positions, and agent_records (embedded log_partitions)',
   logs: ['kafka', 'embedded'],
-  bound:
-    'on Kafka callers notice nothing, and what does not need the table is stored meanwhile; embedded, log_partitions: the lock, callers get 503',
+  bound: {
+    kafka: 'callers notice nothing; what does not need the table is stored meanwhile',
+    embedded: 'the lock, where it is of `log_partitions`: callers get 503',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       const tables = TABLES[lab.log];
@@ -34,7 +36,6 @@ export const locked: Fault = {
         await session.query('rollback');
       });
     }),
-  verify: onlyConflictsSetAside,
 };
 
 /** Until records of the kind that the log has by now are stored. */

@@ -62,7 +62,10 @@ export const everyPartTerminated: Fault = {
   name: 'every-part-terminated',
   about: 'each process gets SIGTERM under load and is started again; each must end with exit code 0',
   logs: ['kafka', 'embedded'],
-  bound: 'one process at a time: with a second one nobody waits; alone, the time of its start',
+  bound: {
+    kafka: 'one process at a time: with a second one nobody waits',
+    embedded: 'the time of its start',
+  },
   async inject(lab, { problem }) {
     for (const part of lab.parts) {
       const code = await part.terminate();

@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.ts';
+import { onlyConflictsSetAside } from '../watch.ts';
 
 /** Faults one after another in random order, for so long. */
 export function randomSequence(faults: readonly Fault[], minutes: number): Fault {
@@ -14,9 +15,11 @@ export function randomSequence(faults: readonly Fault[], minutes: number): Fault
       chosen.push(fault.name);
       await fault.inject(lab, context);
     },
-    async verify(_lab, { problem }) {
+    async verify(lab, context) {
+      await onlyConflictsSetAside(lab, context);
       const never = faults.filter(({ name }) => !chosen.includes(name));
-      if (never.length > 0) problem(`too short: ${never.map(({ name }) => name).join(', ')} never came`);
+      if (never.length > 0)
+        context.problem(`too short: ${never.map(({ name }) => name).join(', ')} never came`);
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Client } from '../../../shared/postgres/client.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { terminateProduct, withSession } from '../sessions.ts';
-import { disturbDatabase, onlyConflictsSetAside } from '../watch.ts';
+import { disturbDatabase } from '../watch.ts';
 
 const RECORDS_BETWEEN = 300;
 const COPY = 'sluice_backup';
@@ -23,7 +23,6 @@ export const postgresRestored: Fault = {
       await putBack(lab);
       if (stopped) for (const worker of lab.workers) worker.start();
     }),
-  verify: onlyConflictsSetAside,
 };
 
 /** As it is now, as pg_dump and pg_restore would, for which nobody may be connected. */

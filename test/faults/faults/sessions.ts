@@ -4,7 +4,7 @@ import type { Client } from '../../../shared/postgres/client.ts';
 import type { Fault } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { openSession, terminateProduct, withSession } from '../sessions.ts';
-import { disturbDatabase, onlyConflictsSetAside, untilNotReady } from '../watch.ts';
+import { disturbDatabase, untilNotReady } from '../watch.ts';
 
 const TAKEN_MS = 6_000;
 const TAKE_EVERY_MS = 100;
@@ -21,8 +21,10 @@ export const outOfConnections: Fault = {
   about:
     "idle sessions take every slot of Postgres for 6 s, the product's own among them, and are given back",
   logs: ['kafka', 'embedded'],
-  bound:
-    'on Kafka callers notice nothing, and storing waits for a slot; embedded callers get 503 until there are slots again',
+  bound: {
+    kafka: 'callers notice nothing; storing waits for a slot',
+    embedded: 'callers get 503 until there are slots again',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       const taken: Client[] = [await openSession(lab)];
@@ -43,14 +45,16 @@ export const outOfConnections: Fault = {
         await Promise.all(taken.map((session) => session.end()));
       }
     }),
-  verify: onlyConflictsSetAside,
 };
 
 export const backendsTerminated: Fault = {
   name: 'postgres-backends-terminated',
   about: "all of the product's sessions in Postgres are ended five times a second, for 5 s",
   logs: ['kafka', 'embedded'],
-  bound: 'on Kafka callers notice nothing; embedded some get 503, and the rest wait for another connection',
+  bound: {
+    kafka: 'callers notice nothing',
+    embedded: 'some get 503, the rest wait for another connection',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, () =>
       withSession(lab, async (session) => {
@@ -61,7 +65,6 @@ export const backendsTerminated: Fault = {
         if (ended === 0) context.problem('no session of the product was found');
       }),
     ),
-  verify: onlyConflictsSetAside,
 };
 
 export const readOnly: Fault = {
@@ -81,7 +84,6 @@ export const readOnly: Fault = {
         await setReadOnly(lab, false);
       }
     }),
-  verify: onlyConflictsSetAside,
 };
 
 /** Opens sessions until the server has no slot left. */
