@@ -32,8 +32,10 @@ export function createKafkaConsumer(
   const { connection, times } = dependencies;
   const logger: Logger = connection.logger.child({ topic: options.topic, group: options.group });
   let readers = new Map<number, PartitionReader>();
-  /** Readers whose last handler may still run. */
-  const ending = new Map<number, PartitionReader>();
+  /** The last reader's end of each partition that was given back. */
+  const ending = new Map<number, Promise<void>>();
+  /** Readers whose handler may still run, present ones and those of earlier assignments. */
+  const unfinished = new Set<PartitionReader>();
   let member: Member | undefined;
   let commits: OffsetCommits | undefined;
   let joined = false;
@@ -92,7 +94,7 @@ export function createKafkaConsumer(
   }
 
   function read(current: Member, currentCommits: OffsetCommits, partition: number): PartitionReader {
-    const previous = ending.get(partition)?.done ?? Promise.resolve();
+    const previous = ending.get(partition) ?? Promise.resolve();
     const source = {
       bounds: (wanted: number) => dependencies.bounds(options.topic, wanted),
       seek: current.seek,
@@ -100,12 +102,15 @@ export function createKafkaConsumer(
       resume: current.resume,
       handled: currentCommits.mark,
     };
-    return createPartitionReader(partition, options, source, logger, previous);
+    const reader = createPartitionReader(partition, options, source, logger, previous);
+    unfinished.add(reader);
+    void reader.done.finally(() => unfinished.delete(reader));
+    return reader;
   }
 
   function retire(partition: number, reader: PartitionReader, abort: boolean): void {
     reader.retire(abort);
-    ending.set(partition, reader);
+    ending.set(partition, reader.done);
   }
 
   function retireAll(abort: boolean): void {
@@ -161,10 +166,9 @@ export function createKafkaConsumer(
     closing = true;
     unfollow();
     skipBackoff?.();
-    for (const [partition, reader] of readers) retire(partition, reader, true);
     // Also those whose member is gone: their handlers may wait for a database that is away.
-    for (const reader of ending.values()) reader.retire(true);
-    await Promise.all([...ending.values()].map(({ done }) => done));
+    for (const reader of unfinished) reader.retire(true);
+    await Promise.all([...unfinished].map(({ done }) => done));
     await commits?.flush();
     await member?.end();
     await running;

@@ -63,6 +63,8 @@ it('when closed, aborts handlers that a crashed member left at work too', async 
   crash('the coordinator is gone');
   await waitFor(() => members.length === 2, WAIT);
   expect(signals[0]!.aborted).toBe(false);
+  // The next one's reader waits for that handler.
+  members[1]!.events.assigned([0]);
 
   const closed = consumer.close().then(() => 'closed');
   expect(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 1000, 'hangs'))])).toBe(
