@@ -41,10 +41,16 @@ process.setMaxListeners(0);
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: string[]): Promise<number> {
-  const read = readArguments(args);
-  if (!read) {
-    console.error(USAGE);
+  let read: ReturnType<typeof readArguments>;
+  try {
+    read = readArguments(args);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
     return 2;
+  }
+  if (read.help) {
+    console.log(USAGE);
+    return 0;
   }
   const { faultsOf, logs, list, seed, tableFile, plotFile, reportFile } = read;
   if (list) {
@@ -145,56 +151,64 @@ function seconds(sinceMs: number): string {
   return ((performance.now() - sinceMs) / 1000).toFixed(1);
 }
 
+/** Throws an error that says what is wrong with them. */
 function readArguments(args: string[]) {
-  try {
-    const { values, positionals: names } = parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        log: { type: 'string' },
-        short: { type: 'boolean' },
-        random: { type: 'string' },
-        plot: { type: 'string' },
-        'round-ms': { type: 'string' },
-        seed: { type: 'string' },
-        table: { type: 'string' },
-        report: { type: 'string' },
-        list: { type: 'boolean' },
-      },
-    });
-    if (!names.every((name) => FAULTS.some((fault) => fault.name === name))) return undefined;
-    const minutes = wholeNumber(values.random);
-    const faultsOf = (log: LogName): readonly Fault[] => {
-      if (minutes !== undefined) return log === 'kafka' ? [randomSequence(RANDOM_FAULTS, minutes)] : [];
-      if (names.length === 0 && values.short) return SHORT_FAULTS[log];
-      const named = FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
-      return named.filter(({ logs }) => logs.includes(log));
-    };
-    return {
-      faultsOf,
-      logs: values.log === undefined ? LOGS : [logNamed(values.log)],
-      records: values.short ? RECORDS_SHORT : RECORDS,
-      roundMs: wholeNumber(values['round-ms']) ?? (values.short ? ROUND_MS_SHORT : undefined),
-      seed: wholeNumber(values.seed) ?? Date.now() % 1_000_000_007,
-      tableFile: values.table,
-      plotFile: values.plot,
-      reportFile: values.report,
-      list: values.list,
-    };
-  } catch {
-    return undefined;
+  const { values, positionals: names } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      log: { type: 'string' },
+      short: { type: 'boolean' },
+      random: { type: 'string' },
+      plot: { type: 'string' },
+      'round-ms': { type: 'string' },
+      seed: { type: 'string' },
+      table: { type: 'string' },
+      report: { type: 'string' },
+      list: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  const logs = values.log === undefined ? LOGS : [logNamed(values.log)];
+  for (const name of names) requireFault(name, logs);
+  const minutes = wholeNumber('--random', values.random);
+  const faultsOf = (log: LogName): readonly Fault[] => {
+    if (minutes !== undefined) return log === 'kafka' ? [randomSequence(RANDOM_FAULTS, minutes)] : [];
+    if (names.length === 0 && values.short) return SHORT_FAULTS[log];
+    const named = FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
+    return named.filter(({ logs: on }) => on.includes(log));
+  };
+  return {
+    faultsOf,
+    logs,
+    records: values.short ? RECORDS_SHORT : RECORDS,
+    roundMs: wholeNumber('--round-ms', values['round-ms']) ?? (values.short ? ROUND_MS_SHORT : undefined),
+    seed: wholeNumber('--seed', values.seed) ?? Date.now() % 1_000_000_007,
+    tableFile: values.table,
+    plotFile: values.plot,
+    reportFile: values.report,
+    list: values.list,
+    help: values.help,
+  };
+}
+
+function requireFault(name: string, logs: readonly LogName[]): void {
+  const fault = FAULTS.find((known) => known.name === name);
+  if (fault === undefined) throw new Error(`there is no fault ${name}; --list names them`);
+  if (!logs.some((log) => fault.logs.includes(log))) {
+    throw new Error(`the fault ${name} is of ${fault.logs.join(' and ')}, not of ${logs.join(' and ')}`);
   }
 }
 
 function logNamed(name: string): LogName {
   const log = LOGS.find((known) => known === name);
-  if (log === undefined) throw new Error(`there is no log ${name}`);
+  if (log === undefined) throw new Error(`--log is one of ${LOGS.join(', ')}, not ${name}`);
   return log;
 }
 
 /** Throws where the text is there and no whole number. */
-function wholeNumber(text: string | undefined): number | undefined {
+function wholeNumber(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^[0-9]{1,9}$/.test(text)) throw new Error('not a whole number');
+  if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} is a whole number, not ${text}`);
   return Number(text);
 }
