@@ -27,10 +27,13 @@ export function mergePatchKind(options: {
   readonly tables: EntityTables;
 }): RecordKind<Patch> {
   const { kind, timePartitioned, tables } = options;
+  const members = tables.columns.map(
+    ({ name, type }): Member => ({ name: memberOf(name), column: name, type }),
+  );
   return {
     kind,
     timePartitioned,
-    read: (event: AcceptedRecord) => readPatch(tables, event.data),
+    read: (event: AcceptedRecord) => readPatch(members, event.data),
     async write(db, records, { nowMs }) {
       await insertPatches(db, tables, sortedByEntity(records).map(toPatchRow), nowMs);
       const versions = await foldRecords(records, {
@@ -38,7 +41,7 @@ export function mergePatchKind(options: {
         lock: (ids) => lockEntities(db, tables, ids),
         history: (ids) => readPatches(db, tables, ids),
         changeOf: ({ patch }) =>
-          readPatch(tables, readJsonObject(Buffer.from(patch), { rawMembers: NO_RAW_MEMBERS })),
+          readPatch(members, readJsonObject(Buffer.from(patch), { rawMembers: NO_RAW_MEMBERS })),
       });
       await upsertEntities(db, tables, versions, nowMs);
       return [];
@@ -50,13 +53,19 @@ export function applyPatch(state: ColumnValues | undefined, patch: Patch): Colum
   return { ...state, ...patch };
 }
 
+/** A member of the data, and the column that holds it. */
+interface Member {
+  readonly name: string;
+  readonly column: string;
+  readonly type: ColumnType;
+}
+
 /** The known members of the data, by column. Throws DataError. */
-export function readPatch(tables: EntityTables, data: JsonObject): Patch {
+function readPatch(members: readonly Member[], data: JsonObject): Patch {
   const patch: Record<string, ColumnValue> = {};
-  for (const { name, type } of tables.columns) {
-    const member = memberOf(name);
-    if (data[member] === undefined) continue;
-    patch[name] = readMember(data, member, type) ?? null;
+  for (const { name, column, type } of members) {
+    if (data[name] === undefined) continue;
+    patch[column] = readMember(data, name, type) ?? null;
   }
   return patch;
 }

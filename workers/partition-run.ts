@@ -1,5 +1,6 @@
 import type { LogBatch, LogRecord } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
+import { mapInSlices } from '../shared/map-in-slices.ts';
 import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
 import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
 import { classifyFault, type Fault } from './faults.ts';
@@ -206,8 +207,8 @@ export function createPartitionRun<Row>(
     try {
       await persist(
         batch,
-        () => {
-          candidates = records.map((record) => toCandidate(kind, record, decodeContext()));
+        async () => {
+          candidates = await mapInSlices(records, (record) => toCandidate(kind, record, decodeContext()));
           return commit(batch, candidates);
         },
         how,

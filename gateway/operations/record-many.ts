@@ -10,8 +10,8 @@ import {
 } from '../../shared/contracts/results.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
+import { mapInSlices } from '../../shared/map-in-slices.ts';
 import type { Outcome } from '../accept.ts';
-import { mapInSlices } from '../map-in-slices.ts';
 import { type EncodedRecord, encodeRecord } from '../publish.ts';
 import { type RequestFacts, requestFacts, toRecord } from '../records.ts';
 import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';

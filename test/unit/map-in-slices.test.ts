@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mapInSlices } from '../../../gateway/map-in-slices.ts';
+import { mapInSlices } from '../../shared/map-in-slices.ts';
 
 describe('work in slices', () => {
   it('gives all results in order', async () => {
