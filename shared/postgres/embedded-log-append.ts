@@ -1,4 +1,5 @@
 import type { Queryable } from './pool.ts';
+import { arrayText } from './unnest.ts';
 
 /** A record to append. Neither key nor headers may hold U+0000. */
 export interface AppendedRecord {
@@ -35,12 +36,12 @@ export async function appendRecords(
     ranges.map((range) => range.topic),
     ranges.map((range) => range.partition),
     ranges.map((range) => range.count),
-    columns.range,
-    columns.index,
-    columns.key,
-    columns.headers,
-    columns.start,
-    columns.length,
+    arrayText('integer', columns.range),
+    arrayText('integer', columns.index),
+    arrayText('text', columns.key),
+    arrayText('text', columns.headers),
+    arrayText('integer', columns.start),
+    arrayText('integer', columns.length),
     Buffer.concat(records.map((record) => record.value)),
     appendedAt,
   ]);

@@ -21,8 +21,8 @@ export interface UnnestedRows {
   readonly names: string;
   /** `select … from unnest(…)`: the rows, in the order given. */
   readonly select: string;
-  /** One array a column: the statement's parameters. */
-  readonly values: unknown[][];
+  /** One array a column, as text: the statement's parameters. */
+  readonly values: string[];
 }
 
 /**
@@ -36,7 +36,7 @@ export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly 
   return {
     names: names.join(', '),
     select: `select ${selected.join(', ')} from unnest(${parameters.join(', ')}) as sent (${names.join(', ')})`,
-    values: columns.map((column) => rows.map((row) => encode(column.type, column.value(row)))),
+    values: columns.map(({ type, value }) => arrayText(type, rows.map(value))),
   };
 }
 
@@ -46,7 +46,7 @@ export function insertRows<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   suffix = '',
-): { text: string; values: unknown[][] } {
+): { text: string; values: string[] } {
   const { names, select, values } = unnestRows(columns, rows);
   return { text: `insert into ${table} (${names}) ${select} ${suffix}`, values };
 }
@@ -60,21 +60,27 @@ function castOf(type: ColumnType): string {
   return type === 'text[]' || type === 'json' ? `::${type}` : '';
 }
 
-function encode(type: ColumnType, value: unknown): unknown {
-  if (value === null || value === undefined) return null;
-  switch (type) {
-    case 'timestamptz':
-      return new Date(value as number).toISOString();
-    case 'bigint':
-      return String(value);
-    case 'text[]':
-      return arrayLiteral(value as readonly string[]);
-    default:
-      return value;
-  }
+/**
+ * The text form of a Postgres array; null and undefined are NULL. Made here and not by the driver, which escapes every
+ * element, a number too: that was almost a fifth of the garbage of a busy process.
+ */
+export function arrayText(type: ColumnType, values: readonly unknown[]): string {
+  const elementOf = ELEMENTS[type];
+  return `{${values.map((value) => (value === null || value === undefined ? 'NULL' : elementOf(value))).join(',')}}`;
 }
 
-/** The text form of a Postgres array of strings. */
-export function arrayLiteral(items: readonly string[]): string {
-  return `{${items.map((item) => `"${item.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
+const ELEMENTS: Readonly<Record<ColumnType, (value: unknown) => string>> = {
+  text: (value) => quoted(String(value)),
+  json: (value) => quoted(String(value)),
+  'text[]': (value) => quoted(arrayText('text', value as readonly string[])),
+  integer: String,
+  bigint: String,
+  'double precision': String,
+  timestamptz: (value) => new Date(value as number).toISOString(),
+  bytea: (value) => `"\\\\x${(value as Buffer).toString('hex')}"`,
+};
+
+function quoted(text: string): string {
+  const escaped = text.includes('"') || text.includes('\\') ? text.replace(/[\\"]/g, '\\$&') : text;
+  return `"${escaped}"`;
 }

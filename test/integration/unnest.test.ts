@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  arrayText,
+  type Column,
+  type ColumnType,
+  insertRows,
+  unnestRows,
+} from '../../shared/postgres/unnest.ts';
+import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await copyTemplate();
+  return () => database.drop();
+});
+
+const HOSTILE = [
+  '',
+  ' ',
+  'NULL',
+  'null',
+  '{}',
+  '{"a"}',
+  ',',
+  '"',
+  '\\',
+  '\\"',
+  '\\\\x00',
+  "'",
+  'a\nb\tc',
+  'ä 漢 😀',
+];
+/** What Postgres' text can hold. */
+const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0') && value.isWellFormed());
+
+/** The values as the server read them, in the order given. */
+async function readBack(type: ColumnType, values: readonly unknown[]): Promise<unknown[]> {
+  const column: Column<unknown> = { name: 'value', type, value: (value) => value };
+  const sent = unnestRows([column], values);
+  const { rows } = await database.pool.query<{ value: unknown }>(sent.select, sent.values);
+  return rows.map(({ value }) => value);
+}
+
+describe('rows as one array a column', () => {
+  it('carry text as it is', async () => {
+    expect(await readBack('text', [...HOSTILE, null, undefined])).toEqual([...HOSTILE, null, null]);
+    await fc.assert(
+      fc.asyncProperty(fc.array(text), async (values) => {
+        expect(await readBack('text', values)).toEqual(values);
+      }),
+    );
+  });
+
+  it('carry lists of texts', async () => {
+    const lists = [[], HOSTILE, ['one'], null];
+    expect(await readBack('text[]', lists)).toEqual(lists);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(text)), async (values) => {
+        expect(await readBack('text[]', values)).toEqual(values);
+      }),
+    );
+  });
+
+  it('carry JSON', async () => {
+    const values = [{ a: [1, '"\\', null] }, [], 'text', HOSTILE];
+    expect(
+      await readBack(
+        'json',
+        values.map((value) => JSON.stringify(value)),
+      ),
+    ).toEqual(values);
+  });
+
+  it('carry numbers, bytes and times', async () => {
+    expect(await readBack('integer', [0, -1, 2_147_483_647, null])).toEqual([0, -1, 2_147_483_647, null]);
+    const bigints = [0n, -1n, 9_223_372_036_854_775_807n, null];
+    expect(await readBack('bigint', bigints)).toEqual(bigints);
+    const doubles = [0, -1.5, 1e-300, 1e300, Number.MAX_SAFE_INTEGER, null];
+    expect(await readBack('double precision', doubles)).toEqual(doubles);
+    const bytes = [Buffer.from([]), Buffer.from([0, 34, 92, 255]), null];
+    expect(await readBack('bytea', bytes)).toEqual(bytes);
+    const times = [0, 1_795_000_000_123, -1];
+    expect(await readBack('timestamptz', times)).toEqual(times.map((ms) => new Date(ms)));
+  });
+
+  it('are inserted in the order given, however few', async () => {
+    await database.pool.query('create table sent (id serial, name text, sizes text[])');
+    const columns: Column<{ name: string; sizes: string[] }>[] = [
+      { name: 'name', type: 'text', value: (row) => row.name },
+      { name: 'sizes', type: 'text[]', value: (row) => row.sizes },
+    ];
+    const rows = [
+      { name: 'b', sizes: ['1', 'a "b"'] },
+      { name: 'a', sizes: [] },
+    ];
+    const insert = insertRows('sent', columns, rows);
+    await database.pool.query(insert.text, insert.values);
+    const none = insertRows('sent', columns, []);
+    await database.pool.query(none.text, none.values);
+    const stored = await database.pool.query('select name, sizes from sent order by id');
+    expect(stored.rows).toEqual(rows);
+  });
+
+  it('are text that the driver passes on', () => {
+    expect(arrayText('text', ['a"b', 'c', null])).toBe('{"a\\"b","c",NULL}');
+  });
+});
