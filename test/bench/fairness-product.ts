@@ -16,8 +16,14 @@ export interface LoadedProduct {
   readonly port: number;
   readonly pool: Pool;
   /** Adds a tenant without limits, and resolves with a key of it. */
-  addTenant(tenantId: string): Promise<{ apiKeyId: string; secret: string }>;
+  addTenant(tenantId: string): Promise<TenantKey>;
   stop(): Promise<void>;
+}
+
+export interface TenantKey {
+  readonly tenantId: string;
+  readonly apiKeyId: string;
+  readonly secret: string;
 }
 
 const logger = pino({ level: 'silent' });
@@ -83,7 +89,7 @@ function loaded(port: number, connectionString: string, stop: () => Promise<void
       await createTenant(pool, { tenantId, name: tenantId, rate: 'none', ...now });
       const apiKeyId = `key-${tenantId}`;
       const key = { apiKeyId, tenantId, scopes: ['*'], rate: undefined, ...now };
-      return { apiKeyId, secret: await createApiKey(pool, key) };
+      return { tenantId, apiKeyId, secret: await createApiKey(pool, key) };
     },
     async stop() {
       await pool.end();

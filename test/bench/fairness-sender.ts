@@ -1,15 +1,16 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TenantKey } from './fairness-product.ts';
 
 /**
- * One tenant: sends agents at the rate that the parent gives, whatever the answers take, and tells how long each of them
- * took from when it was due (milliseconds), and how many were not 200.
+ * One tenant, or several in turn: sends agents at the rate that the parent gives, whatever the answers take, and tells how long
+ * each of them took from when it was due (milliseconds), and how many were not 200.
  */
 
 export interface SendOrder {
   readonly port: number;
-  readonly apiKeyId: string;
-  readonly secret: string;
+  /** Requests take turns with them. */
+  readonly keys: readonly TenantKey[];
   /** Requests. */
   readonly perSecond: number;
   readonly itemsEach: number;
@@ -43,7 +44,7 @@ async function run(order: SendOrder): Promise<SendReport> {
       refused++;
       continue;
     }
-    const sending = send(order).then((status) => {
+    const sending = send(order, order.keys[i % order.keys.length]!).then((status) => {
       if (status === 200) answeredMs.push(performance.now() - dueMs);
       else refused++;
       underWay.delete(sending);
@@ -54,7 +55,7 @@ async function run(order: SendOrder): Promise<SendReport> {
   return { answeredMs, refused };
 }
 
-function send({ port, apiKeyId, secret, itemsEach }: SendOrder): Promise<number> {
+function send({ port, itemsEach }: SendOrder, { apiKeyId, secret }: TenantKey): Promise<number> {
   const items = Array.from({ length: itemsEach }, () => {
     sent++;
     return {
