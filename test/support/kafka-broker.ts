@@ -30,11 +30,13 @@ export interface KafkaBrokerOptions {
    * then comes back sooner; a busy machine must not have it given up elsewhere. Default 18,000.
    */
   readonly sessionTimeoutMs?: number;
+  /** See {@link startKafkaNode}. */
+  readonly javaOptions?: readonly string[];
 }
 
 /** Starts a broker on free ports and an empty directory; downloads Kafka first where it is missing. */
 export async function startKafkaBroker(options: KafkaBrokerOptions = {}): Promise<KafkaBroker> {
-  const { secure, sessionTimeoutMs = 18_000 } = options;
+  const { secure, sessionTimeoutMs = 18_000, javaOptions } = options;
   await prepareKafka();
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-kafka-'));
   const protocols = Object.entries(secure?.protocols ?? {});
@@ -53,6 +55,7 @@ export async function startKafkaBroker(options: KafkaBrokerOptions = {}): Promis
     sessionTimeoutMs,
     listeners,
     ...secure,
+    ...(javaOptions !== undefined && { javaOptions }),
   });
   return {
     address: node.address,
