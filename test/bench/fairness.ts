@@ -14,19 +14,19 @@ import type { SendOrder, SendReport } from './fairness-sender.ts';
  * each: what these cost is the machine's share, and no fairness could take it away. 99th percentiles of the median round are
  * printed, and the ratio of the first two, which should stay below two.
  *
- * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (100), `--items` of each of
- * its requests (20), `--rounds` (5), `--ms` a round (8000), `--warm-ms` at ten times before the first round (60000): the
- * compilers of the broker and of Node need about as long, and are slower by far until then.
+ * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (30), `--items` of each of
+ * its requests (20), `--rounds` (7), `--ms` a round (6000), `--warm-ms` at ten times before the first round (120000): the
+ * compilers of the broker and of Node need about as long, and until then they are what the others wait for.
  */
 
 const { values } = parseArgs({
   options: {
     log: { type: 'string' },
-    rate: { type: 'string', default: '100' },
+    rate: { type: 'string', default: '30' },
     items: { type: 'string', default: '20' },
-    rounds: { type: 'string', default: '5' },
-    ms: { type: 'string', default: '8000' },
-    'warm-ms': { type: 'string', default: '60000' },
+    rounds: { type: 'string', default: '7' },
+    ms: { type: 'string', default: '6000' },
+    'warm-ms': { type: 'string', default: '120000' },
   },
 });
 const ROUND_MS = Number(values.ms);
@@ -95,6 +95,8 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
       refused: beside.refused + apart.refused,
     };
   };
+  const minutes = (WARM_MS + 3 * Number(values.rounds) * ROUND_MS) / 60_000;
+  console.log(`${name}: started; the figures come in about ${Math.ceil(minutes)} minutes`);
   await round(TIMES, [keys.flooding], WARM_MS);
   const [usual, flooded, spread]: [Round[], Round[], Round[]] = [[], [], []];
   for (let i = 0; i < Number(values.rounds); i++) {
