@@ -26,7 +26,7 @@ export interface TenantKey {
   readonly secret: string;
 }
 
-/** As Kafka's own scripts start it: the tests' small broker stops for 200 ms every 13 s, which would be everybody's 99th percentile. */
+/** Much as Kafka's own scripts start it: the tests' small broker stops for 200 ms every 13 s, which would be everybody's 99th percentile. */
 const JAVA_OPTIONS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC', '-XX:MaxGCPauseMillis=20'];
 const logger = pino({ level: 'silent' });
 

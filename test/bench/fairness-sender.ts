@@ -25,7 +25,10 @@ export interface SendReport {
 /** Past this the product cannot keep up, and what is due is left out. */
 const UNANSWERED_MAX = 500;
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-let sent = 0;
+/** Of each tenant, whose requests thus go round the same agents whoever else sends. */
+const AGENTS = 500;
+/** Records so far, by key. */
+const sentBy = new Map<string, number>();
 
 process.on('message', (order: SendOrder) => void run(order).then((report) => process.send!(report)));
 process.on('disconnect', () => process.exit(0));
@@ -56,10 +59,12 @@ async function run(order: SendOrder): Promise<SendReport> {
 }
 
 function send({ port, itemsEach }: SendOrder, { apiKeyId, secret }: TenantKey): Promise<number> {
-  const items = Array.from({ length: itemsEach }, () => {
-    sent++;
+  const sentBefore = sentBy.get(apiKeyId) ?? 0;
+  sentBy.set(apiKeyId, sentBefore + itemsEach);
+  const items = Array.from({ length: itemsEach }, (_, i) => {
+    const sent = sentBefore + i;
     return {
-      externalAgentId: `agent-${sent % 5000}`,
+      externalAgentId: `agent-${sent % AGENTS}`,
       eventId: `${apiKeyId}-${process.pid}-${sent}`,
       agentName: 'An agent whose name is as long as names are',
       groupName: 'support',

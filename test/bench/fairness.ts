@@ -82,8 +82,9 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
       senders.apart({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms }),
     ]);
     const accepted = flood.answeredMs.length * ITEMS;
-    const ids = tenants.map(({ tenantId }) => tenantId);
-    await waitFor(async () => (await storedSince(product, ids, since)).count >= accepted, {
+    const all = accepted + beside.answeredMs.length + apart.answeredMs.length;
+    const ids = [...tenants.map(({ tenantId }) => tenantId), IDS.beside, IDS.apart];
+    await waitFor(async () => (await storedSince(product, ids, since)).count >= all, {
       timeoutMs: 120_000,
       what: 'all records to be stored',
     });
@@ -97,12 +98,14 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
   };
   const minutes = (WARM_MS + 3 * Number(values.rounds) * ROUND_MS) / 60_000;
   console.log(`${name}: started; the figures come in about ${Math.ceil(minutes)} minutes`);
-  await round(TIMES, [keys.flooding], WARM_MS);
+  const ten = [keys.flooding, ...keys.among];
+  // By all, so that every agent is there and no round makes new rows where another changes old ones.
+  await round(TIMES, ten, WARM_MS);
   const [usual, flooded, spread]: [Round[], Round[], Round[]] = [[], [], []];
   for (let i = 0; i < Number(values.rounds); i++) {
     usual.push(await round(1, [keys.flooding]));
     flooded.push(await round(TIMES, [keys.flooding]));
-    spread.push(await round(TIMES, [keys.flooding, ...keys.among]));
+    spread.push(await round(TIMES, ten));
   }
   const of = (rounds: readonly Round[], what: keyof Round) => median(rounds.map((found) => found[what]));
   console.log(

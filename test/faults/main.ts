@@ -14,7 +14,7 @@ import { markdownOf, tableOf } from './table.ts';
 
 const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] [--short] [options]
        npm run test:faults -- --random MINUTES [--plot FILE] [options]
-       npm run test:faults -- --list
+       npm run test:faults -- --list | --help
 
 Starts the whole product (on Kafka: three brokers, Postgres, two gateways, two workers; embedded: npm start), brings each
 fault about several times under traffic, and reconciles what was answered 2xx with what is stored. Without names: all.
@@ -172,6 +172,8 @@ function readArguments(args: string[]) {
   const logs = values.log === undefined ? LOGS : [logNamed(values.log)];
   for (const name of names) requireFault(name, logs);
   const minutes = wholeNumber('--random', values.random);
+  if (minutes !== undefined && names.length > 0) throw new Error('--random chooses the faults: name none');
+  if (minutes !== undefined && values.log === 'embedded') throw new Error('--random is of Kafka only');
   const faultsOf = (log: LogName): readonly Fault[] => {
     if (minutes !== undefined) return log === 'kafka' ? [randomSequence(RANDOM_FAULTS, minutes)] : [];
     if (names.length === 0 && values.short) return SHORT_FAULTS[log];
