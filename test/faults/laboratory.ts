@@ -21,8 +21,9 @@ export interface LaboratoryPostgres {
   kill(): Promise<void>;
   /** Starts it again after a kill, where nothing else does; resolves when it takes connections. */
   restart(): Promise<void>;
-  /** SIGSTOP and SIGCONT of all its processes. */
-  pause(): void | Promise<void>;
+  /** SIGSTOP of all its processes; resolves when they stand still. */
+  pause(): Promise<void>;
+  /** SIGCONT of all its processes. */
   resume(): void | Promise<void>;
 }
 

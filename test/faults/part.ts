@@ -1,4 +1,5 @@
 import { type Program, startProgram } from '../support/program.ts';
+import { stopProcess } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** A process of the product that faults happen to. */
@@ -12,8 +13,9 @@ export interface Part {
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
   terminate(): Promise<number | null>;
-  /** SIGSTOP and SIGCONT. */
-  freeze(): void;
+  /** SIGSTOP; resolves when it stands still. */
+  freeze(): Promise<void>;
+  /** SIGCONT. */
   thaw(): void;
   /**
    * Starts it, without waiting until it is ready; `env` is set besides what it always has, `release` is the root of another
@@ -76,7 +78,7 @@ export function createPart(options: PartOptions): Part {
       await running().end('SIGKILL');
     },
     terminate: () => running().end('SIGTERM'),
-    freeze: () => void running().process.kill('SIGSTOP'),
+    freeze: () => stopProcess(running().process.pid!),
     thaw: () => void running().process.kill('SIGCONT'),
     start(more = {}, release) {
       before += program?.output() ?? '';

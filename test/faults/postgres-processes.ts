@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAlive } from '../../embedded/process-table.ts';
 import { descendantsOf } from '../support/process-memory.ts';
+import { sendSignal, stopProcess } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';
 import type { LaboratoryPostgres } from './laboratory.ts';
 
@@ -10,9 +11,6 @@ import type { LaboratoryPostgres } from './laboratory.ts';
  * embedded product that is the product itself.
  */
 export function postgresProcesses(dataDir: string): LaboratoryPostgres {
-  const signalAll = async (signal: NodeJS.Signals) => {
-    for (const pid of await processesOf(dataDir)) sendSignal(pid, signal);
-  };
   return {
     async kill() {
       const pids = await processesOf(dataDir);
@@ -28,8 +26,14 @@ export function postgresProcesses(dataDir: string): LaboratoryPostgres {
         what: 'Postgres to run again',
       });
     },
-    pause: () => signalAll('SIGSTOP'),
-    resume: () => signalAll('SIGCONT'),
+    async pause() {
+      // Before the look at what it started, so that it starts nothing more.
+      await stopProcess(await postmasterOf(dataDir));
+      await Promise.all((await processesOf(dataDir)).map(stopProcess));
+    },
+    async resume() {
+      for (const pid of await processesOf(dataDir)) sendSignal(pid, 'SIGCONT');
+    },
   };
 }
 
@@ -42,12 +46,4 @@ async function postmasterOf(dataDir: string): Promise<number> {
 async function processesOf(dataDir: string): Promise<number[]> {
   const postmaster = await postmasterOf(dataDir);
   return [postmaster, ...descendantsOf(postmaster)];
-}
-
-function sendSignal(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It ended meanwhile.
-  }
 }

@@ -41,7 +41,7 @@ test('killed, all its processes are gone; restarted, its data are there on the s
 test('paused, it answers nothing; resumed, it answers what it was asked meanwhile', async () => {
   const session = await openSession();
   const pids = [postgres.pid, ...descendantsOf(postgres.pid)];
-  postgres.pause();
+  await postgres.pause();
   let answered = false;
   const asked = session.query('SELECT 1 AS one').then((result) => {
     answered = true;

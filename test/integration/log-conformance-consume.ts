@@ -196,7 +196,7 @@ export function testConsuming(bench: LogBench): void {
         message.type === 'batch' && message.partition === partition;
       await frozen.saw(`a batch of partition ${partition}`, matches);
     }
-    frozen.signal('SIGSTOP');
+    await frozen.freeze();
 
     const collector = collect(bench.harness.log, topic, group);
     onTestFinished(() => collector.consumer.close());
@@ -212,7 +212,7 @@ export function testConsuming(bench: LogBench): void {
     await waitFor(handled, { timeoutMs: 10_000, what: 'the group offsets' });
 
     frozen.release();
-    frozen.signal('SIGCONT');
+    frozen.thaw();
     await frozen.saw(
       'the thawed one in the group again',
       (message) => message.type === 'assigned' && message.again,

@@ -16,7 +16,7 @@ export function testPublishing(bench: LogBench): void {
     child.onMessage((message) => {
       if (message.type !== 'published') return;
       acknowledged.push(...message.entries.filter((_, index) => message.ok[index]));
-      if (acknowledged.length > 500) child.signal('SIGKILL');
+      if (acknowledged.length > 500) child.kill();
     });
     await waitFor(() => acknowledged.length > 500, { timeoutMs: 20_000, what: 'acknowledgements' });
     await child.stop();

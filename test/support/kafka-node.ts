@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { KAFKA_JARS_DIR } from './kafka-jars.ts';
+import { stopProcess } from './stop-process.ts';
 
 /** One Kafka process: broker and controller in one, on loopback. */
 export interface KafkaNode {
@@ -15,7 +16,7 @@ export interface KafkaNode {
   readonly dataDir: string;
   /** Its process runs and is not stopped by SIGSTOP. */
   readonly alive: boolean;
-  /** SIGSTOP and SIGCONT act at once; after SIGKILL and SIGTERM (a controlled shutdown) it resolves when the process is gone. */
+  /** Resolves when the process stands still (SIGSTOP), goes on, or is gone (SIGKILL, and SIGTERM: a controlled shutdown). */
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /**
    * Starts a killed node again on its data and ports; resolves when it takes requests. That needs a quorum: where most nodes
@@ -85,8 +86,9 @@ export async function startKafkaNode(options: KafkaNodeOptions): Promise<KafkaNo
     async kill(signal) {
       if (hasExited(node)) return;
       if (signal === 'SIGSTOP' || signal === 'SIGCONT') {
-        node.kill(signal);
         paused = signal === 'SIGSTOP';
+        if (paused) await stopProcess(node.pid!);
+        else node.kill(signal);
         return;
       }
       const exited = once(node, 'exit');

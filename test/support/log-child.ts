@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { stopProcess } from './stop-process.ts';
 import { waitFor } from './wait.ts';
 
 /** How a child opens the log: `openLog(options)` of an .mjs module. */
@@ -43,7 +44,12 @@ export interface LogChild {
   /** Waits for a message that has come or comes. */
   saw(what: string, matches: (message: ChildMessage) => boolean, timeoutMs?: number): Promise<void>;
   release(): void;
-  signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void;
+  /** SIGSTOP; resolves when it stands still. */
+  freeze(): Promise<void>;
+  /** SIGCONT. */
+  thaw(): void;
+  /** SIGKILL, without waiting. */
+  kill(): void;
   /** Kills it and waits until it is gone. */
   stop(): Promise<void>;
 }
@@ -62,7 +68,9 @@ export function startLogChild(log: ChildLog, task: ChildTask): LogChild {
       await waitFor(() => messages.some(matches), { timeoutMs, what });
     },
     release: () => void child.send('release'),
-    signal: (signal) => void child.kill(signal),
+    freeze: () => stopProcess(child.pid!),
+    thaw: () => void child.kill('SIGCONT'),
+    kill: () => void child.kill('SIGKILL'),
     async stop() {
       const exited = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined;
       child.kill('SIGKILL');

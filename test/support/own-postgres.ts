@@ -16,6 +16,7 @@ import { findServerUser } from '../../embedded/server-user.ts';
 import { connectionStringOf } from '../../shared/postgres/connection-file.ts';
 import { ensureDatabase } from '../../shared/postgres/create-database.ts';
 import { descendantsOf } from './process-memory.ts';
+import { sendSignal, stopProcess } from './stop-process.ts';
 import { waitFor } from './wait.ts';
 
 /** A Postgres of a test's own, which nobody starts again when it dies. */
@@ -29,8 +30,11 @@ export interface OwnPostgres {
   kill(): Promise<void>;
   /** Starts it again after a kill, on the same port and data; resolves when it has recovered. */
   restart(): Promise<void>;
-  /** SIGSTOP of all its processes: connections stay, new ones are taken by the system, and nothing is answered. */
-  pause(): void;
+  /**
+   * SIGSTOP of all its processes: connections stay, new ones are taken by the system, and nothing is answered. Resolves when
+   * all stand still.
+   */
+  pause(): Promise<void>;
   /** SIGCONT of all its processes. */
   resume(): void;
   /** Stops it in order and deletes its data, unless the caller said where they are. */
@@ -67,15 +71,15 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
   const killAll = () => {
     if (down) return [];
     // Stopped first: it could start one more backend between the look and the kill.
-    signal(postmaster.pid, 'SIGSTOP');
+    sendSignal(postmaster.pid, 'SIGSTOP');
     const pids = [postmaster.pid, ...descendantsOf(postmaster.pid)];
-    for (const pid of pids) signal(pid, 'SIGKILL');
+    for (const pid of pids) sendSignal(pid, 'SIGKILL');
     down = true;
     return pids;
   };
   process.once('exit', killAll);
   const resume = () => {
-    for (const pid of [...descendantsOf(postmaster.pid), postmaster.pid]) signal(pid, 'SIGCONT');
+    for (const pid of [...descendantsOf(postmaster.pid), postmaster.pid]) sendSignal(pid, 'SIGCONT');
   };
   await ensureDatabase(adminUrl(cluster, port), DATABASE);
   const { user, password } = cluster;
@@ -97,9 +101,10 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
       postmaster = await ensurePostmaster(setup, port);
       down = false;
     },
-    pause() {
-      signal(postmaster.pid, 'SIGSTOP');
-      for (const pid of descendantsOf(postmaster.pid)) signal(pid, 'SIGSTOP');
+    async pause() {
+      // Before the look at what it started, so that it starts nothing more.
+      await stopProcess(postmaster.pid);
+      await Promise.all(descendantsOf(postmaster.pid).map(stopProcess));
     },
     resume,
     async stop() {
@@ -112,13 +117,4 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    // A backend may end at any time.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

@@ -51,7 +51,7 @@ export const workerFrozen: Fault = {
     'as worker-killed; a transaction that it held open is ended by the database after 30 s at the latest',
   async inject(lab, { round }) {
     const part = lab.workers[round % lab.workers.length]!;
-    part.freeze();
+    await part.freeze();
     await delay(FROZEN_MS);
     part.thaw();
     await part.ready();

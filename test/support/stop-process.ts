@@ -1,0 +1,38 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { waitFor } from './wait.ts';
+
+/**
+ * SIGSTOP; resolves when no thread of the process runs any more, or when it is gone. The system has only begun to stop it
+ * when it took the signal: on a busy machine the threads go on for some milliseconds, enough to answer a request.
+ */
+export async function stopProcess(pid: number): Promise<void> {
+  sendSignal(pid, 'SIGSTOP');
+  // Elsewhere the threads can't be looked at.
+  if (process.platform !== 'linux') return;
+  const what = `process ${pid} to be stopped`;
+  await waitFor(() => isStopped(pid), { timeoutMs: 10_000, what, everyMs: 1 });
+}
+
+/** Sends a signal to a process that may have ended. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+async function isStopped(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const states = await Promise.all(threads.map((thread) => stateOf(`/proc/${pid}/task/${thread}/stat`)));
+  return states.every((state) => STOPPED_OR_ENDED.has(state));
+}
+
+const ENDED = 'X';
+const STOPPED_OR_ENDED: ReadonlySet<string> = new Set(['T', 'Z', ENDED]);
+
+async function stateOf(statPath: string): Promise<string> {
+  const stat = await readFile(statPath, 'utf8').catch(() => undefined);
+  // The state follows the name, which is in parentheses and may hold anything.
+  return stat?.[stat.lastIndexOf(')') + 2] ?? ENDED;
+}
