@@ -39,11 +39,13 @@ export interface Ledger {
   readonly conflicts: Conflict[];
   /** Requests made. */
   requests: number;
-  /** Requests that were not answered 2xx. */
-  refusedRequests: number;
+  /** Requests with other content under an accepted id that were refused for it (409), as they must be. */
+  conflictRequests: number;
+  /** Requests of all kinds that got 503 (or a 400 that says it of records) or no answer. */
+  failedRequests: number;
   /**
-   * Those of them that should have been, in words. Not among them: other content under an accepted id, which goes to the
-   * gateway that accepted it, also while that one is down.
+   * Those of them that should have been answered 2xx, in words. Not among them: other content under an accepted id, which
+   * goes to the gateway that accepted it, also while that one is down.
    */
   readonly failures: string[];
   /** Records accepted so far. */
@@ -60,7 +62,8 @@ export function createLedger(prefix: string): Ledger {
     sent: [],
     conflicts: [],
     requests: 0,
-    refusedRequests: 0,
+    conflictRequests: 0,
+    failedRequests: 0,
     failures: [],
     accepted: 0,
     wrongAnswers: [],

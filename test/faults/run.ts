@@ -14,8 +14,10 @@ export interface Row extends Omit<Reckoning, 'storedAfterSecondsMax'> {
   readonly requests: number;
   /** Records answered 2xx. */
   readonly accepted: number;
-  /** Requests that were not answered 2xx, or not at all. */
-  readonly refused: number;
+  /** Requests with other content under an accepted id, answered 409. */
+  readonly conflicts: number;
+  /** Requests that got 503 or no answer. */
+  readonly failed: number;
   /** The longest time in which no record of some tenant was accepted, in milliseconds. */
   readonly longestStallMs: number;
   readonly bound: string;
@@ -79,7 +81,8 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     injected,
     requests: ledger.requests,
     accepted: ledger.accepted,
-    refused: ledger.refusedRequests,
+    conflicts: ledger.conflictRequests,
+    failed: ledger.failedRequests,
     ...reckoning,
     storedAfterSecondsMax: fault.clocksDiffer ? undefined : reckoning.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
@@ -106,7 +109,8 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
     injected: 0,
     requests: 0,
     accepted: 0,
-    refused: 0,
+    conflicts: 0,
+    failed: 0,
     longestStallMs: 0,
     bound: boundOf(fault, log),
     problems: [why],

@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import type { LogName } from './laboratory.ts';
 import type { Row } from './run.ts';
 
 const HEAD = [
@@ -7,13 +8,20 @@ const HEAD = [
   'times',
   'requests',
   'accepted',
-  'refused',
+  'conflicts',
+  'failed',
   'lost',
   'doubled',
   'out of order',
   'set aside',
   'longest stall',
   'stored within',
+];
+
+const LOG_COLUMN = HEAD.indexOf('log');
+const TITLES: readonly (readonly [LogName, string])[] = [
+  ['kafka', '### On Kafka'],
+  ['embedded', '### Embedded'],
 ];
 
 /** The rows as a table for a terminal. */
@@ -23,18 +31,24 @@ export function tableOf(rows: readonly Row[]): string {
   return table.toString();
 }
 
-/** The rows as a table of Markdown, with what bounds each stall. */
+/** The rows as tables of Markdown, one a log, with what bounds each stall. */
 export function markdownOf(rows: readonly Row[]): string {
-  const lines = [[...HEAD, 'the stall is bounded by'], [...HEAD, ''].map(() => '---')];
-  for (const row of rows) lines.push([...cellsOf(row), row.bound]);
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  const sections = TITLES.map(([log, title]) => {
+    const lines = [[...HEAD, 'the stall is bounded by'], [...HEAD, ''].map(() => '---')];
+    for (const row of rows.filter((one) => one.log === log)) lines.push([...cellsOf(row), row.bound]);
+    const table = lines.map((cells) => `| ${cells.toSpliced(LOG_COLUMN, 1).join(' | ')} |`);
+    return [title, '', ...table].join('\n');
+  });
+  return sections.join('\n\n');
 }
 
 function cellsOf(row: Row): string[] {
   return [
     row.fault,
     row.log,
-    ...[row.injected, row.requests, row.accepted, row.refused].map((count) => count.toLocaleString('en')),
+    ...[row.injected, row.requests, row.accepted, row.conflicts, row.failed].map((count) =>
+      count.toLocaleString('en'),
+    ),
     ...[row.lost, row.doubled, row.outOfOrder, row.setAside].map(String),
     `${(row.longestStallMs / 1000).toFixed(1)} s`,
     row.storedAfterSecondsMax === undefined ? '–' : `${row.storedAfterSecondsMax.toFixed(1)} s`,

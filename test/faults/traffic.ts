@@ -262,7 +262,8 @@ async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<vo
   const marker = `${of.marker}-other`;
   const answered = await post(caller, CONVERSATION_PATH, conversationBody({ ...of, marker }), gateway);
   const { status } = answered;
-  if (status !== 200) caller.ledger.refusedRequests += 1;
+  if (status === 409) caller.ledger.conflictRequests += 1;
+  else if (status !== 200) caller.ledger.failedRequests += 1;
   const answer = status === 200 ? 'accepted' : status === undefined ? 'unknown' : 'refused';
   caller.ledger.conflicts.push({ of, marker, answer });
   if (status !== undefined && ![200, 409, 503].includes(status)) wrong(caller, CONVERSATION_PATH, answered);
@@ -274,7 +275,7 @@ async function send(caller: Caller, path: string, body: object): Promise<Answere
   const answered = await post(caller, path, body, balancer.next());
   const { status, gateway } = answered;
   if (status === undefined || status >= 300) {
-    ledger.refusedRequests += 1;
+    ledger.failedRequests += 1;
     ledger.failures.push(`${status ?? 'no answer'} of ${gateway.name} to ${path}`);
   }
   return answered;
