@@ -1,9 +1,10 @@
+import { AppError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/log/fingerprint.ts';
 import type { LogReader, PartitionBounds } from '../shared/log/log.ts';
 import type { AcceptedTopic } from '../shared/postgres/accept-log.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { type PositionRow, positionsOf } from '../shared/postgres/positions.ts';
-import type { RegisteredTopic } from '../shared/postgres/topics.ts';
+import { loadTopicLayouts, type RegisteredTopic } from '../shared/postgres/topics.ts';
 
 /**
  * How a partition of the log compares with its position.
@@ -33,15 +34,63 @@ export interface AcceptPlan {
   readonly partitions: readonly PartitionPlan[];
 }
 
-/** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
-export async function planAccept(
+/** A topic as it was found, by partition. */
+interface FoundTopic {
+  readonly topic: string;
+  readonly registered: RegisteredTopic;
+  /** Read before the bounds: a worker that stores meanwhile must not seem to be ahead of the log. */
+  readonly positions: ReadonlyMap<number, PositionRow>;
+  readonly bounds: ReadonlyMap<number, PartitionBounds>;
+}
+
+/**
+ * Compares topics with their positions. Throws an AppError that says what to do where one of them cannot be taken as it is.
+ */
+export async function planAccepts(
   pool: Pool,
   reader: LogReader,
-  topic: string,
-  registered: RegisteredTopic,
-  bounds: ReadonlyMap<number, PartitionBounds>,
+  topics: readonly string[],
+): Promise<AcceptPlan[]> {
+  const plans: AcceptPlan[] = [];
+  for (const found of await find(pool, reader, topics)) plans.push(await planAccept(reader, found));
+  return plans;
+}
+
+async function find(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<FoundTopic[]> {
+  const positions = new Map<string, FoundTopic['positions']>();
+  for (const topic of topics) positions.set(topic, await positionsOf(pool, topic));
+  const bounds = await reader.bounds(topics);
+  const found: FoundTopic[] = [];
+  for (const topic of topics) {
+    const registered = (await loadTopicLayouts(pool, topic)).get(topic);
+    if (!registered) {
+      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``);
+    }
+    const { partitions } = registered;
+    const held = bounds.get(topic);
+    if (!held) {
+      throw new AppError(
+        'TOPIC_MISSING',
+        `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
+      );
+    }
+    if (held.size !== partitions) {
+      throw new AppError(
+        'TOPIC_LAYOUT_DIFFERS',
+        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
+          `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
+      );
+    }
+    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held });
+  }
+  return found;
+}
+
+/** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
+async function planAccept(
+  reader: LogReader,
+  { topic, registered, positions, bounds }: FoundTopic,
 ): Promise<AcceptPlan> {
-  const positions = await positionsOf(pool, topic);
   const newest = Math.max(registered.generation, ...[...positions.values()].map((row) => row.generation));
   const partitions: PartitionPlan[] = [];
   for (const [partition, held] of [...bounds].sort(([a], [b]) => a - b)) {

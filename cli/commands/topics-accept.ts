@@ -2,16 +2,15 @@ import { type Command, Option } from 'commander';
 import { LOG_SETTINGS } from '../../shared/config.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
+import type { LogReader } from '../../shared/log/log.ts';
 import { acceptLog } from '../../shared/postgres/accept-log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
 import {
   type AcceptPlan,
   type Finding,
   isChange,
   type PartitionPlan,
-  planAccept,
+  planAccepts,
   toAccepted,
 } from '../accept-plan.ts';
 import type { CommandContext } from '../context.ts';
@@ -47,7 +46,7 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
       const topics = (options.topic ? [options.topic] : KINDS).map((kind) => topicOf(prefix, kind));
       const plans = await withLogReader(context, async (reader, { pool }) => {
-        const found = await planAll(pool, reader, topics);
+        const found = await planAccepts(pool, reader, topics);
         if (!options.yes || options.dryRun) return found;
         const accepted: AcceptPlan[] = [];
         for (const plan of found) {
@@ -68,48 +67,6 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
     });
 }
 
-async function planAll(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<AcceptPlan[]> {
-  const inputs = await inputsOf(pool, reader, topics);
-  const plans: AcceptPlan[] = [];
-  for (const { topic, registered, bounds } of inputs) {
-    plans.push(await planAccept(pool, reader, topic, registered, bounds));
-  }
-  return plans;
-}
-
-/** Throws before anything is changed where a topic cannot be taken as it is. */
-async function inputsOf(
-  pool: Pool,
-  reader: LogReader,
-  topics: readonly string[],
-): Promise<{ topic: string; registered: RegisteredTopic; bounds: ReadonlyMap<number, PartitionBounds> }[]> {
-  const bounds = await reader.bounds(topics);
-  const inputs = [];
-  for (const topic of topics) {
-    const registered = (await loadTopicLayouts(pool, topic)).get(topic);
-    if (!registered) {
-      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``);
-    }
-    const { partitions } = registered;
-    const held = bounds.get(topic);
-    if (!held) {
-      throw new AppError(
-        'TOPIC_MISSING',
-        `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
-      );
-    }
-    if (held.size !== partitions) {
-      throw new AppError(
-        'TOPIC_LAYOUT_DIFFERS',
-        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
-          `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
-      );
-    }
-    inputs.push({ topic, registered, bounds: held });
-  }
-  return inputs;
-}
-
 /** Resolves with what was done, which may differ from the plan by what workers stored meanwhile. */
 async function accept(
   context: CommandContext,
@@ -125,7 +82,7 @@ async function accept(
         retryable: true,
       });
     }
-    [plan = planned] = await planAll(pool, reader, [plan.topic]);
+    [plan = planned] = await planAccepts(pool, reader, [plan.topic]);
   }
 }
 

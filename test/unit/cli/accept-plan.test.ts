@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
-import { isChange, planAccept, toAccepted } from '../../../cli/accept-plan.ts';
+import { isChange, planAccepts, toAccepted } from '../../../cli/accept-plan.ts';
 import { fingerprint } from '../../../shared/log/fingerprint.ts';
 import type { LogReader, LogRecord } from '../../../shared/log/log.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 
-const REGISTERED = { generation: 3, partitions: 1, tenantPartitions: 1 };
 const record = (offset: bigint): LogRecord => ({
   offset,
   key: null,
@@ -13,19 +12,39 @@ const record = (offset: bigint): LogRecord => ({
   timestampMs: 0,
 });
 
-/** A partition that holds `earliest` to `latest`, and its position. */
-function plan(
-  [earliest, latest]: [bigint, bigint],
-  position?: { nextOffset: bigint; lastId: string | null; generation?: number },
-) {
-  const row = position && { partition: 0, starts: 0, suspectEnd: null, generation: 3, ...position };
-  const pool = { query: async () => ({ rows: row ? [row] : [] }) } as unknown as Pool;
-  const reader: Pick<LogReader, 'pages'> = {
+interface Position {
+  readonly nextOffset: bigint;
+  readonly lastId: string | null;
+  readonly generation?: number;
+}
+
+/**
+ * A topic of generation 3 and one partition, which holds `earliest` to `latest`, and its position; another one is found as
+ * soon as the bounds were read.
+ */
+async function plan([earliest, latest]: [bigint, bigint], position?: Position, afterwards = position) {
+  let stored = position;
+  const pool = {
+    query: async (sql: string) => {
+      if (sql.includes('from log_topics')) {
+        return { rows: [{ topic: 't', generation: 3, partitions: 1, tenant_partitions: 1 }] };
+      }
+      return {
+        rows: stored ? [{ partition: 0, starts: 0, suspectEnd: null, generation: 3, ...stored }] : [],
+      };
+    },
+  } as unknown as Pool;
+  const reader: Pick<LogReader, 'bounds' | 'pages'> = {
+    async bounds() {
+      stored = afterwards;
+      return new Map([['t', new Map([[0, { earliest, latest }]])]]);
+    },
     async *pages({ from }) {
       yield [record(from)];
     },
   };
-  return planAccept(pool, reader as LogReader, 't', REGISTERED, new Map([[0, { earliest, latest }]]));
+  const [found] = await planAccepts(pool, reader as LogReader, ['t']);
+  return found!;
 }
 
 const last = (offset: bigint) => fingerprint(record(offset));
@@ -38,6 +57,15 @@ it.each([
 ] as const)('a log of which %s is stored fits', async (_, [earliest, latest], position) => {
   const found = await plan([earliest, latest], position);
   expect(found).toMatchObject({ generation: 3, partitions: [{ finding: 'fits', skipped: 0n }] });
+  expect(isChange(found)).toBe(false);
+});
+
+it('a log fits that a worker stores from while it is compared', async () => {
+  const found = await plan(
+    [0n, 5n],
+    { nextOffset: 5n, lastId: last(4n) },
+    { nextOffset: 6n, lastId: last(5n) },
+  );
   expect(isChange(found)).toBe(false);
 });
 
