@@ -1,12 +1,19 @@
 import type { LogBatch, LogRecord } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { mapInSlices } from '../shared/map-in-slices.ts';
+import { inTransaction, type PoolClient } from '../shared/postgres/pool.ts';
 import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
 import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { createPersistence, type How, SHARED } from './persist.ts';
 import type { RecordKind } from './record.ts';
-import { type Slice, type StoreBatchDeps, type StoreResult, storeBatch } from './store-batch.ts';
+import {
+  LOCK_TIMEOUT_MS,
+  type Slice,
+  type StoreBatchDeps,
+  type StoreResult,
+  storeBatch,
+} from './store-batch.ts';
 import type { Turns } from './turns.ts';
 
 export interface PartitionRunDeps extends StoreBatchDeps {
@@ -85,7 +92,7 @@ export function createPartitionRun<Row>(
   let committedMs: number | undefined;
   let fault: Fault | undefined;
   let warnedMs = Number.NEGATIVE_INFINITY;
-  /** Whether a start is counted that no commit has cleared. */
+  /** Whether a start of this run is counted that no commit has cleared. */
   let startCounted = false;
   let started = false;
   let { nextOffset } = from;
@@ -129,14 +136,21 @@ export function createPartitionRun<Row>(
     }
   }
 
+  /** Whoever had the partition before may be frozen in a transaction on its position: see LOCK_TIMEOUT_MS. */
+  function unlessLocked<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    return inTransaction(deps.pool, work, { lockTimeoutMs: LOCK_TIMEOUT_MS });
+  }
+
   async function start(batch: LogBatch): Promise<void> {
     const row = await persist(batch, () =>
-      countStart(deps.pool, key, {
-        generation,
-        batchRecordsMax: deps.batchRecordsMax,
-        latest: batch.latest,
-        nowMs: clock.nowMs(),
-      }),
+      unlessLocked((client) =>
+        countStart(client, key, {
+          generation,
+          batchRecordsMax: deps.batchRecordsMax,
+          latest: batch.latest,
+          nowMs: clock.nowMs(),
+        }),
+      ),
     );
     started = true;
     startCounted = true;
@@ -181,7 +195,7 @@ export function createPartitionRun<Row>(
     await persist(
       batch,
       async () => {
-        deaths ??= await countAlone(deps.pool, key, record.offset, clock.nowMs());
+        deaths ??= await unlessLocked((client) => countAlone(client, key, record.offset, clock.nowMs()));
         aloneOffset = record.offset;
         if (deaths < DEATHS_MAX) return;
         logger.error(
@@ -257,7 +271,7 @@ export function createPartitionRun<Row>(
     committedMs = clock.nowMs();
     busySinceMs = committedMs;
     if (suspectEnd !== undefined && nextOffset >= suspectEnd) suspectEnd = undefined;
-    if (suspectEnd === undefined) startCounted = false;
+    startCounted &&= result.startCounted;
     for (const { candidate, rejection } of result.deadLetters) {
       logger.warn(
         {
@@ -311,7 +325,7 @@ export function createPartitionRun<Row>(
     startCounted = false;
     started = false;
     try {
-      await uncountStart(deps.pool, key, aloneOffset ?? null, clock.nowMs());
+      await unlessLocked((client) => uncountStart(client, key, aloneOffset ?? null, clock.nowMs()));
       aloneOffset = undefined;
     } catch (error) {
       logger.warn(

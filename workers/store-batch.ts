@@ -62,13 +62,15 @@ export interface StoreResult<Row> {
   readonly nextOffset: bigint;
   readonly stored: number;
   readonly deadLetters: readonly DeadLetter<Row>[];
+  /** Whether a start that ended without a commit is counted still. */
+  readonly startCounted: boolean;
 }
 
 /**
  * A batch that waits for a lock has one of the few turns: where somebody holds a table of one kind, the others would wait with
  * it. Refused, it gives its turn away, says why, and comes again.
  */
-const LOCK_TIMEOUT_MS = 2_000;
+export const LOCK_TIMEOUT_MS = 2_000;
 
 /**
  * Stores a slice in one transaction: what lies below the partition's position is skipped, so a repetition writes nothing;
@@ -90,7 +92,7 @@ export async function storeBatch<Row>(
       await deps.onStep?.('position-locked');
       const fresh = slice.candidates.filter(({ log }) => log.offset >= position.nextOffset);
       if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
-      return store(deps, client, kind, { ...slice, candidates: fresh });
+      return store(deps, client, kind, { ...slice, candidates: fresh }, position);
     },
     {
       ...(deps.idleInTransactionMs !== undefined && { idleTimeoutMs: deps.idleInTransactionMs }),
@@ -106,6 +108,7 @@ async function store<Row>(
   client: PoolClient,
   kind: RecordKind<Row>,
   slice: Slice<Row>,
+  { suspectEnd }: PositionRow,
 ): Promise<StoreResult<Row>> {
   const nowMs = deps.clock.nowMs();
   const { stored, deadLetters } = slice.bare
@@ -129,19 +132,23 @@ async function store<Row>(
   await publishDeadLetters(deps.publisher, slice, deadLetters, nowMs);
   deps.onWait?.('database');
   await deps.onStep?.('dead-letters-published');
-  return { nextOffset, stored: stored.length, deadLetters };
+  const startCounted = suspectEnd !== null && suspectEnd > nextOffset;
+  return { nextOffset, stored: stored.length, deadLetters, startCounted };
 }
 
-/** All was stored before: only the count of starts may have to be cleared. */
+/**
+ * All was stored before: only the count of starts may have to be cleared. Not where more waits behind it, which may be what
+ * ended those starts, nor where something is suspected, which was not reached yet.
+ */
 async function skip<Row>(
   client: PoolClient,
   slice: Slice<Row>,
   { nextOffset, lastId, starts, suspectEnd }: PositionRow,
   nowMs: number,
 ): Promise<StoreResult<Row>> {
-  // What is suspected was not reached yet.
-  if (starts > 0 && suspectEnd === null) await advancePosition(client, slice, { nextOffset, lastId, nowMs });
-  return { nextOffset, stored: 0, deadLetters: [] };
+  const startCounted = suspectEnd !== null || slice.latest > nextOffset;
+  if (starts > 0 && !startCounted) await advancePosition(client, slice, { nextOffset, lastId, nowMs });
+  return { nextOffset, stored: 0, deadLetters: [], startCounted };
 }
 
 /** The one way on where the log does not fit. */

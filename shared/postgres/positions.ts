@@ -67,7 +67,10 @@ export interface StartOptions {
   readonly nowMs: number;
 }
 
-/** Counts a start of the partition, before its first batch; creates the row at the very first. */
+/**
+ * Counts a start of the partition, before its first batch; creates the row at the very first. A range of suspects is never
+ * empty: of a partition at whose end nothing waits nothing is suspected, until a later start finds records.
+ */
 export async function countStart(
   db: Queryable,
   key: PartitionKey,
@@ -79,8 +82,8 @@ export async function countStart(
      on conflict (topic, partition) do update
      set starts = p.starts + 1,
          suspect_end = case
-           when p.suspect_end is not null then p.suspect_end
-           when p.starts >= $5 then least(p.next_offset + $6, $7)
+           when p.suspect_end > p.next_offset then p.suspect_end
+           when p.starts >= $5 and $7 > p.next_offset then least(p.next_offset + $6, $7)
          end,
          updated_at = $4
      returning ${COLUMNS}`,

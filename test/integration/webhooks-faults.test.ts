@@ -219,11 +219,26 @@ test('a sender that dies at every attempt cannot go on for ever', async () => {
   }
   expect(await states(endpointId)).toEqual(['failed']);
   expect(claimed).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  // As long as one that fails is tried, but for its first repetition.
-  expect((bench.clock.nowMs() - startMs) / HOUR_MS).toBeCloseTo(75.6, 0);
+  // The delays of one that fails, each an attempt later.
+  expect((bench.clock.nowMs() - startMs) / HOUR_MS).toBeCloseTo(51.6, 0);
   // Each lost lease once.
   const lost = { status: null, error: 'the sender stopped before it knew the result' };
   expect(await bench.attempts(endpointId)).toMatchObject(claimed.map((attempt) => ({ attempt, ...lost })));
+});
+
+test('two senders that are killed cost a conversation seconds', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  for (let kill = 0; kill < 2; kill += 1) {
+    expect(await claimAndDie(endpointId)).toHaveLength(1);
+    bench.clock.advance(30_001);
+  }
+  // The third one finds that it was lost twice.
+  expect(await claimAndDie(endpointId)).toHaveLength(0);
+  bench.clock.advance(6_000);
+  start();
+  await waitForStates(endpointId, 'delivered', 'delivered');
+  expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 2]);
 });
 
 test('what was never sent outlives senders that are killed for half an hour, and is sent in order', async () => {

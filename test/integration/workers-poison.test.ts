@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import type { ScriptedConsumer } from '../support/scripted-log.ts';
 import { waitFor } from '../support/wait.ts';
-import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
+import { type AgentBench, agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -173,6 +174,18 @@ describe('a worker', () => {
       },
     };
 
+    /** Starts workers that it kills, one after another. */
+    async function untilSetAside(
+      b: AgentBench,
+      read = (consumer: ScriptedConsumer) => consumer.read(0),
+    ): Promise<void> {
+      for (let deaths = 0; b.deadLetters().length === 0; deaths++) {
+        expect(deaths).toBeLessThan(12);
+        await read(b.startWorker().consumer).catch((error) => expect(error).toBe(DEATH));
+      }
+      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
+    }
+
     it('sets aside exactly that record, after it was alone in three deaths', async () => {
       const b = await createAgentBench(pool, deadly);
       b.append(agent(), { id: 'a' });
@@ -252,6 +265,49 @@ describe('a worker', () => {
           .catch((error) => expect(error).toBe(DEATH));
       }
       expect(await b.patches()).toHaveLength(100);
+    });
+
+    it('sets it aside also where the partition was at its end in the starts that others ended', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent(), { id: 'stored' });
+      const first = b.startWorker();
+      await first.consumer.read(0);
+      await first.close();
+      // A record of another partition ended each of them before this one could take note that it had nothing to store.
+      await pool.query('update log_positions set starts = 4 where topic = $1', [b.topic]);
+      const idle = b.startWorker();
+      await idle.consumer.read(0);
+      await idle.close();
+      b.append(agent('deadly'), { id: 'deadly' });
+      await untilSetAside(b);
+      expect(await b.position()).toMatchObject({ next_offset: 2n, starts: 0, suspect_end: null });
+    });
+
+    it('does not forget the suspects of a partition that had none', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent(), { id: 'stored' });
+      const first = b.startWorker();
+      await first.consumer.read(0);
+      await first.close();
+      await pool.query('update log_positions set starts = 4, suspect_end = next_offset where topic = $1', [
+        b.topic,
+      ]);
+      b.append(agent('deadly'), { id: 'deadly' });
+      await untilSetAside(b);
+    });
+
+    it('sets it aside also where each start hands out what is stored before it first', async () => {
+      const b = await createAgentBench(pool, deadly);
+      b.append(agent(), { id: 'stored' });
+      const { consumer, close } = b.startWorker();
+      await consumer.read(0);
+      await close();
+      b.append(agent('deadly'), { id: 'deadly' });
+      await untilSetAside(b, async (one) => {
+        const from = await one.take(0);
+        await one.deliver(0, from, 1n);
+        await one.deliver(0, 1n);
+      });
     });
 
     it('does not count an end in order', async () => {

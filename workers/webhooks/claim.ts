@@ -97,14 +97,14 @@ async function claimChosen(
 }
 
 /**
- * Senders are killed for reasons of their own, so the first loss is made good at once. From the second on a delivery waits as
- * after a failed attempt: it may be what kills them, and if it is not, a bad quarter of an hour must not use up its attempts.
+ * Senders are killed for reasons of their own, so the first loss is made good at once, and the second after what a first failed
+ * attempt would wait. From the third on a delivery waits longer and longer: it may be what kills them, and if it is not, a bad
+ * quarter of an hour must not use up its attempts.
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
   const { createdAt, messageId, attempts, leaseRanOut } = delivery;
   if (!leaseRanOut || attempts < 2) return [];
-  const dueAtMs = nextAttemptAtMs(attempts, nowMs, random);
-  return dueAtMs === undefined ? [] : [{ createdAt, messageId, dueAtMs }];
+  return [{ createdAt, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
 }
 
 /** An attempt whose sender never told its result was an attempt all the same. */
