@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS } from '../../workers/store-batch.ts';
+import { createTurns } from '../../workers/turns.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
@@ -86,7 +88,8 @@ describe('a worker', () => {
             Object.assign(client, {
               query: async (...args: unknown[]) => {
                 const result = await query(...args);
-                if (args[0] === 'COMMIT' && ++commits === 1)
+                // The first one is of the start.
+                if (args[0] === 'COMMIT' && ++commits === 2)
                   throw new Error('Connection terminated unexpectedly');
                 return result;
               },
@@ -97,7 +100,7 @@ describe('a worker', () => {
       }),
     });
     await consumer.read(0);
-    expect(commits).toBe(2);
+    expect(commits).toBe(3);
     expect(await b.patches()).toEqual(['a']);
     expect(await b.position()).toMatchObject({ next_offset: 1n, starts: 0 });
     await close();
@@ -238,6 +241,31 @@ describe('a worker', () => {
       expect(await b.position()).toMatchObject({ next_offset: 3n });
       await Promise.all([first.close(), second.close()]);
     });
+
+    it('stores of other partitions, also with a single turn, while that one is frozen in its transaction', async () => {
+      const b = await bench();
+      b.append(agent(), { id: 'a' });
+      b.append(agent(), { id: 'b', entity: 'other', partition: 1 });
+      const { frozen, thaw } = freeze();
+      let locked = false;
+      const first = b.startWorker({
+        onStep: async (at) => {
+          if (at !== 'position-locked') return;
+          locked = true;
+          await frozen;
+        },
+      });
+      const reading = first.consumer.read(0);
+      await waitFor(() => locked, { timeoutMs: 5000, what: 'the first worker to hold the position' });
+      const second = b.startWorker({ turns: createTurns(1, systemClock) });
+      const waiting = second.consumer.read(0);
+      await second.consumer.read(1);
+      expect(await b.patches()).toEqual(['b']);
+      thaw();
+      await Promise.all([reading, waiting]);
+      expect((await b.patches()).sort()).toEqual(['a', 'b']);
+      await Promise.all([first.close(), second.close()]);
+    }, 20_000);
 
     it('goes on when that one is frozen in its transaction', async () => {
       const b = await bench();
