@@ -1,7 +1,7 @@
-import type { PartitionBounds } from './log.ts';
+import type { AskedBounds } from './kafka-bounds.ts';
 
 /** What the partitions of a topic hold; undefined where the topic does not exist. */
-export type TopicBounds = ReadonlyMap<number, PartitionBounds> | undefined;
+export type TopicBounds = AskedBounds | undefined;
 
 /** Looks regularly at what the topics that somebody follows hold. */
 export interface KafkaBoundsWatch {
@@ -17,7 +17,7 @@ const INTERVAL_MS = 5_000;
  * by itself, and says so to nobody. One question for all topics of the process.
  */
 export function createKafkaBoundsWatch(
-  ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, ReadonlyMap<number, PartitionBounds>>>,
+  ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, AskedBounds>>,
 ): KafkaBoundsWatch {
   const followers = new Map<string, Set<() => (bounds: TopicBounds) => void>>();
   let timer: NodeJS.Timeout | undefined;

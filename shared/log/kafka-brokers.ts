@@ -4,13 +4,12 @@ import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
 import { AppError, errorMessage } from '../errors.ts';
 import type { KafkaConnection } from './kafka-client.ts';
-import { type Address, createBrokerOpener, cut, seedAddresses, shuffled, within } from './kafka-connect.ts';
+import { askForMetadata, createBrokerOpener, cut, seedAddresses } from './kafka-connect.ts';
+import { type MetadataResponse, unchecked } from './kafka-metadata.ts';
 import { LOG_ACCESS_REFUSED, refusalOf } from './kafka-problem.ts';
+import { type Address, shuffled } from './kafka-sockets.ts';
 import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './kafka-transport.ts';
 import type { OutgoingRecord } from './log.ts';
-
-/** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
-const METADATA_TIMEOUT_MS = 2_000;
 
 /** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
 const MAYBE_STORED_CODES = new Set([7, 20]);
@@ -81,22 +80,16 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
   }
 
   async function refresh(topics: readonly string[]): Promise<void> {
-    let lastError: unknown = new AppError('LOG_UNAVAILABLE', 'no broker is known');
-    for (const address of candidates()) {
-      try {
-        take(await ask(address, topics));
-        return;
-      } catch (error) {
-        lastError = error;
-      }
-      if (closed) break;
+    try {
+      take(await askForMetadata(open, candidates(), topics));
+    } catch (error) {
+      const refusal = refusalOf(error, connection);
+      const message = refusal ?? `no Kafka broker answers: ${errorMessage(error)}`;
+      throw new AppError(refusal ? LOG_ACCESS_REFUSED : 'LOG_UNAVAILABLE', message, {
+        retryable: true,
+        cause: error,
+      });
     }
-    const refusal = refusalOf(lastError, connection);
-    const message = refusal ?? `no Kafka broker answers: ${errorMessage(lastError)}`;
-    throw new AppError(refusal ? LOG_ACCESS_REFUSED : 'LOG_UNAVAILABLE', message, {
-      retryable: true,
-      cause: lastError,
-    });
   }
 
   /** Whom to ask for metadata: brokers that are connected first, then known ones, then those of the settings. */
@@ -105,22 +98,6 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
       ([a], [b]) => Number(isConnected(connected.get(b))) - Number(isConnected(connected.get(a))),
     );
     return [...known.map(([, address]) => address), ...seedAddresses(connection)];
-  }
-
-  /**
-   * On a connection of its own: a broker answers one request of a connection after the other, so a question behind a
-   * produce request that waits for a dead replica would wait as long.
-   */
-  async function ask(address: Address, topics: readonly string[]): Promise<MetadataResponse> {
-    const broker = await open(address);
-    try {
-      return await within(METADATA_TIMEOUT_MS, async () => {
-        await broker.connect();
-        return metadataOf(broker, topics);
-      });
-    } finally {
-      cut(broker);
-    }
   }
 
   function take(metadata: MetadataResponse): void {
@@ -149,15 +126,7 @@ export function createKafkaBrokers(connection: KafkaConnection, requestTimeoutMs
   };
 }
 
-/** Kafka's Metadata and Produce responses as kafkajs decodes them, before it throws for the first error inside. */
-interface MetadataResponse {
-  readonly brokers: readonly (Address & { readonly nodeId: number })[];
-  readonly topicMetadata: readonly {
-    readonly topic: string;
-    readonly partitionMetadata: readonly { readonly partitionId: number; readonly leader: number }[];
-  }[];
-}
-
+/** Kafka's answer as kafkajs decodes it, before it throws for the first error inside. */
 interface ProduceResponse {
   readonly topics: readonly {
     readonly topicName: string;
@@ -167,20 +136,6 @@ interface ProduceResponse {
       readonly baseOffset: string;
     }[];
   }[];
-}
-
-const unchecked = async (decoded: unknown): Promise<unknown> => decoded;
-
-async function metadataOf(broker: Broker, topics: readonly string[]): Promise<MetadataResponse> {
-  const { request, response } = broker.lookupRequest(
-    apiKeys.Metadata,
-    protocol.requests.Metadata,
-  )({ topics: [...topics], allowAutoTopicCreation: false });
-  const answer = await broker.connectionPool.send({
-    request,
-    response: { decode: response.decode, parse: unchecked },
-  });
-  return answer as MetadataResponse;
 }
 
 function topicData(batches: readonly ProduceBatch[]): object[] {

@@ -1,9 +1,8 @@
 import kafkajs, { type ISocketFactory, type Kafka, type logCreator } from 'kafkajs';
-import Runner from 'kafkajs/src/consumer/runner.js';
-import RequestQueue from 'kafkajs/src/network/requestQueue/index.js';
 import type { Logger } from '../logging.ts';
+import { mendKafkajs } from './kafka-mends.ts';
 import { type KafkaSecurity, kafkajsSecurity } from './kafka-security.ts';
-import { createSocketFactory, kafkajsSeed } from './kafka-sockets.ts';
+import { createSocketFactory, kafkajsSeed, shuffled } from './kafka-sockets.ts';
 
 /** How the cluster is reached; the same for every client of one log. */
 export interface KafkaConnection extends KafkaSecurity {
@@ -27,10 +26,10 @@ export function createKafkaClient(
   connection: KafkaConnection,
   socketFactory: ISocketFactory = createSocketFactory(),
 ): Kafka {
-  calmRequestQueue();
-  endStoppedFetchers();
+  mendKafkajs();
   return new kafkajs.Kafka({
-    brokers: connection.brokers.map(kafkajsSeed),
+    // In random order: kafkajs begins with the first one, and stays with it where it hangs.
+    brokers: shuffled(connection.brokers).map(kafkajsSeed),
     ...kafkajsSecurity(connection),
     clientId: connection.clientId,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
@@ -65,38 +64,3 @@ const LOGGED_NAMES = [
   'error',
   'retryCount',
 ];
-
-/**
- * kafkajs re-arms the check of its request queue for ever, with a negative delay (kafkajs #1704): a timer every
- * millisecond for each connection that was ever used, and a TimeoutNegativeWarning on newer Nodes. The check is needed
- * only while a request waits.
- */
-function calmRequestQueue(): void {
-  RequestQueue.prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
-    if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-    const delayMs = Math.max(this.throttledUntil - Date.now(), REQUEST_QUEUE_CHECK_MS);
-    this.throttleCheckTimeoutId = setTimeout(() => {
-      this.throttleCheckTimeoutId = null;
-      this.checkPendingRequests();
-    }, delayMs);
-  };
-}
-
-const fetchWhileRunning = Runner.prototype.fetch;
-
-/**
- * kafkajs makes its fetchers anew when brokers come or go. Where a consumer is stopped in that moment, the new ones never
- * hear of it: each asks a stopped consumer for records again and again, without ever giving up the turn of the event loop,
- * and the whole process stands still. So whoever asks a stopped consumer is stopped.
- */
-export function endStoppedFetchers(): void {
-  Runner.prototype.fetch = async function (this: Runner, nodeId: number): Promise<unknown[]> {
-    if (this.running) return fetchWhileRunning.call(this, nodeId);
-    // Not waited for: it ends when the fetcher that asks has its answer.
-    void this.fetchManager.stop();
-    return [];
-  };
-}
-
-/** What kafkajs itself uses between two looks at a queue. */
-const REQUEST_QUEUE_CHECK_MS = 10;

@@ -4,14 +4,9 @@ import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js'
 import loggers from 'kafkajs/src/loggers/index.js';
 import { AppError } from '../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
+import { type MetadataResponse, metadataOf } from './kafka-metadata.ts';
 import { kafkajsSecurity } from './kafka-security.ts';
-import { addressOf, createSocketFactory } from './kafka-sockets.ts';
-
-/** Where a broker listens. */
-export interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+import { type Address, addressOf, createSocketFactory, shuffled } from './kafka-sockets.ts';
 
 /** Makes kafkajs's broker objects, which connect when they are told to. */
 export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
@@ -67,11 +62,42 @@ export async function within<T>(timeoutMs: number, work: () => Promise<T>): Prom
   }
 }
 
-export function shuffled<T>(items: readonly T[]): T[] {
-  const copy = [...items];
-  for (let last = copy.length - 1; last > 0; last--) {
-    const other = Math.floor(Math.random() * (last + 1));
-    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
+/** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
+const METADATA_TIMEOUT_MS = 2_000;
+
+/**
+ * Asks brokers about topics, one after another until one answers. Each on a connection of its own: a broker answers one
+ * request of a connection after the other, so a question behind a produce request that waits for a dead replica would wait
+ * as long. Rejects with what the last one failed with.
+ */
+export async function askForMetadata(
+  openBroker: OpenBroker,
+  addresses: readonly Address[],
+  topics: readonly string[],
+): Promise<MetadataResponse> {
+  let lastError: unknown = new AppError('LOG_UNAVAILABLE', 'no broker is known', { retryable: true });
+  for (const address of addresses) {
+    try {
+      return await ask(openBroker, address, topics);
+    } catch (error) {
+      lastError = error;
+    }
   }
-  return copy;
+  throw lastError;
+}
+
+async function ask(
+  openBroker: OpenBroker,
+  address: Address,
+  topics: readonly string[],
+): Promise<MetadataResponse> {
+  const broker = await openBroker(address);
+  try {
+    return await within(METADATA_TIMEOUT_MS, async () => {
+      await broker.connect();
+      return metadataOf(broker, topics);
+    });
+  } finally {
+    cut(broker);
+  }
 }

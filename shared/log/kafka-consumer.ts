@@ -1,3 +1,4 @@
+import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import type { KafkaBoundsWatch, TopicBounds } from './kafka-bounds-watch.ts';
 import type { KafkaConnection } from './kafka-client.ts';
@@ -130,6 +131,7 @@ export function createKafkaConsumer(
       for (const { partition, reader, offset } of before) {
         if (offset === undefined || reader.fetchOffset() !== offset) continue;
         const found = bounds?.get(partition);
+        if (found instanceof AppError) continue;
         if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
         else reader.noteEnd(found.latest);
       }

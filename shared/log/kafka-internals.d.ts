@@ -43,17 +43,12 @@ declare module 'kafkajs/src/broker/index.js' {
     lookupRequest(apiKey: number, api: KafkajsApi): (payload: object) => KafkajsProtocol;
     isConnected(): boolean;
     connect(): Promise<void>;
+    disconnect(): Promise<void>;
     findGroupCoordinator(options: { groupId: string }): Promise<{
       readonly coordinator: { readonly nodeId: number; readonly host: string; readonly port: number };
     }>;
     /** Throws for the first error inside. */
-    metadata(topics: string[]): Promise<{
-      readonly brokers: readonly { readonly nodeId: number; readonly host: string; readonly port: number }[];
-      readonly topicMetadata: readonly {
-        readonly topic: string;
-        readonly partitionMetadata: readonly { readonly partitionId: number; readonly leader: number }[];
-      }[];
-    }>;
+    metadata(topics: string[]): Promise<object>;
     /** Throws for the first error inside. */
     fetch(options: {
       replicaId: number;
@@ -71,6 +66,20 @@ declare module 'kafkajs/src/broker/index.js' {
   }
 }
 
+declare module 'kafkajs/src/cluster/index.js' {
+  interface TopicPartitions {
+    readonly topic: string;
+    readonly partitions: readonly { readonly partition: number }[];
+  }
+  export default class Cluster {
+    constructor(options: object);
+    getNodeIds(): string[];
+    /** By node id; -1 where there is none. */
+    findLeaderForPartitions(topic: string, partitions: readonly number[]): Record<string, number[]>;
+    fetchTopicsOffset(topics: readonly TopicPartitions[]): Promise<TopicPartitions[]>;
+  }
+}
+
 declare module 'kafkajs/src/cluster/connectionPoolBuilder.js' {
   export default function connectionPoolBuilder(options: {
     brokers: string[];
@@ -84,6 +93,19 @@ declare module 'kafkajs/src/cluster/connectionPoolBuilder.js' {
     maxInFlightRequests: number | null;
     logger: import('kafkajs').Logger;
   }): { build(address: { host: string; port: number }): Promise<KafkajsConnectionPool> };
+}
+
+declare module 'kafkajs/src/network/connection.js' {
+  export default class Connection {
+    constructor(options: object);
+    /** What came of an answer that is not whole yet. */
+    chunks: Buffer[];
+    bytesBuffered: number;
+    bytesNeeded: number;
+    readonly requestQueue: object;
+    isConnected(): boolean;
+    connect(): Promise<unknown>;
+  }
 }
 
 declare module 'kafkajs/src/network/socketFactory.js' {
@@ -113,12 +135,12 @@ declare module 'kafkajs/src/network/requestQueue/index.js' {
 }
 
 declare module 'kafkajs/src/protocol/requests/index.js' {
-  const protocol: { readonly requests: Readonly<Record<'Produce' | 'Metadata', KafkajsApi>> };
+  const protocol: { readonly requests: Readonly<Record<'Produce' | 'Metadata' | 'ListOffsets', KafkajsApi>> };
   export default protocol;
 }
 
 declare module 'kafkajs/src/protocol/requests/apiKeys.js' {
-  const apiKeys: Readonly<Record<'Produce' | 'Metadata', number>>;
+  const apiKeys: Readonly<Record<'Produce' | 'Metadata' | 'ListOffsets', number>>;
   export default apiKeys;
 }
 

@@ -71,7 +71,8 @@ export function startMember(
     heartbeatInterval: times.heartbeatIntervalMs,
     maxWaitTimeInMs: times.fetchWaitMs,
     maxBytesPerPartition: FETCH_BYTES_MAX,
-    metadataMaxAge: 60_000,
+    // A partition that had no leader is read again after this.
+    metadataMaxAge: 10_000,
     allowAutoTopicCreation: false,
     retry: {
       retries: 2,

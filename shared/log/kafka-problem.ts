@@ -54,10 +54,11 @@ function missingTopic(error: unknown): string | undefined {
   const missing = chainOf(error).some(
     (link) => (link as { type?: unknown }).type === 'UNKNOWN_TOPIC_OR_PARTITION',
   );
-  return missing
-    ? 'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX'
-    : undefined;
+  return missing ? TOPIC_MISSING_TEXT : undefined;
 }
+
+export const TOPIC_MISSING_TEXT =
+  'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX';
 
 const CONNECTION_ERRORS = new Set(['KafkaJSConnectionError', 'KafkaJSConnectionClosedError']);
 

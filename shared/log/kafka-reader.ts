@@ -1,8 +1,10 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../errors.ts';
+import { askBounds, boundsOf, requireBounds } from './kafka-bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './kafka-client.ts';
 import { createBrokerOpener, cut, seedAddresses } from './kafka-connect.ts';
 import { toLogRecord } from './kafka-member.ts';
+import { metadataOf } from './kafka-metadata.ts';
 import type { LogRange, LogReader, LogRecord } from './log.ts';
 
 const PAGE_BYTES_MAX = 4 * 1_048_576;
@@ -17,7 +19,7 @@ const READ_UNCOMMITTED = 0;
  * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group that only looked would
  * remain on the brokers, and show up in every lag tool.
  */
-export function createKafkaReader(connection: KafkaConnection, bounds: LogReader['bounds']): LogReader {
+export function createKafkaReader(connection: KafkaConnection): LogReader {
   const openBroker = createBrokerOpener(connection, REQUEST_TIMEOUT_MS);
   const connected = new Map<string, Broker>();
 
@@ -42,7 +44,7 @@ export function createKafkaReader(connection: KafkaConnection, bounds: LogReader
   }
 
   async function leaderOf({ topic, partition }: LogRange): Promise<Broker> {
-    const { brokers, topicMetadata } = await (await anyBroker()).metadata([topic]);
+    const { brokers, topicMetadata } = await metadataOf(await anyBroker(), [topic]);
     const found = topicMetadata[0]?.partitionMetadata.find(({ partitionId }) => partitionId === partition);
     const address = brokers.find(({ nodeId }) => nodeId === found?.leader);
     if (address === undefined) throw new Error(`partition ${partition} of ${topic} has no leader`);
@@ -71,7 +73,8 @@ export function createKafkaReader(connection: KafkaConnection, bounds: LogReader
   }
 
   async function* pages(range: LogRange): AsyncGenerator<readonly LogRecord[]> {
-    const earliest = (await bounds([range.topic])).get(range.topic)?.get(range.partition)?.earliest ?? 0n;
+    const asked = (await askBounds(connection, [range.topic])).get(range.topic)?.get(range.partition);
+    const earliest = asked === undefined ? 0n : boundsOf(asked).earliest;
     let from = range.from > earliest ? range.from : earliest;
     let empty = 0;
     while (from < range.to && empty < EMPTY_FETCHES_MAX) {
@@ -86,7 +89,7 @@ export function createKafkaReader(connection: KafkaConnection, bounds: LogReader
   }
 
   return {
-    bounds,
+    bounds: (topics) => requireBounds(connection, topics),
     pages,
     async close() {
       for (const broker of connected.values()) cut(broker);

@@ -1,6 +1,12 @@
 import type { ISocketFactory } from 'kafkajs';
 import kafkajsSocketFactory from 'kafkajs/src/network/socketFactory.js';
 
+/** Where a broker listens. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** What a name stands under that is an IPv6 address, with hyphens for colons, as Windows writes them. */
 const LITERAL = '.ipv6-literal.net';
 
@@ -14,7 +20,7 @@ export function kafkajsSeed(broker: string): string {
 }
 
 /** `host:port` or `[IPv6 address]:port` taken apart. */
-export function addressOf(broker: string): { readonly host: string; readonly port: number } {
+export function addressOf(broker: string): Address {
   const colon = broker.lastIndexOf(':');
   return { host: broker.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(broker.slice(colon + 1)) };
 }
@@ -27,4 +33,14 @@ export function createSocketFactory(): ISocketFactory {
 
 function dialled(host: string): string {
   return host.endsWith(LITERAL) ? host.slice(0, -LITERAL.length).replaceAll('-', ':') : host;
+}
+
+/** In random order, so that a broker that hangs is not everybody's first. */
+export function shuffled<T>(items: readonly T[]): T[] {
+  const copy = [...items];
+  for (let last = copy.length - 1; last > 0; last--) {
+    const other = Math.floor(Math.random() * (last + 1));
+    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
+  }
+  return copy;
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
 import { AppError, errorMessage } from '../errors.ts';
 import { isNotAllowed } from './kafka-problem.ts';
-import type { PartitionBounds, TopicSpec } from './log.ts';
+import type { TopicSpec } from './log.ts';
 import { BATCH_BYTES_MAX, COMPRESSION, inSyncMinOf } from './topic-check.ts';
 
 const LEADERS_TIMEOUT_MS = 30_000;
@@ -25,34 +25,6 @@ export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): P
     specs.map((spec) => spec.topic),
   );
   return created;
-}
-
-/** Partition counts of those of the topics that exist. */
-export async function partitionCounts(admin: Admin, topics: readonly string[]): Promise<Map<string, number>> {
-  const existing = new Set(await admin.listTopics());
-  const wanted = topics.filter((topic) => existing.has(topic));
-  if (wanted.length === 0) return new Map();
-  const metadata = await admin.fetchTopicMetadata({ topics: wanted });
-  return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]));
-}
-
-/** The offsets that each partition of a topic holds. */
-export async function topicBounds(admin: Admin, topic: string): Promise<Map<number, PartitionBounds>> {
-  const offsets = await admin.fetchTopicOffsets(topic);
-  return new Map(
-    offsets.map(({ partition, low, high }) => [partition, { earliest: BigInt(low), latest: BigInt(high) }]),
-  );
-}
-
-/** The same of each of the topics that exists. */
-export async function topicsBounds(
-  admin: Admin,
-  topics: readonly string[],
-): Promise<Map<string, Map<number, PartitionBounds>>> {
-  const existing = new Set(await admin.listTopics());
-  const bounds = new Map<string, Map<number, PartitionBounds>>();
-  for (const topic of topics) if (existing.has(topic)) bounds.set(topic, await topicBounds(admin, topic));
-  return bounds;
 }
 
 /** False when another process was faster. */

@@ -1,17 +1,18 @@
 import type { Admin } from 'kafkajs';
 import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { type AskedBounds, askBounds, boundsOf, findTopics } from './kafka-bounds.ts';
 import { createKafkaBoundsWatch } from './kafka-bounds-watch.ts';
 import { createKafkaBrokers } from './kafka-brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './kafka-client.ts';
 import { createKafkaConsumer } from './kafka-consumer.ts';
 import { describeTopics } from './kafka-describe.ts';
 import type { MemberTimes } from './kafka-member.ts';
-import { kafkaError } from './kafka-problem.ts';
+import { kafkaError, TOPIC_MISSING_TEXT } from './kafka-problem.ts';
 import { createKafkaPublisher } from './kafka-publisher.ts';
 import { createKafkaReader } from './kafka-reader.ts';
 import type { KafkaSecurity } from './kafka-security.ts';
-import { createTopics, partitionCounts, topicBounds, topicsBounds } from './kafka-topics.ts';
+import { createTopics } from './kafka-topics.ts';
 import type { EventLog, PartitionBounds } from './log.ts';
 
 /** Options of {@link createKafkaLog}. */
@@ -38,22 +39,24 @@ const PRODUCE_TIMEOUT_MIN_MS = 1_000;
 export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
-  const watch = createKafkaBoundsWatch((topics) =>
-    withAdmin(connection, (admin) => topicsBounds(admin, topics)),
-  );
-  const asking = new Map<string, Promise<Map<number, PartitionBounds>>>();
+  const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
+  const asking = new Map<string, Promise<AskedBounds>>();
 
   /** The partitions of one assignment ask at the same time: they share one answer. */
   async function bounds(topic: string, partition: number): Promise<PartitionBounds> {
-    const asked =
-      asking.get(topic) ??
-      withAdmin(connection, (admin) => topicBounds(admin, topic)).finally(() => asking.delete(topic));
+    const asked = asking.get(topic) ?? boundsOfTopic(topic).finally(() => asking.delete(topic));
     asking.set(topic, asked);
     const found = (await asked).get(partition);
     if (found === undefined) {
       throw new AppError('LOG_UNAVAILABLE', `${topic} has no partition ${partition}`, { retryable: true });
     }
-    return found;
+    return boundsOf(found);
+  }
+
+  async function boundsOfTopic(topic: string): Promise<AskedBounds> {
+    const bounds = (await askBounds(connection, [topic])).get(topic);
+    if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
+    return bounds;
   }
 
   return {
@@ -64,12 +67,12 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
     },
     createConsumer: (consumerOptions) =>
       createKafkaConsumer(consumerOptions, { connection, times, bounds, watch }),
-    createReader: () =>
-      createKafkaReader(connection, (topics) =>
-        withAdmin(connection, (admin) => topicsBounds(admin, topics)),
-      ),
+    createReader: () => createKafkaReader(connection),
     createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
-    partitionCounts: (topics) => withAdmin(connection, (admin) => partitionCounts(admin, topics)),
+    async partitionCounts(topics) {
+      const found = await findTopics(connection, topics);
+      return new Map(found.map(({ topic, partitionMetadata }) => [topic, partitionMetadata.length]));
+    },
     describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
     async close() {
       await Promise.allSettled([watch.close(), ...asking.values()]);
