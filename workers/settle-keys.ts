@@ -1,5 +1,6 @@
 import { compareText } from '../shared/compare-text.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
+import { AppError } from '../shared/errors.ts';
 import {
   type EventKey,
   insertEventKeys,
@@ -57,6 +58,10 @@ export async function settleKeys<Row>(
     context.kind,
     ids.filter((id) => !inserted.has(keyText(id))),
   );
+  if (inserted.size + there.length < ids.length) {
+    // The sweep deleted one between the two statements: it would be stored without a key, and once more when it is repeated.
+    throw new AppError('KEYS_SWEPT', 'an id that was over was deleted meanwhile', { retryable: true });
+  }
   const before = new Map(there.map((key) => [keyText(key), key]));
   const settled = decide(candidates, before, context);
   const changed = ids.flatMap((id) => {

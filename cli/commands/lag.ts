@@ -94,10 +94,16 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
     // In this order, so that a worker which stores meanwhile is never ahead of the log.
     const positions = await listPositions(pool, topics);
     const bounds = await reader.bounds(topics);
-    if (bounds.size === 0) {
+    const missing = topics.filter((topic) => !bounds.has(topic));
+    if (missing.length > 0) {
+      const wasStored = positions.some(({ topic }) => missing.includes(topic));
       throw new AppError(
         'TOPIC_MISSING',
-        `there is no topic ${topics.join(', ')}: run \`npx sluice topics create\``,
+        `there is no topic ${missing.join(', ')}: ${
+          wasStored
+            ? 'it was deleted, with what it held and was not stored. Run `npx sluice topics create`, then `npx sluice topics accept`'
+            : 'run `npx sluice topics create`'
+        }`,
       );
     }
     const stored = new Map(positions.map((row) => [`${row.topic}/${row.partition}`, row.nextOffset]));

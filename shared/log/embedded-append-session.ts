@@ -34,6 +34,8 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);
     if (client === undefined) return { error: timedOut(), effect: 'unsent' };
+    // It only knows times that it was asked for: this session, too, must have begun before it can be lost.
+    sessionsClock.nowMs();
     let broken: Error | undefined;
     const onError = (error: Error) => {
       broken = error;

@@ -48,6 +48,8 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
   let position: bigint | undefined;
   let committed: bigint | undefined;
   let stopped: string | undefined;
+  /** Why its records could not be read, the last time that this was tried. */
+  let unread: string | undefined;
   /** Batches in a row that ended with `POSITION_LOST`. */
   let lost = 0;
   let startWanted = new AbortController();
@@ -101,13 +103,7 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
 
   async function handleNext(): Promise<void> {
     const from = position!;
-    const stored = await readRecords(pool, {
-      topic,
-      partition,
-      from,
-      recordsMax: consumer.batchRecordsMax,
-      bytesMax: BATCH_BYTES_MAX,
-    });
+    const stored = await read(from);
     if (stored.length === 0) return skipDeleted(from);
     const records = stored.map(toLogRecord);
     // The same records again until they are handled: a retry must not find its batch cut elsewhere.
@@ -130,6 +126,24 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
       position = end;
     });
     await commit();
+  }
+
+  async function read(from: bigint): Promise<StoredRecord[]> {
+    try {
+      const { batchRecordsMax: recordsMax } = consumer;
+      const stored = await readRecords(pool, {
+        topic,
+        partition,
+        from,
+        recordsMax,
+        bytesMax: BATCH_BYTES_MAX,
+      });
+      unread = undefined;
+      return stored;
+    } catch (error) {
+      unread = errorMessage(error);
+      throw error;
+    }
   }
 
   async function lose(error: unknown): Promise<void> {
@@ -183,7 +197,7 @@ export function readPartition(options: PartitionReaderOptions): PartitionReader 
 
   return {
     position: () => position,
-    stopped: () => stopped,
+    stopped: () => stopped ?? unread,
     askStart: () => startWanted.abort(),
     abort: () => aborting.abort(),
     ended: run(),

@@ -73,6 +73,66 @@ test('with the clock set back an hour, an append to a server that went silent en
   await waitFor(() => closed, { timeoutMs: 2000, what: 'the append to end' });
 });
 
+test('with the clock set back an hour after hours, a session whose answer is lost is ended before the next append', async () => {
+  let nowMs = Date.now() - 3 * HOUR_MS;
+  const log = openLog({ clock: { nowMs: () => nowMs } });
+  await makeTopic(log, 'locked');
+  nowMs = Date.now();
+  const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: 500 });
+  expect(await publisher.publish('locked', [record(0, 'connected')])).toMatchObject([{ ok: true }]);
+  const lock = await database.pool.connect();
+  onTestFinished(async () => {
+    await publisher.close();
+    await log.close();
+    lock.release();
+  });
+  await lock.query('begin');
+  await lock.query(`select from log_partitions where topic = 'locked' for update`);
+  const waiting = async () => {
+    const { rows } = await database.pool.query<{ pid: number }>(
+      `select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.map(({ pid }) => pid);
+  };
+  const first = publisher.publish('locked', [record(0, 'unanswered')]);
+  const [lost] = await waitFor(async () => (await waiting()).length > 0 && (await waiting()), {
+    timeoutMs: 5000,
+    what: 'an append that waits',
+  });
+  nowMs -= HOUR_MS;
+  expect(await first).toEqual([{ ok: false, reason: 'timeout', outcomeUnknown: true }]);
+  expect(await publisher.publish('locked', [record(0, 'next')])).toMatchObject([{ ok: false }]);
+  expect(await waiting()).not.toContain(lost);
+  await lock.query('rollback');
+});
+
+test('says why while records cannot be read, and reads on once they can', async () => {
+  const log = openLog();
+  await makeTopic(log, 'unread');
+  const publisher = log.createPublisher(PUBLISHER);
+  const collector = collect(log, 'unread', 'group');
+  onTestFinished(async () => {
+    await collector.consumer.close();
+    await publisher.close();
+    await log.close();
+  });
+  await publisher.publish('unread', [record(0, 'a')]);
+  await waitFor(() => collector.count() === 1, { timeoutMs: 5000, what: 'the first record' });
+  // Whoever reads its headers fails, as with a damaged page.
+  await database.pool.query('alter table log_records rename column headers to away');
+  onTestFinished(async () => {
+    await database.pool.query('alter table log_records rename column away to headers').catch(() => undefined);
+  });
+  await database.pool.query(
+    `with p as (update log_partitions set next_offset = next_offset + 1 where topic = 'unread' and partition = 0 returning next_offset - 1 as "offset")
+     insert into log_records (topic, partition, "offset", key, value, away, appended_at) select 'unread', 0, "offset", 'k', 'b', '{}', now() from p`,
+  );
+  await waitFor(() => collector.consumer.status().stopped.get(0), { timeoutMs: 10_000, what: 'a reason' });
+  await database.pool.query('alter table log_records rename column away to headers');
+  await waitFor(() => collector.count() === 2, { timeoutMs: 10_000, what: 'the second record' });
+  expect(collector.consumer.status().stopped.size).toBe(0);
+}, 30_000);
+
 test('a partition that does not exist fails alone, and says that nothing was stored', async () => {
   const log = openLog();
   await makeTopic(log, 'narrow', 1);

@@ -212,6 +212,18 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     expect(await accept('')).toMatchObject({ code: 0, accepted: false, found: { change: false } });
   }, 120_000);
 
+  it('is named by the command that says how much is not stored', async () => {
+    start();
+    await publish('a');
+    await untilStored('a');
+    expect((await runSluice('lag', losable.env)).stdout).toContain('Everything is stored.');
+    await losable.deleteTopics();
+    await losable.log.createTopics(specs().filter((spec) => spec.topic !== topic()));
+    const { code, stdout, stderr } = await runSluice('lag', losable.env);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`there is no topic ${topic()}: it was deleted`);
+  }, 60_000);
+
   it('made anew under a worker that was stopped when all was stored: it stops, and goes on after the command', async () => {
     start();
     await publish('a', 'b');

@@ -3,6 +3,7 @@ import { systemClock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS } from '../../workers/store-batch.ts';
 import { createTurns } from '../../workers/turns.ts';
+import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
@@ -74,29 +75,10 @@ describe('a worker', () => {
     const b = await bench();
     b.append(agent(), { id: 'a' });
     let commits = 0;
-    const wrapped = new WeakSet<object>();
     const { consumer, close } = b.startWorker({
-      pool: new Proxy(pool, {
-        get(target, name) {
-          if (name !== 'connect')
-            return Reflect.get(target, name).bind?.(target) ?? Reflect.get(target, name);
-          return async () => {
-            const client = await target.connect();
-            if (wrapped.has(client)) return client;
-            wrapped.add(client);
-            const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
-            Object.assign(client, {
-              query: async (...args: unknown[]) => {
-                const result = await query(...args);
-                // The first one is of the start.
-                if (args[0] === 'COMMIT' && ++commits === 2)
-                  throw new Error('Connection terminated unexpectedly');
-                return result;
-              },
-            });
-            return client;
-          };
-        },
+      pool: interceptedPool(pool, (text) => {
+        // The first one is of the start.
+        if (text === 'COMMIT' && ++commits === 2) throw new Error('Connection terminated unexpectedly');
       }),
     });
     await consumer.read(0);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { agent, createAgentBench, hash } from '../support/worker-bench.ts';
 
@@ -100,6 +101,27 @@ describe('a worker', () => {
     await consumer.deliver(0, 3n);
     expect(await b.patches()).toEqual(['a', 'a']);
     expect(await b.key('a')).toMatchObject({ offset: 3n, conflicts: 0 });
+    await close();
+  });
+
+  it('keeps no record without its key, where the key of one that is over is deleted meanwhile', async () => {
+    const b = await bench();
+    const first = b.startWorker();
+    b.append(agent(), { id: 'a', contentHash: hash(1) });
+    await first.consumer.read(0);
+    await first.close();
+    b.clock.ms += 31 * DAY_MS;
+    let sweeps = 0;
+    const { consumer, close } = b.startWorker({
+      pool: interceptedPool(pool, async (text) => {
+        if (!text.includes('insert into event_keys') || sweeps++ > 0) return;
+        await pool.query('delete from event_keys where tenant_id = $1', [b.tenantId]);
+      }),
+    });
+    b.append(agent('again'), { id: 'a', contentHash: hash(2) });
+    await consumer.read(0);
+    expect(sweeps).toBe(2);
+    expect(await b.key('a')).toMatchObject({ status: 'stored', offset: 1n });
     await close();
   });
 

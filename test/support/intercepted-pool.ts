@@ -1,0 +1,28 @@
+import type { Pool, PoolClient } from '../../shared/postgres/pool.ts';
+
+/** The pool, but that `afterQuery` is told of each statement of a transaction once it has run; what it throws is its result. */
+export function interceptedPool(pool: Pool, afterQuery: (text: string) => unknown): Pool {
+  return overriding(pool, {
+    connect: async () => {
+      const client = await pool.connect();
+      return overriding<PoolClient>(client, {
+        query: async (...args: unknown[]) => {
+          const result = await (client.query as (...given: unknown[]) => Promise<unknown>)(...args);
+          await afterQuery(String(args[0]));
+          return result;
+        },
+      });
+    },
+  });
+}
+
+/** The object with other methods; its own ones still run on it. */
+function overriding<T extends object>(target: T, methods: Record<string, unknown>): T {
+  return new Proxy(target, {
+    get(_, name) {
+      if (typeof name === 'string' && name in methods) return methods[name];
+      const own: unknown = Reflect.get(target, name);
+      return typeof own === 'function' ? own.bind(target) : own;
+    },
+  });
+}
