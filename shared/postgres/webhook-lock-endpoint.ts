@@ -36,7 +36,7 @@ interface Row {
   readonly paused_until: Date | null;
 }
 
-/** Reads an endpoint and locks it until the transaction ends; undefined at once where another dispatcher has it. */
+/** Reads an endpoint and locks it until the transaction ends; undefined at once where another dispatcher has it, or it is not there. */
 export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
   const { rows } = await client.query<Row>(
     `select url, state, disabled_reason, secret_key_id, secret_ciphertext,
@@ -66,4 +66,13 @@ export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<L
       pausedUntilMs: row.paused_until?.getTime() ?? null,
     },
   };
+}
+
+/** Whether the endpoint has a row. Deleted ones have: only a database that was put back to before it was made has none. */
+export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
+    [id.tenantId, id.endpointId],
+  );
+  return rowCount === 1;
 }

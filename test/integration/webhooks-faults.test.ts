@@ -288,6 +288,23 @@ test('closing waits for exchanges that run, records them, and claims nothing mor
   await waitForStates(endpointId, 'delivered', 'delivered');
 });
 
+test('an endpoint that a restored database does not know yet keeps no slot, and does not hold up the end', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  let answer: (status: number) => void = () => {};
+  receiver.script(() => new Promise((resolve) => (answer = resolve)));
+  const dispatcher = start();
+  await bench.signal(reply(tenantId, 'A', 1));
+  await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
+  await pool.query('delete from webhook_endpoints where tenant_id = $1 and endpoint_id = $2', [
+    tenantId,
+    endpointId,
+  ]);
+  answer(200);
+  const startedAtMs = performance.now();
+  await dispatcher.close();
+  expect(performance.now() - startedAtMs).toBeLessThan(3000);
+});
+
 test('notifications wake it, and are heard again after the connections were lost', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start({ pollMs: 600_000 });

@@ -5,7 +5,11 @@ import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres
 import { dropWaiting } from '../../shared/postgres/webhook-drop-waiting.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { endHolds } from '../../shared/postgres/webhook-end-holds.ts';
-import { type LockedEndpoint, lockEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
+import {
+  hasEndpoint,
+  type LockedEndpoint,
+  lockEndpoint,
+} from '../../shared/postgres/webhook-lock-endpoint.ts';
 import { unparkAll, unparkNext } from '../../shared/postgres/webhook-unpark.ts';
 import { webhookSecretAad } from '../../shared/webhooks/secrets.ts';
 import type { Attempt } from './attempt.ts';
@@ -34,6 +38,7 @@ export interface Visit extends Claimed {
 }
 
 const DROPPED_MAX = 1000;
+const NOTHING: Claimed = { deliveries: [], more: false };
 
 /**
  * All that is to be done for one endpoint, in one transaction under its row's lock: stores results, ends holds, and
@@ -47,7 +52,11 @@ export async function visitEndpoint(
 ): Promise<Visit | undefined> {
   return await inTransaction(options.pool, async (client) => {
     const locked = await lockEndpoint(client, id);
-    if (!locked) return undefined;
+    if (!locked) {
+      if (await hasEndpoint(client, id)) return undefined;
+      // There is nothing to record, or to claim.
+      return { ...NOTHING, concurrency: options.concurrency, failing: false, secretError: undefined };
+    }
     const nowMs = options.clock.nowMs();
     const health =
       attempts.length > 0
@@ -75,7 +84,7 @@ async function claimOrDrop(
     return { deliveries: [], more: dropped === DROPPED_MAX };
   }
   const paused = endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs;
-  if (paused) return { deliveries: [], more: false };
+  if (paused) return NOTHING;
   if (limit <= 0) return { deliveries: [], more: true };
   await endHoldsOfAnHour(client, endpoint, nowMs);
   let secret: Buffer;
@@ -88,7 +97,7 @@ async function claimOrDrop(
     );
   } catch (error) {
     // Ours to repair, not the endpoint's failure: its deliveries wait, and no attempt is counted.
-    return { deliveries: [], more: false, secretError: error };
+    return { ...NOTHING, secretError: error };
   }
   return await claimDeliveries(client, endpoint, { ...options, nowMs, limit, secrets: [secret] });
 }
