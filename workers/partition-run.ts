@@ -188,41 +188,44 @@ export function createPartitionRun<Row>(
     }
   }
 
-  /** Nothing else is stored or decoded in this process meanwhile, so that the death of it has one suspect. */
+  /**
+   * Nothing else is stored or decoded in this process between the count and the end of the record, so that the death of it has
+   * one suspect.
+   */
   async function storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
     /** Counted once a start, however often the rest of the work has to be tried. */
     let deaths = aloneOffset === record.offset ? 0 : undefined;
-    await persist(
-      batch,
-      async () => {
-        deaths ??= await unlessLocked((client) => countAlone(client, key, record.offset, clock.nowMs()));
-        aloneOffset = record.offset;
-        if (deaths < DEATHS_MAX) return;
-        logger.error(
-          { topic, partition, offset: String(record.offset) },
-          'a record that ends the process is set aside',
-        );
-        const crash: Rejection = {
-          reason: 'crash',
-          stage: 'store',
-          text: `the worker ended ${deaths} times while it was at this record alone`,
-        };
-        await commit(batch, [rejectedUnread(record, crash, decodeContext())]);
-      },
-      { alone: true },
-    );
-    if (nextOffset > record.offset) return;
-    await store(batch, [record], { alone: true });
+    await store(batch, [record], { alone: true }, async () => {
+      deaths ??= await unlessLocked((client) => countAlone(client, key, record.offset, clock.nowMs()));
+      aloneOffset = record.offset;
+      if (deaths < DEATHS_MAX) return [toCandidate(kind, record, decodeContext())];
+      logger.error(
+        { topic, partition, offset: String(record.offset) },
+        'a record that ends the process is set aside',
+      );
+      const crash: Rejection = {
+        reason: 'crash',
+        stage: 'store',
+        text: `the worker ended ${deaths} times while it was at this record alone`,
+      };
+      return [rejectedUnread(record, crash, decodeContext())];
+    });
   }
 
   /** Stores records together, or finds the ones that cannot be stored by halves, in order. */
-  async function store(batch: LogBatch, records: readonly LogRecord[], how = SHARED): Promise<void> {
+  async function store(
+    batch: LogBatch,
+    records: readonly LogRecord[],
+    how = SHARED,
+    decode: () => Promise<readonly Candidate<Row>[]> = () =>
+      mapInSlices(records, (record) => toCandidate(kind, record, decodeContext())),
+  ): Promise<void> {
     let candidates: readonly Candidate<Row>[] = [];
     try {
       await persist(
         batch,
         async () => {
-          candidates = await mapInSlices(records, (record) => toCandidate(kind, record, decodeContext()));
+          candidates = await decode();
           return commit(batch, candidates);
         },
         how,

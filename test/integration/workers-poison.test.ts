@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { ScriptedConsumer } from '../support/scripted-log.ts';
 import { waitFor } from '../support/wait.ts';
@@ -308,6 +309,38 @@ describe('a worker', () => {
         await one.deliver(0, from, 1n);
         await one.deliver(0, 1n);
       });
+    });
+
+    it('does not blame a record of another partition that waited for its turn meanwhile', async () => {
+      let dead = false;
+      const b = await createAgentBench(pool, {
+        ...agentMetadata,
+        read(event) {
+          if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
+          dead = true;
+          throw DEATH;
+        },
+      });
+      const endsWithTheProcess = interceptedPool(pool, () => {
+        if (dead) throw DEATH;
+      });
+      b.append(agent('deadly'), { id: 'deadly' });
+      b.append(agent(), { id: 'innocent', entity: 'other', partition: 1 });
+      await pool.query(
+        `insert into log_positions (topic, partition, generation, next_offset, starts, updated_at)
+         values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
+        [b.topic],
+      );
+      for (let deaths = 0; b.deadLetters(0).length === 0; deaths++) {
+        expect(deaths).toBeLessThan(12);
+        dead = false;
+        const { consumer } = b.startWorker({ pool: endsWithTheProcess });
+        const starts = [await consumer.take(0), await consumer.take(1)];
+        await Promise.allSettled(starts.map((from, partition) => consumer.deliver(partition, from)));
+      }
+      expect(b.deadLetters(0).map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
+      expect(b.deadLetters(1)).toEqual([]);
+      expect(await b.patches()).toEqual(['innocent']);
     });
 
     it('does not count an end in order', async () => {
