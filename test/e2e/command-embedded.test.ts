@@ -141,6 +141,11 @@ describe('the command on a running instance', () => {
     } finally {
       await move(-1000);
     }
+    // Workers that noticed go on by themselves.
+    await waitFor(async () => (await fetch(`${product.adminUrl}/health/ready`)).ok, {
+      timeoutMs: 20_000,
+      what: 'the instance to be ready again',
+    });
     expect(await sluice('lag')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Everything is stored'),
