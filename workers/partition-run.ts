@@ -190,7 +190,7 @@ export function createPartitionRun<Row>(
 
   /**
    * Nothing else is stored or decoded in this process between the count and the end of the record, so that the death of it has
-   * one suspect.
+   * one suspect; only where the database or the log make it try again, others have their turns in between.
    */
   async function storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
     /** Counted once a start, however often the rest of the work has to be tried. */

@@ -19,14 +19,15 @@ import type { PartitionBounds } from './log.ts';
 /** Of a topic by partition; an error where the partition's leader did not answer, or it has none. */
 export type AskedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
 
-const TOPIC_MISSING = 3;
+/** UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: a topic that may not be seen is none. */
+const HIDDEN: ReadonlySet<number> = new Set([3, 29]);
 /** Kafka's ids of a client that is no replica, of what is asked for instead of a time, and of an isolation level. */
 const NO_REPLICA = -1;
 const FIRST = -2;
 const END = -1;
 const READ_UNCOMMITTED = 0;
 
-/** Which of the topics exist, with their partitions. Rejects with a retryable AppError (see {@link kafkaError}). */
+/** Which of the topics exist and may be seen, with their partitions. Rejects with a retryable AppError (see {@link kafkaError}). */
 export async function findTopics(
   connection: KafkaConnection,
   topics: readonly string[],
@@ -97,7 +98,7 @@ async function find(
   if (topics.length === 0) return { found: [], addresses: new Map() };
   try {
     const { brokers, topicMetadata } = await askForMetadata(openBroker, seedAddresses(connection), topics);
-    const found = topicMetadata.filter(({ topicErrorCode }) => topicErrorCode !== TOPIC_MISSING);
+    const found = topicMetadata.filter(({ topicErrorCode }) => !HIDDEN.has(topicErrorCode));
     const wrong = found.find(({ topicErrorCode }) => topicErrorCode !== 0);
     if (wrong) throw protocolErrors.createErrorFromCode(wrong.topicErrorCode);
     return { found, addresses: new Map(brokers.map(({ nodeId, host, port }) => [nodeId, { host, port }])) };
@@ -113,10 +114,8 @@ async function askLeader(
   places: readonly Place[],
 ): Promise<(PartitionBounds | Error)[]> {
   if (address === undefined) {
-    const [{ topic, partition }] = places as [Place];
-    throw new AppError('LOG_UNAVAILABLE', `partition ${partition} of ${topic} has no leader`, {
-      retryable: true,
-    });
+    const text = ({ topic, partition }: Place) => `partition ${partition} of ${topic} has no leader`;
+    return places.map((place) => new AppError('LOG_UNAVAILABLE', text(place), { retryable: true }));
   }
   const broker = await openBroker(address);
   try {

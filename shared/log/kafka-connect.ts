@@ -4,6 +4,7 @@ import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js'
 import loggers from 'kafkajs/src/loggers/index.js';
 import { AppError } from '../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './kafka-client.ts';
+import { mendKafkajs } from './kafka-mends.ts';
 import { type MetadataResponse, metadataOf } from './kafka-metadata.ts';
 import { kafkajsSecurity } from './kafka-security.ts';
 import { type Address, addressOf, createSocketFactory, shuffled } from './kafka-sockets.ts';
@@ -12,6 +13,7 @@ import { type Address, addressOf, createSocketFactory, shuffled } from './kafka-
 export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
 
 export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs: number): OpenBroker {
+  mendKafkajs();
   const logger = loggers.createLogger({
     level: kafkajs.logLevel.INFO,
     logCreator: kafkaLogCreator(connection.logger),
@@ -46,14 +48,11 @@ export function cut(broker: Broker): void {
   for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
 }
 
-/** Rejects with a retryable AppError `LOG_UNAVAILABLE` when the work takes longer. */
+/** Rejects when the work takes longer. */
 export async function within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new AppError('LOG_UNAVAILABLE', `no answer within ${timeoutMs} ms`, { retryable: true })),
-      timeoutMs,
-    );
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
     return await Promise.race([work(), timeout]);

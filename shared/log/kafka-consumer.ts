@@ -47,6 +47,9 @@ export function createKafkaConsumer(
   let closing = false;
   let skipBackoff: (() => void) | undefined;
 
+  /** Partitions of which nobody could say what they hold, though their readers wait for more, in how many looks in a row. */
+  const unread = new WeakMap<PartitionReader, { readonly looks: number; readonly reason: string }>();
+
   async function run(): Promise<void> {
     for (let failures = 0; !closing; failures++) {
       const reason = await live();
@@ -120,6 +123,15 @@ export function createKafkaConsumer(
     readers = new Map();
   }
 
+  /** From the second look on: an election takes a moment. */
+  function noteUnread(partition: number, reader: PartitionReader, { message }: AppError): void {
+    const looks = (unread.get(reader)?.looks ?? 0) + 1;
+    unread.set(reader, { looks, reason: message });
+    if (looks === 2) {
+      logger.warn({ topic: options.topic, partition, reason: message }, 'partition is not read');
+    }
+  }
+
   /** Whoever has read on meanwhile is not out of bounds: only where nothing moved is the answer compared. */
   function lookAtBounds(): (bounds: TopicBounds) => void {
     const before = [...readers].map(([partition, reader]) => ({
@@ -129,9 +141,16 @@ export function createKafkaConsumer(
     }));
     return (bounds) => {
       for (const { partition, reader, offset } of before) {
-        if (offset === undefined || reader.fetchOffset() !== offset) continue;
+        if (offset === undefined || reader.fetchOffset() !== offset) {
+          unread.delete(reader);
+          continue;
+        }
         const found = bounds?.get(partition);
-        if (found instanceof AppError) continue;
+        if (found instanceof AppError) {
+          noteUnread(partition, reader, found);
+          continue;
+        }
+        unread.delete(reader);
         if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
         else reader.noteEnd(found.latest);
       }
@@ -153,7 +172,8 @@ export function createKafkaConsumer(
     const stopped = new Map<number, string>();
     let lag = 0n;
     for (const [partition, reader] of readers) {
-      const reason = reader.stoppedBecause();
+      const { looks, reason: seen } = unread.get(reader) ?? { looks: 0, reason: undefined };
+      const reason = reader.stoppedBecause() ?? (looks > 1 ? seen : undefined);
       if (reason !== undefined) stopped.set(partition, reason);
       lag += reader.lag();
     }

@@ -88,6 +88,10 @@ else {
       });
 
       await answersInTime(topic);
+      await waitFor(() => early.consumer.status().stopped.get(leaderless!)?.includes('has no leader'), {
+        timeoutMs: 40_000,
+        what: 'a reason',
+      });
       const late = follow(topic, 'late');
       for (const partition of others) expect(await publish(topic, partition)).toBe(true);
       await hasRead(late, { 1: 2, 2: 2 });
@@ -97,6 +101,10 @@ else {
       await waitFor(() => publish(topic, leaderless!), { timeoutMs: 30_000, what: 'its leader' });
       await hasRead(late, { 0: 2 });
       await hasRead(early, { 0: 2 });
+      await waitFor(() => early.consumer.status().stopped.size === 0, {
+        timeoutMs: 20_000,
+        what: 'no reason',
+      });
     }, 240_000);
 
     it('answers, and lets new consumers in, while the first broker of the settings hangs', async (context) => {
