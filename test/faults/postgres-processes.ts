@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAlive } from '../../embedded/process-table.ts';
 import { descendantsOf } from '../support/process-memory.ts';
-import { sendSignal, stopProcess } from '../support/stop-process.ts';
+import { sendSignal, stopProcessTree } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';
 import type { LaboratoryPostgres } from './laboratory.ts';
 
@@ -27,9 +27,7 @@ export function postgresProcesses(dataDir: string): LaboratoryPostgres {
       });
     },
     async pause() {
-      // Before the look at what it started, so that it starts nothing more.
-      await stopProcess(await postmasterOf(dataDir));
-      await Promise.all((await processesOf(dataDir)).map(stopProcess));
+      await stopProcessTree(await postmasterOf(dataDir));
     },
     async resume() {
       for (const pid of await processesOf(dataDir)) sendSignal(pid, 'SIGCONT');

@@ -117,7 +117,8 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
   };
 }
 
-function boundOf({ bound }: Fault, log: LogName): string {
+/** What bounds a fault's longest stall on a log. */
+export function boundOf({ bound }: Fault, log: LogName): string {
   return typeof bound === 'string' ? bound : bound[log];
 }
 

@@ -19,7 +19,8 @@ const HEAD = [
 ];
 
 const LOG_COLUMN = HEAD.indexOf('log');
-const TITLES: readonly (readonly [LogName, string])[] = [
+/** Of the tables of Markdown. */
+export const TITLES: readonly (readonly [LogName, string])[] = [
   ['kafka', '### On Kafka'],
   ['embedded', '### Embedded'],
 ];

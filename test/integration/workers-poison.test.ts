@@ -175,6 +175,18 @@ describe('a worker', () => {
       },
     };
 
+    /** A worker that ends in order. */
+    async function readInOrder(b: AgentBench): Promise<void> {
+      const { consumer, close } = b.startWorker();
+      await consumer.read(0);
+      await close();
+    }
+
+    async function storeOne(b: AgentBench): Promise<void> {
+      b.append(agent(), { id: 'stored' });
+      await readInOrder(b);
+    }
+
     /** Starts workers that it kills, one after another. */
     async function untilSetAside(
       b: AgentBench,
@@ -270,15 +282,10 @@ describe('a worker', () => {
 
     it('sets it aside also where the partition was at its end in the starts that others ended', async () => {
       const b = await createAgentBench(pool, deadly);
-      b.append(agent(), { id: 'stored' });
-      const first = b.startWorker();
-      await first.consumer.read(0);
-      await first.close();
+      await storeOne(b);
       // A record of another partition ended each of them before this one could take note that it had nothing to store.
       await pool.query('update log_positions set starts = 4 where topic = $1', [b.topic]);
-      const idle = b.startWorker();
-      await idle.consumer.read(0);
-      await idle.close();
+      await readInOrder(b);
       b.append(agent('deadly'), { id: 'deadly' });
       await untilSetAside(b);
       expect(await b.position()).toMatchObject({ next_offset: 2n, starts: 0, suspect_end: null });
@@ -286,10 +293,7 @@ describe('a worker', () => {
 
     it('does not forget the suspects of a partition that had none', async () => {
       const b = await createAgentBench(pool, deadly);
-      b.append(agent(), { id: 'stored' });
-      const first = b.startWorker();
-      await first.consumer.read(0);
-      await first.close();
+      await storeOne(b);
       await pool.query('update log_positions set starts = 4, suspect_end = next_offset where topic = $1', [
         b.topic,
       ]);
@@ -299,10 +303,7 @@ describe('a worker', () => {
 
     it('sets it aside also where each start hands out what is stored before it first', async () => {
       const b = await createAgentBench(pool, deadly);
-      b.append(agent(), { id: 'stored' });
-      const { consumer, close } = b.startWorker();
-      await consumer.read(0);
-      await close();
+      await storeOne(b);
       b.append(agent('deadly'), { id: 'deadly' });
       await untilSetAside(b, async (one) => {
         const from = await one.take(0);

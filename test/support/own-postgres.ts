@@ -16,7 +16,7 @@ import { findServerUser } from '../../embedded/server-user.ts';
 import { connectionStringOf } from '../../shared/postgres/connection-file.ts';
 import { ensureDatabase } from '../../shared/postgres/create-database.ts';
 import { descendantsOf } from './process-memory.ts';
-import { sendSignal, stopProcess } from './stop-process.ts';
+import { sendSignal, stopProcessTree } from './stop-process.ts';
 import { waitFor } from './wait.ts';
 
 /** A Postgres of a test's own, which nobody starts again when it dies. */
@@ -101,11 +101,7 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
       postmaster = await ensurePostmaster(setup, port);
       down = false;
     },
-    async pause() {
-      // Before the look at what it started, so that it starts nothing more.
-      await stopProcess(postmaster.pid);
-      await Promise.all(descendantsOf(postmaster.pid).map(stopProcess));
-    },
+    pause: () => stopProcessTree(postmaster.pid),
     resume,
     async stop() {
       process.removeListener('exit', killAll);

@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { descendantsOf } from './process-memory.ts';
 import { waitFor } from './wait.ts';
 
 /**
@@ -11,6 +12,12 @@ export async function stopProcess(pid: number): Promise<void> {
   if (process.platform !== 'linux') return;
   const what = `process ${pid} to be stopped`;
   await waitFor(() => isStopped(pid), { timeoutMs: 10_000, what, everyMs: 1 });
+}
+
+/** Stops a process and all that it started; itself first, so that it starts nothing more. */
+export async function stopProcessTree(pid: number): Promise<void> {
+  await stopProcess(pid);
+  await Promise.all(descendantsOf(pid).map(stopProcess));
 }
 
 /** Sends a signal to a process that may have ended. */

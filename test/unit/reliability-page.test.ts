@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FAULTS } from '../faults/faults/index.ts';
-import type { LogName } from '../faults/laboratory.ts';
+import { boundOf } from '../faults/run.ts';
+import { TITLES } from '../faults/table.ts';
 import { ROOT } from '../support/program.ts';
 
 const page = readFileSync(join(ROOT, 'docs/reliability.md'), 'utf8');
@@ -14,10 +15,7 @@ describe('the page on reliability', () => {
     expect(unwrapped).toContain(`- **${name}** (${on}): ${about}.`);
   });
 
-  describe.each([
-    ['kafka', '### On Kafka'],
-    ['embedded', '### Embedded'],
-  ] as const)('of the log "%s"', (log, title) => {
+  describe.each(TITLES)('of the log "%s"', (log, title) => {
     const rows = rowsBelow(title);
 
     it('has one row a fault', () => {
@@ -29,15 +27,11 @@ describe('the page on reliability', () => {
       expect(Number(row.times)).toBeGreaterThanOrEqual(3);
       expect(Number(row.accepted!.replaceAll(',', ''))).toBeGreaterThanOrEqual(20_000);
       expect([row.lost, row.doubled, row['out of order']]).toEqual(['0', '0', '0']);
-      expect(row['the stall is bounded by']).toBe(boundOf(row.fault!, log));
+      const fault = FAULTS.find(({ name }) => name === row.fault);
+      expect(row['the stall is bounded by']).toBe(boundOf(fault!, log));
     });
   });
 });
-
-function boundOf(name: string, log: LogName): string | undefined {
-  const bound = FAULTS.find((fault) => fault.name === name)?.bound;
-  return typeof bound === 'object' ? bound[log] : bound;
-}
 
 /** Of the first table below a title, by the names of its columns. */
 function rowsBelow(title: string): Record<string, string>[] {

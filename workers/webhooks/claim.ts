@@ -103,7 +103,8 @@ async function claimChosen(
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
   const { createdAt, messageId, attempts, leaseRanOut } = delivery;
-  if (!leaseRanOut || attempts < 2) return [];
+  // The last one ends the delivery instead.
+  if (!leaseRanOut || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
   return [{ createdAt, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
 }
 
