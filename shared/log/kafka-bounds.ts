@@ -21,11 +21,13 @@ export type AskedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
 
 /** UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: a topic that may not be seen is none. */
 const HIDDEN: ReadonlySet<number> = new Set([3, 29]);
-/** Kafka's ids of a client that is no replica, of what is asked for instead of a time, and of an isolation level. */
-const NO_REPLICA = -1;
+/** Kafka's id of a client that is no replica. */
+export const NO_REPLICA = -1;
+/** Kafka's isolation level in which all records of the log are seen. */
+export const READ_UNCOMMITTED = 0;
+/** What is asked for instead of a time. */
 const FIRST = -2;
 const END = -1;
-const READ_UNCOMMITTED = 0;
 
 /** Which of the topics exist and may be seen, with their partitions. Rejects with a retryable AppError (see {@link kafkaError}). */
 export async function findTopics(

@@ -1,6 +1,6 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../errors.ts';
-import { askBounds, boundsOf, requireBounds } from './kafka-bounds.ts';
+import { askBounds, boundsOf, NO_REPLICA, READ_UNCOMMITTED, requireBounds } from './kafka-bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './kafka-client.ts';
 import { createBrokerOpener, cut, seedAddresses } from './kafka-connect.ts';
 import { toLogRecord } from './kafka-member.ts';
@@ -11,9 +11,6 @@ const PAGE_BYTES_MAX = 4 * 1_048_576;
 /** A fetch of what is known to be there waits for nothing; this is only for brokers that are busy. */
 const FETCH_WAIT_MS = 500;
 const EMPTY_FETCHES_MAX = 5;
-/** Kafka's id of a client that is no replica. */
-const NO_REPLICA = -1;
-const READ_UNCOMMITTED = 0;
 
 /**
  * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group that only looked would
