@@ -15,6 +15,9 @@ import type { HttpEnv } from '../shared/http/env.ts';
 import { onError, onNotFound } from '../shared/http/failures.ts';
 import type { KeyCache } from '../shared/http/key-cache.ts';
 import { noHead } from '../shared/http/no-head.ts';
+import { createBuckets } from '../shared/http/rates/buckets.ts';
+import type { RatePolicy } from '../shared/http/rates/policy.ts';
+import { requestRate } from '../shared/http/rates/request-rate.ts';
 import { jsonBody } from '../shared/http/read-body.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
@@ -33,10 +36,8 @@ import { type ReadState, readStateOperation } from './operations/read-state.ts';
 import { badJsonResult, singleConvoMetadataOperation } from './operations/single-convo-metadata.ts';
 import { PATHS } from './paths.ts';
 import { createAcceptWithin } from './rates/accept-within.ts';
-import { createBuckets } from './rates/buckets.ts';
-import { createPolicies, type RatePolicy } from './rates/policies.ts';
+import { createPolicies } from './rates/policies.ts';
 import type { Quotas } from './rates/quotas.ts';
-import { requestRate } from './rates/request-rate.ts';
 
 export interface AppDeps {
   readonly keys: KeyCache;

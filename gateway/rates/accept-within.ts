@@ -1,10 +1,12 @@
 import type { HttpContext } from '../../shared/http/env.ts';
+import { tellLimit, tooMany } from '../../shared/http/rates/answers.ts';
+import { type Buckets, secondsUntil, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
+import type { RatePolicy } from '../../shared/http/rates/policy.ts';
+import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import type { Accept, AcceptOptions, Outcome } from '../accept.ts';
 import type { EncodedRecord } from '../publish.ts';
-import { tellLimit, tooMany } from './answers.ts';
-import { secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
+import type { Policies } from './policies.ts';
 import type { Quotas } from './quotas.ts';
-import type { RateDeps } from './request-rate.ts';
 
 /** As {@link Accept}, of the caller of a request; or the answer to the request, where its records are over a limit. */
 export type AcceptWithin = (
@@ -13,7 +15,9 @@ export type AcceptWithin = (
   options: AcceptOptions,
 ) => Promise<Outcome[] | Response>;
 
-export interface AcceptWithinDeps extends RateDeps {
+export interface AcceptWithinDeps {
+  readonly policiesOf: (key: ApiKey) => Policies;
+  readonly buckets: Buckets<RatePolicy>;
   readonly accept: Accept;
   readonly quotas: Quotas;
 }

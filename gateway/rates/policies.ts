@@ -1,16 +1,12 @@
+import {
+  type Policy,
+  type RatePolicy,
+  REQUESTS_PER_SECOND,
+  requestPolicy,
+  shareOf,
+  windowOf,
+} from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
-import type { Rate } from './buckets.ts';
-
-/** One limit of a caller, by the name that callers read in answers. */
-export interface Policy {
-  readonly name: 'requests' | 'key-requests' | 'records' | 'quota';
-  /** The limit's item of the RateLimit-Policy field. */
-  readonly item: string;
-  /** What is said to whom it refuses. */
-  readonly refusal: string;
-}
-
-export type RatePolicy = Policy & Rate;
 
 export interface QuotaPolicy extends Policy {
   /** Records of a day. */
@@ -24,12 +20,8 @@ export interface Policies {
   readonly quota: QuotaPolicy | undefined;
 }
 
-/** Requests a second of one operation, unless the tenant has a rate of its own. */
-export const REQUESTS_PER_SECOND = 1000;
 /** So many records a second for each request a second. */
 export const RECORDS_PER_REQUEST = 20;
-/** Seconds of the rate that may come at once. */
-export const BURST_SECONDS = 2;
 /** Records of the largest request: it must fit into any gateway's share, or nobody could ever send it. */
 const REQUEST_RECORDS_MAX = 1000;
 const DAY_SECONDS = 86_400;
@@ -59,17 +51,6 @@ function policiesOf({ limits: { tenantRate, keyRate, dailyQuota } }: ApiKey, gat
   };
 }
 
-function requestPolicy(name: 'requests' | 'key-requests', perSecond: number, gateways: number): RatePolicy {
-  const share = shareOf(perSecond, gateways, 1);
-  const whose = name === 'requests' ? '' : ' with this key';
-  return {
-    name,
-    ...share,
-    item: `"${name}";q=${share.burst};w=${windowOf(share)}`,
-    refusal: `of one operation are at most ${perSecond} a second${whose}`,
-  };
-}
-
 function recordPolicy(perSecond: number, gateways: number): RatePolicy {
   const share = shareOf(perSecond, gateways, REQUEST_RECORDS_MAX);
   return {
@@ -87,13 +68,4 @@ function quotaPolicy(recordsMax: number): QuotaPolicy {
     item: `"quota";q=${recordsMax};w=${DAY_SECONDS};qu="records"`,
     refusal: `is ${recordsMax} records a day (UTC)`,
   };
-}
-
-function shareOf(perSecond: number, gateways: number, burstMin: number): Rate {
-  const share = perSecond / gateways;
-  return { perSecond: share, burst: Math.max(burstMin, Math.floor(share * BURST_SECONDS)) };
-}
-
-function windowOf({ perSecond, burst }: Rate): number {
-  return Math.ceil(burst / perSecond);
 }

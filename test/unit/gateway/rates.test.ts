@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createBuckets, secondsUntil, takeFromAll } from '../../../gateway/rates/buckets.ts';
+import { createBuckets, secondsUntil, takeFromAll } from '../../../shared/http/rates/buckets.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { createGatewayApp, type GatewayAppOptions, NOW_MS } from '../../support/gateway-app.ts';
 

@@ -1,11 +1,11 @@
-import type { HttpMiddleware } from '../../shared/http/env.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../postgres/find-api-keys.ts';
+import type { HttpMiddleware } from '../env.ts';
 import { tellLimit, tooMany } from './answers.ts';
 import { type Buckets, secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
-import type { Policies, RatePolicy } from './policies.ts';
+import type { RatePolicy } from './policy.ts';
 
 export interface RateDeps {
-  readonly policiesOf: (key: ApiKey) => Policies;
+  readonly policiesOf: (key: ApiKey) => { readonly requests: readonly RatePolicy[] };
   readonly buckets: Buckets<RatePolicy>;
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../clock.ts';
 
 /** How fast a bucket fills, and how much it holds. */
 export interface Rate {

@@ -1,6 +1,6 @@
-import type { HttpContext } from '../../shared/http/env.ts';
-import { fail } from '../../shared/http/failures.ts';
-import type { Policy } from './policies.ts';
+import type { HttpContext } from '../env.ts';
+import { fail } from '../failures.ts';
+import type { Policy } from './policy.ts';
 
 /**
  * Adds a limit to the fields `RateLimit-Policy` and `RateLimit` of the answer, whatever that will be: what is left

@@ -1,0 +1,44 @@
+import type { Rate } from './buckets.ts';
+
+/** One limit of a caller, by the name that callers read in answers. */
+export interface Policy {
+  readonly name: 'requests' | 'key-requests' | 'records' | 'quota';
+  /** The limit's item of the RateLimit-Policy field. */
+  readonly item: string;
+  /** The detail of the 429-01 to a request over the limit. */
+  readonly refusal: string;
+}
+
+export type RatePolicy = Policy & Rate;
+
+/** Requests per second of one operation, unless the tenant has a rate of its own. */
+export const REQUESTS_PER_SECOND = 1000;
+/** Seconds of the rate that may come at once. */
+export const BURST_SECONDS = 2;
+
+/** The limit on requests of a tenant, or of one key, of which this process takes its share. */
+export function requestPolicy(
+  name: 'requests' | 'key-requests',
+  perSecond: number,
+  processes: number,
+): RatePolicy {
+  const share = shareOf(perSecond, processes, 1);
+  const whose = name === 'requests' ? '' : ' with this key';
+  return {
+    name,
+    ...share,
+    item: `"${name}";q=${share.burst};w=${windowOf(share)}`,
+    refusal: `of one operation are at most ${perSecond} a second${whose}`,
+  };
+}
+
+/** The share of one of `processes`; its burst is never below `burstMin`. */
+export function shareOf(perSecond: number, processes: number, burstMin: number): Rate {
+  const share = perSecond / processes;
+  return { perSecond: share, burst: Math.max(burstMin, Math.floor(share * BURST_SECONDS)) };
+}
+
+/** Seconds in which a rate's whole burst is there again. */
+export function windowOf({ perSecond, burst }: Rate): number {
+  return Math.ceil(burst / perSecond);
+}
