@@ -3,6 +3,7 @@ import type { Logger } from '../shared/logging.ts';
 import { mapInSlices } from '../shared/map-in-slices.ts';
 import { inTransaction, type PoolClient } from '../shared/postgres/pool.ts';
 import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
+import { createRateLimitedLog } from '../shared/rate-limited-log.ts';
 import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { createPersistence, type How, SHARED } from './persist.ts';
@@ -86,6 +87,7 @@ export function createPartitionRun<Row>(
   from: Standing,
 ): PartitionRun {
   const { topic, logger, clock } = deps;
+  const limited = createRateLimitedLog(logger);
   const { generation } = from;
   const key = { topic, partition };
   let busySinceMs: number | undefined;
@@ -276,7 +278,7 @@ export function createPartitionRun<Row>(
     if (suspectEnd !== undefined && nextOffset >= suspectEnd) suspectEnd = undefined;
     startCounted &&= result.startCounted;
     for (const { candidate, rejection } of result.deadLetters) {
-      logger.warn(
+      limited.warn(
         {
           topic,
           partition,
@@ -286,6 +288,7 @@ export function createPartitionRun<Row>(
           ...rejection,
         },
         'a record became a dead letter',
+        rejection.reason,
       );
     }
   }

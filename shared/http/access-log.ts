@@ -1,13 +1,17 @@
 import type { Clock } from '../clock.ts';
+import { errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { createRateLimitedLog } from '../rate-limited-log.ts';
 import type { HttpMiddleware } from './env.ts';
 import { withoutOwnSecret } from './own-secret.ts';
 
 /**
- * One line a request: debug, 503 as a warning, other failures of ours as errors, both with their cause. The path is logged
- * without the query and without the request's own secret; headers and bodies never are.
+ * One line a request: debug, 503 as a warning, other failures of ours as errors, both with their cause. Warnings and errors,
+ * which callers without a key can cause too, are limited to one line per second and kind. The path is logged without the
+ * query and without the request's own secret; headers and bodies never are.
  */
 export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
+  const limited = createRateLimitedLog(logger);
   return async (c, next) => {
     const startedAtMs = clock.nowMs();
     await next();
@@ -25,8 +29,8 @@ export function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
       logger.debug(fields, 'request');
       return;
     }
-    const withCause = { ...fields, err: c.get('cause') };
-    if (status === 503) logger.warn(withCause, 'request refused: unavailable');
-    else logger.error(withCause, 'request failed');
+    const err = c.get('cause');
+    if (status === 503) limited.warn({ ...fields, err }, 'request refused: unavailable');
+    else limited.error({ ...fields, err }, 'request failed', errorCode(err));
   };
 }

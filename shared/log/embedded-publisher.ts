@@ -4,6 +4,7 @@ import { errorCode, errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendedRange } from '../postgres/embedded-log-append.ts';
 import type { Pool } from '../postgres/pool.ts';
+import { createRateLimitedLog } from '../rate-limited-log.ts';
 import { createAppendSession } from './embedded-append-session.ts';
 import {
   type CallOutcome,
@@ -38,7 +39,8 @@ const HEALING_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
  * before anything newer; where it was stored after all, its records are in the log twice, which consumers tell by their ids.
  */
 export function createEmbeddedPublisher(context: PublisherContext): Publisher {
-  const { clock, logger, watch } = context;
+  const { clock, watch } = context;
+  const limited = createRateLimitedLog(context.logger);
   const session = createAppendSession(context.pool, clock);
   const queue = createTenantLines<PublishCall>();
   const memory = createPublishMemory(context.bufferedBytesMax);
@@ -105,7 +107,7 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
       if (waiting.length === 0) return;
       const failure = await appendOnce(waiting);
       if (failure === undefined) return;
-      logger.warn(
+      limited.warn(
         { reason: errorMessage(failure), calls: waiting.length },
         'records could not be appended to the log',
       );

@@ -1,5 +1,6 @@
 import { errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
+import { createRateLimitedLog } from '../rate-limited-log.ts';
 import {
   createPartitionQueue,
   fail,
@@ -42,6 +43,7 @@ export function createKafkaPublisher(
   const calls = new Set<PublishCall>();
   const busyLeaders = new Set<number>();
   const memory = createPublishMemory(options.bufferedBytesMax);
+  const limited = createRateLimitedLog(logger);
   let closed = false;
   let pumpScheduled = false;
   let wakeTimer: NodeJS.Timeout | undefined;
@@ -282,7 +284,8 @@ export function createKafkaPublisher(
     const [first] = failures;
     if (first === undefined || closed) return;
     const cause = first.kind === 'refused' ? first.type : first.cause;
-    logger.warn({ leader, partitions: failures.length, cause }, 'Kafka did not acknowledge; sending again');
+    const fields = { leader, partitions: failures.length, cause };
+    limited.warn(fields, 'Kafka did not acknowledge; sending again', String(leader));
   }
 
   function armWake(wakeAtMs: number, nowMs: number): void {

@@ -3,6 +3,7 @@ import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
+import { createRateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend } from '../../shared/webhooks/send.ts';
@@ -34,6 +35,7 @@ const CLOSE_RECORD_MS = 5000;
  */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000, leaseMs = 30_000 } = options;
+  const limited = createRateLimitedLog(logger);
   const agent = createAgent({
     allow: options.allow,
     resolve: options.resolve ?? createResolve(),
@@ -144,7 +146,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     }
     if (done.more) want(lane);
     if (done.secretError !== undefined) {
-      logger.error(
+      limited.error(
         { err: done.secretError, ...lane.id },
         'the signing secret of a webhook endpoint cannot be read',
       );
@@ -167,7 +169,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   async function onFruitless(lane: Lane, error: unknown): Promise<void> {
     if (!(error instanceof EndpointLocked)) {
       visitProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
-      logger.warn(
+      limited.warn(
         { err: error, ...lane.id },
         'webhook deliveries of an endpoint could not be claimed or recorded',
       );

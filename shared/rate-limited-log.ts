@@ -1,0 +1,54 @@
+import type { Logger } from './logging.ts';
+
+/** Logs what remote callers can cause at their own rate. */
+export interface RateLimitedLog {
+  /** `kind` separates lines of one message; it must not come from a caller. */
+  warn(fields: object, message: string, kind?: string): void;
+  error(fields: object, message: string, kind?: string): void;
+}
+
+type Level = 'warn' | 'error';
+
+interface Repeated {
+  /** Lines of the kind since the last one that was written. */
+  count: number;
+  write(count: number): void;
+}
+
+const INTERVAL_MS = 1000;
+
+/**
+ * Writes the first line of each kind (level, message and `kind`) immediately, then at most one per second: the latest one,
+ * with the number of lines that it stands for as `count`.
+ */
+export function createRateLimitedLog(logger: Logger): RateLimitedLog {
+  const recent = new Map<string, Repeated>();
+
+  function log(level: Level, fields: object, message: string, kind = ''): void {
+    const key = `${level} ${message} ${kind}`;
+    const repeated = recent.get(key);
+    if (repeated === undefined) {
+      logger[level](fields, message);
+      startInterval(key);
+      return;
+    }
+    repeated.count += 1;
+    repeated.write = (count) => logger[level]({ ...fields, count }, message);
+  }
+
+  function startInterval(key: string): void {
+    const repeated: Repeated = { count: 0, write() {} };
+    recent.set(key, repeated);
+    setTimeout(() => {
+      recent.delete(key);
+      if (repeated.count === 0) return;
+      repeated.write(repeated.count);
+      startInterval(key);
+    }, INTERVAL_MS).unref();
+  }
+
+  return {
+    warn: (fields, message, kind) => log('warn', fields, message, kind),
+    error: (fields, message, kind) => log('error', fields, message, kind),
+  };
+}
