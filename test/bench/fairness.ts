@@ -1,11 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { murmur2 } from '../../shared/log/partition.ts';
 import { waitFor } from '../support/wait.ts';
-import { type LoadedProduct, startOnEmbeddedLog, startOnKafka, type TenantKey } from './fairness-product.ts';
-import type { SendOrder, SendReport } from './fairness-sender.ts';
+import { type LoadedProduct, startOnEmbeddedLog, startOnKafka, type TenantKey } from './loaded-product.ts';
+import { startSender } from './start-sender.ts';
 
 /**
  * What a tenant that sends ten times as much as usual costs two others who go on as usual: `npm run bench:fairness`. One of
@@ -124,21 +121,6 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
         `of ten tenants ${shared.toFixed(0)} ms`,
     );
   }
-}
-
-type Send = (
-  order: Pick<SendOrder, 'perSecond' | 'itemsEach' | 'ms'> & Partial<SendOrder>,
-) => Promise<SendReport>;
-
-/** A process that sends; as one tenant, where no order names others. */
-function startSender({ port }: LoadedProduct, ...keys: readonly TenantKey[]): Send {
-  const sender: ChildProcess = fork(fileURLToPath(new URL('fairness-sender.js', import.meta.url)));
-  return async (order) => {
-    const reported = once(sender, 'message');
-    sender.send({ port, keys, ...order } satisfies SendOrder);
-    const [report] = (await reported) as [SendReport];
-    return report;
-  };
 }
 
 /** Records of the tenants that are stored, and milliseconds from acceptance to the transaction that stored them. */

@@ -54,15 +54,16 @@ export function startProgram(
   };
 }
 
-/** Runs `dist/<script>` to its end. */
+/** Runs `dist/<script>` of the checkout in `root` to its end. */
 export async function runProgram(
   script: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   cwd?: string,
+  root = ROOT,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [`${ROOT}dist/${script}`, ...args], {
-    cwd: cwd ?? ROOT,
+  const child = spawn(process.execPath, [`${root}dist/${script}`, ...args], {
+    cwd: cwd ?? root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
