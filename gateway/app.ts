@@ -10,7 +10,7 @@ import { type Health, healthRoutes } from '../shared/health.ts';
 import { accessLog } from '../shared/http/access-log.ts';
 import type { BodyMemory } from '../shared/http/body-memory.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
-import { credentials } from '../shared/http/credentials.ts';
+import { credentials, credentialsAgain } from '../shared/http/credentials.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
 import { onError, onNotFound } from '../shared/http/failures.ts';
 import type { KeyCache } from '../shared/http/key-cache.ts';
@@ -56,7 +56,8 @@ export interface AppDeps {
 
 /**
  * The gateway as a value: no socket, so that tests call `app.request()`. The checks of each operation run in the order
- * in which they are listed, and nothing of a body is read before its sender is known and allowed.
+ * in which they are listed, and nothing of a body is read before its sender is known and allowed. A body may take a minute
+ * to come, so that its sender is checked again after it.
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const { clock, logger, nextId } = deps;
@@ -64,6 +65,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   // Each operation has a scope of its own, so the scope names it.
   const allowed = (scope: Scope) =>
     [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
+  const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
   const write = { ...deps, accept: createAcceptWithin({ ...deps, ...rates }) };
   const memory = deps.bodyMemory;
   const app = new Hono<HttpEnv>();
@@ -80,12 +82,14 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     ...allowed('credentials:write'),
     checkConversationId,
     jsonBody({ memory, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
+    ...stillAllowed('credentials:write'),
     authenticateOperation(write),
   );
   app.post(
     PATHS.manyAgentMetadata,
     ...allowed('agent-metadata:write'),
     jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
+    ...stillAllowed('agent-metadata:write'),
     manyAgentMetadataOperation(write),
   );
   app.post(
@@ -97,18 +101,21 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
       rawMembers: CONVERSATION_RAW_MEMBERS,
       onUnreadable: badJsonResult(nextId),
     }),
+    ...stillAllowed('conversation-metadata:write'),
     singleConvoMetadataOperation(write),
   );
   app.post(
     PATHS.messageSent,
     ...allowed('analytics:write'),
     jsonBody({ memory, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
+    ...stillAllowed('analytics:write'),
     messageSentOperation(write),
   );
   app.post(
     PATHS.automationEvents,
     ...allowed('automation:write'),
     jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
+    ...stillAllowed('automation:write'),
     automationEventsOperation(write),
   );
   return app;

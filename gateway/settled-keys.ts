@@ -1,3 +1,4 @@
+import { createRanking } from '../shared/ranking.ts';
 import { createQueue, type Place, type Queue } from './queue.ts';
 
 /** What became of a key. */
@@ -47,7 +48,7 @@ export function createSettledKeys({ elapsedMs, keysMax, memoryMs }: SettledKeysO
   /** Keys in the order in which they were settled, so that those of a silent tenant go too. */
   const all = createQueue<string>();
   const tenants = new Map<string, Tenant>();
-  const ranking = createRanking();
+  const ranking = createRanking<Tenant>();
 
   function recall(key: string): Settled | undefined {
     const settled = entries.get(key)?.settled;
@@ -84,29 +85,4 @@ export function createSettledKeys({ elapsedMs, keysMax, memoryMs }: SettledKeysO
   }
 
   return { recall, remember, forget };
-}
-
-/** Tenants by how many keys they hold. Counts change by one, so that the next lower one is never searched for. */
-function createRanking() {
-  const byCount = new Map<number, Set<Tenant>>();
-  let most = 0;
-
-  function move(tenant: Tenant, count: number): void {
-    const left = byCount.get(tenant.count);
-    left?.delete(tenant);
-    if (left?.size === 0) byCount.delete(tenant.count);
-    tenant.count = count;
-    if (count > 0) {
-      const joined = byCount.get(count) ?? new Set();
-      byCount.set(count, joined.add(tenant));
-    }
-    if (count > most || !byCount.has(most)) most = count;
-  }
-
-  /** Of those that hold the most, the one that came to hold as many first. */
-  function first(): Tenant | undefined {
-    return byCount.get(most)?.values().next().value;
-  }
-
-  return { move, first };
 }

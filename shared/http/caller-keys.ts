@@ -30,6 +30,7 @@ export function createCallerKeys({ pool, clock, ...options }: CallerKeysOptions)
   });
   const cache = createKeyCache({
     ...options,
+    clock,
     findKeys: (ids) => findApiKeys(pool, ids, FIND_DEADLINE_MS),
     findChanges: (seen) => findChangedApiKeys(pool, seen, FIND_DEADLINE_MS),
     onUsed: uses.add,

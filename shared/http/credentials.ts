@@ -38,8 +38,9 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
         throw error;
       }
     }
-    if (!key || !shown || key.revoked) return fail(c, '401-01');
-    if (key.expiresAtMs !== undefined && key.expiresAtMs <= clock.nowMs()) return fail(c, '401-01');
+    if (!key || !shown) return fail(c, '401-01');
+    keys.keep(key);
+    if (key.revoked || isOver(key.expiresAtMs, clock.nowMs())) return fail(c, '401-01');
     if (key.tenantDisabled) {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
     }
@@ -48,6 +49,28 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
     c.set('secretIsPrevious', shown === 'previous');
     return await next();
   };
+}
+
+/**
+ * Checks the credentials again after the body was read, which may have taken a minute: the key may have been revoked, or
+ * its tenant disabled, since {@link credentials} let the request pass. Answers as that does. A key that nothing was
+ * changed of is the same object in the cache, so that the usual request costs no second comparison of secrets.
+ */
+export function credentialsAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
+  const checkAll = credentials(keys, clock);
+  return async (c, next) => {
+    const key = c.get('apiKey');
+    const secretUntilMs = c.get('secretIsPrevious') ? key.previousSecret?.validUntilMs : undefined;
+    const nowMs = clock.nowMs();
+    const isSame =
+      keys.peek(key.apiKeyId) === key && !isOver(key.expiresAtMs, nowMs) && !isOver(secretUntilMs, nowMs);
+    return isSame ? await next() : await checkAll(c, next);
+  };
+}
+
+/** Whether the end, if there is one, has come. */
+function isOver(endMs: number | undefined, nowMs: number): boolean {
+  return endMs !== undefined && endMs <= nowMs;
 }
 
 /** Compares digests, which are of one length, with all secrets of the key, in a time that tells nothing of them. */

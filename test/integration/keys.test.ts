@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -82,6 +83,7 @@ beforeAll(async () => {
   await migrate({ connectionString: postgres.connectionString, logger });
   pool = newPool();
   await createTenant(pool, { tenantId: 'T', name: 'tenant', rate: 'none', createdAtMs: 0 });
+  await createTenant(pool, { tenantId: 'D', name: 'disabled', rate: 'none', createdAtMs: 0 });
   await registerTopics(pool, topicSpecs('k.', { partitions: 1, replicas: 1 }), {
     tenantPartitions: 1,
     clock,
@@ -99,12 +101,12 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-async function newKey(tenantId = 'T'): Promise<Pair> {
+async function newKey(tenantId = 'T', scopes = ['analytics:write']): Promise<Pair> {
   const apiKeyId = nextId();
   const key = {
     apiKeyId,
     tenantId,
-    scopes: ['analytics:write'],
+    scopes,
     rate: undefined,
     createdAtMs: clock.nowMs(),
   };
@@ -129,6 +131,66 @@ async function statusAt(gateway: Gateway, { apiKeyId, secret }: Pair): Promise<n
   });
   await response.text();
   return response.status;
+}
+
+/** An operation's path, and a body that it takes. */
+const BODIES: readonly (readonly [string, object])[] = [
+  ['/compose-assist/v1/analytics/message-sent', { messageId: 'slow', augmentationType: ['FREEHAND'] }],
+  ['/metadata-ingestion/v1/many-agent-metadata', { items: [{ externalAgentId: 'agent' }] }],
+  ['/metadata-ingestion/v1/single-convo-metadata', { externalConversationId: 'chat' }],
+  ['/conversation/v1/conversations/CHAT/authenticate', { customerExternalId: 'c', auth: { token: 't' } }],
+  [
+    '/automation-agent/v1/events',
+    {
+      items: [
+        {
+          conversationId: 'CHAT',
+          externalConversationId: 'chat',
+          type: 'reply',
+          occurredAt: '2026-01-02T03:04:05.678Z',
+          reply: { messageId: 'reply', text: 'Hello!' },
+        },
+      ],
+    },
+  ],
+];
+
+/** A request of which all but the last byte is sent; `finish` sends that, and resolves with the status. */
+function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: string, body: object) {
+  const text = JSON.stringify(body);
+  const request = httpRequest({
+    host: '127.0.0.1',
+    port: gateway.port,
+    path,
+    method: 'POST',
+    headers: {
+      'service-api-id': apiKeyId,
+      'service-api-secret': secret,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      expect: '100-continue',
+    },
+  });
+  const status = new Promise<number>((resolve, reject) => {
+    request.on('response', (response) => {
+      response.resume();
+      resolve(response.statusCode!);
+    });
+    request.on('error', reject);
+  });
+  status.catch(() => undefined);
+  // The server asks for the body when it has seen the headers.
+  const begun = new Promise<void>((resolve) => request.on('continue', resolve));
+  void begun.then(() => request.write(text.slice(0, -1)));
+  request.flushHeaders();
+  return {
+    begun,
+    finish: () => {
+      request.end(text.slice(-1));
+      return status;
+    },
+    abort: () => request.destroy(),
+  };
 }
 
 /** What both gateways answer. */
@@ -185,13 +247,38 @@ describe('keys at two gateways', () => {
   });
 
   it('of a tenant that is disabled are refused within 5 s, and taken again', async () => {
-    await createTenant(pool, { tenantId: 'D', name: 'disabled', rate: 'none', createdAtMs: 0 });
     const pair = await newKey('D');
     expect(await statuses(pair)).toEqual([200, 200]);
     await setTenantDisabled(pool, 'D', clock.nowMs());
     await becomes(pair, 403);
     await setTenantDisabled(pool, 'D', null);
     await becomes(pair, 200);
+  });
+
+  it.each([
+    ['its key is revoked', 401, ({ apiKeyId }: Pair) => revokeApiKey(pool, apiKeyId, clock.nowMs())],
+    ['its secret is ended', 401, (pair: Pair) => rotate(pair, 0)],
+    [
+      'its key expires',
+      401,
+      ({ apiKeyId }: Pair) =>
+        pool.query('update api_keys set expires_at = $2 where api_key_id = $1', [apiKeyId, new Date()]),
+    ],
+    ['its tenant is disabled', 403, () => setTenantDisabled(pool, 'D', clock.nowMs())],
+  ] as const)('refuse a request whose body is still being sent when %s', async (_what, status, end) => {
+    const pair = await newKey('D', ['*']);
+    expect(await statuses(pair)).toEqual([200, 200]);
+    const slow = BODIES.map(([path, body]) => startSlowRequest(gateways[0]!, pair, path, body));
+    try {
+      await Promise.all(slow.map(({ begun }) => begun));
+      await end(pair);
+      await becomes(pair, status);
+      const answers = slow.map(({ finish }) => finish());
+      expect(await Promise.all(answers)).toEqual(BODIES.map(() => status));
+    } finally {
+      await setTenantDisabled(pool, 'D', null);
+      for (const { abort } of slow) abort();
+    }
   });
 
   it('that are new are answered promptly in a flood of ids that do not exist', async () => {
@@ -250,7 +337,8 @@ describe('10,000 keys that one process knows', () => {
     const keys = createCallerKeys({ pool, clock, logger });
     try {
       for (let from = 0; from < ids.length; from += 4000) {
-        await Promise.all(ids.slice(from, from + 4000).map((id) => keys.find(id)));
+        const found = await Promise.all(ids.slice(from, from + 4000).map((id) => keys.find(id)));
+        for (const key of found) keys.keep(key!);
       }
       const [revoked, rotated, gone] = [ids[0]!, ids[5000]!, ids.at(-1)!];
       expect([revoked, rotated, gone].map((id) => keys.peek(id)?.apiKeyId)).toEqual([revoked, rotated, gone]);

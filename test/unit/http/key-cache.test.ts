@@ -38,7 +38,12 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
     ...options,
   });
   open.push(keys);
-  return { keys, store, queries, refreshes, state, problems };
+  /** As the credentials check does with a right secret. */
+  const use = async (...ids: string[]) => {
+    for (const id of ids) keys.keep(keys.peek(id) ?? (await keys.find(id))!);
+  };
+  const cached = (...ids: string[]) => ids.filter((id) => keys.peek(id));
+  return { keys, use, cached, store, queries, refreshes, state, problems };
 }
 
 describe('the key cache', () => {
@@ -47,7 +52,7 @@ describe('the key cache', () => {
     expect(await keys.find('a')).toBeUndefined();
     store.set('a', apiKey('a'));
     expect(keys.peek('a')).toBeUndefined();
-    expect(await keys.find('a')).toMatchObject({ apiKeyId: 'a' });
+    keys.keep((await keys.find('a'))!);
     expect(keys.peek('a')).toMatchObject({ apiKeyId: 'a' });
     expect(queries).toEqual([['a'], ['a']]);
   });
@@ -66,17 +71,17 @@ describe('the key cache', () => {
   });
 
   it('learns of revocations and deletions in the background', async () => {
-    const { keys, store } = setUp({ refreshMs: 5 });
+    const { keys, use, store } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a')).set('b', apiKey('b'));
-    await Promise.all([keys.find('a'), keys.find('b')]);
+    await use('a', 'b');
     store.set('a', apiKey('a', { version: 'v2', revoked: true })).delete('b');
     await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
   });
 
   it('goes on with what it knows while the store is down, and says so', async () => {
-    const { keys, store, state, problems, refreshes } = setUp({ refreshMs: 5 });
+    const { keys, use, store, state, problems, refreshes } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a'));
-    await keys.find('a');
+    await use('a');
     state.down = true;
     const before = refreshes.length;
     await waitFor(() => refreshes.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
@@ -87,22 +92,84 @@ describe('the key cache', () => {
     await waitFor(() => problems.at(-1) === undefined, { timeoutMs: 2000, what: 'the store' });
   });
 
-  it('keeps the keys that were used last', async () => {
-    const { keys, store } = setUp({ keysMax: 2 });
+  it('keeps the keys of a tenant that were used last', async () => {
+    const { use, cached, store } = setUp({ keysMax: 2 });
     for (const id of ['a', 'b', 'c']) store.set(id, apiKey(id));
-    await keys.find('a');
-    await keys.find('b');
-    keys.peek('a');
-    await keys.find('c');
-    expect(['a', 'b', 'c'].filter((id) => keys.peek(id))).toEqual(['a', 'c']);
+    await use('a', 'b', 'a', 'c');
+    expect(cached('a', 'b', 'c')).toEqual(['a', 'c']);
   });
 
-  it('loses none of them to ids that do not exist', async () => {
-    const { keys, store } = setUp({ keysMax: 2 });
-    for (const id of ['a', 'b']) store.set(id, apiKey(id));
-    await Promise.all(['a', 'b'].map((id) => keys.find(id)));
+  it('evicts the least recently used of tenants with one key each', async () => {
+    const { use, cached, store } = setUp({ keysMax: 2 });
+    for (const id of ['a', 'b', 'c']) store.set(id, apiKey(id, { tenantId: id }));
+    await use('a', 'b', 'a', 'c');
+    expect(cached('a', 'b', 'c')).toEqual(['a', 'c']);
+  });
+
+  it('evicts keys of the tenant with the most, and takes the room that others leave', async () => {
+    const { use, cached, store } = setUp({ keysMax: 4 });
+    const many = ['m1', 'm2', 'm3', 'm4', 'm5'];
+    for (const id of many) store.set(id, apiKey(id, { tenantId: 'many' }));
+    for (const id of ['f1', 'f2']) store.set(id, apiKey(id, { tenantId: 'few' }));
+    await use(...many);
+    expect(cached(...many)).toEqual(['m2', 'm3', 'm4', 'm5']);
+    await use('f1', 'f2', ...many, ...many);
+    expect(cached(...many, 'f1', 'f2')).toEqual(['m4', 'm5', 'f1', 'f2']);
+  });
+
+  it('loses none of them to ids that do not exist, or whose secret nobody has shown', async () => {
+    const { keys, use, cached, store } = setUp({ keysMax: 2 });
+    for (const id of ['a', 'b', 'known-id-1', 'known-id-2']) store.set(id, apiKey(id));
+    await use('a', 'b');
     await Promise.all(Array.from({ length: 100 }, (_, i) => keys.find(`unknown-${i}`)));
-    expect(['a', 'b'].filter((id) => keys.peek(id))).toEqual(['a', 'b']);
+    await Promise.all(['known-id-1', 'known-id-2'].map((id) => keys.find(id)));
+    expect(cached('a', 'b', 'known-id-1', 'known-id-2')).toEqual(['a', 'b']);
+  });
+
+  it('replaces what it knows of a key by what a look-up finds', async () => {
+    const { keys, use, store } = setUp();
+    store.set('a', apiKey('a'));
+    await use('a');
+    store.set('a', apiKey('a', { version: 'v2', scopes: ['state:read'] }));
+    await keys.find('a');
+    expect(keys.peek('a')).toMatchObject({ version: 'v2' });
+  });
+
+  it('keeps keys that are refused in a room of their own, which is small', async () => {
+    const { use, cached, store } = setUp();
+    const ended = Array.from({ length: 600 }, (_, i) => `ended-${i}`);
+    const ends = [{ revoked: true }, { expiresAtMs: 1 }, { tenantDisabled: true }];
+    for (const [i, id] of ended.entries()) {
+      store.set(id, apiKey(id, { tenantId: `tenant-${i % 7}`, ...ends[i % 3] }));
+    }
+    await use(...ended);
+    expect(cached(...ended)).toHaveLength(500);
+  });
+
+  it('moves keys that end into that room, and back when their tenant is enabled again', async () => {
+    const { keys, use, store } = setUp({ refreshMs: 5, keysMax: 1 });
+    store.set('a', apiKey('a'));
+    await use('a');
+    store.set('a', apiKey('a', { version: 'v2', tenantDisabled: true }));
+    await waitFor(() => keys.peek('a')?.tenantDisabled, { timeoutMs: 2000, what: 'the refresh' });
+    store.set('b', apiKey('b'));
+    await use('b');
+    expect(keys.peek('a')).toBeDefined();
+    store.set('a', apiKey('a', { version: 'v3' }));
+    await waitFor(() => !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
+    expect(keys.peek('a')).toMatchObject({ version: 'v3' });
+  });
+
+  it('moves keys that expire into that room', async () => {
+    const { keys, use, cached, store, refreshes } = setUp({ refreshMs: 5, keysMax: 1 });
+    store.set('a', apiKey('a', { expiresAtMs: Date.now() + 50 }));
+    await use('a');
+    await waitFor(() => Date.now() > keys.peek('a')!.expiresAtMs!, { timeoutMs: 2000, what: 'the expiry' });
+    const before = refreshes.length;
+    await waitFor(() => refreshes.length > before + 1, { timeoutMs: 2000, what: 'a refresh' });
+    store.set('b', apiKey('b'));
+    await use('b');
+    expect(cached('a', 'b')).toEqual(['a', 'b']);
   });
 
   it('follows a revocation within 5 s also with 10,000 keys and a store that takes almost 2 s to answer', async () => {
@@ -132,12 +199,14 @@ describe('the key cache', () => {
         found.push(...ids.slice(from, from + 5000).map((id) => keys.find(id)));
         await vi.advanceTimersByTimeAsync(500);
       }
-      await Promise.all(found);
+      for (const key of await Promise.all(found)) keys.keep(key!);
       // The worst moment: right behind the question of a refresh.
       await waitForAsked();
       for (const id of ids) store.set(id, apiKey(id, { version: 'v2', revoked: true }));
       await vi.advanceTimersByTimeAsync(4000);
-      expect(ids.filter((id) => !keys.peek(id)?.revoked)).toEqual([]);
+      // Not all that are revoked are kept.
+      expect(ids.filter((id) => keys.peek(id)?.revoked === false)).toEqual([]);
+      expect(ids.some((id) => keys.peek(id)?.revoked)).toBe(true);
 
       async function waitForAsked() {
         for (asked = 0; asked === 0; ) await vi.advanceTimersByTimeAsync(1);
