@@ -14,6 +14,7 @@ import { jsonBody } from '../shared/http/read-body.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
+import { uncached } from '../shared/http/uncached.ts';
 import type { Logger } from '../shared/logging.ts';
 import { currentSecret } from './current-secret.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
@@ -48,7 +49,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   app.use(requestId(deps.nextId));
   app.route('/', healthRoutes(deps.health));
   app.route('/', referenceRoutes('Sluice admin', adminDocument));
-  app.use(accessLog(logger, clock), noHead);
+  app.use(uncached, accessLog(logger, clock), noHead);
 
   const body = jsonBody({
     memory: createBodyMemory(BODY_BUFFER_BYTES_MAX),

@@ -122,9 +122,9 @@ async function start(
   });
   onStop(() => admin.stop());
   // There is no listener of the workers' own in the one process.
-  admin.health.watchReady('workers', () => health.readyReasons().join('; ') || undefined);
-  admin.health.watchLive('workers', () => health.liveReasons().join('; ') || undefined);
-  admin.health.watchNote('workers', () => health.notes().join('; ') || undefined);
+  admin.health.watchReady('workers', () => texts(health.readyReasons()));
+  admin.health.watchLive('workers', () => texts(health.liveReasons()));
+  admin.health.watchNote('workers', () => texts(health.notes()));
   const gateway = await startGateway({
     ...shared,
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
@@ -137,6 +137,9 @@ async function start(
     connectionsMax: config.SLUICE_CONNECTIONS_MAX,
   });
   onStop(() => gateway.stop());
+  // The gateway's own health check is public and gives names only.
+  admin.health.watchNote('gateway', () => texts(gateway.health.readyReasons()));
+  admin.health.watchNote('gateway notes', () => texts(gateway.health.notes()));
   // Who waits for readiness finds the file with the key.
   gateway.health.setReady('start', 'is not finished');
   const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
@@ -153,6 +156,8 @@ async function untilReady(parts: readonly Health[]): Promise<void> {
     await delay(READY_POLL_MS);
   }
 }
+
+const texts = (reasons: readonly string[]): string | undefined => reasons.join('; ') || undefined;
 
 /** Where a caller on this machine reaches the listener. */
 function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {

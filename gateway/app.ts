@@ -22,6 +22,7 @@ import { jsonBody } from '../shared/http/read-body.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { requireScope } from '../shared/http/scope.ts';
+import { uncached } from '../shared/http/uncached.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -72,9 +73,9 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.onError(onError);
   app.notFound(onNotFound);
   app.use(requestId(nextId));
-  app.route('/', healthRoutes(deps.health));
+  app.route('/', healthRoutes(deps.health, { namesOnly: true }));
   app.route('/', referenceRoutes('Sluice', gatewayDocument));
-  app.use(accessLog(logger, clock), noHead);
+  app.use(uncached, accessLog(logger, clock), noHead);
 
   app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));
   app.post(

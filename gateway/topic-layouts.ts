@@ -44,15 +44,24 @@ export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
     try {
       const loaded = await options.load();
       const missing = topics.filter((topic) => !loaded.has(topic));
-      if (missing.length > 0) return `${missing.join(', ')} not registered: run "sluice topics create"`;
+      if (missing.length > 0) {
+        const problem = `${missing.join(', ')} not registered: run "sluice topics create"`;
+        log(problem);
+        return problem;
+      }
       layouts = loaded;
       return undefined;
     } catch (error) {
       const problem = databaseTrouble(error);
-      if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
-      lastProblem = problem;
+      log(problem);
       return `their layouts cannot be read: ${problem}`;
     }
+  }
+
+  /** Once for each problem: the public health check does not show its text. */
+  function log(problem: string): void {
+    if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
+    lastProblem = problem;
   }
 
   health.setReady('topics', 'their layouts are not read yet');

@@ -1,4 +1,10 @@
 import { type Context, Hono } from 'hono';
+import type { HttpEnv } from './http/env.ts';
+import { onNotFound } from './http/failures.ts';
+import { noHead } from './http/no-head.ts';
+import { requestId } from './http/request-id.ts';
+import { uncached } from './http/uncached.ts';
+import type { IdGenerator } from './ids.ts';
 
 /** A process's state in words, as `/health/live` and `/health/ready` tell it. */
 export interface Health {
@@ -35,24 +41,47 @@ export function createHealth(): Health {
   };
 }
 
+export interface HealthRoutesOptions {
+  /**
+   * Answers with the names of reasons and notes only. For listeners that strangers reach: the texts name topics, hosts and
+   * settings.
+   */
+  readonly namesOnly?: boolean;
+}
+
 /** `GET /health/live` and `/health/ready`, without a key: 200 `{status: "ok"}`, 503 `{status: "unavailable", reasons}`. */
-export function healthRoutes(health: Health): Hono {
+export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutesOptions = {}): Hono {
+  const shown = (texts: string[]) => (namesOnly ? texts.map(nameOf) : texts);
   const answer = (c: Context, reasons: string[]) => {
     const notes = health.notes();
     return c.json(
       {
         status: reasons.length === 0 ? 'ok' : 'unavailable',
-        ...(reasons.length > 0 && { reasons }),
-        ...(notes.length > 0 && { notes }),
+        ...(reasons.length > 0 && { reasons: shown(reasons) }),
+        ...(notes.length > 0 && { notes: shown(notes) }),
       },
       reasons.length === 0 ? 200 : 503,
       { 'cache-control': 'no-store' },
     );
   };
   return new Hono()
-    .get('/health/live', (c) => answer(c, health.liveReasons()))
-    .get('/health/ready', (c) => answer(c, health.readyReasons()));
+    .get(HEALTH_PATHS.live, (c) => answer(c, health.liveReasons()))
+    .get(HEALTH_PATHS.ready, (c) => answer(c, health.readyReasons()));
 }
+
+/** A listener that has the health checks and nothing else; any other request is 404-01. */
+export function healthApp(health: Health, nextId: IdGenerator): Hono<HttpEnv> {
+  const app = new Hono<HttpEnv>();
+  app.notFound(onNotFound);
+  app.use(requestId(nextId));
+  app.route('/', healthRoutes(health));
+  app.use(uncached, noHead);
+  return app;
+}
+
+export const HEALTH_PATHS = { live: '/health/live', ready: '/health/ready' } as const;
+
+const nameOf = (text: string): string => text.slice(0, text.indexOf(': '));
 
 function createChecks() {
   const checks = new Map<string, () => string | undefined>();

@@ -2,7 +2,7 @@ import { systemClock } from '../shared/clock.ts';
 import { type Config, environment, loadConfig, loadSettings, type SettingOf } from '../shared/config.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
-import { createHealth, healthRoutes } from '../shared/health.ts';
+import { createHealth, healthApp } from '../shared/health.ts';
 import { listen } from '../shared/http/serve.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
@@ -56,7 +56,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const shared = { pool, log, clock: systemClock, nextId, logger, health };
   const webhooks = names.includes(WEBHOOKS) ? await prepareWebhooks(env) : undefined;
   const server = await listen({
-    fetch: healthRoutes(health).fetch,
+    fetch: healthApp(health, nextId).fetch,
     host: config.WORKER_HOST,
     port: config.WORKER_PORT,
     portSetting: 'WORKER_PORT',

@@ -57,8 +57,6 @@ export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadC
       return result;
     });
     if (!opened.ok) return opened.answer;
-    // Not even by the caller's side may this be kept.
-    c.header('cache-control', 'no-store');
     return answerOf(c, conversationId, opened.value);
   };
 }

@@ -63,10 +63,11 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const listener = getRequestListener(
     async (request, env) => {
       const { incoming, outgoing } = env as HttpBindings;
+      const problem = headersProblem(incoming);
       const response =
-        incoming.rawHeaders.length > 2 * HEADERS_MAX
-          ? refusal(options.nextId(), '400-01', `has more than ${HEADERS_MAX} headers`)
-          : await options.fetch(request, { incoming, outgoing });
+        problem === undefined
+          ? await options.fetch(request, { incoming, outgoing })
+          : refusal(options.nextId(), '400-01', problem);
       if (mustClose(incoming, draining)) outgoing.setHeader('connection', 'close');
       return response;
     },
@@ -125,6 +126,17 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
       }),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+/** What Node lets through, though it keeps a part of it only or parties on the way read it otherwise. */
+function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
+  if (rawHeaders.length > 2 * HEADERS_MAX) return `has more than ${HEADERS_MAX} headers`;
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1 ? 'has more than one Host header' : undefined;
 }
 
 function tellWhenFull(server: Server, onFull: () => void = () => {}): void {

@@ -4,15 +4,20 @@ import { ERRORS, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts'
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
+import { UNCACHED } from './uncached.ts';
 
 /** The answer to a request that never reaches the app. */
 export function refusal(requestId: string, code: '400-01' | '500-01', message?: string): Response {
   const details = message === undefined ? [] : [{ path: 'request', message }];
   return new Response(JSON.stringify(errorEnvelope(requestId, code, details)), {
     status: ERRORS[code].status,
-    headers: { 'content-type': 'application/json', [REQUEST_ID_HEADER]: requestId },
+    headers: { ...UNCACHED, 'content-type': 'application/json', [REQUEST_ID_HEADER]: requestId },
   });
 }
+
+const UNCACHED_LINES = Object.entries(UNCACHED)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('');
 
 /** After an answer that ends the connection, what still comes is thrown away for so long, so that no reset overtakes it. */
 const LINGER_MS = 2000;
@@ -76,7 +81,7 @@ function end(socket: Socket, requestId: string, code: '400-01' | '404-01', detai
   const status = `${ERRORS[code].status} ${STATUS_CODES[ERRORS[code].status]}`;
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nConnection: close\r\n` +
-      `${REQUEST_ID_HEADER}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+      `${UNCACHED_LINES}${REQUEST_ID_HEADER}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
   );
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

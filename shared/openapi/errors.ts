@@ -1,5 +1,6 @@
 import { DETAILS_MAX, ERRORS, type ErrorCode, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
+import { UNCACHED } from '../http/uncached.ts';
 import type { OperationDescription } from './operation.ts';
 
 /** An id that the service makes, in examples. */
@@ -95,7 +96,7 @@ export function answerHeaders(
 ): readonly string[] {
   const limited = errors.includes('429-01') && !BEFORE_LIMITS.includes(code);
   return [
-    ...(scope === undefined ? [] : ['x-request-id']),
+    ...(scope === undefined ? [] : ['x-request-id', 'Cache-Control', 'Vary']),
     ...(WITH_RETRY_AFTER.includes(code) ? ['Retry-After'] : []),
     ...(limited ? ['RateLimit', 'RateLimit-Policy'] : []),
   ];
@@ -107,6 +108,16 @@ export const ANSWER_HEADERS: JsonSchema = {
     description: 'Names the request in logs: the one that was sent where it can be taken, else a new one.',
     required: true,
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
+  },
+  'Cache-Control': {
+    description: 'No cache may store the answer: it belongs to the caller.',
+    required: true,
+    schema: { type: 'string', const: UNCACHED['cache-control'] },
+  },
+  Vary: {
+    description: 'The headers that the answer depends on.',
+    required: true,
+    schema: { type: 'string', const: UNCACHED.vary },
   },
   'Retry-After': {
     description: 'Seconds to wait before sending the request again.',

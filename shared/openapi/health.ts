@@ -2,13 +2,19 @@ import type { JsonSchema } from '../contracts/json-schema.ts';
 import { schemaRef } from './document.ts';
 import type { OperationDescription, Operations } from './operation.ts';
 
+const NAMES = ' On the public listener names only; its log has the texts.';
+
 export const HEALTH_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['status'],
   properties: {
     status: { type: 'string', enum: ['ok', 'unavailable'] },
-    reasons: { type: 'array', items: { type: 'string' }, description: 'What speaks against it.' },
-    notes: { type: 'array', items: { type: 'string' }, description: 'What is wrong although it works.' },
+    reasons: { type: 'array', items: { type: 'string' }, description: `What speaks against it.${NAMES}` },
+    notes: {
+      type: 'array',
+      items: { type: 'string' },
+      description: `What is wrong although it works.${NAMES}`,
+    },
   },
 };
 

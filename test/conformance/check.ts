@@ -35,6 +35,9 @@ interface Result {
 export function everyAnswerProblem(answer: Answer): string | undefined {
   const requestId = answer.headers.get('x-request-id');
   if (requestId === undefined || !/^[A-Za-z0-9._-]{1,128}$/.test(requestId)) return 'no usable x-request-id';
+  if (answer.headers.get('cache-control') !== 'no-store') return 'no Cache-Control: no-store';
+  if (answer.headers.get('vary') !== 'service-api-id, service-api-secret')
+    return 'no Vary on both credentials';
   if (answer.body === '') return undefined;
   if (answer.headers.get('content-type') !== 'application/json')
     return 'content-type is not application/json';

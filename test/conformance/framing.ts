@@ -141,6 +141,17 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       ['Transfer-Encoding: chunked', 'Content-Length: 4'],
       `${chunk(valid())}0\r\n\r\n`,
     ),
+    ...['Host: elsewhere.example', `HOST: `].map((second) =>
+      raw(
+        `two Host headers, the second ${JSON.stringify(second)}`,
+        (from) => {
+          const body = valid();
+          return [`${head(from, second, length(body))}\r\n${body}`];
+        },
+        [HTTP_ERROR],
+        'open',
+      ),
+    ),
     broken('two lengths that differ', ['Content-Length: 5', 'Content-Length: 6']),
     broken('a length with a sign', ['Content-Length: +5']),
     broken('a negative length', ['Content-Length: -5']),

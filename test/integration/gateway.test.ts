@@ -141,7 +141,7 @@ describe('a gateway on the embedded log and Postgres', () => {
       expect([state.status, state.headers.get('retry-after')]).toEqual([503, '1']);
       expect(await (await fetch(url('/health/ready'))).json()).toMatchObject({
         status: 'ok',
-        notes: [expect.stringMatching(/^database: /)],
+        notes: ['database'],
       });
     } finally {
       reads.proxy.thaw();

@@ -68,6 +68,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     intervalMs: 5,
   });
   const bodyMemory = createBodyMemory(options.bodyBytesMax ?? 64 * 1024 * 1024);
+  const health = createHealth();
   const app = buildApp({
     keys,
     accept,
@@ -76,7 +77,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     bodyMemory,
     readState: options.readState ?? (async () => undefined),
     keyRing,
-    health: createHealth(),
+    health,
     clock,
     nextId: createUlidGenerator(clock),
     logger,
@@ -84,6 +85,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
   const credentials = { 'service-api-id': 'key-1', 'service-api-secret': SECRET };
   return {
     app,
+    health,
     publisher,
     keyRing,
     keys,

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import { UNCACHED } from '../../shared/http/uncached.ts';
 import { reachTarget, targetProblem } from '../conformance/reach.ts';
 import { keysByAdmin } from '../conformance/target.ts';
 
@@ -16,7 +17,12 @@ async function listen(listener: RequestListener): Promise<string> {
 
 function gateway(status: number, code: string, message: string, headers = {}): Promise<string> {
   return listen((_request, response) => {
-    response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'id', ...headers });
+    response.writeHead(status, {
+      ...UNCACHED,
+      'content-type': 'application/json',
+      'x-request-id': 'id',
+      ...headers,
+    });
     response.end(JSON.stringify({ error: { requestId: 'id', code, message } }));
   });
 }

@@ -2,7 +2,8 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createTopicLayouts } from '../../../gateway/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
-import { createHealth, healthRoutes } from '../../../shared/health.ts';
+import { createHealth, healthApp, healthRoutes } from '../../../shared/health.ts';
+import { createGatewayApp } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const logger = pino({ level: 'silent' });
@@ -31,6 +32,36 @@ describe('health', () => {
     expect(await ready()).toEqual([200, { status: 'ok' }]);
     health.setLive('worker', 'stuck');
     expect((await routes.request('/health/live')).status).toBe(503);
+  });
+});
+
+describe('the health of a listener that strangers reach', () => {
+  it('gives the names of reasons and notes, without topics, hosts and settings', async () => {
+    const { app, health } = createGatewayApp();
+    health.setReady('event log', 'cannot be used: sluice.message-sent does not exist at kafka-1:9092');
+    health.setReady('stopping', 'the process is about to end');
+    health.setNote('database', 'db-1: cannot be reached; look at DATABASE_URL');
+    const response = await app.request('/health/ready');
+    expect([response.status, await response.json()]).toEqual([
+      503,
+      { status: 'unavailable', reasons: ['event log', 'stopping'], notes: ['database'] },
+    ]);
+  });
+});
+
+describe('the listener of the workers', () => {
+  const app = healthApp(createHealth(), () => 'id-1');
+
+  it('answers health checks with whole texts, and 404-01 to anything else', async () => {
+    const health = createHealth();
+    health.setReady('sluice.message-sent', 'the topic does not exist');
+    const answer = await healthApp(health, () => 'id-1').request('/health/ready');
+    expect(await answer.json()).toMatchObject({ reasons: ['sluice.message-sent: the topic does not exist'] });
+    const other = await app.request('/docs');
+    expect([other.status, await other.json()]).toEqual([
+      404,
+      { error: { requestId: 'id-1', code: '404-01', message: 'Not Found' } },
+    ]);
   });
 });
 

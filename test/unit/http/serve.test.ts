@@ -284,12 +284,19 @@ describe('requests that are no proper HTTP', () => {
     ['more than 100 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(101)}\r\n`],
     ['garbage', 'what is this\r\n\r\n'],
     ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
+    ['two Host headers', 'GET /health/live HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n'],
+    ['the same Host twice', 'GET /docs HTTP/1.1\r\nHost: x\r\nhOST: x\r\n\r\n'],
+    ['an empty second Host', 'GET /health/live HTTP/1.0\r\nHost: x\r\nHost:\r\n\r\n'],
     ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
   ])('%s are answered with the 400-01 envelope', async (_what, text) => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(text);
     await connection.received(/^HTTP\/1\.1 400 .*"requestId":"[^"]+","code":"400-01"/s);
+    // No cache may keep them (RFC 9111 lets it keep some failures without a word).
+    expect(connection.text()).toMatch(
+      /cache-control: no-store\r\nvary: service-api-id, service-api-secret\r\n/i,
+    );
   });
 
   it('take 16 KiB and 100 headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
