@@ -143,7 +143,7 @@ describe('Postgres with TLS', () => {
           const text = part === 'gateway' ? program.output() : await response.text();
           return response.status === 503 && text.includes('set DATABASE_TLS_CA');
         };
-        await waitFor(told, { timeoutMs: 15_000, what: `what is wrong, from the ${part}` });
+        await waitFor(told, { timeoutMs: 30_000, what: `what is wrong, from the ${part}` });
         expect(await program.end('SIGTERM')).toBe(0);
       }),
     );
