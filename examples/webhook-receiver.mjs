@@ -1,51 +1,66 @@
 #!/usr/bin/env node
-// A receiver for a first try: prints every webhook that arrives and whether its signature is right.
-//   node examples/webhook-receiver.mjs <whsec_… secret of the endpoint, or several> [port, default 9000]
-// It needs nothing but Node, so it also shows what a receiver of your own has to do. The signature is that of
-// Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
+// A receiver for a first try: prints every webhook whose signature is right, and says why it does not believe others.
+//   WEBHOOK_SECRET='whsec_…' node examples/webhook-receiver.mjs [port, default 9000]
+// Several secrets are separated by spaces. It needs nothing but Node, so it also shows what a receiver of your own has to
+// do. The signature is that of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const TOLERANCE_S = 5 * 60;
-
+/** Larger than any webhook of Sluice. */
+const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const PREFIX = 'whsec_';
 
-const args = process.argv.slice(2);
-const keys = args
-  .filter((arg) => arg.startsWith(PREFIX))
-  .map((arg) => Buffer.from(arg.slice(PREFIX.length), 'base64'));
-const [port = '9000', ...rest] = args.filter((arg) => !arg.startsWith(PREFIX));
-if (keys.length === 0 || rest.length > 0 || !/^\d{1,5}$/.test(port)) {
-  console.error(
-    'usage: node examples/webhook-receiver.mjs <whsec_… secret of the endpoint, or several> [port]',
-  );
+const secrets = (process.env.WEBHOOK_SECRET ?? '').split(/\s+/).filter((secret) => secret !== '');
+const keys = secrets.map((secret) => Buffer.from(secret.slice(PREFIX.length), 'base64'));
+const [port = '9000', ...rest] = process.argv.slice(2);
+const wrongSecret = secrets.length === 0 || secrets.some((secret) => !secret.startsWith(PREFIX));
+if (wrongSecret || rest.length > 0 || !/^\d{1,5}$/.test(port)) {
+  console.error("usage: WEBHOOK_SECRET='whsec_…' node examples/webhook-receiver.mjs [port]");
+  console.error("WEBHOOK_SECRET holds the endpoint's secret, or several separated by spaces");
   process.exit(2);
 }
 
 const server = createServer(async (request, response) => {
-  const chunks = [];
-  for await (const chunk of request) chunks.push(chunk);
-  const body = Buffer.concat(chunks);
+  const body = await bodyOf(request).catch(() => undefined);
+  if (body === undefined) {
+    // Cut or too long: there is nothing to verify.
+    response.writeHead(413, { connection: 'close' }).end();
+    return;
+  }
   const problem = problemOf(request.headers, body);
-  console.log(`\n${request.headers['webhook-id']}  ${problem ?? 'signature valid'}\n${body}`);
+  // Nothing of an unverified request is printed: anybody may have sent it.
+  if (problem) console.log(`\nnot believed: ${problem}`);
+  else console.log(`\n${printable(request.headers['webhook-id'])}  signature valid\n${printable(String(body))}`);
   // Anything but 2xx makes Sluice send the webhook again later.
   response.writeHead(problem ? 400 : 204).end();
 });
 server.on('error', (error) => {
-  console.error(`cannot listen on port ${port}: ${error.message}; give another port as the second argument`);
+  console.error(`cannot listen on port ${port}: ${error.message}; give another port as the argument`);
   process.exit(1);
 });
 server.listen(Number(port), '127.0.0.1', () => {
   console.log(`waiting for webhooks on http://127.0.0.1:${server.address().port}/ (Ctrl-C ends)`);
 });
 
+/** The bytes as they came; undefined where they are too many. */
+async function bodyOf(request) {
+  const chunks = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += chunk.length;
+    // What is too much is read, so that the sender gets its answer, but not kept.
+    if (bytes <= BODY_BYTES_MAX) chunks.push(chunk);
+  }
+  return bytes <= BODY_BYTES_MAX ? Buffer.concat(chunks) : undefined;
+}
+
 /** Why the webhook must not be believed; undefined when it may be. */
 function problemOf(headers, body) {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers;
-  if (!id || !timestamp || !signatures) return 'not signed';
+  if (!id || !timestamp || !/^[0-9]{1,12}$/.test(timestamp) || !signatures) return 'not signed';
   // An old webhook may be a recorded one that somebody plays back.
-  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_S))
-    return 'timestamp too old or too new';
+  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_S) return 'timestamp too old or too new';
   const expected = keys.map((key) =>
     createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest(),
   );
@@ -57,4 +72,12 @@ function problemOf(headers, body) {
     );
   });
   return valid ? undefined : 'signature wrong (another secret?)';
+}
+
+/** Without characters that a terminal obeys instead of showing them. */
+function printable(text) {
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0).toString(16)}}`,
+  );
 }

@@ -4,10 +4,13 @@ import base64
 import hashlib
 import hmac
 import os
+import re
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOLERANCE_S = 5 * 60
+# Larger than any webhook of Sluice.
+BODY_BYTES_MAX = 2 * 1024 * 1024
 SECRET = os.environ["WEBHOOK_SECRET"]
 KEY = base64.b64decode(SECRET[len("whsec_") :] if SECRET.startswith("whsec_") else SECRET)
 
@@ -19,7 +22,7 @@ def problem_of(headers, body):
     """Why a webhook must not be believed; None when it may be."""
     webhook_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signatures = headers.get("webhook-signature", "")
-    if not webhook_id or not timestamp.isdigit() or not signatures:
+    if not webhook_id or not re.fullmatch("[0-9]{1,12}", timestamp) or not signatures:
         return "not signed"
     # An older one may be a recorded one that somebody plays back.
     if abs(time.time() - int(timestamp)) > TOLERANCE_S:
@@ -31,19 +34,69 @@ def problem_of(headers, body):
     return "signature wrong"
 
 
+def printable(text):
+    """Without characters that a terminal obeys instead of showing them."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
 class Receiver(BaseHTTPRequestHandler):
+    # Seconds that a connection may be silent.
+    timeout = 30
+
     def do_POST(self):
-        # The bytes as they came: a body that was parsed and written again has another signature.
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = self.read_body()
+        if body is None:
+            # Cut, malformed or too long: there is nothing to verify.
+            self.answer(413)
+            return
         problem = problem_of(self.headers, body)
         if problem:
+            # Nothing of an unverified request is printed: anybody may have sent it.
             print(f"not believed: {problem}", flush=True)
         elif self.headers["webhook-id"] not in kept:
             kept.add(self.headers["webhook-id"])
-            print(self.headers["webhook-id"], body.decode(), flush=True)
+            print(printable(f"{self.headers['webhook-id']} {body.decode()}"), flush=True)
         # Once it is kept. The work comes afterwards: after 15 seconds without an answer it is sent again.
-        self.send_response(400 if problem else 204)
+        self.answer(400 if problem else 204)
+
+    def answer(self, status):
+        self.send_response(status)
+        self.send_header("connection", "close")
         self.end_headers()
+
+    def read_body(self):
+        """The bytes as they came, since a body that was parsed and written again has another signature."""
+        try:
+            if self.headers.get("transfer-encoding", "").lower() == "chunked":
+                return self.read_chunks()
+            return self.read_bytes(self.headers.get("content-length", "0"), 10)
+        except OSError:
+            return None
+
+    def read_bytes(self, digits, base):
+        """So many bytes; None where there are fewer, or the number is malformed or too large."""
+        if not re.fullmatch("[0-9a-fA-F]{1,8}" if base == 16 else "[0-9]{1,8}", digits):
+            return None
+        length = int(digits, base)
+        data = self.rfile.read(length) if length <= BODY_BYTES_MAX else b""
+        return data if len(data) == length else None
+
+    def read_chunks(self):
+        """The standard library reads no chunked bodies; proxies may send them."""
+        body = b""
+        while True:
+            size = self.rfile.readline(1000).decode("latin-1").split(";")[0].strip()
+            chunk = self.read_bytes(size, 16)
+            if chunk is None or len(body) + len(chunk) > BODY_BYTES_MAX:
+                return None
+            # Behind a chunk an empty line, behind the last one trailers and an empty line.
+            if not chunk:
+                while self.rfile.readline(1000).strip():
+                    pass
+                return body
+            body += chunk
+            if self.rfile.readline(3).strip():
+                return None
 
     def log_message(self, *_):
         pass

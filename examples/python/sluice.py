@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import re
 import sys
 import time
 import urllib.error
@@ -18,6 +19,16 @@ LONGEST_PAUSE_S = 30
 SEND_AGAIN = (0, 429, 500, 503, 408, 502, 504)
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect is an answer like any other: following it would hand the credentials to another server."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
 def call(method, path, body=None):
     """One request, sent until there is an answer that would not change: (status, text). Raises after fifteen minutes."""
     headers = {
@@ -26,7 +37,8 @@ def call(method, path, body=None):
         "content-type": "application/json",
     }
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(os.environ["SLUICE_URL"] + path, data, headers, method=method)
+    url = os.environ["SLUICE_URL"].rstrip("/") + path
+    request = urllib.request.Request(url, data, headers, method=method)
     pauses = Pauses()
     while True:
         status, text, retry_after = _attempt(request)
@@ -38,12 +50,13 @@ def call(method, path, body=None):
 def _attempt(request):
     try:
         try:
-            response = urllib.request.urlopen(request, timeout=TIMEOUT_S)
+            response = _opener.open(request, timeout=TIMEOUT_S)
         except urllib.error.HTTPError as error:
             response = error
         with response:
             seconds = response.headers.get("retry-after", "")
-            return response.status, response.read().decode(), int(seconds) if seconds.isdigit() else 0
+            text = response.read().decode(errors="replace")
+            return response.status, text, int(seconds) if re.fullmatch("[0-9]{1,9}", seconds) else 0
     except (OSError, http.client.HTTPException) as error:
         # No connection, or it was cut, or no answer in time: the record may be stored all the same.
         return 0, repr(error), 0
@@ -64,7 +77,7 @@ def _send_batch(batch):
     while True:
         status, text = call("POST", "/metadata-ingestion/v1/many-agent-metadata", {"items": batch})
         # Where the answer is about the items, 200 or 400, it holds one result for each, in their order.
-        results = json.loads(text).get("results")
+        results = _results_of(text)
         if results is None or len(results) != len(batch):
             raise RuntimeError(f"the batch was refused: {status} {text}")
         later = []
@@ -77,6 +90,14 @@ def _send_batch(batch):
             return refused
         batch = later
         pauses.wait("FAIL_UNAVAILABLE")
+
+
+def _results_of(text):
+    try:
+        return json.loads(text).get("results")
+    except (ValueError, AttributeError):
+        # Not Sluice's own answer, but that of a proxy.
+        return None
 
 
 class Pauses:

@@ -31,7 +31,7 @@ const SEND_AGAIN = [0, 429, 500, 503, 408, 502, 504];
 /** One request, sent until there is an answer that would not change. Throws when there is none for fifteen minutes. */
 export async function call(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer> {
   const { SLUICE_URL = '', SLUICE_API_KEY_ID = '', SLUICE_API_KEY_SECRET = '' } = process.env;
-  const url = new URL(path, SLUICE_URL);
+  const url = SLUICE_URL.replace(/\/+$/, '') + path;
   const headers = new Headers({
     'service-api-id': SLUICE_API_KEY_ID,
     'service-api-secret': SLUICE_API_KEY_SECRET,
@@ -46,9 +46,14 @@ export async function call(method: 'GET' | 'POST', path: string, body?: unknown)
   }
 }
 
-async function attempt(url: URL, request: RequestInit): Promise<Answer> {
+async function attempt(url: string, request: RequestInit): Promise<Answer> {
   try {
-    const response = await fetch(url, { ...request, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    // A redirect is an answer like any other: following it would hand the credentials to another server.
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
     const retryAfterS = Number(response.headers.get('retry-after')) || 0;
     return { status: response.status, text: await response.text(), retryAfterS };
   } catch (error) {
@@ -75,7 +80,7 @@ async function sendBatch(batch: readonly Agent[]): Promise<Refused[]> {
       items: open,
     });
     // Where the answer is about the items, 200 or 400, it holds one result for each, in their order.
-    const { results } = JSON.parse(text) as { results?: { error: string }[] };
+    const results = resultsOf(text);
     if (results?.length !== open.length) throw new Error(`the batch was refused: ${status} ${text}`);
     const later: Agent[] = [];
     open.forEach((agent, i) => {
@@ -86,6 +91,15 @@ async function sendBatch(batch: readonly Agent[]): Promise<Refused[]> {
     if (later.length === 0) return refused;
     open = later;
     await pause('FAIL_UNAVAILABLE', 0);
+  }
+}
+
+function resultsOf(text: string): { error: string }[] | undefined {
+  try {
+    return (JSON.parse(text) as { results?: { error: string }[] } | null)?.results;
+  } catch {
+    // Not Sluice's own answer, but that of a proxy.
+    return undefined;
   }
 }
 

@@ -183,6 +183,11 @@ describe('the curl lines', () => {
   beforeAll(async () => {
     blocks = await pageBlocks('sh');
     folder = await mkdtemp(join(tmpdir(), 'sluice-curl-'));
+    const { apiKeyId, apiKeySecret } = product;
+    await writeFile(
+      join(folder, 'sluice.headers'),
+      `service-api-id: ${apiKeyId}\nservice-api-secret: ${apiKeySecret}\ncontent-type: application/json\n`,
+    );
   });
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -231,7 +236,7 @@ describe('the curl lines', () => {
     const signed = signatureHeaders({ messageId: 'message-1', body, timestampMs: 1_700_000_000_000 }, [
       secret,
     ]);
-    const output = await runBlock('openssl', [], {
+    const output = await runBlock('perl', [], {
       WEBHOOK_ID: 'message-1',
       WEBHOOK_TIMESTAMP: '1700000000',
       WEBHOOK_SECRET: `whsec_${secret.toString('base64')}`,
