@@ -1,13 +1,13 @@
-import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { EVERY_SCOPE } from '../shared/contracts/scopes.ts';
-import { DEMO_FILE, type Demo, readDemoFile } from '../shared/demo-file.ts';
+import { DEMO_FILE, DEMO_HEADERS_FILE, type Demo, readDemoFile } from '../shared/demo-file.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import { createApiKey } from '../shared/postgres/create-api-key.ts';
 import { createTenant } from '../shared/postgres/create-tenant.ts';
 import { listTenants } from '../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
+import { PRIVATE, replaceFile } from '../shared/replace-file.ts';
 
 export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 
@@ -39,13 +39,26 @@ export async function ensureDemoKey(
   return { key: { tenantId, apiKeyId, apiKeySecret }, isNew: true };
 }
 
-/** Replaces the file at once; addresses may differ from those of the start before. */
-export async function writeDemo(dataDir: string, demo: Demo): Promise<string> {
-  const file = join(dataDir, DEMO_FILE);
-  const temporary = `${file}.${process.pid}`;
-  await writeFile(temporary, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
-  await rename(temporary, file);
-  return file;
+/** Where the demo is kept for the next commands. */
+export interface DemoFiles {
+  /** All of it, as JSON. */
+  readonly demoFile: string;
+  /** Request headers for `curl -H @file`, so that no command line holds the secret. */
+  readonly headersFile: string;
+}
+
+/** Replaces the files, readable by their owner only; addresses may differ from those of the previous start. */
+export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles> {
+  const demoFile = join(dataDir, DEMO_FILE);
+  const headersFile = join(dataDir, DEMO_HEADERS_FILE);
+  const headers = [
+    `service-api-id: ${demo.apiKeyId}`,
+    `service-api-secret: ${demo.apiKeySecret}`,
+    'content-type: application/json',
+  ];
+  await replaceFile(headersFile, `${headers.join('\n')}\n`, PRIVATE);
+  await replaceFile(demoFile, `${JSON.stringify(demo, null, 2)}\n`, PRIVATE);
+  return { demoFile, headersFile };
 }
 
 async function readDemo(dataDir: string): Promise<DemoKey | undefined> {

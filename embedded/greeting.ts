@@ -1,16 +1,17 @@
 import type { Demo } from '../shared/demo-file.ts';
 import type { Instance } from './instance.ts';
 
-type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'keyProblems'>;
+type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'headersFile' | 'keyProblems'>;
 
 /** Where the receiver of the first try listens. */
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';
 
 /**
  * What `npm start` prints once it is ready: the addresses and, when the key was made by this start, that key and a line to
- * copy for each step of a first try. Later starts tell only where it is, since terminals are recorded and shared.
+ * copy for each step of a first try. The secret is printed this once: terminals are recorded and shared, and the lines
+ * to copy read it from a file.
  */
-export function greeting({ demo, demoIsNew, demoFile, keyProblems }: Greeted): string {
+export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }: Greeted): string {
   const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
   return [
     '',
@@ -21,7 +22,7 @@ export function greeting({ demo, demoIsNew, demoFile, keyProblems }: Greeted): s
     `  key       ${apiKeyId}`,
     `  secret    ${demoIsNew ? apiKeySecret : `in ${demoFile}`}`,
     ...(demoIsNew
-      ? [`  (all of it in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo)]
+      ? [`  (all of it in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo, headersFile)]
       : []),
     ...keyProblems.flatMap((problem) => [
       '',
@@ -33,12 +34,10 @@ export function greeting({ demo, demoIsNew, demoFile, keyProblems }: Greeted): s
   ].join('\n');
 }
 
-function firstTry(demo: Demo): string[] {
-  const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
-  const key = `-H 'service-api-id: ${apiKeyId}' -H 'service-api-secret: ${apiKeySecret}'`;
-  const post = (url: string, body: object) =>
-    `curl -i ${url} ${key} -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
-  const get = (url: string) => `curl -i ${key} '${url}'`;
+function firstTry({ baseUrl, adminUrl }: Demo, headersFile: string): string[] {
+  const headers = `-H '@${headersFile}'`;
+  const post = (url: string, body: object) => `curl -i ${url} ${headers} -d '${JSON.stringify(body)}'`;
+  const get = (url: string) => `curl -i ${headers} '${url}'`;
   const steps: [string, string][] = [
     [
       'Agents (200, a result for each item; the second one is refused)',
@@ -77,8 +76,8 @@ function firstTry(demo: Demo): string[] {
       post(`${adminUrl}/admin/v1/webhooks`, { url: RECEIVER_URL }),
     ],
     [
-      'In a second terminal: a receiver that prints and verifies webhooks',
-      'npm run receiver -- <the secret, or several>',
+      'In a second terminal: a receiver that verifies and prints webhooks; paste the secret when it waits for input',
+      'read -rs WEBHOOK_SECRET && export WEBHOOK_SECRET && npm run receiver',
     ],
     [
       'What the automated agent does (200; the receiver prints a signed webhook)',

@@ -23,8 +23,9 @@ export interface Instance {
   readonly demo: Demo;
   /** Whether this start made its key. */
   readonly demoIsNew: boolean;
-  /** Where the demo is written. */
+  /** Where the demo is written, and where its request headers are. */
   readonly demoFile: string;
+  readonly headersFile: string;
   /** What is stored and the key ring cannot read, a sentence each. */
   readonly keyProblems: readonly string[];
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
@@ -143,10 +144,10 @@ async function start(
   // Who waits for readiness finds the file with the key.
   gateway.health.setReady('start', 'is not finished');
   const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
-  const demoFile = await writeDemo(dataDir, demo);
+  const files = await writeDemo(dataDir, demo);
   gateway.health.setReady('start', undefined);
   await untilReady([gateway.health, admin.health]);
-  return { demo, demoIsNew, demoFile, keyProblems };
+  return { demo, demoIsNew, ...files, keyProblems };
 }
 
 /** The first request after the start must not meet a part that has not been reached yet. */

@@ -18,6 +18,7 @@ import {
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
+import { PRIVATE } from '../shared/replace-file.ts';
 import { type PostgresBinaries, serverProcess } from './postgres-binaries.ts';
 import { isAlive } from './process-table.ts';
 import { canEnter, makePlace } from './server-place.ts';
@@ -133,7 +134,7 @@ async function initialise(
   const password = randomBytes(24).toString('base64url');
   try {
     await mkdir(unfinished, { mode: 0o700 });
-    await writeFile(passwordFile, password, { mode: 0o600 });
+    await writeFile(passwordFile, password, { mode: PRIVATE, flag: 'wx' });
     await giveTo(user, unfinished, passwordFile);
     await run(
       binaries.initdb,

@@ -31,7 +31,8 @@ const server = createServer(async (request, response) => {
   const problem = problemOf(request.headers, body);
   // Nothing of an unverified request is printed: anybody may have sent it.
   if (problem) console.log(`\nnot believed: ${problem}`);
-  else console.log(`\n${printable(request.headers['webhook-id'])}  signature valid\n${printable(String(body))}`);
+  else
+    console.log(`\n${printable(request.headers['webhook-id'])}  signature valid\n${printable(String(body))}`);
   // Anything but 2xx makes Sluice send the webhook again later.
   response.writeHead(problem ? 400 : 204).end();
 });

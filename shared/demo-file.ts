@@ -16,6 +16,9 @@ export type Demo = z.output<typeof schema>;
 
 export const DEMO_FILE = 'demo.json';
 
+/** The headers of the demo's requests, one per line, for `curl -H @file`. */
+export const DEMO_HEADERS_FILE = 'demo.headers';
+
 /** The demo of the embedded instance on this data directory; undefined where there is none, or none that is whole. */
 export async function readDemoFile(dataDir: string): Promise<Demo | undefined> {
   try {

@@ -89,7 +89,7 @@ function invalidRing(source: string, problem: string): AppError {
   return new AppError(
     'KEY_RING_INVALID',
     `${source} ${problem}; it must be id:key entries separated by commas, each key 32 bytes in ` +
-      'base64, for example 2026a:jZae727K08KaOmKSgOaGzww/XVqGr/PKEgIMkjrcbJI=',
+      'base64, for example 2026a:THE_OUTPUT_OF_openssl_rand_-base64_32',
   );
 }
 

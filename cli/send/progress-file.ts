@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
-import { replaceFile, temporaryOf } from './replace-file.ts';
+import { PRIVATE, replaceFile } from '../../shared/replace-file.ts';
 
 const refusal = z.object({ line: z.int(), reason: z.string() });
 
@@ -53,7 +53,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
     },
     async write(progress) {
       try {
-        await replaceFile(path, `${JSON.stringify({ version: 1, run, ...progress })}\n`, 0o600);
+        await replaceFile(path, `${JSON.stringify({ version: 1, run, ...progress })}\n`, PRIVATE);
       } catch (error) {
         throw new AppError(
           'STATE_UNWRITABLE',
@@ -63,8 +63,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
       }
     },
     async remove() {
-      // A run that was killed while it wrote leaves the other one.
-      await Promise.all([path, temporaryOf(path)].map((file) => rm(file, { force: true })));
+      await rm(path, { force: true });
     },
   };
 }

@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import { AppError, errorMessage } from '../../shared/errors.ts';
+import { replaceFile } from '../../shared/replace-file.ts';
 import { csvRecords } from './csv-records.ts';
 import { type Format, openFile } from './input.ts';
 import { readJsonFile } from './input-json.ts';
 import type { SendKind } from './kinds.ts';
-import { replaceFile } from './replace-file.ts';
 
 export interface RefusedLinesOptions {
   readonly format: Format;

@@ -10,14 +10,11 @@ const MEANINGS: Readonly<Record<string, string>> = {
   STACK_GATEWAY_PORT: 'Port of the gateway on this machine.',
   STACK_ADMIN_PORT: 'Port of the admin listener on this machine.',
   STACK_POSTGRES_PORT: 'Port of Postgres on this machine.',
-  STACK_KAFKA_PORT: 'Port of Kafka on this machine.',
   STACK_KAFKA_HEAP: "Memory of a broker's Java.",
   STACK_KAFKA_SESSION_MS: 'SLUICE_KAFKA_SESSION_MS of the workers.',
   STACK_WEBHOOK_ALLOW: 'SLUICE_WEBHOOK_ALLOW of all parts; empty: only public https addresses.',
   STACK_LOG_LEVEL: 'SLUICE_LOG_LEVEL of all parts.',
   STACK_GATEWAY_2_PORT: 'Port of the second gateway on this machine (cluster).',
-  STACK_KAFKA_2_PORT: 'Port of the second broker on this machine (cluster).',
-  STACK_KAFKA_3_PORT: 'Port of the third broker on this machine (cluster).',
 };
 
 /** The part of the page about them. Throws where a variable has no meaning here, or is in no file. */

@@ -1,7 +1,8 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../errors.ts';
+import { PRIVATE, replaceFile } from '../replace-file.ts';
 
 const schema = z.object({
   host: z.string(),
@@ -28,10 +29,7 @@ export async function readConnectionFile(dataDir: string): Promise<DatabaseConne
 
 /** Replaces the file at once, readable by its owner only: it holds the password. */
 export async function writeConnectionFile(dataDir: string, connection: DatabaseConnection): Promise<void> {
-  const file = join(dataDir, FILE);
-  const temporary = `${file}.${process.pid}`;
-  await writeFile(temporary, `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600 });
-  await rename(temporary, file);
+  await replaceFile(join(dataDir, FILE), `${JSON.stringify(connection, null, 2)}\n`, PRIVATE);
 }
 
 /** Says that no instance runs here any more. */

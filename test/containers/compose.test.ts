@@ -35,7 +35,8 @@ describe('the README on containers', () => {
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
         // As the README says.
         ['npx sluice', 'sluice'],
-        ['npm run --silent receiver --', 'receiver'],
+        ['npm run --silent receiver', 'receiver'],
+        ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],
       ],
       { cwd: ROOT, timeoutMs: 100_000 },
     );

@@ -128,7 +128,8 @@ describe.each(receivers)('the %s receiver', (_, commandFor) => {
 
   it('refuses a timestamp that is no number of ASCII digits', async () => {
     // The second byte of UTF-8 is what a reader of Latin-1 takes for a superscript two.
-    const headers = 'webhook-id: x\r\nwebhook-timestamp: \xb2\r\nwebhook-signature: v1,x\r\ncontent-length: 0\r\n';
+    const headers =
+      'webhook-id: x\r\nwebhook-timestamp: \xb2\r\nwebhook-signature: v1,x\r\ncontent-length: 0\r\n';
     const request = Buffer.from(`POST / HTTP/1.1\r\nhost: h\r\n${headers}\r\n`, 'latin1');
     expect(await exchange(request)).toBe(400);
   });

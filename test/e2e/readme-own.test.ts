@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, inject, it } from 'vitest';
 import { ConfigError, loadConfig } from '../../shared/config.ts';
@@ -16,6 +19,7 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
     const [port, adminPort, workerPort, receiverPort] = await freePorts(4);
     const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'));
     try {
       const output = await runBlocks(
         [...(await blocksOf(SECTION)), ...withReceiver(await firstTrySteps())],
@@ -28,7 +32,8 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
           ['127.0.0.1:8081', `127.0.0.1:${adminPort}`],
           ['127.0.0.0/8:9000', `127.0.0.0/8:${receiverPort}`],
           ['127.0.0.1:9000', `127.0.0.1:${receiverPort}`],
-          ['receiver -- "$WEBHOOK_SECRET"', `receiver -- "$WEBHOOK_SECRET" ${receiverPort}`],
+          ['--silent receiver', `--silent receiver -- ${receiverPort}`],
+          ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],
         ],
         {
           cwd: ROOT,
@@ -48,6 +53,7 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
       await admin.deleteTopics(topicPrefix);
       await admin.close();
       await database.drop();
+      await rm(folder, { recursive: true });
     }
   }, 180_000);
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ describe('the README on npm start', () => {
       steps,
       [
         ['127.0.0.1:9000', `127.0.0.1:${receiverPort}`],
-        ['receiver -- "$WEBHOOK_SECRET"', `receiver -- "$WEBHOOK_SECRET" ${receiverPort}`],
+        ['--silent receiver', `--silent receiver -- ${receiverPort}`],
       ],
       { cwd: folder, timeoutMs: 110_000 },
     );
@@ -66,10 +66,12 @@ describe('the README on npm start', () => {
     expect(output).toMatch(/import .*rotating until/);
   }, 120_000);
 
-  it('has the steps that the start prints, there with their own key and address', () => {
+  it('has the steps that the start prints, there with their own address, and the secret once', async () => {
     const lines = program.output();
     expect(lines.match(/^curl /gm)?.length).toBe(8);
     expect(lines).toContain('Sluice is ready.');
-    expect(lines).toContain('npm run receiver -- <the secret');
+    expect(lines).toContain('npm run receiver');
+    const { apiKeySecret } = JSON.parse(await readFile(join(folder, '.sluice', 'demo.json'), 'utf8'));
+    expect(lines.split(apiKeySecret)).toHaveLength(2);
   });
 });

@@ -54,7 +54,7 @@ describe('npm start', () => {
       apiKeyId: expect.any(String),
       apiKeySecret: expect.any(String),
     });
-    for (const file of ['demo.json', 'credentials.key', 'postgres.json']) {
+    for (const file of ['demo.json', 'demo.headers', 'credentials.key', 'postgres.json']) {
       expect([file, (await stat(join(dataDir, file))).mode & 0o777]).toEqual([file, 0o600]);
     }
     const beside = await runProgram('embedded/main.js', [], { ...env, PORT: '0', ADMIN_PORT: '0' });

@@ -60,6 +60,17 @@ test.each(['', 'k:', 'nokey', 'k:AAAA', `k:${'A'.repeat(44)}`, `k k:${Buffer.all
   },
 );
 
+test('the example in the message of a refused ring is refused itself', () => {
+  let message = '';
+  try {
+    createKeyRing('');
+  } catch (error) {
+    message = String(error);
+  }
+  const example = /for example (\S+)$/.exec(message)![1]!;
+  expect(() => createKeyRing(example)).toThrow(expect.objectContaining({ code: 'KEY_RING_INVALID' }));
+});
+
 test('a refused ring never shows a key', () => {
   const key = generateKeySpec();
   expect(() => createKeyRing(`${key},${key}`)).toThrow(/twice/);

@@ -3,7 +3,7 @@ import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { replaceFile } from '../../../cli/send/replace-file.ts';
+import { PRIVATE, replaceFile } from '../../shared/replace-file.ts';
 
 describe('replacing a file', () => {
   let folder: string;
@@ -26,6 +26,15 @@ describe('replacing a file', () => {
     await replaceFile(join(folder, 'link'), 'new');
     expect((await lstat(join(folder, 'link'))).isSymbolicLink()).toBe(true);
     expect(await readFile(join(folder, 'target'), 'utf8')).toBe('new');
+  });
+
+  it('writes to no file that somebody put where the new one is written first', async () => {
+    const path = join(folder, 'a');
+    await writeFile(join(folder, 'victim'), 'kept');
+    for (const name of ['a.new', `a.${process.pid}`]) await symlink('victim', join(folder, name));
+    await replaceFile(path, 'secret', PRIVATE);
+    expect(await readFile(join(folder, 'victim'), 'utf8')).toBe('kept');
+    expect((await lstat(path)).mode & 0o777).toBe(PRIVATE);
   });
 
   it('writes into a pipe, which stays one', async () => {
