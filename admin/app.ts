@@ -5,11 +5,14 @@ import { type Health, healthRoutes } from '../shared/health.ts';
 import { accessLog } from '../shared/http/access-log.ts';
 import { createBodyMemory } from '../shared/http/body-memory.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
-import { credentials } from '../shared/http/credentials.ts';
+import { credentials, credentialsAgain } from '../shared/http/credentials.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
 import { onError, onNotFound } from '../shared/http/failures.ts';
 import type { KeyCache } from '../shared/http/key-cache.ts';
 import { noHead } from '../shared/http/no-head.ts';
+import { createBuckets } from '../shared/http/rates/buckets.ts';
+import type { RatePolicy } from '../shared/http/rates/policy.ts';
+import { requestRate } from '../shared/http/rates/request-rate.ts';
 import { jsonBody } from '../shared/http/read-body.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
@@ -17,6 +20,7 @@ import { requireScope } from '../shared/http/scope.ts';
 import { uncached } from '../shared/http/uncached.ts';
 import type { Logger } from '../shared/logging.ts';
 import { currentSecret } from './current-secret.ts';
+import { createErasureTurns } from './erasure-turns.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
 import { noQuery } from './no-query.ts';
 import { adminDocument } from './openapi/document.ts';
@@ -31,18 +35,28 @@ import { rotateKeyOperation } from './operations/rotate-key.ts';
 import { showEventOperation } from './operations/show-event.ts';
 import { listKeysOperation, showKeyOperation } from './operations/show-keys.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/show-webhooks.ts';
+import { ADMIN_REQUESTS_PER_SECOND, createAdminPolicies } from './rates.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
   readonly health: Health;
   readonly logger: Logger;
+  /** Requests per second of one tenant that need one scope. Default 100. */
+  readonly requestsPerSecond?: number;
 }
 
 /** The admin listener as a value. Same checks, in the same order, as the gateway's. */
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const { clock, logger, pool } = deps;
-  const allowed = (scope: Scope) => [credentials(deps.keys, clock), requireScope(scope)] as const;
+  const rates = {
+    policiesOf: createAdminPolicies(deps.requestsPerSecond ?? ADMIN_REQUESTS_PER_SECOND),
+    buckets: createBuckets<RatePolicy>(clock),
+  };
+  const allowed = (scope: Scope) =>
+    [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
+  const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
   const mayManageKeys = [...allowed('keys:manage'), currentSecret] as const;
+  const stillMayManageKeys = [...stillAllowed('keys:manage'), currentSecret] as const;
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
@@ -61,7 +75,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     '/admin/v1/webhooks',
     ...allowed('webhooks:manage'),
     body,
-    ...allowed('webhooks:manage'),
+    ...stillAllowed('webhooks:manage'),
     createWebhookOperation(deps),
   );
   app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, listWebhooksOperation(pool));
@@ -72,14 +86,14 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     showWebhookOperation(pool),
   );
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
-  app.post('/admin/v1/keys', ...mayManageKeys, body, ...mayManageKeys, createKeyOperation(deps));
+  app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, createKeyOperation(deps));
   app.get('/admin/v1/keys', ...allowed('keys:manage'), noQuery, listKeysOperation(deps));
   app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, showKeyOperation(deps));
   app.post(
     '/admin/v1/keys/:apiKeyId/rotate',
     ...mayManageKeys,
     body,
-    ...mayManageKeys,
+    ...stillMayManageKeys,
     rotateKeyOperation(deps),
   );
   app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, revokeKeyOperation(deps));
@@ -96,7 +110,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:erase'),
     checkConversationId,
-    eraseCredentialsOperation(deps),
+    eraseCredentialsOperation({ ...deps, turns: createErasureTurns() }),
   );
   app.get(
     '/internal/v1/credential-reads',

@@ -33,6 +33,7 @@ async function main(): Promise<void> {
     allow,
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
+    requestsPerSecond: config.SLUICE_ADMIN_RATE,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
   });
   stopOnSignals({

@@ -23,6 +23,8 @@ export interface AdminOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
+  /** Requests per second of one tenant that need one scope. Default 100. */
+  readonly requestsPerSecond?: number;
   /** Milliseconds of normal service after `stop` was called. */
   readonly drainDelayMs: number;
 }

@@ -36,6 +36,11 @@ export interface Instance {
 const TENANT_PARTITIONS = 1;
 const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
+/**
+ * Connections of the admin listener's own, so that its requests never wait for those of the gateway and the workers, nor these
+ * for them: two steps of erasures, a look-up of keys, and some requests.
+ */
+const ADMIN_CONNECTIONS = 6;
 /** Past it the start goes on; `/health/ready` tells what is wrong. */
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
@@ -114,9 +119,18 @@ async function start(
   onStop(() => workers.close());
   const webhooks = startWebhooks({ ...shared, health, allow });
   onStop(() => webhooks.close());
+  const adminPool = createPool({
+    connectionString,
+    max: ADMIN_CONNECTIONS,
+    applicationName: 'sluice-admin',
+    logger,
+  });
+  onStop(() => adminPool.end());
   const admin = await startAdmin({
     ...shared,
+    pool: adminPool,
     allow,
+    requestsPerSecond: config.SLUICE_ADMIN_RATE,
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,

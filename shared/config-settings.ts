@@ -69,7 +69,8 @@ const database = {
   SLUICE_DATABASE_CONNECTIONS: {
     ...wholeNumber(10, 1000, 16),
     usedBy: ['embedded', ...PARTS],
-    meaning: 'Database connections of one process, at most.',
+    meaning:
+      'Database connections of one process, at most. `npm start` opens 6 more, for its admin listener alone.',
     example: '16',
   },
   SLUICE_DATA_DIR: {
@@ -311,6 +312,13 @@ const limits = {
     meaning:
       'How much the bodies of requests may hold at once, as sent and unpacked, those of one tenant half of it, of several equal parts; past it requests are answered 503.',
     example: '67108864',
+  },
+  SLUICE_ADMIN_RATE: {
+    ...wholeNumber(1, 1_000_000, 100),
+    usedBy: ['embedded', 'admin'],
+    meaning:
+      "Requests per second that a tenant may make of one admin listener, for each scope; twice as many at once. A lower rate of the tenant's own holds here too, and a tenant with `--rate none` has no limit.",
+    example: '100',
   },
   SLUICE_DRAIN_DELAY_MS: {
     ...wholeNumber(0, 86_400_000, 5000, 'milliseconds'),

@@ -28,7 +28,10 @@ export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentia
     read: ({ data }) => readCredentials(data),
     async write(db, records, { nowMs }) {
       const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);
-      await holdErasures(db);
+      await holdErasures(
+        db,
+        rows.map(({ tenantId }) => tenantId),
+      );
       await insertCredentials(db, await withoutErased(db, rows), nowMs);
       return records.map(toSignal);
     },

@@ -80,7 +80,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
       'answer leaves.',
     parameters: [CONVERSATION_ID_PARAMETER],
     answers: { 200: { description: 'The credentials.', schema: schemaRef('StoredCredentials') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     ownErrors: {
       ...UNAVAILABLE,
       '404-01': {
@@ -134,7 +134,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
       'what is encrypted until its retention ends. The audit has a line of it.',
     parameters: [CONVERSATION_ID_PARAMETER],
     answers: { 204: { description: 'Nothing is left to read. No body; also where there was nothing.' } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     examples: {
       none: {
         summary: 'Whatever there is',
@@ -170,7 +170,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
       },
     ],
     answers: { 200: { description: 'A page of reads.', schema: schemaRef('CredentialReads') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     examples: {
       one: {
         summary: 'Reads of one conversation',

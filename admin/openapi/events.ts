@@ -50,7 +50,7 @@ export const EVENT_OPERATIONS: Operations = {
       },
     ],
     answers: { 200: { description: 'What became of it.', schema: schemaRef('Event') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     ownErrors: {
       ...UNAVAILABLE,
       '400-01': {

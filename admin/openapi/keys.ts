@@ -112,7 +112,18 @@ const CREATE: OperationDescription = {
       links: { show: link('show-key'), rotate: link('rotate-key'), revoke: link('revoke-key') },
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '422-01', '500-01', '503-01'],
+  errors: [
+    '400-01',
+    '401-01',
+    '403-01',
+    '404-01',
+    '409-01',
+    '413-01',
+    '422-01',
+    '429-01',
+    '500-01',
+    '503-01',
+  ],
   ownErrors: {
     ...MADE_OR_NOT,
     '403-01': {
@@ -149,7 +160,7 @@ const LIST: OperationDescription = {
   summary: "List the tenant's keys",
   description: 'All of them, without pages: oldest first, without their secrets; those that ended too.',
   answers: { 200: { description: 'The keys.', schema: schemaRef('Keys') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   examples: {
     all: {
       summary: 'The key that asks, and another one',
@@ -168,7 +179,7 @@ const SHOW: OperationDescription = {
   description: 'Without its secret.',
   parameters: [KEY_ID],
   answers: { 200: { description: 'The key.', schema: schemaRef('Key') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_KEY,
   examples: { known: { summary: 'A key', parameters, status: 200, answer: SHOWN }, unknown },
 };
@@ -184,7 +195,18 @@ const ROTATE: OperationDescription = {
   parameters: [KEY_ID],
   body: { schema: schemaRef('KeyRotation'), bytesMax: BODY_BYTES_MAX },
   answers: { 200: { description: 'The new secret, this once.', schema: schemaRef('RotatedKey') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '422-01', '500-01', '503-01'],
+  errors: [
+    '400-01',
+    '401-01',
+    '403-01',
+    '404-01',
+    '409-01',
+    '413-01',
+    '422-01',
+    '429-01',
+    '500-01',
+    '503-01',
+  ],
   ownErrors: {
     ...OF_ONE_KEY,
     '400-01': {
@@ -238,7 +260,7 @@ const REVOKE: OperationDescription = {
     'than your own: nothing is given away. Needs the newest secret of the key that asks.',
   parameters: [KEY_ID],
   answers: { 204: { description: 'It is revoked. No body.' } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_KEY,
   examples: { known: { summary: 'A key', parameters, status: 204 }, unknown },
 };

@@ -103,7 +103,7 @@ const CREATE: OperationDescription = {
       links: { show: link('show-webhook'), delete: link('delete-webhook') },
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
   ownErrors: MADE_OR_NOT,
   examples: {
     minimal: {
@@ -137,7 +137,7 @@ const LIST: OperationDescription = {
   summary: "List the tenant's webhook endpoints",
   description: 'Without their secrets.',
   answers: { 200: { description: 'The endpoints.', schema: schemaRef('Endpoints') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   examples: { all: { summary: 'One endpoint', status: 200, answer: { items: [SHOWN] } } },
 };
 
@@ -148,7 +148,7 @@ const SHOW: OperationDescription = {
   description: 'Without its secret.',
   parameters: [ENDPOINT_ID],
   answers: { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN }, unknown },
 };
@@ -160,7 +160,7 @@ const DELETE: OperationDescription = {
   description: 'Nothing is sent to it any more, what waits included.',
   parameters: [ENDPOINT_ID],
   answers: { 204: { description: 'It is gone. No body.' } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '500-01', '503-01'],
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 204 }, unknown },
 };

@@ -1,7 +1,14 @@
+import { createHash } from 'node:crypto';
 import type { Queryable } from './pool.ts';
 
-/** Any number will do, as long as nothing else in this database takes the same advisory lock. */
-const ERASURES_LOCK = 7_284_417_003;
+/**
+ * Erasures exclude the batches of one tenant, by advisory locks. Tenants share {@link LOCK_SLOTS} of them: a batch holds
+ * the locks of all its tenants, and the server has room for a limited number.
+ */
+const LOCK_CLASS = 0x51_1c_e1;
+const LOCK_SLOTS = 64;
+/** What an erasure of the previous release takes for all tenants: in an upgrade workers are replaced before admin listeners. */
+const PREVIOUS_LOCK = 7_284_417_003;
 
 export interface ConversationOfTenant {
   readonly tenantId: string;
@@ -9,16 +16,27 @@ export interface ConversationOfTenant {
 }
 
 /**
- * Keeps erasures waiting until the caller's transaction has ended, and waits for those under way. Without it an erasure
- * could miss rows that are not committed yet, whose writer had looked before the erasure could be seen.
+ * Keeps erasures of these tenants waiting until the caller's transaction has ended, and waits for those that are being
+ * recorded. Without it an erasure could miss rows that are not committed yet, whose writer had looked before the erasure
+ * could be seen.
  */
-export async function holdErasures(db: Queryable): Promise<void> {
-  await db.query('select pg_advisory_xact_lock_shared($1)', [ERASURES_LOCK]);
+export async function holdErasures(db: Queryable, tenantIds: readonly string[]): Promise<void> {
+  // In one order everywhere: a batch that waits for one slot must not hold a later one.
+  const slots = [...new Set(tenantIds.map(slotOf))].sort((a, b) => a - b);
+  await db.query('select pg_advisory_xact_lock_shared($1)', [PREVIOUS_LOCK]);
+  await db.query('select pg_advisory_xact_lock_shared($1::int, slot) from unnest($2::int[]) as slot', [
+    LOCK_CLASS,
+    slots,
+  ]);
 }
 
-/** The other side: waits for the writers under way, and keeps others waiting until the transaction has ended. */
-export async function holdWriters(db: Queryable): Promise<void> {
-  await db.query('select pg_advisory_xact_lock($1)', [ERASURES_LOCK]);
+/** The other side: waits for the tenant's batches in progress, and keeps others waiting until the transaction has ended. */
+export async function holdWriters(db: Queryable, tenantId: string): Promise<void> {
+  await db.query('select pg_advisory_xact_lock($1::int, $2::int)', [LOCK_CLASS, slotOf(tenantId)]);
+}
+
+function slotOf(tenantId: string): number {
+  return createHash('sha256').update(tenantId).digest().readUInt32BE(0) % LOCK_SLOTS;
 }
 
 /** When the credentials of these conversations were last erased on request; those that never were are left out. */

@@ -11,30 +11,67 @@ export interface Erasure extends ConversationOfTenant {
   readonly requestId: string;
 }
 
+/** Runs one step of an erasure when the tenant may work on the database. */
+export type RunStep = <T>(step: () => Promise<T>) => Promise<T>;
+
 /** A worker that hangs in mid-transaction is ended by the server after 30 s; nobody should wait for that. */
 const LOCK_WAIT_MS = 5000;
+/** Rows of one step: some 10 milliseconds of work. */
+const STEP_ROWS = 1000;
 
 /**
- * Erases the stored submissions of a conversation, whatever the log still holds of before included: workers store that
- * without its ciphertext. Resolves with the number of submissions erased, once they and the audit's line are committed.
+ * Erases the stored submissions of a conversation, and what the log still holds of them: workers store that without its
+ * ciphertext. Resolves with the number of submissions erased, once they and the audit's line are committed.
+ *
+ * The erasure is recorded first, and from then on nothing of the submissions can be read. Only that short transaction
+ * excludes the workers' batches. The rows are erased in steps, each in a transaction of its own without that lock, so that
+ * nobody else waits for an erasure of any size. An erasure that was interrupted goes on when it is asked for again.
  */
-export async function eraseCredentials(pool: Pool, erasure: Erasure): Promise<number> {
+export async function eraseCredentials(
+  pool: Pool,
+  erasure: Erasure,
+  runStep: RunStep = (step) => step(),
+): Promise<number> {
+  const ahead = await runStep(() => findAhead(pool, erasure));
+  await runStep(() => insertInReadPartition(pool, erasure.erasedAtMs, () => recordErasure(pool, erasure)));
+  let erased = 0;
+  for (let from = 0; from < ahead.length; from += STEP_ROWS) {
+    const ids = ahead.slice(from, from + STEP_ROWS);
+    erased += await runStep(() => eraseRows(pool, erasure, ids));
+  }
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const step: EraseStep = await runStep(() => eraseAfter(pool, erasure, after!));
+    erased += step.erased;
+    after = step.last;
+  }
+  return erased;
+}
+
+/** Submissions that are stored already, though a gateway whose clock is ahead said that they come later. Usually none. */
+async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
+  const { tenantId, conversationId, erasedAtMs } = erasure;
+  const { rows } = await pool.query<{ event_id: string }>(
+    `select event_id
+       from credentials
+      where tenant_id = $1 and conversation_id = $2 and ciphertext is not null and accepted_at > $3`,
+    [tenantId, conversationId, new Date(erasedAtMs)],
+  );
+  return rows.map(({ event_id }) => event_id);
+}
+
+/** After this, every batch that a worker has not committed yet sees the erasure. */
+async function recordErasure(pool: Pool, erasure: Erasure): Promise<void> {
   const { tenantId, conversationId, erasedAtMs, readId, apiKeyId, requestId } = erasure;
-  return await insertInReadPartition(pool, erasedAtMs, () =>
-    inTransaction(pool, async (client) => {
-      await client.query(`set local lock_timeout = ${LOCK_WAIT_MS}`);
-      await holdWriters(client);
+  await inTransaction(
+    pool,
+    async (client) => {
+      await holdWriters(client, tenantId);
       await client.query(
         `insert into credential_erasures as before (tenant_id, conversation_id, erased_at)
          values ($1, $2, $3)
          on conflict (tenant_id, conversation_id)
          do update set erased_at = greatest(before.erased_at, excluded.erased_at)`,
         [tenantId, conversationId, new Date(erasedAtMs)],
-      );
-      const { rowCount } = await client.query(
-        `update credentials set ciphertext = null
-          where tenant_id = $1 and conversation_id = $2 and ciphertext is not null`,
-        [tenantId, conversationId],
       );
       await writeCredentialRead(client, {
         tenantId,
@@ -46,7 +83,38 @@ export async function eraseCredentials(pool: Pool, erasure: Erasure): Promise<nu
         outcome: 'erasure',
         eventId: null,
       });
-      return rowCount ?? 0;
-    }),
+    },
+    { lockTimeoutMs: LOCK_WAIT_MS },
   );
+}
+
+interface EraseStep {
+  readonly erased: number;
+  /** Where the next step begins; undefined after the last one. */
+  readonly last: string | undefined;
+}
+
+async function eraseAfter(pool: Pool, erasure: Erasure, after: string): Promise<EraseStep> {
+  const { tenantId, conversationId, erasedAtMs } = erasure;
+  const { rows } = await pool.query<{ event_id: string }>(
+    `select event_id
+       from credentials
+      where tenant_id = $1 and conversation_id = $2 and event_id > $3
+        and ciphertext is not null and accepted_at <= $4
+      order by event_id limit $5`,
+    [tenantId, conversationId, after, new Date(erasedAtMs), STEP_ROWS],
+  );
+  const ids = rows.map(({ event_id }) => event_id);
+  if (ids.length === 0) return { erased: 0, last: undefined };
+  const erased = await eraseRows(pool, erasure, ids);
+  return { erased, last: ids.length < STEP_ROWS ? undefined : ids.at(-1) };
+}
+
+async function eraseRows(pool: Pool, erasure: Erasure, eventIds: readonly string[]): Promise<number> {
+  const { rowCount } = await pool.query(
+    `update credentials set ciphertext = null
+      where tenant_id = $1 and conversation_id = $2 and event_id = any($3::text[]) and ciphertext is not null`,
+    [erasure.tenantId, erasure.conversationId, eventIds],
+  );
+  return rowCount ?? 0;
 }

@@ -38,8 +38,14 @@ export async function findCredentials(
     pool,
     deadlineMs,
     `select event_id, customer_external_id, stream_id, key_id, ciphertext, accepted_at, expires_at
-       from credentials
-      where tenant_id = $1 and conversation_id = $2
+       from (select c.event_id, c.customer_external_id, c.stream_id, c.key_id, c.accepted_at, c.expires_at,
+                    c.generation, c."offset",
+                    -- An erasure that is recorded holds, also for the rows that its steps have not reached yet.
+                    case when e.erased_at is null or c.accepted_at > e.erased_at then c.ciphertext end as ciphertext
+               from credentials c
+               left join credential_erasures e
+                 on e.tenant_id = $1 and e.conversation_id = $2
+              where c.tenant_id = $1 and c.conversation_id = $2) as submission
       order by (expires_at > $3 and ciphertext is not null) desc, (expires_at > $3) desc,
                generation desc, "offset" desc
       limit 1`,

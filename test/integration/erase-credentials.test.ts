@@ -1,6 +1,9 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import { holdErasures } from '../../shared/postgres/credential-erasures.ts';
+import { insertCredentials } from '../../shared/postgres/credentials.ts';
 import { type Erasure, eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
+import { findCredentials } from '../../shared/postgres/find-credentials.ts';
 import { createCredentialsKind } from '../../workers/credentials.ts';
 import { startMaintenance } from '../../workers/maintenance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -144,13 +147,154 @@ it('is waited for by a batch that comes in its midst', async () => {
   await close();
 });
 
+/** Locks a stored submission, so that the erasure of its conversation cannot finish; `work` runs meanwhile. */
+async function whileErasureIsHeldUp(bench: WorkerBench<unknown>, eventId: string, work: () => Promise<void>) {
+  const holder = await pool.connect();
+  try {
+    await holder.query('begin');
+    const held = await holder.query(
+      'select 1 from credentials where tenant_id = $1 and event_id = $2 for update',
+      [bench.tenantId, eventId],
+    );
+    expect(held.rowCount).toBe(1);
+    const erasing = erase(bench);
+    await waitFor(
+      async () => {
+        const { rows } = await pool.query(
+          `select 1 from pg_locks where locktype = 'transactionid' and not granted`,
+        );
+        return rows.length > 0;
+      },
+      { timeoutMs: 5000, what: 'the erasure at the locked row' },
+    );
+    await work();
+    await holder.query('commit');
+    expect(await erasing).toBe(1);
+  } finally {
+    holder.release();
+  }
+}
+
+it('holds up no batch while it erases rows, neither of its own tenant nor of another', async () => {
+  const bench = await createBench();
+  const { consumer, close } = bench.startWorker();
+  const erasedAtMs = bench.clock.ms;
+  submit(bench, 'stored', erasedAtMs);
+  await consumer.read(0);
+  await whileErasureIsHeldUp(bench, 'stored', async () => {
+    submit(bench, 'meanwhile', erasedAtMs + 1);
+    submit(bench, 'before', erasedAtMs);
+    bench.append(SUBMISSION, { entity: 'CHAT', id: 'theirs', tenantId: 'erase-other-tenant' });
+    await consumer.read(0);
+    expect(await stored(bench)).toEqual({
+      kept: ['meanwhile', 'stored'],
+      all: ['before', 'meanwhile', 'stored'],
+    });
+    // Also before its rows are erased nothing of it is handed out.
+    const found = await findCredentials(
+      pool,
+      { tenantId: bench.tenantId, conversationId: 'CHAT' },
+      bench.clock.ms,
+      5000,
+    );
+    expect(found).toMatchObject({ eventId: 'meanwhile', ciphertext: expect.any(Buffer) });
+  });
+  expect(await stored(bench)).toEqual({ kept: ['meanwhile'], all: ['before', 'meanwhile', 'stored'] });
+  await close();
+});
+
+it('does not hand out what it has not erased yet', async () => {
+  const bench = await createBench();
+  const { consumer, close } = bench.startWorker();
+  submit(bench, 'stored', bench.clock.ms);
+  await consumer.read(0);
+  await whileErasureIsHeldUp(bench, 'stored', async () => {
+    const conversation = { tenantId: bench.tenantId, conversationId: 'CHAT' };
+    const found = await findCredentials(pool, conversation, bench.clock.ms, 5000);
+    expect(found).toMatchObject({ eventId: 'stored', ciphertext: null });
+  });
+  await close();
+});
+
+it('does not wait for a batch of another tenant', async () => {
+  const [hanging, other] = [await createBench(), await createBench()];
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let reached = () => {};
+  const written = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const { consumer, close } = hanging.startWorker({
+    async onStep(step) {
+      if (step !== 'rows-written') return;
+      reached();
+      await released;
+    },
+  });
+  submit(hanging, 'hangs', hanging.clock.ms);
+  const reading = consumer.read(0);
+  await written;
+  try {
+    expect(await erase(other)).toBe(0);
+  } finally {
+    release();
+    await reading;
+    await close();
+  }
+});
+
+it('erases what is stored already though the clock of its gateway is ahead, and many rows in steps', async () => {
+  const bench = await createBench();
+  const rows = Array.from({ length: 2500 }, (_, i) => ({
+    tenantId: bench.tenantId,
+    conversationId: 'CHAT',
+    eventId: `event-${String(i).padStart(5, '0')}`,
+    customerExternalId: 'customer',
+    streamId: null,
+    keyId: 'k',
+    ciphertext: Buffer.alloc(16),
+    // Every hundredth is from a gateway whose clock is an hour ahead.
+    acceptedAtMs: bench.clock.ms + (i % 100 === 0 ? HOUR_MS : -i),
+    expiresAtMs: bench.clock.ms + 24 * HOUR_MS,
+    generation: 1,
+    partition: 0,
+    offset: BigInt(i),
+    requestId: 'request',
+  }));
+  await insertCredentials(pool, rows, bench.clock.ms);
+  const updates: number[] = [];
+  const erasing = eraseCredentials(
+    pool,
+    {
+      tenantId: bench.tenantId,
+      conversationId: 'CHAT',
+      erasedAtMs: bench.clock.ms,
+      readId: 'read-of-many',
+      apiKeyId: 'key',
+      requestId: 'request',
+    },
+    async (step) => {
+      const left = async () => (await stored(bench)).kept.length;
+      const before = await left();
+      const result = await step();
+      updates.push(before - (await left()));
+      return result;
+    },
+  );
+  expect(await erasing).toBe(2500);
+  expect((await stored(bench)).kept).toEqual([]);
+  expect(Math.max(...updates)).toBe(1000);
+});
+
 it('gives up on a worker that hangs, and has erased nothing then', async () => {
   const bench = await createBench();
   const holder = await pool.connect();
   const { rows } = await pool.query(`select count(*)::int as n from credential_reads`);
   try {
     await holder.query('begin');
-    await holder.query('select pg_advisory_xact_lock_shared(7284417003)');
+    await holdErasures(holder, [bench.tenantId]);
     await expect(erase(bench)).rejects.toMatchObject({ code: '55P03' });
   } finally {
     await holder.query('rollback');
@@ -158,6 +302,25 @@ it('gives up on a worker that hangs, and has erased nothing then', async () => {
   }
   expect((await pool.query(`select count(*)::int as n from credential_reads`)).rows).toEqual(rows);
 }, 15_000);
+
+it('of the previous release excludes batches too', async () => {
+  const bench = await createBench();
+  const { consumer, close } = bench.startWorker();
+  submit(bench, 'waits', bench.clock.ms);
+  const previous = await pool.connect();
+  try {
+    await previous.query('begin');
+    await previous.query('select pg_advisory_xact_lock(7284417003)');
+    const reading = consumer.read(0);
+    await untilOneWaits();
+    await previous.query('rollback');
+    await reading;
+  } finally {
+    previous.release();
+  }
+  expect((await stored(bench)).kept).toEqual(['waits']);
+  await close();
+});
 
 it('is forgotten when nothing of before can come any more', async () => {
   const bench = await createBench();
