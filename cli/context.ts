@@ -12,6 +12,7 @@ import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
+import { printable, printableJson } from './printable.ts';
 import type { CommandProcess } from './program.ts';
 
 /** What every command works with. */
@@ -32,17 +33,18 @@ export interface CommandContext {
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
   /** Resolves when the command is told to end; from the call on, that does not end the process by itself. */
   untilInterrupted(): Promise<void>;
-  /** Writes one JSON value for programs. */
+  /** Writes one JSON value for programs; nothing in it can steer a terminal. */
   printJson(value: unknown): void;
-  /** Writes lines for people; commands in them are as they are called here. */
+  /** Writes lines for people, made {@link printable}; commands in them are as they are called here. */
   print(...lines: string[]): void;
-  /** Writes a text as it is. */
+  /** Writes a text as it is: whatever comes from outside must be made {@link printable} first. */
   printData(text: string): void;
+  /** Writes a table; each cell is made {@link printable}. */
   printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
 }
 
 export function createContext(target: CommandProcess): CommandContext {
-  const logger = createLogger('cli', 'silent');
+  const logger = createLogger('cli', 'silent', { write() {} });
   const config: CommandContext['config'] = (names, role = 'cli') => loadSettings(target.env, role, names);
   const calledAs = createCalledAs(target.env);
   const printData = (text: string) => {
@@ -69,14 +71,14 @@ export function createContext(target: CommandProcess): CommandContext {
       target.untilInterrupted ??
       (() => Promise.race([untilSignalled(), ...(target.outputClosed ? [target.outputClosed] : [])])),
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
-    printJson: (value) => printData(JSON.stringify(value)),
+    printJson: (value) => printData(printableJson(value)),
     print(...lines) {
-      for (const line of lines) printData(calledAs(line));
+      for (const line of lines) printData(printable(calledAs(line)));
     },
     printData,
     printTable(head, rows) {
       const table = new Table({ head: [...head], style: { head: [], border: [] } });
-      for (const row of rows) table.push([...row]);
+      for (const row of rows) table.push(row.map(printable));
       printData(table.toString());
     },
   };

@@ -8,6 +8,7 @@ import { type ReadLetter, readLetters } from '../dead-letters/read.ts';
 import { letterRanges, newestLetters } from '../dead-letters/search.ts';
 import { unknownLetter } from '../dead-letters/select.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
+import { printableJson } from '../printable.ts';
 import { withLogReader } from '../with-log.ts';
 import {
   addLetterFilters,
@@ -113,9 +114,7 @@ async function show(context: CommandContext, name: string, options: { json?: boo
         ...Object.entries(headers).map(([header, text]) => [`header ${header}`, text]),
       ],
     );
-    context.printData(
-      value === undefined ? `value (base64): ${valueBase64}` : JSON.stringify(value, null, 2),
-    );
+    context.printData(value === undefined ? `value (base64): ${valueBase64}` : printableJson(value, 2));
   }
 }
 
