@@ -4,6 +4,7 @@ import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
 import { cannotStart, runMain } from '../shared/main.ts';
+import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
@@ -14,7 +15,8 @@ const NAME = 'The admin listener';
 /** One admin process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
   const config = loadConfig(environment(), 'admin');
-  const logger = createLogger('admin', config.SLUICE_LOG_LEVEL);
+  const output = openOutput();
+  const logger = createLogger('admin', config.SLUICE_LOG_LEVEL, output);
   const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
   const keyRing = createKeyRing(config.SLUICE_CREDENTIALS_KEYS!);
   const pool = createPool({
@@ -38,6 +40,7 @@ async function main(): Promise<void> {
   });
   stopOnSignals({
     logger,
+    output,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       await admin.stop();

@@ -3,6 +3,7 @@ import { environment, loadConfig } from '../shared/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/main.ts';
+import { openOutput } from '../shared/output.ts';
 import { stopOnSignals } from '../shared/shutdown.ts';
 import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
@@ -20,21 +21,23 @@ await runMain('Sluice', async () => {
   const env = environment();
   refuseOwnServices(env);
   const config = loadConfig(env, 'embedded');
-  const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL);
-  process.stdout.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
+  const output = openOutput();
+  const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL, output);
+  output.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
   const starting = startInstance(config, logger);
   stopOnSignals({
     logger,
+    output,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
-      process.stdout.write('\nStopping …\n');
+      output.write('\nStopping …\n');
       // Also in the middle of a start: a Postgres that is half made is not left behind.
       await (await starting).stop();
-      process.stdout.write('Stopped; `npm start` goes on with the same data and key.\n');
+      output.write('Stopped; `npm start` goes on with the same data and key.\n');
     },
   });
   const instance = await starting;
-  process.stdout.write(greeting(instance));
+  output.write(greeting(instance));
 });
 
 /** Otherwise the command would look at another database than the one that this process fills. */

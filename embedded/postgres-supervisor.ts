@@ -29,12 +29,18 @@ const BACKOFF_MAX_MS = 5000;
  * started again and the lock taken again, for as long as it takes.
  */
 export function superviseServer(options: SupervisorOptions): {
+  /** What is owned now; undefined while the server is down and when it is lost. */
+  owned(): OwnedServer | undefined;
   /** Stops supervising; resolves with what is owned, or undefined when it is lost or the server is down. */
   end(): Promise<OwnedServer | undefined>;
 } {
   const ending = new AbortController();
-  const watching = watch(options, ending.signal);
+  let owned: OwnedServer | undefined = { postmaster: options.postmaster, lock: options.lock };
+  const watching = watch(options, ending.signal, (now) => {
+    owned = now;
+  });
   return {
+    owned: () => owned,
     end() {
       ending.abort();
       return watching;
@@ -42,7 +48,11 @@ export function superviseServer(options: SupervisorOptions): {
   };
 }
 
-async function watch(options: SupervisorOptions, signal: AbortSignal): Promise<OwnedServer | undefined> {
+async function watch(
+  options: SupervisorOptions,
+  signal: AbortSignal,
+  onChange: (owned: OwnedServer | undefined) => void,
+): Promise<OwnedServer | undefined> {
   const ended = new Promise<void>((resolve) =>
     signal.addEventListener('abort', () => resolve(), { once: true }),
   );
@@ -50,8 +60,10 @@ async function watch(options: SupervisorOptions, signal: AbortSignal): Promise<O
   while (owned !== undefined && !signal.aborted) {
     await Promise.race([owned.lock.lost, ended]);
     if (signal.aborted) break;
+    onChange(undefined);
     options.logger.warn('the connection to the embedded Postgres was lost');
     owned = await recover(options, signal);
+    onChange(owned);
   }
   return owned;
 }

@@ -11,7 +11,14 @@ import { findBinaries } from './postgres-binaries.ts';
 import { openCluster } from './postgres-cluster.ts';
 import { takeInstanceLock } from './postgres-lock.ts';
 import { superviseServer } from './postgres-supervisor.ts';
-import { adminUrl, ensurePostmaster, HOST, type ServerSetup, stopPostmaster } from './postmaster.ts';
+import {
+  adminUrl,
+  endPostmaster,
+  ensurePostmaster,
+  HOST,
+  type ServerSetup,
+  stopPostmaster,
+} from './postmaster.ts';
 import { findServerUser } from './server-user.ts';
 
 /** Options of {@link startEmbeddedPostgres}. */
@@ -64,15 +71,23 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     onLost: (error) => options.onLost?.(error),
     logger,
   });
+  // A process that ends without stopping it (a second signal, the grace period, an uncaught exception) leaves no server.
+  const endServer = () => {
+    const owned = supervisor.owned();
+    if (owned) endPostmaster(owned.postmaster);
+  };
+  process.once('exit', endServer);
   return {
     connectionString,
     connection,
     async stop() {
       const owned = await supervisor.end();
-      if (owned === undefined) return;
-      await removeConnectionFile(dataDir);
-      await stopPostmaster(setup, owned.postmaster);
-      await owned.lock.release().catch(() => undefined);
+      if (owned !== undefined) {
+        await removeConnectionFile(dataDir);
+        await stopPostmaster(setup, owned.postmaster);
+        await owned.lock.release().catch(() => undefined);
+      }
+      process.removeListener('exit', endServer);
     },
   };
 }

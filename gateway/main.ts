@@ -7,6 +7,7 @@ import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
 import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
 import { cannotStart, runMain } from '../shared/main.ts';
+import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics } from '../shared/postgres/topics.ts';
@@ -18,7 +19,8 @@ const NAME = 'The gateway';
 /** One gateway process: settings, wiring, listening, draining. */
 async function main(): Promise<void> {
   const config = loadConfig(environment(), 'gateway');
-  const logger = createLogger('gateway', config.SLUICE_LOG_LEVEL);
+  const output = openOutput();
+  const logger = createLogger('gateway', config.SLUICE_LOG_LEVEL, output);
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
@@ -33,6 +35,7 @@ async function main(): Promise<void> {
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
+    output,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       topics.close();

@@ -15,11 +15,17 @@ const SECRET_NAMES = [
   'service-api-secret',
 ];
 
+/** Where log lines go. pino's own destination retries a full disk for ever and blocks the process while it does. */
+export interface LogDestination extends DestinationStream {
+  /** As of {@link Output}: sets what is called with the number of lines that were dropped. */
+  onDropped?(report: (lines: number) => void): void;
+}
+
 /**
- * The logger of one process: JSON lines on standard output with `service` and ISO times.
- * Secrets are kept out by never being passed in; the redaction is the second fence.
+ * The logger of one process: JSON lines with `service` and ISO times, and a line with the number of lines that the
+ * destination dropped. Secrets are kept out by never being passed in; the redaction is the second fence.
  */
-export function createLogger(service: string, level: string, destination?: DestinationStream): Logger {
+export function createLogger(service: string, level: string, destination: LogDestination): Logger {
   const options = {
     level,
     base: { service },
@@ -30,5 +36,7 @@ export function createLogger(service: string, level: string, destination?: Desti
       censor: '[redacted]',
     },
   };
-  return destination ? pino(options, destination) : pino(options);
+  const logger = pino(options, destination);
+  destination.onDropped?.((lines) => logger.warn({ lines }, 'log lines dropped'));
+  return logger;
 }

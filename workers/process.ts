@@ -11,6 +11,7 @@ import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
 import { watchTopics } from '../shared/log/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
 import { cannotStart, WRONG_USAGE } from '../shared/main.ts';
+import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
@@ -35,7 +36,8 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const kinds = names.filter(isKind);
   const env = environment();
   const config = loadConfig(env, names.includes(WEBHOOKS) ? 'worker' : 'worker-without-webhooks');
-  const logger = createLogger('worker', config.SLUICE_LOG_LEVEL);
+  const output = openOutput();
+  const logger = createLogger('worker', config.SLUICE_LOG_LEVEL, output);
   const pool = createPool({
     connectionString: config.DATABASE_URL!,
     max: config.SLUICE_DATABASE_CONNECTIONS,
@@ -70,6 +72,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
+    output,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       health.setReady('stopping', 'the process is about to end');

@@ -14,6 +14,7 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring.ts';
 import type { Publisher } from '../../shared/log/log.ts';
 import { createLogger } from '../../shared/logging.ts';
+import { openOutput } from '../../shared/output.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 
 /**
@@ -22,7 +23,7 @@ import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
  */
 
 const SECRET = 'secret';
-const logger = createLogger('bench', 'info');
+const logger = createLogger('bench', 'info', openOutput());
 const nextId = createUlidGenerator(clock);
 
 /** `good` has no limit, `greedy` one request a second. */

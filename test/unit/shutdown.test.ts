@@ -1,14 +1,17 @@
 import { EventEmitter } from 'node:events';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { stopOnSignals } from '../../shared/shutdown.ts';
+import { type StopOptions, stopOnSignals } from '../../shared/shutdown.ts';
 import { waitFor } from '../support/wait.ts';
 
-function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0) {
+const WRITTEN: StopOptions['output'] = { end: async () => {} };
+
+function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0, output = WRITTEN) {
   const exits: number[] = [];
   const target = Object.assign(new EventEmitter(), { exit: (code: number) => void exits.push(code) });
   stopOnSignals({
     logger: pino({ level: 'silent' }),
+    output,
     graceMs,
     sameSignalMs,
     stop,
@@ -20,9 +23,30 @@ function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0) {
 const exited = (exits: number[]) => waitFor(() => exits.length > 0, { timeoutMs: 2000, what: 'the exit' });
 
 describe('stopping on a signal', () => {
-  it('exits 0 once everything has stopped', async () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'])('exits 0 after %s once everything has stopped', async (name) => {
     const { exits, signal } = setUp(async () => {});
+    signal(name);
+    await exited(exits);
+    expect(exits).toEqual([0]);
+  });
+
+  it('waits for the last log lines within the rest of the grace period', async () => {
+    const waits: number[] = [];
+    const end = async (timeoutMs: number) => void waits.push(timeoutMs);
+    const { exits, signal } = setUp(async () => {}, 100, 0, { end });
     signal('SIGTERM');
+    await exited(exits);
+    expect(waits).toHaveLength(1);
+    expect(waits[0]).toBeLessThanOrEqual(100);
+  });
+
+  it('does not take a SIGHUP for a second signal', async () => {
+    let stopped = () => {};
+    const { exits, signal } = setUp(() => new Promise((resolve) => (stopped = resolve)));
+    signal('SIGTERM');
+    signal('SIGHUP');
+    expect(exits).toEqual([]);
+    stopped();
     await exited(exits);
     expect(exits).toEqual([0]);
   });

@@ -1,0 +1,178 @@
+import { fstatSync, write, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+
+/** Standard output of a service. Nothing that happens to it blocks, fails or grows the process. */
+export interface Output {
+  /** Takes whole lines. Drops and counts them while {@link BUFFER_BYTES_MAX} bytes wait. Never throws, never blocks. */
+  write(lines: string): void;
+  /** Sets what is called, with the number of dropped writes, when output works again. */
+  onDropped(report: (count: number) => void): void;
+  /** Writes what it can of the waiting lines without waiting for a reader. For the `exit` event. */
+  flushSync(): void;
+  /** Resolves once everything is written, nothing can be written, or the time is up. */
+  end(timeoutMs: number): Promise<void>;
+}
+
+/** Where bytes go: an open file, or a stream that queues what its reader does not take. */
+export interface Sink {
+  send(bytes: Buffer, done: (error: Error | null | undefined, written: number) => void): void;
+  /** Writes without waiting for a reader; what cannot be written is lost. */
+  sendSync(bytes: Buffer): void;
+}
+
+/** Bytes that wait at most, besides the {@link CHUNK_BYTES} being written. */
+const BUFFER_BYTES_MAX = 1024 * 1024;
+const CHUNK_BYTES = 64 * 1024;
+/** Milliseconds between two tries while writing fails: a full disk is freed, a FIFO gets another reader. */
+const RETRY_MS = 1000;
+const STDOUT_FD = 1;
+
+/** Standard output of this process; what waits at its `exit` is written as far as that is possible without waiting. */
+export function openOutput(): Output {
+  const output = createOutput(isFile(STDOUT_FD) ? fileSink(STDOUT_FD) : streamSink(process.stdout));
+  process.once('exit', () => output.flushSync());
+  return output;
+}
+
+/** An output of bounded memory on `sink`. */
+export function createOutput(sink: Sink): Output {
+  let waiting: string[] = [];
+  let waitingBytes = 0;
+  /** What is being written, or what is left of it. */
+  let chunk: Buffer | undefined;
+  let sending = false;
+  let retry: NodeJS.Timeout | undefined;
+  let dropped = 0;
+  /** The report is taken although there may be no room: one for each chunk that was written. */
+  let reporting = false;
+  let report: (count: number) => void = () => {};
+  let onSettled: (() => void) | undefined;
+  let abandoned = false;
+
+  function pump(): void {
+    if (sending || retry) return;
+    chunk ??= takeChunk();
+    if (!chunk) {
+      onSettled?.();
+      return;
+    }
+    sending = true;
+    sink.send(chunk, (error, written) => {
+      sending = false;
+      if (error) return onFailure();
+      chunk = written < chunk!.length ? chunk!.subarray(written) : undefined;
+      reportDropped();
+      pump();
+    });
+  }
+
+  function takeChunk(): Buffer | undefined {
+    if (waiting.length === 0) return undefined;
+    let bytes = 0;
+    let count = 0;
+    while (count < waiting.length && bytes < CHUNK_BYTES) bytes += Buffer.byteLength(waiting[count++]!);
+    waitingBytes -= bytes;
+    return Buffer.from(waiting.splice(0, count).join(''));
+  }
+
+  /** Its line comes after the lines that were kept, where the dropped ones would have been. */
+  function reportDropped(): void {
+    if (dropped === 0) return;
+    const count = dropped;
+    dropped = 0;
+    reporting = true;
+    report(count);
+    reporting = false;
+  }
+
+  function onFailure(): void {
+    onSettled?.();
+    retry = setTimeout(() => {
+      retry = undefined;
+      pump();
+    }, RETRY_MS);
+    retry.unref();
+  }
+
+  return {
+    write(lines) {
+      const bytes = Buffer.byteLength(lines);
+      if (waitingBytes + bytes > BUFFER_BYTES_MAX && !reporting) {
+        dropped += 1;
+        return;
+      }
+      waitingBytes += bytes;
+      waiting.push(lines);
+      pump();
+    },
+    onDropped(given) {
+      report = given;
+    },
+    flushSync() {
+      if (abandoned) return;
+      const left = sending || chunk === undefined ? [] : [chunk];
+      if (!sending) chunk = undefined;
+      const rest = Buffer.concat([...left, Buffer.from(waiting.join(''))]);
+      waiting = [];
+      waitingBytes = 0;
+      if (rest.length > 0) sink.sendSync(rest);
+    },
+    async end(timeoutMs) {
+      clearTimeout(retry);
+      retry = undefined;
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, timeoutMs);
+        onSettled = resolve;
+        pump();
+      });
+      clearTimeout(timer);
+      onSettled = undefined;
+      // Whoever does not take it in this time does not take it at the exit either, and a disk that hangs would hang that.
+      abandoned = sending;
+    },
+  };
+}
+
+/** Also of devices without a reader, such as /dev/null. */
+function isFile(fd: number): boolean {
+  const stats = fstatSync(fd);
+  return stats.isFile() || (stats.isCharacterDevice() && !isatty(fd));
+}
+
+/** One asynchronous write at a time: Node's own stream for a file would block the event loop on a slow disk. */
+function fileSink(fd: number): Sink {
+  return {
+    send(bytes, done) {
+      write(fd, bytes, 0, bytes.length, null, done);
+    },
+    sendSync(bytes) {
+      try {
+        for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+      } catch {
+        // The disk is full: these lines are lost.
+      }
+    },
+  };
+}
+
+/** A pipe, a socket or a terminal. Their reader may stop or go away. */
+function streamSink(stream: NodeJS.WriteStream): Sink {
+  // Each write gets its own error; without a listener it would end the process too.
+  stream.on('error', () => {});
+  // Node makes a terminal blocking: Ctrl-S would stop the whole process. Nothing public turns that off.
+  if (stream.isTTY) (stream as unknown as BlockingStream)._handle?.setBlocking?.(false);
+  return {
+    send(bytes, done) {
+      stream.write(bytes, (error) => done(error, bytes.length));
+    },
+    sendSync(bytes) {
+      // Takes what the pipe has room for; the process ends before the rest.
+      if (stream.writableLength === 0) stream.write(bytes);
+    },
+  };
+}
+
+interface BlockingStream {
+  readonly _handle?: { setBlocking?(blocking: boolean): void };
+}
