@@ -43,6 +43,8 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   readonly logger: Logger;
   /** Requests per second of one tenant that need one scope. Default 100. */
   readonly requestsPerSecond?: number;
+  /** Keys that a tenant's keys may make in 24 hours. Default 1000. */
+  readonly keysPerDayMax?: number;
 }
 
 /** The admin listener as a value. Same checks, in the same order, as the gateway's. */
@@ -87,7 +89,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   );
   app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
   app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, createKeyOperation(deps));
-  app.get('/admin/v1/keys', ...allowed('keys:manage'), noQuery, listKeysOperation(deps));
+  app.get('/admin/v1/keys', ...allowed('keys:manage'), listKeysOperation(deps));
   app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, showKeyOperation(deps));
   app.post(
     '/admin/v1/keys/:apiKeyId/rotate',

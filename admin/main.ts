@@ -36,6 +36,7 @@ async function main(): Promise<void> {
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
+    keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
   });
   stopOnSignals({

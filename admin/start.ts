@@ -25,6 +25,8 @@ export interface AdminOptions {
   readonly port: number;
   /** Requests per second of one tenant that need one scope. Default 100. */
   readonly requestsPerSecond?: number;
+  /** Keys that a tenant's keys may make in 24 hours. Default 1000. */
+  readonly keysPerDayMax?: number;
   /** Milliseconds of normal service after `stop` was called. */
   readonly drainDelayMs: number;
 }

@@ -131,6 +131,7 @@ async function start(
     pool: adminPool,
     allow,
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
+    keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,

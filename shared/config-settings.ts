@@ -320,6 +320,13 @@ const limits = {
       "Requests per second that a tenant may make of one admin listener, for each scope; twice as many at once. A lower rate of the tenant's own holds here too, and a tenant with `--rate none` has no limit.",
     example: '100',
   },
+  SLUICE_KEYS_PER_DAY: {
+    ...wholeNumber(1, 1_000_000, 1000),
+    usedBy: ['embedded', 'admin'],
+    meaning:
+      'API keys that the keys of one tenant may make in 24 hours by the admin listener, revoked ones included. `sluice keys create` has no such limit.',
+    example: '1000',
+  },
   SLUICE_DRAIN_DELAY_MS: {
     ...wholeNumber(0, 86_400_000, 5000, 'milliseconds'),
     embeddedDefault: '0',

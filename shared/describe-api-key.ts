@@ -13,6 +13,7 @@ export function describeApiKey(key: ApiKeyDescription, nowMs: number) {
     rate: key.rate,
     state,
     createdAt: timeOf(key.createdAtMs),
+    createdBy: key.createdBy,
     expiresAt: timeOf(key.expiresAtMs),
     revokedAt: timeOf(key.revokedAtMs),
     lastUsedAt: timeOf(key.lastUsedAtMs),

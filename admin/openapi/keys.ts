@@ -25,6 +25,10 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
   },
   state: { type: 'string', enum: ['valid', 'rotating', 'expired', 'revoked'] },
   createdAt: { type: 'string', format: 'date-time' },
+  createdBy: {
+    type: ['string', 'null'],
+    description: 'The key that made it; null: whoever runs the service did, or it is older than this member.',
+  },
   expiresAt: { ...TIME_OR_NULL, description: 'When it ends by itself; null: never.' },
   revokedAt: TIME_OR_NULL,
   lastUsedAt: { ...TIME_OR_NULL, description: 'Right to about a minute; null: not used yet.' },
@@ -46,7 +50,26 @@ export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   Keys: {
     type: 'object',
     required: ['items'],
-    properties: { items: { type: 'array', items: schemaRef('Key') } },
+    properties: {
+      items: { type: 'array', items: schemaRef('Key') },
+      next: { type: 'string', description: 'The `after` of the next page. Only there when there is one.' },
+    },
+  },
+  RevokedKeys: {
+    type: 'object',
+    required: ['revokedKeys', 'disabledEndpoints'],
+    properties: {
+      revokedKeys: {
+        type: 'array',
+        items: ID,
+        description: 'Keys that this request revoked, the one that it names included.',
+      },
+      disabledEndpoints: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'Webhook endpoints that this request disabled.',
+      },
+    },
   },
   RotatedKey: {
     type: 'object',
@@ -86,11 +109,15 @@ const SHOWN = {
   rate: 50,
   state: 'valid',
   createdAt: '2026-01-02T03:04:05.678Z',
+  createdBy: EXAMPLE_ULID,
   expiresAt: '2261-01-01T00:00:00.000Z',
   revokedAt: null,
   lastUsedAt: null,
   previousSecretValidUntil: null,
 };
+
+/** The key that asks. */
+const OWN = { ...SHOWN, name: null, scopes: [EVERY_SCOPE], rate: null, createdBy: null, expiresAt: null };
 
 function link(operationId: string): JsonSchema {
   return { operationId, parameters: { apiKeyId: '$response.body#/apiKeyId' } };
@@ -158,16 +185,43 @@ const LIST: OperationDescription = {
   ...COMMON,
   operationId: 'list-keys',
   summary: "List the tenant's keys",
-  description: 'All of them, without pages: oldest first, without their secrets; those that ended too.',
-  answers: { 200: { description: 'The keys.', schema: schemaRef('Keys') } },
+  description:
+    'Oldest first, without their secrets; those that ended too. No other parameters, each at most once.',
+  parameters: [
+    {
+      name: 'limit',
+      in: 'query',
+      description: 'Keys at most.',
+      schema: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
+    },
+    {
+      name: 'after',
+      in: 'query',
+      description: 'The `next` of an earlier answer.',
+      schema: { type: 'string', pattern: '^[!-~]{1,128}$' },
+    },
+  ],
+  answers: { 200: { description: 'A page of keys.', schema: schemaRef('Keys') } },
   errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   examples: {
     all: {
       summary: 'The key that asks, and another one',
       status: 200,
       answer: {
-        items: [{ ...SHOWN, name: null, scopes: [EVERY_SCOPE], rate: null, expiresAt: null }, SHOWN],
+        items: [OWN, SHOWN],
       },
+    },
+    page: {
+      summary: 'The first one only',
+      parameters: { limit: '1' },
+      status: 200,
+      answer: { items: [OWN], next: EXAMPLE_ULID },
+    },
+    after: {
+      summary: 'A key that the tenant does not have',
+      parameters: { after: 'no-such-key' },
+      status: 400,
+      answer: exampleError('400-01', { path: 'after', message: 'must be the next of an earlier answer' }),
     },
   },
 };
@@ -257,12 +311,33 @@ const REVOKE: OperationDescription = {
   summary: 'Revoke a key',
   description:
     'Refused for ever: here from now on, at every gateway within 5 seconds. Any key of the tenant, those included that can do more ' +
-    'than your own: nothing is given away. Needs the newest secret of the key that asks.',
-  parameters: [KEY_ID],
-  answers: { 204: { description: 'It is revoked. No body.' } },
+    'than your own: nothing is given away. Needs the newest secret of the key that asks. With `disable=created` the keys that it made ' +
+    'are revoked too, those that these made and so on, and the webhook endpoints that any of them made are disabled for ever.',
+  parameters: [
+    KEY_ID,
+    {
+      name: 'disable',
+      in: 'query',
+      description: 'Whether what the key made ends too; the only parameter, given once.',
+      schema: { type: 'string', enum: ['created'] },
+    },
+  ],
+  answers: {
+    200: { description: 'It is revoked, and what it made ended.', schema: schemaRef('RevokedKeys') },
+    204: { description: 'It is revoked, without `disable`. No body.' },
+  },
   errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_KEY,
-  examples: { known: { summary: 'A key', parameters, status: 204 }, unknown },
+  examples: {
+    known: { summary: 'A key', parameters, status: 204 },
+    created: {
+      summary: 'A key that was revoked before, and what it made: nothing',
+      parameters: { ...parameters, disable: 'created' },
+      status: 200,
+      answer: { revokedKeys: [], disabledEndpoints: [] },
+    },
+    unknown,
+  },
 };
 
 export const KEY_OPERATIONS: Operations = {

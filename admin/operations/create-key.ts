@@ -1,20 +1,23 @@
 import type { Clock } from '../../shared/clock.ts';
 import { readKeyRequest } from '../../shared/contracts/api-keys.ts';
+import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import { describeApiKey } from '../../shared/describe-api-key.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import { createApiKeyUpTo } from '../../shared/postgres/create-api-key-up-to.ts';
+import { type CreatedApiKey, createApiKeyUpTo } from '../../shared/postgres/create-api-key-up-to.ts';
 import { listApiKeys } from '../../shared/postgres/list-api-keys.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { withDatabase } from '../database.ts';
 import { beyondGrant } from '../key-grant.ts';
-import { VALID_KEYS_MAX } from '../limits.ts';
+import { KEYS_PER_DAY_MAX, VALID_KEYS_MAX } from '../limits.ts';
 
 export interface KeysDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
+  /** Keys that a tenant's keys may make in 24 hours. Default 1000. */
+  readonly keysPerDayMax?: number;
 }
 
 /** What is said where the tenant has as many keys as the interface makes. */
@@ -23,8 +26,16 @@ export const TOO_MANY = {
   message: `the tenant has ${VALID_KEYS_MAX} keys that are neither revoked nor expired: revoke some first`,
 };
 
+/** What is said where the tenant's keys have made as many keys in a day as they may. */
+export function tooManyOfDay(keysPerDayMax: number): ErrorDetail {
+  return {
+    path: 'body',
+    message: `a tenant's keys make at most ${keysPerDayMax} keys in 24 hours; whoever runs the service can make more`,
+  };
+}
+
 /** `POST /admin/v1/keys`: makes a key of the caller's tenant. Its secret is in this answer and in no other. */
-export function createKeyOperation({ pool, clock, nextId }: KeysDeps) {
+export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_PER_DAY_MAX }: KeysDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const nowMs = clock.nowMs();
     const parsed = readKeyRequest(c.var.body, nowMs);
@@ -43,13 +54,30 @@ export function createKeyOperation({ pool, clock, nextId }: KeysDeps) {
         rate: rate ?? undefined,
         createdAtMs: nowMs,
         expiresAtMs,
+        createdBy: c.var.apiKey.apiKeyId,
       };
-      const apiKeySecret = await createApiKeyUpTo(pool, VALID_KEYS_MAX, key);
-      if (apiKeySecret === undefined) return fail(c, '409-01', [TOO_MANY]);
-      const [stored] = await listApiKeys(pool, tenantId, apiKeyId);
+      const limits = { validMax: VALID_KEYS_MAX, perDayMax: keysPerDayMax };
+      const made = await createApiKeyUpTo(pool, limits, key);
+      if (!made.ok) return refusalOf(c, made.why, keysPerDayMax);
+      const [stored] = await listApiKeys(pool, { tenantId, apiKeyId });
       const { apiKeyId: id, ...described } = describeApiKey(stored!, nowMs);
-      return c.json({ apiKeyId: id, apiKeySecret, ...described }, 201);
+      return c.json({ apiKeyId: id, apiKeySecret: made.secret, ...described }, 201);
     });
     return created.ok ? created.value : created.answer;
   };
+}
+
+function refusalOf(
+  c: HttpContext,
+  why: Extract<CreatedApiKey, { ok: false }>['why'],
+  keysPerDayMax: number,
+): Response {
+  switch (why) {
+    case 'valid-keys':
+      return fail(c, '409-01', [TOO_MANY]);
+    case 'keys-per-day':
+      return fail(c, '422-01', [tooManyOfDay(keysPerDayMax)]);
+    case 'maker-revoked':
+      return fail(c, '401-01');
+  }
 }

@@ -9,10 +9,9 @@ import {
 } from '../../shared/postgres/list-credential-reads.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { withDatabase } from '../database.ts';
+import { readPageQuery } from '../page-query.ts';
 
-const LIMIT_STANDARD = 100;
-const LIMIT_MAX = 1000;
-const PARAMETERS = ['conversationId', 'limit', 'before'];
+const PARAMETERS = ['conversationId', 'limit', 'before'] as const;
 
 interface Query {
   readonly conversationId: string | undefined;
@@ -64,24 +63,15 @@ function readQuery(
   parameters: URLSearchParams,
 ): { readonly ok: true; readonly value: Query } | { readonly ok: false; readonly detail: ErrorDetail } {
   const refuse = (path: string, message: string) => ({ ok: false as const, detail: { path, message } });
-  for (const name of parameters.keys()) {
-    if (!PARAMETERS.includes(name)) {
-      return refuse('query', `must hold no parameters but ${PARAMETERS.join(', ')}`);
-    }
-    if (parameters.getAll(name).length > 1) return refuse(name, 'must be given once');
-  }
-  const conversationId = parameters.get('conversationId') ?? undefined;
+  const query = readPageQuery(parameters, PARAMETERS);
+  if (!query.ok) return query;
+  const { conversationId, before: cursor } = query.values;
   if (conversationId !== undefined && !isConversationId(conversationId)) {
     return refuse('conversationId', CONVERSATION_ID_TEXT);
   }
-  const limit = parameters.get('limit') ?? String(LIMIT_STANDARD);
-  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > LIMIT_MAX) {
-    return refuse('limit', `must be a whole number from 1 to ${LIMIT_MAX}`);
-  }
-  const cursor = parameters.get('before');
-  const before = cursor === null ? undefined : readPlace(cursor);
-  if (cursor !== null && !before) return refuse('before', 'must be the next of an earlier answer');
-  return { ok: true, value: { conversationId, limit: Number(limit), before } };
+  const before = cursor === undefined ? undefined : readPlace(cursor);
+  if (cursor !== undefined && !before) return refuse('before', 'must be the next of an earlier answer');
+  return { ok: true, value: { conversationId, limit: query.limit, before } };
 }
 
 function placeAfter({ readAtMs, readId }: CredentialRead): string {

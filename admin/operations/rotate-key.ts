@@ -22,7 +22,7 @@ export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
     const { tenantId } = c.var.apiKey;
     const nowMs = clock.nowMs();
     const rotated = await withDatabase(c, async () => {
-      const [key] = await listApiKeys(pool, tenantId, apiKeyId);
+      const [key] = await listApiKeys(pool, { tenantId, apiKeyId });
       if (!key) return fail(c, '404-01');
       const beyond = apiKeyId === c.var.apiKey.apiKeyId ? [] : beyondGrant(c.var.apiKey, key);
       if (beyond.length > 0) return fail(c, '403-01', beyond);

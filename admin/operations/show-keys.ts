@@ -3,17 +3,39 @@ import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import { listApiKeys } from '../../shared/postgres/list-api-keys.ts';
 import { withDatabase } from '../database.ts';
-import { keyIdOf } from '../key-id.ts';
+import { isKeyId, keyIdOf } from '../key-id.ts';
+import { readPageQuery } from '../page-query.ts';
 import type { KeysDeps } from './create-key.ts';
 
-/** `GET /admin/v1/keys`: the keys of the caller's tenant, oldest first, without their secrets. */
+/**
+ * `GET /admin/v1/keys?limit=&after=`: the keys of the caller's tenant, oldest first, without their secrets. `next` is there
+ * when there are more: it is the `after` of the next page.
+ */
 export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const found = await withDatabase(c, () => listApiKeys(pool, c.var.apiKey.tenantId));
+    const query = readPageQuery(new URL(c.req.url).searchParams, ['limit', 'after']);
+    if (!query.ok) return fail(c, '400-01', [query.detail]);
+    const { limit } = query;
+    const after = query.values.after;
+    const { tenantId } = c.var.apiKey;
+    const found = await withDatabase(c, async () => {
+      if (after !== undefined && !(await isKeyOf(after, tenantId))) return undefined;
+      // One more than asked for tells whether there is a next page.
+      return await listApiKeys(pool, { tenantId, after, limit: limit + 1 });
+    });
     if (!found.ok) return found.answer;
+    if (!found.value) {
+      return fail(c, '400-01', [{ path: 'after', message: 'must be the next of an earlier answer' }]);
+    }
     const nowMs = clock.nowMs();
-    return c.json({ items: found.value.map((key) => describeApiKey(key, nowMs)) });
+    const items = found.value.slice(0, limit).map((key) => describeApiKey(key, nowMs));
+    const more = found.value.length > limit;
+    return c.json({ items, ...(more ? { next: items.at(-1)!.apiKeyId } : {}) });
   };
+
+  async function isKeyOf(apiKeyId: string, tenantId: string): Promise<boolean> {
+    return isKeyId(apiKeyId) && (await listApiKeys(pool, { tenantId, apiKeyId })).length > 0;
+  }
 }
 
 /** `GET /admin/v1/keys/{apiKeyId}`: one of them. */
@@ -21,7 +43,9 @@ export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock
   return async (c: HttpContext): Promise<Response> => {
     const id = keyIdOf(c);
     if (!id.ok) return id.answer;
-    const found = await withDatabase(c, () => listApiKeys(pool, c.var.apiKey.tenantId, id.apiKeyId));
+    const { apiKeyId } = id;
+    const { tenantId } = c.var.apiKey;
+    const found = await withDatabase(c, () => listApiKeys(pool, { tenantId, apiKeyId }));
     if (!found.ok) return found.answer;
     const [key] = found.value;
     return key ? c.json(describeApiKey(key, clock.nowMs())) : fail(c, '404-01');

@@ -59,7 +59,7 @@ export function addKeysCommands(program: Command, context: CommandContext): void
           createdAtMs: nowMs,
         };
         const secret = await createApiKey(pool, made);
-        const [stored] = await listApiKeys(pool, tenantId, apiKeyId);
+        const [stored] = await listApiKeys(pool, { tenantId, apiKeyId });
         return { secret, key: keyAsJson(stored!, nowMs) };
       });
       if (options.json) {

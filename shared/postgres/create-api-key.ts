@@ -12,14 +12,18 @@ export interface NewApiKey {
   readonly createdAtMs: number;
   /** Default: never. */
   readonly expiresAtMs?: number | null;
+  /** The key that makes it. Default: none, as the command makes it. */
+  readonly createdBy?: string | null;
 }
 
 /** Adds a key and resolves with its secret, of which only the SHA-256 is kept. */
 export async function createApiKey(db: Queryable, key: NewApiKey): Promise<string> {
   const { secret, sha256 } = newApiKeySecret();
   await db.query(
-    `insert into api_keys (api_key_id, tenant_id, secret_sha256, scopes, request_rate, created_at, name, expires_at)
-     values ($1::text, $2::text, $3::bytea, $4::text[], $5::integer, $6::timestamptz, $7::text, $8::timestamptz)`,
+    `insert into api_keys (api_key_id, tenant_id, secret_sha256, scopes, request_rate, created_at, name, expires_at,
+                           created_by)
+     values ($1::text, $2::text, $3::bytea, $4::text[], $5::integer, $6::timestamptz, $7::text, $8::timestamptz,
+             $9::text)`,
     [
       key.apiKeyId,
       key.tenantId,
@@ -29,6 +33,7 @@ export async function createApiKey(db: Queryable, key: NewApiKey): Promise<strin
       new Date(key.createdAtMs),
       key.name ?? null,
       key.expiresAtMs == null ? null : new Date(key.expiresAtMs),
+      key.createdBy ?? null,
     ],
   );
   return secret;

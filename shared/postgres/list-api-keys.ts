@@ -12,6 +12,8 @@ export interface ApiKeyDescription {
   /** Requests a second of this key alone; null leaves it to the tenant's. */
   readonly rate: number | null;
   readonly createdAtMs: number;
+  /** The key that made it; null: the command did, or a release that did not keep it. */
+  readonly createdBy: string | null;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
   /** Until when the secret of before the last rotation is valid; null where there is none. */
@@ -28,29 +30,47 @@ interface Row {
   readonly scopes: string[];
   readonly request_rate: number | null;
   readonly created_at: Date;
+  readonly created_by: string | null;
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
   readonly previous_valid_until: Date | null;
   readonly last_used_at: Date | null;
 }
 
-/**
- * The keys of one tenant, or of all, by the tenant's name and oldest first, revoked and expired ones included; or the
- * one of that id among them.
- */
-export async function listApiKeys(
-  db: Queryable,
-  tenantId?: string,
-  apiKeyId?: string,
-): Promise<ApiKeyDescription[]> {
+export interface ApiKeyFilter {
+  /** Default: of all tenants. */
+  readonly tenantId?: string | undefined;
+  /** Only that one. */
+  readonly apiKeyId?: string | undefined;
+  /** Only keys that this one made. */
+  readonly createdBy?: string | undefined;
+  /** Only keys after this one in the list: the last one of the page before. Without such a key there are none. */
+  readonly after?: string | undefined;
+  /** Keys at most. Default: all. */
+  readonly limit?: number | undefined;
+}
+
+/** Returns keys, revoked and expired ones included: of one tenant oldest first, of all by the tenant's name before that. */
+export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<ApiKeyDescription[]> {
+  const { tenantId, apiKeyId, createdBy, after, limit } = filter;
+  // Within a tenant the name does not order anything, and an index can.
+  const name = tenantId === undefined ? 't.name, ' : '';
   const { rows } = await db.query<Row>(
-    `select k.api_key_id, k.tenant_id, t.name as tenant, k.name, k.scopes, k.request_rate, k.created_at, k.expires_at,
-            k.revoked_at, k.previous_valid_until, k.last_used_at
+    `select k.api_key_id, k.tenant_id, t.name as tenant, k.name, k.scopes, k.request_rate, k.created_at, k.created_by,
+            k.expires_at, k.revoked_at, k.previous_valid_until, k.last_used_at
        from api_keys k
        join tenants t on t.tenant_id = k.tenant_id
-      where ($1::text is null or k.tenant_id = $1::text) and ($2::text is null or k.api_key_id = $2::text)
-      order by t.name, k.created_at, k.api_key_id`,
-    [tenantId ?? null, apiKeyId ?? null],
+      where ($1::text is null or k.tenant_id = $1::text)
+        and ($2::text is null or k.api_key_id = $2::text)
+        and ($3::text is null or k.created_by = $3::text)
+        and ($4::text is null
+             or (${name}k.created_at, k.api_key_id) > (select ${name}k.created_at, k.api_key_id
+                                                         from api_keys k
+                                                         join tenants t on t.tenant_id = k.tenant_id
+                                                        where k.api_key_id = $4::text))
+      order by ${name}k.created_at, k.api_key_id
+      limit $5::integer`,
+    [tenantId ?? null, apiKeyId ?? null, createdBy ?? null, after ?? null, limit ?? null],
   );
   return rows.map((row) => ({
     apiKeyId: row.api_key_id,
@@ -60,6 +80,7 @@ export async function listApiKeys(
     scopes: row.scopes,
     rate: row.request_rate,
     createdAtMs: row.created_at.getTime(),
+    createdBy: row.created_by,
     expiresAtMs: row.expires_at?.getTime() ?? null,
     revokedAtMs: row.revoked_at?.getTime() ?? null,
     previousValidUntilMs: row.previous_valid_until?.getTime() ?? null,

@@ -58,7 +58,7 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
       expiresAtMs: row.expires_at?.getTime() ?? null,
     };
   }
-  const [key] = await listApiKeys(db, tenantId, apiKeyId);
+  const [key] = await listApiKeys(db, { tenantId, apiKeyId });
   if (!key) return { ok: false, why: 'unknown' };
   if (key.revokedAtMs !== null) return { ok: false, why: 'revoked' };
   if (key.previousValidUntilMs !== null && key.previousValidUntilMs > nowMs) {

@@ -8,6 +8,7 @@ import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { rotateApiKey } from '../../shared/postgres/rotate-api-key.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
+import { waitFor } from '../support/wait.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 
 const { pool, url } = await createTestDatabase();
@@ -24,8 +25,9 @@ interface Caller {
   readonly headers: Record<string, string>;
 }
 
-const start = (itsPool: Pool) =>
+const start = (itsPool: Pool, more: { readonly keysPerDayMax?: number } = {}) =>
   startAdmin({
+    ...more,
     pool: itsPool,
     keyRing: bench.keyRing,
     clock: bench.clock,
@@ -100,6 +102,7 @@ describe('a key', () => {
         rate: 7,
         state: 'valid',
         createdAt: expect.stringMatching(/Z$/),
+        createdBy: all.apiKeyId,
         expiresAt,
         revokedAt: null,
         lastUsedAt: null,
@@ -349,6 +352,192 @@ describe('a key that manages keys cannot give away what it lacks', () => {
   });
 });
 
+/** Ids of all keys, page by page. */
+async function listAll(caller: Caller, limit?: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let after: string | undefined, first = true; first || after !== undefined; first = false) {
+    const query = new URLSearchParams({
+      ...(limit === undefined ? {} : { limit: String(limit) }),
+      ...(after === undefined ? {} : { after }),
+    });
+    const { status, body } = await call(caller, 'GET', `${KEYS}?${query}`);
+    expect(status).toBe(200);
+    expect(body.items.length).toBeLessThanOrEqual(limit ?? 100);
+    ids.push(...body.items.map(({ apiKeyId }: Caller) => apiKeyId));
+    after = body.next;
+  }
+  return ids;
+}
+
+describe('the list of keys', () => {
+  it('comes in pages, each key once and oldest first, also of keys of the same moment', async () => {
+    await bench.tenant('tenant-pages');
+    const manager = await callerWith(['*'], { tenantId: 'tenant-pages', createdAtMs: 0 });
+    await pool.query(
+      `insert into api_keys (api_key_id, tenant_id, secret_sha256, scopes, created_at)
+       select 'page-' || lpad(n::text, 3, '0'), 'tenant-pages', decode(repeat('00', 32), 'hex'), '{state:read}',
+              '2026-01-01T00:00:00Z'::timestamptz + (n / 50) * interval '1 microsecond'
+         from generate_series(0, 249) as n`,
+    );
+    const ids = [
+      manager.apiKeyId,
+      ...Array.from({ length: 250 }, (_, n) => `page-${String(n).padStart(3, '0')}`),
+    ];
+    expect(await listAll(manager)).toEqual(ids);
+    expect(await listAll(manager, 7)).toEqual(ids);
+    expect(await listAll(manager, 251)).toEqual(ids);
+    const { body } = await call(manager, 'GET', `${KEYS}?limit=251`);
+    expect(body).not.toHaveProperty('next');
+  });
+
+  it.each([
+    ['limit=0', 'limit'],
+    ['limit=1001', 'limit'],
+    ['limit=1&limit=2', 'limit'],
+    ['limit=', 'limit'],
+    ['after=unknown', 'after'],
+    ['after=', 'after'],
+    ['after=%00', 'after'],
+    ['before=x', 'query'],
+  ])('refuses ?%s', async (query, path) => {
+    const answer = await call(await callerWith(['*']), 'GET', `${KEYS}?${query}`);
+    expect(failureOf(answer)).toEqual(['400-01', [path]]);
+  });
+
+  it("refuses a place that is another tenant's key", async () => {
+    const { apiKeyId } = await callerWith(['events:read'], { tenantId: 'tenant-b' });
+    const answer = await call(await callerWith(['*']), 'GET', `${KEYS}?after=${apiKeyId}`);
+    expect(failureOf(answer)).toEqual(['400-01', ['after']]);
+  });
+});
+
+describe('keys made in a day', () => {
+  it('are bounded, also by several requests at once and though they are revoked; the command makes more', async () => {
+    await bench.tenant('tenant-day');
+    const inTenant = { tenantId: 'tenant-day' };
+    const itsAdmin = await start(pool, { keysPerDayMax: 3 });
+    try {
+      const manager = await callerWith(['*'], inTenant);
+      for (let i = 0; i < 5; i++) await callerWith(['events:read'], inTenant);
+      const make = () => call(manager, 'POST', KEYS, { scopes: ['events:read'] }, itsAdmin);
+      const made = await Promise.all([make(), make(), make(), make()]);
+      expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 201, 422]);
+      const [{ body }] = made.filter(({ status }) => status === 201) as [(typeof made)[0]];
+      await call(manager, 'DELETE', `${KEYS}/${body.apiKeyId}`);
+      const refused = await make();
+      expect(failureOf(refused)).toEqual(['422-01', ['body']]);
+      expect(refused.body.error.details[0].message).toContain('at most 3 keys in 24 hours');
+      const other = await callerWith(['*'], { tenantId: 'tenant-b' });
+      const theirs = await call(other, 'POST', KEYS, { scopes: ['events:read'] }, itsAdmin);
+      expect(theirs.status).toBe(201);
+      await pool.query(
+        `update api_keys set created_at = created_at - interval '24 hours' where api_key_id = $1`,
+        [body.apiKeyId],
+      );
+      expect((await make()).status).toBe(201);
+      expect((await make()).status).toBe(422);
+    } finally {
+      await itsAdmin.stop();
+    }
+  });
+});
+
+describe('a key that is revoked with what it made', () => {
+  const revoke = (caller: Caller, apiKeyId: string) =>
+    call(caller, 'DELETE', `${KEYS}/${apiKeyId}?disable=created`);
+  const made = async (caller: Pick<Caller, 'headers'>, scopes = ['*']) => {
+    const { body } = await call(caller, 'POST', KEYS, { scopes });
+    return { apiKeyId: body.apiKeyId as string, ...headersOf(body) };
+  };
+
+  it('takes along the keys that these made and so on, and no others', async () => {
+    const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
+    const child = await made(leaked);
+    const grandchild = await made(child, ['keys:manage']);
+    const [rotated, revokedBefore] = [await made(leaked), await made(leaked)];
+    await call(rotated, 'POST', `${KEYS}/${rotated.apiKeyId}/rotate`, {});
+    await call(operator, 'DELETE', `${KEYS}/${revokedBefore.apiKeyId}`);
+    const other = await made(operator, ['events:read']);
+    const answer = await revoke(operator, leaked.apiKeyId);
+    const ended = [leaked, child, grandchild, rotated].map(({ apiKeyId }) => apiKeyId).sort();
+    expect(answer).toEqual({ status: 200, body: { revokedKeys: ended, disabledEndpoints: [] } });
+    for (const caller of [leaked, child, grandchild, rotated]) {
+      expect((await call(caller, 'GET', KEYS)).status).toBe(401);
+    }
+    expect((await call(operator, 'GET', `${KEYS}/${other.apiKeyId}`)).body.state).toBe('valid');
+    expect(await revoke(operator, leaked.apiKeyId)).toEqual({
+      status: 200,
+      body: { revokedKeys: [], disabledEndpoints: [] },
+    });
+  });
+
+  it('takes along what it made after it was revoked alone', async () => {
+    const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
+    const child = await made(leaked);
+    expect((await call(operator, 'DELETE', `${KEYS}/${leaked.apiKeyId}`)).status).toBe(204);
+    expect((await call(child, 'GET', KEYS)).status).toBe(200);
+    expect((await revoke(operator, leaked.apiKeyId)).body.revokedKeys).toEqual([child.apiKeyId]);
+    expect((await call(child, 'GET', KEYS)).status).toBe(401);
+  });
+
+  it('makes no other key from that moment, whatever of its requests is in progress', async () => {
+    const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
+    const holder = await pool.connect();
+    try {
+      await holder.query('begin');
+      await holder.query(`select 1 from tenants where tenant_id = 'tenant-a' for no key update`);
+      const revoking = revoke(operator, leaked.apiKeyId);
+      await untilLocksAreWaitedFor(1);
+      const making = Promise.all([1, 2, 3].map(() => call(leaked, 'POST', KEYS, { scopes: ['*'] })));
+      await untilLocksAreWaitedFor(2);
+      await holder.query('commit');
+      const { revokedKeys } = (await revoking).body;
+      for (const { status, body } of await making) {
+        if (status === 201) expect(revokedKeys).toContain(body.apiKeyId);
+        else expect(status).toBe(401);
+      }
+      const { rows } = await pool.query(
+        'select 1 from api_keys where created_by = $1 and revoked_at is null',
+        [leaked.apiKeyId],
+      );
+      expect(rows).toEqual([]);
+    } finally {
+      holder.release();
+    }
+  });
+
+  it.each([
+    ['disable=all', 'disable'],
+    ['disable=', 'disable'],
+    ['disable=created&disable=created', 'disable'],
+    ['disabled=created', 'query'],
+  ])('is not revoked where the query is ?%s', async (query, path) => {
+    const [operator, other] = [await callerWith(['*']), await callerWith(['*'])];
+    const answer = await call(operator, 'DELETE', `${KEYS}/${other.apiKeyId}?${query}`);
+    expect(failureOf(answer)).toEqual(['400-01', [path]]);
+    expect((await call(other, 'GET', KEYS)).status).toBe(200);
+  });
+
+  it('is not found where it is of another tenant', async () => {
+    const { apiKeyId } = await callerWith(['*'], { tenantId: 'tenant-b' });
+    expect(failureOf(await revoke(await callerWith(['*']), apiKeyId))).toEqual(['404-01', []]);
+    const { rows } = await pool.query('select revoked_at from api_keys where api_key_id = $1', [apiKeyId]);
+    expect(rows).toEqual([{ revoked_at: null }]);
+  });
+
+  async function untilLocksAreWaitedFor(count: number): Promise<void> {
+    await waitFor(
+      async () => {
+        const { rows } = await pool.query(
+          `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        return rows.length >= count;
+      },
+      { timeoutMs: 10_000, what: `${count} transactions that wait` },
+    );
+  }
+});
+
 describe('a tenant with many keys', () => {
   it('makes up to 1000 that are neither revoked nor expired, also by several requests at once', async () => {
     await bench.tenant('tenant-c');
@@ -371,7 +560,7 @@ describe('a tenant with many keys', () => {
     expect((await make()).status).toBe(201);
     expect((await make()).status).toBe(409);
     expect((await call(await callerWith(['*']), 'POST', KEYS, { scopes: ['events:read'] })).status).toBe(201);
-    expect((await call(manager, 'GET', KEYS)).body.items).toHaveLength(1003);
+    expect(await listAll(manager, 400)).toHaveLength(1003);
   });
 });
 

@@ -8,6 +8,7 @@ import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
 import { writeKeyRingFile } from '../../shared/keyring-file.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded.ts';
 import { writeConnectionFile } from '../../shared/postgres/connection-file.ts';
+import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { insertCredentials } from '../../shared/postgres/credentials.ts';
 import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
 import { dayOf, writeTenantUsage } from '../../shared/postgres/tenant-usage.ts';
@@ -96,6 +97,7 @@ describe('keys', () => {
       rate: 7,
       state: 'valid',
       createdAt: expect.any(String),
+      createdBy: null,
       expiresAt: null,
       revokedAt: null,
       lastUsedAt: null,
@@ -109,6 +111,46 @@ describe('keys', () => {
     expect(revoked).toEqual({ apiKeyId: key.apiKeyId, revokedAt: expect.stringMatching(/Z$/) });
     expect(await json(`keys revoke ${key.apiKeyId}`)).toEqual(revoked);
     expect(await json('keys list')).toEqual([{ ...listed, ...revoked, state: 'revoked' }]);
+  });
+
+  it('are listed in pages', async () => {
+    await json('tenants create paged');
+    const made = [];
+    for (let i = 0; i < 3; i++) made.push(await json('keys create --tenant paged --scope events:read'));
+    const [first, second, third] = made.map(({ apiKeyId }) => apiKeyId);
+    const idsOf = ({ stdout }: { stdout: string }) =>
+      JSON.parse(stdout).map(({ apiKeyId }: Made) => apiKeyId);
+    const page = await sluice('keys list --tenant paged --limit 2 --json');
+    expect(idsOf(page)).toEqual([first, second]);
+    expect(page.stderr).toContain(`--after ${second}`);
+    const last = await sluice(`keys list --tenant paged --limit 2 --after ${second} --json`);
+    expect(idsOf(last)).toEqual([third]);
+    expect(last.stderr).toBe('');
+    expect((await sluice('keys list --tenant paged --limit 2')).stdout).toContain(`--after ${second}`);
+    const ofAll = await sluice(`keys list --limit 1 --after ${first} --json`);
+    expect(idsOf(ofAll)).toEqual([second]);
+    expect(await sluice('keys list --tenant paged --after unknown')).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('are revoked with what they made', async () => {
+    const { apiKeyId: leaked, tenantId } = await json('keys create --tenant paged --scope *');
+    const made = { tenantId, scopes: ['events:read'], rate: undefined, createdAtMs: clock.nowMs() };
+    await createApiKey(database.pool, { ...made, apiKeyId: 'made-by-leaked', createdBy: leaked });
+    expect(await json(`keys list --tenant paged --created-by ${leaked}`)).toMatchObject([
+      { apiKeyId: 'made-by-leaked', createdBy: leaked, state: 'valid' },
+    ]);
+    const table = (await sluice(`keys revoke ${leaked} --disable-created`)).stdout;
+    expect(table).toMatch(/key .*made-by-leaked .* revoked/);
+    expect(await json(`keys revoke ${leaked} --disable-created`)).toEqual({
+      apiKeyId: leaked,
+      revokedAt: expect.stringMatching(/Z$/),
+      revokedKeys: [],
+      disabledEndpoints: [],
+    });
+    expect(await json(`keys list --tenant paged --created-by ${leaked}`)).toMatchObject([
+      { state: 'revoked' },
+    ]);
+    expect(await sluice('keys revoke unknown --disable-created')).toMatchObject({ code: 1, stdout: '' });
   });
 
   it('are rotated: a second secret for a while, or none of before', async () => {

@@ -356,7 +356,8 @@ describe('10,000 keys that one process knows', () => {
 });
 
 describe('last-used times', () => {
-  const lastUsedAtMs = async (apiKeyId: string) => (await listApiKeys(pool, 'T', apiKeyId))[0]!.lastUsedAtMs;
+  const lastUsedAtMs = async (apiKeyId: string) =>
+    (await listApiKeys(pool, { tenantId: 'T', apiKeyId }))[0]!.lastUsedAtMs;
 
   it('are written when a gateway stops', async () => {
     const [used, tried] = [await newKey(), await newKey()];
