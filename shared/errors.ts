@@ -21,6 +21,12 @@ export class AppError extends Error {
   }
 }
 
+/**
+ * Code of the AppError of a transaction that would write more than one transaction may: nothing of it is written, and
+ * fewer records at a time succeed.
+ */
+export const BATCH_BOUND_EXCEEDED = 'BATCH_BOUND_EXCEEDED';
+
 /** The message of anything that was thrown, for logs. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

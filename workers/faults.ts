@@ -1,10 +1,11 @@
-import { AppError, errorCode } from '../shared/errors.ts';
+import { AppError, BATCH_BOUND_EXCEEDED, errorCode } from '../shared/errors.ts';
 import { POSITION_LOST } from '../shared/log/log.ts';
 import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts';
 
 /**
  * What a failed batch calls for.
  * - `record`: one of its records cannot be stored, whoever tries: find it.
+ * - `bound`: its records together exceed a bound of ours: fewer at a time.
  * - `no-partition`: a table has no partition for one of its times: make it.
  * - `wait`: something outside is down or busy: the same batch again, for as long as it lasts.
  * - `stop`: the partition is not read from where its position is, or the log is not the one that was read before: the
@@ -12,11 +13,16 @@ import { databaseRefusal, databaseTrouble } from '../shared/postgres/refusals.ts
  * - `unexpected`: anything else: the same batch again, but not ready meanwhile.
  */
 export interface Fault {
-  readonly kind: 'record' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
+  readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
   /** In words, without values of records. */
   readonly text: string;
   /** The table that lacks a partition. */
   readonly table?: string;
+  /**
+   * Whether the batch itself may be the cause, by its size or by one of its records. `time`: its transaction took too long.
+   * `records`: the server or our own code failed while it was at the batch.
+   */
+  readonly suspected?: 'time' | 'records';
 }
 
 const CHECK_VIOLATION = '23514';
@@ -26,6 +32,14 @@ const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
 const WAIT_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
 /** The server ended a transaction that its client left idle, as a frozen worker does. */
 const WAIT_CODES = new Set(['25P03', '25P04']);
+/** The transaction, or one of its statements, took longer than the server or we allow. */
+const TIME_CODES = new Set(['25P03', '25P04', '57014']);
+/**
+ * The session or the server ended, or failed inside: a large batch or one record can cause it. Not contention, a full disk,
+ * or a refusal of what every batch does alike.
+ */
+const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
+const OUT_OF_MEMORY = '53200';
 
 const CONDITIONS: Readonly<Record<string, string>> = {
   '21000': 'the same row twice in one statement',
@@ -57,16 +71,19 @@ export function classifyFault(error: unknown): Fault {
   if (sqlState) return classifySqlState(error as PostgresError, sqlState);
   if (error instanceof AppError) {
     if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
-    return { kind: error.retryable ? 'wait' : 'unexpected', text: error.message };
+    if (error.code === BATCH_BOUND_EXCEEDED) return { kind: 'bound', text: error.message };
+    if (error.retryable) return { kind: 'wait', text: error.message };
+    return { kind: 'unexpected', text: error.message, suspected: 'records' };
   }
-  if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error) };
+  if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
   // The driver reports lost and refused connections as plain errors without a code; bugs come as TypeErrors and such.
   if (error instanceof Error && error.constructor === Error) {
-    return { kind: 'wait', text: databaseTrouble(error) };
+    return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
   }
   return {
     kind: 'unexpected',
     text: `a fault of the worker (${error instanceof Error ? error.name : typeof error})`,
+    suspected: 'records',
   };
 }
 
@@ -90,9 +107,17 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
   if (WAIT_CLASSES.has(sqlClass) || WAIT_CODES.has(sqlState)) {
     const condition = WAIT_CONDITIONS[sqlState];
     const because = condition ? `: ${condition}` : '';
-    return { kind: 'wait', text: `the database cannot take it now${because} (SQLSTATE ${sqlState})` };
+    const text = `the database cannot take it now${because} (SQLSTATE ${sqlState})`;
+    return { kind: 'wait', text, ...suspicionOf(sqlState) };
   }
-  return { kind: 'unexpected', text: `the database refuses: ${error.message} (SQLSTATE ${sqlState})` };
+  const text = `the database refuses: ${error.message} (SQLSTATE ${sqlState})`;
+  return { kind: 'unexpected', text, ...suspicionOf(sqlState) };
+}
+
+function suspicionOf(sqlState: string): Pick<Fault, 'suspected'> {
+  if (TIME_CODES.has(sqlState)) return { suspected: 'time' };
+  const suspicious = SUSPICIOUS_CLASSES.has(sqlState.slice(0, 2)) || sqlState === OUT_OF_MEMORY;
+  return suspicious ? { suspected: 'records' } : {};
 }
 
 /** Only what the server itself reported has a severity; codes of sockets look alike. */

@@ -2,11 +2,12 @@ import type { LogBatch, LogRecord } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { mapInSlices } from '../shared/map-in-slices.ts';
 import { inTransaction, type PoolClient } from '../shared/postgres/pool.ts';
-import { countAlone, countStart, uncountStart } from '../shared/postgres/positions.ts';
+import { countAlone, countStart, uncountAlone, uncountStart } from '../shared/postgres/positions.ts';
 import { createRateLimitedLog } from '../shared/rate-limited-log.ts';
+import { createBatchSize } from './batch-size.ts';
 import { type Candidate, type Rejection, rejected, rejectedUnread, toCandidate } from './candidates.ts';
 import { classifyFault, type Fault } from './faults.ts';
-import { createPersistence, type How, SHARED } from './persist.ts';
+import { BatchTooLarge, createPersistence, type How, isRefusal, SHARED } from './persist.ts';
 import type { RecordKind } from './record.ts';
 import {
   LOCK_TIMEOUT_MS,
@@ -103,6 +104,7 @@ export function createPartitionRun<Row>(
   let aloneOffset: bigint | undefined;
   /** How many suspects go together next. */
   let suspectStep = 1;
+  const size = createBatchSize(deps.batchRecordsMax);
   const persist = createPersistence<Row>({
     ...deps,
     kind,
@@ -122,10 +124,10 @@ export function createPartitionRun<Row>(
       const before = batch.records.filter(
         (record) => suspects.length > 0 && record.offset < suspects[0]!.offset,
       );
-      if (before.length > 0) await store(batch, before);
+      await storeAll(batch, before);
       await storeSuspects(batch, suspects);
       const rest = batch.records.slice(before.length + suspects.length);
-      if (rest.length > 0) await store(batch, rest);
+      await storeAll(batch, rest);
       fault = undefined;
     } catch (error) {
       if (batch.signal.aborted) {
@@ -185,19 +187,29 @@ export function createPartitionRun<Row>(
     for (let at = 0; at < suspects.length; suspectStep *= 2) {
       const step = suspects.slice(at, at + suspectStep);
       if (step.length === 1) await storeAlone(batch, step[0]!);
-      else await store(batch, step);
+      else await storeAll(batch, step);
       at += step.length;
     }
   }
 
   /**
    * Nothing else is stored or decoded in this process between the count and the end of the record, so that the death of it has
-   * one suspect; only where the database or the log make it try again, others have their turns in between.
+   * one suspect. Where the database or the log make it try again, the count is taken back before others have their turns.
    */
   async function storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
-    /** Counted once a start, however often the rest of the work has to be tried. */
+    /** Counted once a start, unless it was taken back. */
     let deaths = aloneOffset === record.offset ? 0 : undefined;
-    await store(batch, [record], { alone: true }, async () => {
+    const takeBack = async () => {
+      if (aloneOffset !== record.offset) return;
+      try {
+        await unlessLocked((client) => uncountAlone(client, key, record.offset, clock.nowMs()));
+        aloneOffset = undefined;
+        deaths = undefined;
+      } catch {
+        // Then it stays counted, as one that the process ended at.
+      }
+    };
+    await store(batch, [record], { alone: true, onRetry: takeBack }, async () => {
       deaths ??= await unlessLocked((client) => countAlone(client, key, record.offset, clock.nowMs()));
       aloneOffset = record.offset;
       if (deaths < DEATHS_MAX) return [toCandidate(kind, record, decodeContext())];
@@ -214,7 +226,28 @@ export function createPartitionRun<Row>(
     });
   }
 
-  /** Stores records together, or finds the ones that cannot be stored by halves, in order. */
+  /** Stores records in order, as many at a time as succeed. */
+  async function storeAll(batch: LogBatch, records: readonly LogRecord[], how = SHARED): Promise<void> {
+    for (let at = 0; at < records.length; ) {
+      const slice = size.take(records, at);
+      try {
+        await store(batch, slice, how);
+        at += slice.length;
+      } catch (error) {
+        if (!(error instanceof BatchTooLarge)) throw error;
+        logger.info(
+          { topic, partition, records: slice.length, reason: error.fault.text },
+          'batch failed, retrying with half its records',
+        );
+        size.halve(slice.length);
+      }
+    }
+  }
+
+  /**
+   * Stores records together, or bisects them to find the ones that cannot be stored. Rejects with BatchTooLarge, before any
+   * of them is stored, where fewer may succeed.
+   */
   async function store(
     batch: LogBatch,
     records: readonly LogRecord[],
@@ -233,13 +266,15 @@ export function createPartitionRun<Row>(
         how,
         records,
       );
+      size.noteCommit(records.length);
     } catch (error) {
+      if (error instanceof BatchTooLarge) throw error;
       const found = classifyFault(error);
-      if (found.kind !== 'record' && found.kind !== 'no-partition') throw error;
+      if (!isRefusal(found) && found.kind !== 'no-partition') throw error;
       if (records.length === 1) return setAside(batch, candidates[0]!, found, how);
       const middle = records.length >> 1;
-      await store(batch, records.slice(0, middle), how);
-      await store(batch, records.slice(middle), how);
+      await storeAll(batch, records.slice(0, middle), how);
+      await storeAll(batch, records.slice(middle), how);
     }
   }
 
@@ -248,8 +283,8 @@ export function createPartitionRun<Row>(
     try {
       await persist(batch, () => commit(batch, [refused]), how, [candidate.log]);
     } catch (error) {
-      if (classifyFault(error).kind !== 'record') throw error;
-      // Not even its id can be stored.
+      if (!isRefusal(classifyFault(error))) throw error;
+      // Not even its id can be stored, or what reports it to its owner.
       await persist(batch, () => commit(batch, [refused], true), how);
     }
   }

@@ -39,6 +39,8 @@ export interface StoreBatchDeps {
    * every transaction.
    */
   readonly idleInTransactionMs?: number | undefined;
+  /** Milliseconds that a statement may take that stores several records. Default 10,000. */
+  readonly statementTimeoutMs?: number | undefined;
   /** Told what the transaction waits for next. */
   readonly onWait?: ((waitsFor: 'database' | 'log') => void) | undefined;
   /** For tests. */
@@ -73,6 +75,12 @@ export interface StoreResult<Row> {
 export const LOCK_TIMEOUT_MS = 2_000;
 
 /**
+ * A statement of several records that takes longer is cancelled, so that fewer are tried: well below the 30 s after which a
+ * server ends an idle transaction and a group gives a silent member up. A single record takes as long as it takes.
+ */
+export const STATEMENT_TIMEOUT_MS = 10_000;
+
+/**
  * Stores a slice in one transaction: what lies below the partition's position is skipped, so a repetition writes nothing;
  * dead letters are acknowledged by the log before the commit. Throws whatever the database or the log throw (see
  * faults.ts), and an AppError `POSITION_LOST` when the log is not the one that the position belongs to.
@@ -97,6 +105,9 @@ export async function storeBatch<Row>(
     {
       ...(deps.idleInTransactionMs !== undefined && { idleTimeoutMs: deps.idleInTransactionMs }),
       lockTimeoutMs: LOCK_TIMEOUT_MS,
+      ...(slice.candidates.length > 1 && {
+        statementTimeoutMs: deps.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
+      }),
     },
   );
   await deps.onStep?.('committed');

@@ -8,6 +8,8 @@ export interface Turns {
   alone<T>(work: () => Promise<T>): Promise<T>;
   /** Milliseconds since a turn ended last: while that is little, whoever waits does so because there is much to do. */
   sinceEndMs(): number;
+  /** Turns whose work succeeded: while it grows, the database commits for somebody. */
+  successes(): number;
 }
 
 interface Waiting {
@@ -23,6 +25,7 @@ export function createTurns(sharedMax: number, clock: Clock): Turns {
   const waiting: Waiting[] = [];
   let free = sharedMax;
   let endedAtMs = clock.nowMs();
+  let successes = 0;
 
   function admit(): void {
     while (waiting[0] && waiting[0].needs <= free) {
@@ -38,7 +41,9 @@ export function createTurns(sharedMax: number, clock: Clock): Turns {
       admit();
     });
     try {
-      return await work();
+      const result = await work();
+      successes += 1;
+      return result;
     } finally {
       endedAtMs = clock.nowMs();
       free += needs;
@@ -50,5 +55,6 @@ export function createTurns(sharedMax: number, clock: Clock): Turns {
     shared: (work) => run(1, work),
     alone: (work) => run(sharedMax, work),
     sinceEndMs: () => clock.nowMs() - endedAtMs,
+    successes: () => successes,
   };
 }

@@ -74,6 +74,11 @@ export interface TransactionOptions {
   readonly idleTimeoutMs?: number;
   /** Milliseconds that a statement waits for a lock until the server refuses it (SQLSTATE 55P03). Default: as long as it takes. */
   readonly lockTimeoutMs?: number;
+  /**
+   * Milliseconds after which the server cancels a statement (SQLSTATE 57014); a shorter limit of the session stays. Default:
+   * that of the session.
+   */
+  readonly statementTimeoutMs?: number;
 }
 
 /**
@@ -111,12 +116,20 @@ export async function inTransaction<T>(
 }
 
 /** In one round trip. */
-function beginOf({ idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs }: TransactionOptions): string {
+function beginOf(options: TransactionOptions): string {
+  const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs, statementTimeoutMs } = options;
   const settings = { idle_in_transaction_session_timeout: idleTimeoutMs, lock_timeout: lockTimeoutMs };
   return [
     'BEGIN',
     ...Object.entries(settings).flatMap(([name, ms]) =>
       ms === undefined ? [] : `SET LOCAL ${name} = ${Math.trunc(ms)}`,
     ),
+    ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
   ].join('; ');
+}
+
+/** Zero is no limit. */
+function lowerStatementTimeout(ms: number): string {
+  return `SELECT set_config('statement_timeout', '${ms}', true)
+    WHERE current_setting('statement_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '${ms} ms'`;
 }

@@ -139,6 +139,21 @@ export async function countAlone(
   return (rows[0]?.alone_starts ?? 1) - 1;
 }
 
+/** Takes back that a record was begun alone: it has to wait, and what ends the process meanwhile is not its fault. */
+export async function uncountAlone(
+  db: Queryable,
+  key: PartitionKey,
+  offset: bigint,
+  nowMs: number,
+): Promise<void> {
+  await db.query(
+    `update log_positions
+     set alone_starts = greatest(alone_starts - 1, 0), updated_at = $4
+     where topic = $1 and partition = $2 and alone_offset = $3`,
+    [key.topic, key.partition, offset, new Date(nowMs).toISOString()],
+  );
+}
+
 /** Moves the position behind what the transaction stored. Suspicion ends with a commit past its range. */
 export async function advancePosition(
   db: Queryable,

@@ -30,6 +30,7 @@ const RECORD_CODES = [
 const WAIT_CODES = [
   '08000',
   '08006',
+  '25P03',
   '40001',
   '40P01',
   '53000',
@@ -42,6 +43,7 @@ const WAIT_CODES = [
   '57014',
   '57P01',
   '57P03',
+  '57P05',
   '58000',
   '58030',
 ];
@@ -51,6 +53,7 @@ const OTHER_CODES = [
   '25006',
   '28000',
   '2F003',
+  '3D000',
   '3F000',
   '42501',
   '42703',
@@ -60,6 +63,9 @@ const OTHER_CODES = [
   'XX000',
   'XX001',
 ];
+
+/** Reasons that are told in words of their own. */
+const REFUSALS: Readonly<Record<string, string>> = { '28000': 'pg_hba.conf', '3D000': 'does not exist' };
 
 describe('a worker whose database answers with a SQLSTATE', () => {
   let database: TestDatabase;
@@ -164,7 +170,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       const before = await attempts();
       await expectWaits(await createBench(), {
         lobId: code,
-        reason: new RegExp(code === '28000' ? 'pg_hba.conf' : `${text}.*\\(SQLSTATE ${code}\\)`),
+        reason: new RegExp(REFUSALS[code] ?? `${text}.*\\(SQLSTATE ${code}\\)`),
         async mend() {
           // Again, and not by halves: that would show as attempts for each of the records.
           await waitFor(async () => (await attempts()) >= before + 2n, {

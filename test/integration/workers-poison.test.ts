@@ -344,6 +344,48 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['innocent']);
     });
 
+    it('does not blame a record that the database makes wait while another one ends the process', async () => {
+      let dead = false;
+      let refused = false;
+      const b = await createAgentBench(pool, {
+        ...agentMetadata,
+        read(event) {
+          if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
+          dead = true;
+          throw DEATH;
+        },
+        async write(db, records, context) {
+          if (refused) return agentMetadata.write(db, records, context);
+          refused = true;
+          throw Object.assign(new Error('simulated'), { severity: 'FATAL', code: '57P01' });
+        },
+      });
+      const endsWithTheProcess = interceptedPool(pool, () => {
+        if (dead) throw DEATH;
+      });
+      b.append(agent('deadly'), { id: 'deadly' });
+      b.append(agent(), { id: 'innocent', entity: 'other', partition: 1 });
+      await pool.query(
+        `insert into log_positions (topic, partition, generation, next_offset, starts, updated_at)
+         values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
+        [b.topic],
+      );
+      for (let deaths = 0; b.deadLetters(0).length === 0; deaths++) {
+        expect(deaths).toBeLessThan(12);
+        dead = false;
+        refused = false;
+        const { consumer } = b.startWorker({ pool: endsWithTheProcess });
+        const starts = [await consumer.take(0), await consumer.take(1)];
+        const waiting = consumer.deliver(1, starts[1]!).catch((error) => expect(error).toBe(DEATH));
+        await waitFor(() => refused, { timeoutMs: 5000, what: 'the record to be refused' });
+        await consumer.deliver(0, starts[0]!).catch((error) => expect(error).toBe(DEATH));
+        await waiting;
+      }
+      expect(b.deadLetters(0).map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
+      expect(b.deadLetters(1)).toEqual([]);
+      expect(await b.patches()).toEqual(['innocent']);
+    });
+
     it('does not count an end in order', async () => {
       const b = await createAgentBench(pool, deadly);
       b.append(agent('deadly'), { id: 'deadly' });

@@ -69,6 +69,7 @@ export interface StartWorkerOptions {
   readonly pool?: Pool;
   readonly batchRecordsMax?: number;
   readonly idleInTransactionMs?: number;
+  readonly statementTimeoutMs?: number;
   /** Shared with other workers of the process; its own by default. */
   readonly turns?: Turns;
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
@@ -156,6 +157,7 @@ export async function createWorkerBench<Row>(
         topicRetentionMs: 7 * DAY_MS,
         generatedIdKeptMs: 8 * DAY_MS,
         idleInTransactionMs: options.idleInTransactionMs,
+        statementTimeoutMs: options.statementTimeoutMs,
         onStep: options.onStep,
       };
       const worker = startConsuming(deps, kind);

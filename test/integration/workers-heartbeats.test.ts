@@ -1,0 +1,265 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { createUlidGenerator } from '../../shared/ids.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { createKafkaLog } from '../../shared/log/kafka.ts';
+import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
+import { recordKey } from '../../shared/log/partition.ts';
+import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { startConsuming } from '../../workers/consume.ts';
+import { makePartitionsAhead } from '../../workers/maintenance.ts';
+import type { Patch } from '../../workers/merge-patch.ts';
+import type { RecordKind } from '../../workers/record.ts';
+import { createTurns } from '../../workers/turns.ts';
+import { createKafkaAdmin } from '../support/kafka-admin.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait.ts';
+
+const DAY_MS = 86_400_000;
+const PARTITIONS = 2;
+const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
+const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
+
+/** A log, and how long a member of a group may be silent. */
+interface LogUnderTest {
+  readonly log: EventLog;
+  readonly silenceMaxMs: number;
+  close(): Promise<void>;
+}
+
+describe('a worker on the embedded log', () => testWorker(openEmbeddedLog));
+if (brokers.length === 0) describe.skip('a worker on Kafka (no broker)');
+else describe('a worker on Kafka', () => testWorker(openKafkaLog));
+
+async function openEmbeddedLog({ pool }: TestDatabase): Promise<LogUnderTest> {
+  const leaseMs = 3_000;
+  const log = createEmbeddedLog({ pool, clock: systemClock, logger, memberId: 'test', leaseMs });
+  return { log, silenceMaxMs: leaseMs, close: () => log.close() };
+}
+
+async function openKafkaLog(_: TestDatabase, prefix: string): Promise<LogUnderTest> {
+  // Kafka's default smallest session timeout.
+  const sessionTimeoutMs = 6_000;
+  const consumerTimes = { sessionTimeoutMs, heartbeatIntervalMs: 600, fetchWaitMs: 100 };
+  const log = createKafkaLog({ brokers, clientId: 'sluice-test', consumerTimes, logger });
+  return {
+    log,
+    silenceMaxMs: sessionTimeoutMs,
+    async close() {
+      await log.close();
+      const admin = await createKafkaAdmin(brokers);
+      await admin.deleteTopics(prefix);
+      await admin.close();
+    },
+  };
+}
+
+function testWorker(openLog: (database: TestDatabase, prefix: string) => Promise<LogUnderTest>): void {
+  const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
+  let database: TestDatabase;
+  let opened: LogUnderTest;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    opened = await openLog(database, prefix);
+    const specs = topicSpecs(prefix, { partitions: PARTITIONS, replicas: 1 });
+    await opened.log.createTopics(specs);
+    await registerTopics(database.pool, specs, { tenantPartitions: PARTITIONS, clock: systemClock });
+    await makePartitionsAhead({ pool: database.pool, clock: systemClock });
+    await database.pool.query(`
+      create table slowness (tenant_id text, rows_max int, sleep_s float);
+      create function hinder() returns trigger language plpgsql as $$
+      declare how record;
+      begin
+        select * into how from slowness where tenant_id = (select min(tenant_id) from inserted);
+        if how.sleep_s is not null then perform pg_sleep(how.sleep_s); end if;
+        if (select count(*) from inserted) > how.rows_max then
+          perform pg_terminate_backend(pg_backend_pid());
+          perform pg_sleep(5);
+        end if;
+        return null;
+      end $$;
+      create trigger hinder after insert on agent_records
+        referencing new table as inserted for each statement execute function hinder();
+    `);
+  }, 60_000);
+
+  afterAll(() => opened?.close());
+
+  /** Publishes records of one call, in order. */
+  async function publish(kind: Kind, records: readonly OutgoingRecord[]): Promise<void> {
+    const publisher = opened.log.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
+    const outcomes = await publisher.publish(topicOf(prefix, kind), records);
+    await publisher.close();
+    expect(outcomes.every(({ ok }) => ok)).toBe(true);
+  }
+
+  /** Starts a worker of the kind, ended after the test; `starts` holds the partitions whose start it asked for. */
+  function start<Row>(kind: RecordKind<Row>) {
+    const starts: number[] = [];
+    const publisher = opened.log.createPublisher({ deadlineMs: 5_000, bufferedBytesMax: 1e8 });
+    const worker = startConsuming(
+      {
+        pool: database.pool,
+        log: {
+          createConsumer: (options) =>
+            opened.log.createConsumer({
+              ...options,
+              startOffset(partition, bounds) {
+                starts.push(partition);
+                return options.startOffset(partition, bounds);
+              },
+            }),
+        },
+        prefix,
+        clock: systemClock,
+        nextId: createUlidGenerator(systemClock),
+        logger,
+        publisher,
+        turns: createTurns(4, systemClock),
+        batchRecordsMax: 1000,
+        recordAgeMaxMs: 90 * DAY_MS,
+        topicRetentionMs: 7 * DAY_MS,
+        generatedIdKeptMs: 8 * DAY_MS,
+      },
+      kind,
+    );
+    onTestFinished(async () => {
+      await worker.close();
+      await publisher.close();
+    });
+    return { worker, starts };
+  }
+
+  /** Never left its group: each partition was asked for once. */
+  function expectMember(starts: readonly number[]): void {
+    expect([...starts].sort()).toEqual(Array.from({ length: PARTITIONS }, (_, partition) => partition));
+  }
+
+  async function storedAgents(tenantId: string): Promise<string[]> {
+    const { rows } = await database.pool.query<{ event_id: string }>(
+      'select event_id from agent_records where tenant_id = $1 order by generation, partition, "offset"',
+      [tenantId],
+    );
+    return rows.map(({ event_id }) => event_id);
+  }
+
+  it('stores a batch that the server ends in halves, once, while another partition commits', async () => {
+    const ids = numbered('h', 100);
+    await database.pool.query(`insert into slowness values ('ended', 20, null)`);
+    await publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('ended', id)),
+    );
+    const { worker, starts } = start(agentMetadata);
+    let others = 0;
+    await waitFor(
+      async () => {
+        await publish('agent-metadata', [agentRecord('beside', `o-${others++}`, 1)]);
+        return (await storedAgents('ended')).length >= ids.length;
+      },
+      { timeoutMs: 40_000, what: 'all records of the batch' },
+    );
+    expect(await storedAgents('ended')).toEqual(ids);
+    await waitFor(async () => (await storedAgents('beside')).length === others, {
+      timeoutMs: 20_000,
+      what: 'the records of the other partition',
+    });
+    expect(worker.status().reasons).toEqual([]);
+    expectMember(starts);
+  }, 90_000);
+
+  it('stays a member of its group while the database takes longer for a batch than a session lasts', async () => {
+    const ids = numbered('s', 5);
+    const sleepS = (opened.silenceMaxMs * 1.4) / 1000;
+    await database.pool.query(`insert into slowness values ('slow', null, $1)`, [sleepS]);
+    const { starts } = start(agentMetadata);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    await publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('slow', id)),
+    );
+    await waitFor(async () => (await storedAgents('slow')).length >= ids.length, {
+      timeoutMs: 40_000,
+      what: 'all records of the batch',
+    });
+    expect(await storedAgents('slow')).toEqual(ids);
+    expectMember(starts);
+  }, 90_000);
+
+  it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
+    const ids = numbered('d', 100);
+    const busyMs = (opened.silenceMaxMs * 1.25) / ids.length;
+    const heavy: RecordKind<Patch> = {
+      ...agentMetadata,
+      read(event) {
+        if (event.tenantId === 'heavy') keepBusy(busyMs);
+        return agentMetadata.read(event);
+      },
+    };
+    // It reads all of the records again to learn which time partitions they lack.
+    const partition = timePartitionName('agent_records', systemClock.nowMs());
+    await database.pool.query(`alter table agent_records detach partition ${partition}`);
+    await database.pool.query(`alter table ${partition} rename to detached`);
+    const { starts } = start(heavy);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    await publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('heavy', id)),
+    );
+    await waitFor(async () => (await storedAgents('heavy')).length >= ids.length, {
+      timeoutMs: 80_000,
+      what: 'all records of the batch',
+    });
+    expect(await storedAgents('heavy')).toEqual(ids);
+    expectMember(starts);
+  }, 120_000);
+}
+
+function numbered(name: string, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${name}-${String(i).padStart(4, '0')}`);
+}
+
+/** Holds the event loop. */
+function keepBusy(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+}
+
+function agentRecord(tenantId: string, id: string, partition = 0): OutgoingRecord {
+  return outgoing('agent-metadata', { tenantId, id, entity: id, partition, data: { externalAgentId: id } });
+}
+
+interface Outgoing {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly entity: string;
+  readonly partition: number;
+  readonly data: JsonObject;
+}
+
+function outgoing(kind: Kind, { tenantId, id, entity, partition, data }: Outgoing): OutgoingRecord {
+  return {
+    partition,
+    key: recordKey(tenantId, entity),
+    headers: EVENT_HEADERS,
+    value: encodeEvent({
+      kind,
+      tenantId,
+      id,
+      idGenerated: false,
+      entity,
+      acceptedAtMs: systemClock.nowMs(),
+      requestId: 'r',
+      contentHash: '00'.repeat(32),
+      data,
+    }),
+  };
+}
