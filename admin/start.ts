@@ -20,6 +20,8 @@ export interface AdminOptions {
   readonly logger: Logger;
   /** Addresses that endpoints may have besides public https ones. */
   readonly allow: readonly AllowRule[];
+  /** Webhook endpoints that a tenant may have. */
+  readonly endpointsMax: number;
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;

@@ -71,6 +71,12 @@ export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase
   return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
+/** Webhook endpoints that a tenant may have, as the instance that sends them has it. */
+export function endpointsMaxOf(context: CommandContext, { embedded }: OpenDatabase): number {
+  const config = context.config(['SLUICE_WEBHOOK_ENDPOINTS_MAX'], embedded ? 'embedded' : 'cli');
+  return config.SLUICE_WEBHOOK_ENDPOINTS_MAX;
+}
+
 async function keysOfInstance(dataDir: string): Promise<KeyRing | undefined> {
   try {
     return await readKeyRingFile(dataDir);

@@ -132,6 +132,7 @@ async function start(
     allow,
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
     keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
+    endpointsMax: config.SLUICE_WEBHOOK_ENDPOINTS_MAX,
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,

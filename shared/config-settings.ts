@@ -242,6 +242,13 @@ const webhooks = {
     meaning: 'Addresses that webhooks may go to besides public https ones, http included.',
     example: '127.0.0.0/8,10.20.0.0/16:8080-8090',
   },
+  SLUICE_WEBHOOK_ENDPOINTS_MAX: {
+    ...wholeNumber(1, 1000, 20),
+    usedBy: ['embedded', 'admin', 'cli'],
+    meaning:
+      'Webhook endpoints that a tenant may have; deleted ones do not count. Each event is sent to every one of them. A tenant that has more keeps them and cannot add any.',
+    example: '20',
+  },
 } as const satisfies Settings;
 
 const command = {

@@ -94,7 +94,8 @@ const CREATE: OperationDescription = {
   summary: 'Add a webhook endpoint',
   description:
     'Its URL must be https to a public address on port 443 or 8443, unless the setting SLUICE_WEBHOOK_ALLOW permits more ' +
-    '(`npm start` permits loopback).',
+    '(`npm start` permits loopback). A tenant may have 20 endpoints, unless the setting SLUICE_WEBHOOK_ENDPOINTS_MAX ' +
+    'permits another number.',
   body: { schema: schemaRef('NewEndpoint'), bytesMax: BODY_BYTES_MAX },
   answers: {
     201: {

@@ -1,12 +1,13 @@
 import type { Clock } from '../../shared/clock.ts';
 import { readEndpointRequest } from '../../shared/contracts/webhook-endpoints.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type AllowRule, urlProblem } from '../../shared/webhooks/addresses.ts';
-import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
+import { createWebhookEndpoint, ENDPOINTS_EXHAUSTED } from '../../shared/webhooks/create-endpoint.ts';
 import { withDatabase } from '../database.ts';
 
 export interface CreateWebhookDeps {
@@ -15,10 +16,12 @@ export interface CreateWebhookDeps {
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly allow: readonly AllowRule[];
+  /** Endpoints that a tenant may have. */
+  readonly endpointsMax: number;
 }
 
 /** `POST /admin/v1/webhooks`: adds an endpoint. Its secret is in this answer and in no other. */
-export function createWebhookOperation({ pool, keyRing, clock, nextId, allow }: CreateWebhookDeps) {
+export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readEndpointRequest(c.var.body);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
@@ -28,8 +31,22 @@ export function createWebhookOperation({ pool, keyRing, clock, nextId, allow }: 
 
     const { tenantId } = c.var.apiKey;
     const created = await withDatabase(c, () =>
-      createWebhookEndpoint({ db: pool, keyRing, clock, nextId }, { tenantId, url, eventTypes }),
+      createWebhookEndpoint(deps, { tenantId, url, eventTypes }).catch(exhausted),
     );
-    return created.ok ? c.json(created.value, 201) : created.answer;
+    if (!created.ok) return created.answer;
+    if (created.value instanceof AppError) {
+      return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
+    }
+    return c.json(created.value, 201);
   };
+}
+
+/** Returns the error of a tenant that has as many endpoints as it may, and throws any other. */
+function exhausted(error: unknown): AppError {
+  if (error instanceof AppError && error.code === ENDPOINTS_EXHAUSTED) return error;
+  throw error;
+}
+
+function tooMany(endpointsMax: number): string {
+  return `a tenant may have at most ${endpointsMax} webhook endpoints: delete one first`;
 }

@@ -9,7 +9,7 @@ import type { CommandContext } from '../context.ts';
 import { forwardUrl, JSON_OPTION, webhookSecret, webhookType, wholeNumber } from '../options.ts';
 import { printable } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
-import { allowRulesOf, keyRingOf, searchEndpoints, secretOf } from '../webhook-endpoints.ts';
+import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhook-endpoints.ts';
 import { type ReceivedWebhook, startWebhookReceiver } from '../webhook-receiver.ts';
 
 interface ListenOptions {
@@ -129,7 +129,7 @@ async function takePlace(
     }
     const { clock, nextId } = context;
     const created = await createWebhookEndpoint(
-      { db: database.pool, keyRing, clock, nextId },
+      { pool: database.pool, keyRing, clock, nextId, endpointsMax: endpointsMaxOf(context, database) },
       { tenantId, url, eventTypes: options.type ?? null },
     );
     secrets.push(parseWebhookSecret(created.secret)!);

@@ -9,7 +9,13 @@ import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, webhookType } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
-import { allowRulesOf, keyRingOf, requireEndpoint, searchEndpoints } from '../webhook-endpoints.ts';
+import {
+  allowRulesOf,
+  endpointsMaxOf,
+  keyRingOf,
+  requireEndpoint,
+  searchEndpoints,
+} from '../webhook-endpoints.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
 import { addWebhooksShow, endpointJson, typesOf } from './webhooks-show.ts';
 import { addWebhooksTest } from './webhooks-test.ts';
@@ -112,7 +118,7 @@ async function create(context: CommandContext, { tenant, url, type }: CreateOpti
     const keyRing = await keyRingOf(context, database);
     const { clock, nextId } = context;
     return await createWebhookEndpoint(
-      { db: database.pool, keyRing, clock, nextId },
+      { pool: database.pool, keyRing, clock, nextId, endpointsMax: endpointsMaxOf(context, database) },
       { tenantId, ...parsed.request },
     );
   });

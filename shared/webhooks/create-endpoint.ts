@@ -1,17 +1,20 @@
 import type { Clock } from '../clock.ts';
 import type { WebhookType } from '../contracts/webhooks.ts';
+import { AppError } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { KeyRing } from '../keyring.ts';
-import type { Queryable } from '../postgres/pool.ts';
-import { createEndpoint } from '../postgres/webhook-create-endpoint.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { createEndpointUpTo } from '../postgres/webhook-create-endpoint-up-to.ts';
 import { formatWebhookSecret, newWebhookSecret, webhookSecretAad } from './secrets.ts';
 
 export interface CreateEndpointDeps {
-  readonly db: Queryable;
+  readonly pool: Pool;
   /** The ring of the workers, who must be able to sign. */
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
+  /** Endpoints that the tenant may have, the new one included. */
+  readonly endpointsMax: number;
 }
 
 export interface EndpointToCreate {
@@ -31,16 +34,28 @@ export interface CreatedEndpoint {
   readonly createdAt: string;
 }
 
-/** Adds an endpoint with a new secret, of which only the encrypted form is kept. */
+/** Code of the AppError of a tenant that has as many endpoints as it may. */
+export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
+
+/**
+ * Adds an endpoint with a new secret, of which only the encrypted form is kept. Throws AppError `ENDPOINTS_EXHAUSTED`
+ * where the tenant has `endpointsMax` endpoints already.
+ */
 export async function createWebhookEndpoint(
-  { db, keyRing, clock, nextId }: CreateEndpointDeps,
+  { pool, keyRing, clock, nextId, endpointsMax }: CreateEndpointDeps,
   { tenantId, url, eventTypes }: EndpointToCreate,
 ): Promise<CreatedEndpoint> {
   const endpointId = nextId();
   const secret = newWebhookSecret();
   const encrypted = keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId));
   const createdAtMs = clock.nowMs();
-  await createEndpoint(db, { tenantId, endpointId, url, eventTypes, secret: encrypted, createdAtMs });
+  const endpoint = { tenantId, endpointId, url, eventTypes, secret: encrypted, createdAtMs };
+  if (!(await createEndpointUpTo(pool, endpointsMax, endpoint))) {
+    throw new AppError(
+      ENDPOINTS_EXHAUSTED,
+      `a tenant may have at most ${endpointsMax} webhook endpoints (SLUICE_WEBHOOK_ENDPOINTS_MAX): delete one first`,
+    );
+  }
   const createdAt = new Date(createdAtMs).toISOString();
   return { endpointId, url, eventTypes, secret: formatWebhookSecret(secret), createdAt };
 }

@@ -24,6 +24,7 @@ beforeAll(async () => {
     nextId: bench.nextId,
     logger: pino({ level: 'trace' }, { write: (line: string) => lines.push(line) }),
     allow: parseAllowRules('127.0.0.0/8'),
+    endpointsMax: 20,
     host: '127.0.0.1',
     port: 0,
     drainDelayMs: 0,
@@ -93,6 +94,34 @@ test('an endpoint is created, shown without its secret, and deleted', async () =
   expect(await call('DELETE', path)).toMatchObject({ status: 204, body: undefined });
   expect(codeOf(await call('DELETE', path))).toEqual([404, '404-01']);
   expect(codeOf(await call('GET', path))).toEqual([404, '404-01']);
+});
+
+test('a tenant gets at most 20 endpoints, however many it asks for concurrently', async () => {
+  const crowded = await keyOf('tenant-crowded', ['webhooks:manage']);
+  const url = 'https://example.com/';
+  const create = () => call('POST', '/admin/v1/webhooks', { url }, crowded);
+  const answers = await Promise.all(Array.from({ length: 23 }, create));
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
+  const refused = answers.filter(({ status }) => status === 422);
+  expect(refused).toHaveLength(3);
+  expect(refused[0]!.body.error).toMatchObject({
+    code: '422-01',
+    details: [{ path: 'body', message: 'a tenant may have at most 20 webhook endpoints: delete one first' }],
+  });
+
+  // Deleted ones do not count.
+  const { endpointId } = answers.find(({ status }) => status === 201)!.body;
+  expect((await call('DELETE', `/admin/v1/webhooks/${endpointId}`, undefined, crowded)).status).toBe(204);
+  expect((await create()).status).toBe(201);
+  expect((await create()).status).toBe(422);
+});
+
+test('a tenant with more endpoints than it may have keeps them and cannot add any', async () => {
+  const above = await keyOf('tenant-above', ['webhooks:manage']);
+  for (let i = 0; i < 25; i += 1) await bench.endpoint('tenant-above', 'https://example.com/');
+  const refused = await call('POST', '/admin/v1/webhooks', { url: 'https://example.com/' }, above);
+  expect(codeOf(refused)).toEqual([422, '422-01']);
+  expect((await call('GET', '/admin/v1/webhooks', undefined, above)).body.items).toHaveLength(25);
 });
 
 test('without types an endpoint takes all', async () => {

@@ -334,6 +334,20 @@ describe('webhooks', () => {
     expect(await json('webhooks list')).toEqual([]);
   });
 
+  it('are refused above the number that a tenant may have', async () => {
+    const limited = { ...env, SLUICE_WEBHOOK_ENDPOINTS_MAX: '1' };
+    const create = `webhooks create --tenant acme --url ${receiver.url} --json`;
+    const first = await sluice(create, limited);
+    expect(first.code).toBe(0);
+    expect(await sluice(create, limited)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'sluice: a tenant may have at most 1 webhook endpoints (SLUICE_WEBHOOK_ENDPOINTS_MAX): delete one first\n',
+    });
+    await json(`webhooks delete ${JSON.parse(first.stdout).endpointId}`);
+  });
+
   it("use an embedded instance's own key and its addresses", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-cli-'));
     try {

@@ -27,7 +27,18 @@ const log = createEmbeddedLog({ pool, clock, logger, memberId: 'rotation' });
 const allow = parseAllowRules('127.0.0.0/8');
 const receiver = await startReceiver();
 const env = { DATABASE_URL: url, SLUICE_TOPIC_PREFIX: 'r.', SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8' };
-const shared = { pool, log, clock, nextId, logger, allow, host: '127.0.0.1', port: 0, drainDelayMs: 0 };
+const shared = {
+  pool,
+  log,
+  clock,
+  nextId,
+  logger,
+  allow,
+  endpointsMax: 20,
+  host: '127.0.0.1',
+  port: 0,
+  drainDelayMs: 0,
+};
 
 interface Part {
   readonly port: number;

@@ -35,5 +35,6 @@ export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {})
     clock,
     nextId: createUlidGenerator(clock),
     allow: [],
+    endpointsMax: 20,
   });
 }
