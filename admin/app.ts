@@ -20,7 +20,6 @@ import { requireScope } from '../shared/http/scope.ts';
 import { uncached } from '../shared/http/uncached.ts';
 import type { Logger } from '../shared/logging.ts';
 import { currentSecret } from './current-secret.ts';
-import { createErasureTurns } from './erasure-turns.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits.ts';
 import { noQuery } from './no-query.ts';
 import { adminDocument } from './openapi/document.ts';
@@ -36,6 +35,7 @@ import { showEventOperation } from './operations/show-event.ts';
 import { listKeysOperation, showKeyOperation } from './operations/show-keys.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/show-webhooks.ts';
 import { ADMIN_REQUESTS_PER_SECOND, createAdminPolicies } from './rates.ts';
+import { createTenantTurns, inTenantTurn } from './tenant-turns.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
@@ -46,6 +46,9 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   /** Keys that a tenant's keys may make in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
 }
+
+/** Steps of erasures at a time. */
+const ERASURE_STEPS_MAX = 2;
 
 /** The admin listener as a value. Same checks, in the same order, as the gateway's. */
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
@@ -59,6 +62,12 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
   const mayManageKeys = [...allowed('keys:manage'), currentSecret] as const;
   const stillMayManageKeys = [...stillAllowed('keys:manage'), currentSecret] as const;
+  const erasureTurns = createTenantTurns({ runningMax: ERASURE_STEPS_MAX, tenantMax: 1 });
+  // Erasures have turns of their own, a step each, and one connection looks up keys.
+  const requestsMax = Math.max(2, pool.options.max - ERASURE_STEPS_MAX - 1);
+  const turn = inTenantTurn(
+    createTenantTurns({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) }),
+  );
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
@@ -78,45 +87,55 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     ...allowed('webhooks:manage'),
     body,
     ...stillAllowed('webhooks:manage'),
+    turn,
     createWebhookOperation(deps),
   );
-  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, listWebhooksOperation(pool));
+  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, turn, listWebhooksOperation(pool));
   app.get(
     '/admin/v1/webhooks/:endpointId',
     ...allowed('webhooks:manage'),
     noQuery,
+    turn,
     showWebhookOperation(pool),
   );
-  app.delete('/admin/v1/webhooks/:endpointId', ...allowed('webhooks:manage'), deleteWebhookOperation(deps));
-  app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, createKeyOperation(deps));
-  app.get('/admin/v1/keys', ...allowed('keys:manage'), listKeysOperation(deps));
-  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, showKeyOperation(deps));
+  app.delete(
+    '/admin/v1/webhooks/:endpointId',
+    ...allowed('webhooks:manage'),
+    turn,
+    deleteWebhookOperation(deps),
+  );
+  app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, turn, createKeyOperation(deps));
+  app.get('/admin/v1/keys', ...allowed('keys:manage'), turn, listKeysOperation(deps));
+  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, turn, showKeyOperation(deps));
   app.post(
     '/admin/v1/keys/:apiKeyId/rotate',
     ...mayManageKeys,
     body,
     ...stillMayManageKeys,
+    turn,
     rotateKeyOperation(deps),
   );
-  app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, revokeKeyOperation(deps));
-  app.get('/admin/v1/events/:id', ...allowed('events:read'), showEventOperation(pool));
+  app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, turn, revokeKeyOperation(deps));
+  app.get('/admin/v1/events/:id', ...allowed('events:read'), turn, showEventOperation(pool));
 
   app.get(
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:read'),
     noQuery,
     checkConversationId,
+    turn,
     readCredentialsOperation(deps),
   );
   app.delete(
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:erase'),
     checkConversationId,
-    eraseCredentialsOperation({ ...deps, turns: createErasureTurns() }),
+    eraseCredentialsOperation({ ...deps, turns: erasureTurns }),
   );
   app.get(
     '/internal/v1/credential-reads',
     ...allowed('credentials:read'),
+    turn,
     listCredentialReadsOperation(pool),
   );
   return app;

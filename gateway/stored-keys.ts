@@ -18,9 +18,10 @@ export interface StoredKeysOptions {
   readonly budgetMs?: number;
 }
 
-/** Queries in flight at most, so that look-ups leave connections to others. */
+/** Queries in flight at most, so that look-ups leave connections to others; and of one tenant, so that one is left for others. */
 const QUERIES_MAX = 4;
-/** Keys that may wait; past it the store is too slow to be asked. */
+const TENANT_QUERIES_MAX = 3;
+/** Keys that may wait; past it the store is too slow to be asked. No tenant may have more of them than it leaves free. */
 const WAITING_KEYS_MAX = 20_000;
 /** Keys in one query. */
 const QUERY_KEYS_MAX = 2000;
@@ -51,14 +52,26 @@ export function createStoredKeys(options: StoredKeysOptions): FindStored {
   /** The group of each name that still takes keys. */
   const open = new Map<string, Group>();
   let waitingKeys = 0;
+  const waitingOf = new Map<string, number>();
   let queries = 0;
+  const queriesOf = new Map<string, number>();
 
   async function findStored(tenantId: string, kind: Kind, keys: readonly string[]): Promise<StoredKeys> {
-    if (keys.length === 0 || waitingKeys + keys.length > WAITING_KEYS_MAX) return NOTHING;
+    if (keys.length === 0 || !hasRoom(tenantId, keys.length)) return NOTHING;
     if (!breaker.mayTry()) return NOTHING;
     const group = join(tenantId, kind, keys);
     startQueries();
     return (await within(group.found, budgetMs)) ?? NOTHING;
+  }
+
+  function hasRoom(tenantId: string, count: number): boolean {
+    const left = WAITING_KEYS_MAX - waitingKeys - count;
+    return (waitingOf.get(tenantId) ?? 0) + count <= left;
+  }
+
+  function addWaiting(tenantId: string, count: number): void {
+    waitingKeys += count;
+    addTo(waitingOf, tenantId, count);
   }
 
   function join(tenantId: string, kind: Kind, keys: readonly string[]): Group {
@@ -71,22 +84,38 @@ export function createStoredKeys(options: StoredKeysOptions): FindStored {
     }
     const sizeBefore = group.keys.size;
     for (const key of keys) group.keys.add(key);
-    waitingKeys += group.keys.size - sizeBefore;
+    addWaiting(tenantId, group.keys.size - sizeBefore);
     return group;
   }
 
   function startQueries(): void {
     while (queries < QUERIES_MAX) {
-      const group = queue.shift();
+      const group = takeNext();
       if (!group) return;
       if (open.get(group.name) === group) open.delete(group.name);
-      waitingKeys -= group.keys.size;
+      addWaiting(group.tenantId, -group.keys.size);
       queries++;
+      addTo(queriesOf, group.tenantId, 1);
       void query(group).then(() => {
         queries--;
+        addTo(queriesOf, group.tenantId, -1);
         startQueries();
       });
     }
+  }
+
+  /** Of the tenants that wait, the one with the fewest queries in flight; among equals the one that waits longest. */
+  function takeNext(): Group | undefined {
+    let next: number | undefined;
+    let fewest = TENANT_QUERIES_MAX;
+    for (const [index, { tenantId }] of queue.entries()) {
+      const inFlight = queriesOf.get(tenantId) ?? 0;
+      if (inFlight >= fewest) continue;
+      next = index;
+      fewest = inFlight;
+      if (fewest === 0) break;
+    }
+    return next === undefined ? undefined : queue.splice(next, 1)[0];
   }
 
   async function query(group: Group): Promise<void> {
@@ -109,6 +138,13 @@ export function createStoredKeys(options: StoredKeysOptions): FindStored {
   }
 
   return findStored;
+}
+
+/** Adds to a tenant's number; one that becomes 0 is forgotten. */
+function addTo(numbers: Map<string, number>, tenantId: string, count: number): void {
+  const sum = (numbers.get(tenantId) ?? 0) + count;
+  if (sum === 0) numbers.delete(tenantId);
+  else numbers.set(tenantId, sum);
 }
 
 function createGroup(name: string, tenantId: string, kind: Kind): Group {

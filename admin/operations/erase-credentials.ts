@@ -4,13 +4,14 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { withDatabase } from '../database.ts';
-import type { ErasureTurns } from '../erasure-turns.ts';
+import type { TenantTurns } from '../tenant-turns.ts';
 
 export interface EraseCredentialsDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
-  readonly turns: ErasureTurns;
+  /** For the steps of erasures. */
+  readonly turns: TenantTurns;
 }
 
 /**

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { createApiKey, type NewApiKey } from '../../shared/postgres/create-api-key.ts';
-import type { Pool } from '../../shared/postgres/pool.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { rotateApiKey } from '../../shared/postgres/rotate-api-key.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -563,6 +563,35 @@ describe('a tenant with many keys', () => {
     expect((await call(await callerWith(['*']), 'POST', KEYS, { scopes: ['events:read'] })).status).toBe(201);
     expect(await listAll(manager, 400)).toHaveLength(1003);
   });
+});
+
+it('requests of a tenant that wait for a lock keep no other tenant waiting', async () => {
+  const itsPool = createPool({ connectionString: url, max: 6, applicationName: 'admin-keys-test', logger });
+  const itsAdmin = await start(itsPool);
+  const holder = await pool.connect();
+  try {
+    const many = await callerWith(['*']);
+    const other = await callerWith(['*'], { tenantId: 'tenant-b' });
+    await holder.query('begin');
+    await holder.query(`select 1 from tenants where tenant_id = 'tenant-a' for no key update`);
+    const waiting = Promise.all(
+      Array.from({ length: 12 }, () => call(many, 'POST', KEYS, { scopes: ['events:read'] }, itsAdmin)),
+    );
+    const lockWaits = async () => {
+      const { rows } = await pool.query(
+        `select 1 from pg_stat_activity where application_name = 'admin-keys-test' and wait_event_type = 'Lock'`,
+      );
+      return rows.length;
+    };
+    await waitFor(async () => (await lockWaits()) >= 2, { timeoutMs: 10_000, what: 'requests that wait' });
+    expect((await call(other, 'GET', KEYS, undefined, itsAdmin)).status).toBe(200);
+    await holder.query('commit');
+    for (const { status } of await waiting) expect([201, 503]).toContain(status);
+  } finally {
+    holder.release();
+    await itsAdmin.stop();
+    await itsPool.end();
+  }
 });
 
 it('a key that was seen before is answered 503-01 while the database cannot be asked', async () => {

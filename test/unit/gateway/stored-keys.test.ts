@@ -34,6 +34,26 @@ describe('looking up stored ids', () => {
     expect(found.map((keys) => keys.has('1'))).toEqual([true, true, true, true, true, true]);
   });
 
+  it('asks for the ids of a tenant while another one floods it', async () => {
+    const { findStored, queries } = setUp(() => new Promise(() => {}));
+    const ids = (request: number) => Array.from({ length: 1000 }, (_, i) => `${request}-${i}`);
+    const flood = Array.from({ length: 60 }, (_, request) => findStored('many', KIND, ids(request)));
+    const others = ['b', 'c'].map((tenant) => findStored(tenant, KIND, ['1']));
+    expect(queries.map(([tenant]) => tenant)).toEqual(['many', 'many', 'many', 'b']);
+    await Promise.all([...flood, ...others]);
+  });
+
+  it('gives the next query to the tenant with the fewest in flight', async () => {
+    const answers: (() => void)[] = [];
+    const { findStored, queries } = setUp(() => new Promise((resolve) => answers.push(() => resolve([]))));
+    const ids = (request: number) => Array.from({ length: 2000 }, (_, i) => `${request}-${i}`);
+    const flood = [1, 2, 3, 4].map((request) => findStored('many', KIND, ids(request)));
+    const others = ['b', 'c'].map((tenant) => findStored(tenant, KIND, ['1']));
+    answers[0]!();
+    await Promise.all([...flood, ...others]);
+    expect(queries.map(([tenant]) => tenant)).toEqual(['many', 'many', 'many', 'b', 'c']);
+  });
+
   it('waits for its budget only, whatever the database does', async () => {
     const { findStored } = setUp(() => new Promise(() => {}));
     expect(await findStored('a', KIND, ['1'])).toEqual(new Map());

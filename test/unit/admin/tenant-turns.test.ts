@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest';
-import { createErasureTurns } from '../../../admin/erasure-turns.ts';
+import { createTenantTurns } from '../../../admin/tenant-turns.ts';
 
 /** Steps that the test ends, by their names. */
 function setUp(waitMaxMs?: number) {
-  const turns = createErasureTurns({ ...(waitMaxMs === undefined ? {} : { waitMaxMs }) });
+  const turns = createTenantTurns({
+    runningMax: 2,
+    tenantMax: 1,
+    ...(waitMaxMs === undefined ? {} : { waitMaxMs }),
+  });
   const started: string[] = [];
   const ends = new Map<string, () => void>();
   const run = (tenantId: string, name: string) =>
@@ -37,8 +41,21 @@ it('runs two steps at a time, one of a tenant, tenants one after another', async
   expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2', 'c1']);
 });
 
+it('leaves turns for others where a tenant may have several', async () => {
+  const turns = createTenantTurns({ runningMax: 3, tenantMax: 2 });
+  const started: string[] = [];
+  for (const name of ['a1', 'a2', 'a3', 'b1']) {
+    void turns.run(name[0]!, () => {
+      started.push(name);
+      return new Promise(() => {});
+    });
+  }
+  await turnsGiven();
+  expect(started).toEqual(['a1', 'a2', 'b1']);
+});
+
 it('gives the turn of a step that fails to the next one', async () => {
-  const turns = createErasureTurns({ runningMax: 1 });
+  const turns = createTenantTurns({ runningMax: 1, tenantMax: 1 });
   const failing = turns.run('a', () => Promise.reject(new Error('failed')));
   const next = turns.run('a', async () => 'next');
   await expect(failing).rejects.toThrow('failed');
@@ -48,7 +65,7 @@ it('gives the turn of a step that fails to the next one', async () => {
 it('refuses a step that has waited for too long, and goes on with the others', async () => {
   const { run, started, end } = setUp(20);
   const first = run('a', 'a1');
-  await expect(run('a', 'a2')).rejects.toMatchObject({ code: 'ERASURES_BUSY', retryable: true });
+  await expect(run('a', 'a2')).rejects.toMatchObject({ code: 'TURN_TIMEOUT', retryable: true });
   await end('a1');
   expect(await first).toBe('a1');
   const last = run('a', 'a3');
