@@ -30,7 +30,7 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
   Endpoint: {
     type: 'object',
-    required: ['endpointId', 'url', 'eventTypes', 'state', 'createdAt'],
+    required: ['endpointId', 'url', 'eventTypes', 'state', 'createdAt', 'createdBy'],
     properties: {
       endpointId: ID,
       url: { type: 'string' },
@@ -38,9 +38,15 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       state: { type: 'string', enum: ['enabled', 'disabled'] },
       disabledReason: {
         type: 'string',
-        description: '`gone` (it answered 410) or `failing` (for five days).',
+        description:
+          '`gone` (it answered 410), `failing` (for five days), or `revoked`, with the key that made it.',
       },
       createdAt: { type: 'string', format: 'date-time' },
+      createdBy: {
+        type: ['string', 'null'],
+        description:
+          'The key that made it; null: whoever runs the service did, or it is older than this member.',
+      },
     },
   },
   Endpoints: {
@@ -82,6 +88,7 @@ const SHOWN = {
   eventTypes: null,
   state: 'enabled',
   createdAt: '2026-01-02T03:04:05.678Z',
+  createdBy: EXAMPLE_ULID,
 };
 
 function link(operationId: string): JsonSchema {

@@ -7,7 +7,11 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type AllowRule, urlProblem } from '../../shared/webhooks/addresses.ts';
-import { createWebhookEndpoint, ENDPOINTS_EXHAUSTED } from '../../shared/webhooks/create-endpoint.ts';
+import {
+  createWebhookEndpoint,
+  ENDPOINTS_EXHAUSTED,
+  MAKER_REVOKED,
+} from '../../shared/webhooks/create-endpoint.ts';
 import { withDatabase } from '../database.ts';
 
 export interface CreateWebhookDeps {
@@ -29,21 +33,22 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
     const problem = urlProblem(url, allow);
     if (problem !== undefined) return fail(c, '422-01', [{ path: 'url', message: problem }]);
 
-    const { tenantId } = c.var.apiKey;
+    const { tenantId, apiKeyId } = c.var.apiKey;
     const created = await withDatabase(c, () =>
-      createWebhookEndpoint(deps, { tenantId, url, eventTypes }).catch(exhausted),
+      createWebhookEndpoint(deps, { tenantId, url, eventTypes, createdBy: apiKeyId }).catch(refused),
     );
     if (!created.ok) return created.answer;
     if (created.value instanceof AppError) {
+      if (created.value.code === MAKER_REVOKED) return fail(c, '401-01');
       return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
     }
     return c.json(created.value, 201);
   };
 }
 
-/** Returns the error of a tenant that has as many endpoints as it may, and throws any other. */
-function exhausted(error: unknown): AppError {
-  if (error instanceof AppError && error.code === ENDPOINTS_EXHAUSTED) return error;
+/** Returns the error of a request that is refused, and throws any other. */
+function refused(error: unknown): AppError {
+  if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, MAKER_REVOKED].includes(error.code)) return error;
   throw error;
 }
 

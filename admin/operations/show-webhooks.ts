@@ -26,7 +26,7 @@ export function showWebhookOperation(pool: Pool) {
   };
 }
 
-function answerOf({ endpointId, url, eventTypes, state, disabledReason, createdAtMs }: Endpoint) {
+function answerOf({ endpointId, url, eventTypes, state, disabledReason, createdAtMs, createdBy }: Endpoint) {
   return {
     endpointId,
     url,
@@ -34,5 +34,6 @@ function answerOf({ endpointId, url, eventTypes, state, disabledReason, createdA
     state,
     ...(disabledReason === null ? {} : { disabledReason }),
     createdAt: new Date(createdAtMs).toISOString(),
+    createdBy,
   };
 }

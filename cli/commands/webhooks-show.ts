@@ -38,6 +38,7 @@ export function addWebhooksShow(webhooks: Command, context: CommandContext): voi
           ['last success', timeOf(endpoint.lastSuccessAtMs) || 'none'],
           ['last failure', timeOf(endpoint.lastFailureAtMs) || 'none'],
           ['created', timeOf(endpoint.createdAtMs)],
+          ['created by', endpoint.createdBy ?? ''],
         ],
       );
       if (shown.length === 0) return context.print('No attempts in the last 24 hours.');
@@ -72,6 +73,7 @@ export function endpointJson(endpoint: NamedEndpoint) {
     lastFailureAt: time(endpoint.lastFailureAtMs),
     pausedUntil: time(endpoint.pausedUntilMs),
     createdAt: timeOf(endpoint.createdAtMs),
+    createdBy: endpoint.createdBy,
   };
 }
 

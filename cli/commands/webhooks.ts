@@ -74,7 +74,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
         return context.print('No endpoints yet. Next: npx sluice webhooks create --tenant NAME --url URL');
       }
       context.printTable(
-        ['endpoint', 'tenant', 'url', 'types', 'state', 'created'],
+        ['endpoint', 'tenant', 'url', 'types', 'state', 'created', 'by'],
         found.map((endpoint) => [
           endpoint.endpointId,
           endpoint.tenant,
@@ -82,6 +82,7 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
           typesOf(endpoint),
           endpoint.state,
           timeOf(endpoint.createdAtMs),
+          endpoint.createdBy ?? '',
         ]),
       );
     });

@@ -2,26 +2,32 @@ import { inTransaction, type Pool } from './pool.ts';
 import { createEndpoint, type NewEndpoint } from './webhook-create-endpoint.ts';
 
 /**
- * As {@link createEndpoint}, unless the tenant has `endpointsMax` endpoints or more; resolves with whether it was added.
- * Concurrent calls for one tenant are serialized by its row, so that together they stay within the limit.
+ * As {@link createEndpoint}, unless the tenant has `endpointsMax` endpoints or more, or the key that makes it was revoked;
+ * resolves with what it did. Concurrent calls for one tenant are serialized by its row, so that together they stay within
+ * the limit, and so that a key which is being revoked with all that it made makes no other.
  */
 export async function createEndpointUpTo(
   pool: Pool,
   endpointsMax: number,
   endpoint: NewEndpoint,
-): Promise<boolean> {
+): Promise<'added' | 'endpoints-exhausted' | 'maker-revoked'> {
   return await inTransaction(pool, async (client) => {
     await client.query('select 1 from tenants where tenant_id = $1::text for no key update', [
       endpoint.tenantId,
     ]);
-    const { rows } = await client.query<{ endpoints: number }>(
-      `select count(*)::integer as endpoints
-         from webhook_endpoints
-        where tenant_id = $1::text and state <> 'deleted'`,
-      [endpoint.tenantId],
+    const { rows } = await client.query<{ endpoints: number; maker_revoked: boolean }>(
+      `select (select count(*)::integer
+                 from webhook_endpoints
+                where tenant_id = $1::text and state <> 'deleted') as endpoints,
+              exists (select from api_keys
+                       where tenant_id = $1::text and api_key_id = $2::text
+                         and revoked_at is not null) as maker_revoked`,
+      [endpoint.tenantId, endpoint.createdBy ?? null],
     );
-    if (rows[0]!.endpoints >= endpointsMax) return false;
+    const { endpoints, maker_revoked: makerRevoked } = rows[0]!;
+    if (makerRevoked) return 'maker-revoked';
+    if (endpoints >= endpointsMax) return 'endpoints-exhausted';
     await createEndpoint(client, endpoint);
-    return true;
+    return 'added';
   });
 }

@@ -9,14 +9,18 @@ export interface NewEndpoint {
   /** The signing secret, encrypted with the key ring. */
   readonly secret: { readonly keyId: string; readonly ciphertext: Buffer };
   readonly createdAtMs: number;
+  /** The API key that makes it. Default: none, as the command makes it. */
+  readonly createdBy?: string | null;
 }
 
 /** Adds an endpoint; it is told what is signalled from now on. */
 export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Promise<void> {
   await db.query(
     `insert into webhook_endpoints
-       (tenant_id, endpoint_id, url, event_types, state, secret_key_id, secret_ciphertext, created_at, updated_at)
-     values ($1::text, $2::text, $3::text, $4::text[], 'enabled', $5::text, $6::bytea, $7::timestamptz, $7::timestamptz)`,
+       (tenant_id, endpoint_id, url, event_types, state, secret_key_id, secret_ciphertext, created_at, updated_at,
+        created_by)
+     values ($1::text, $2::text, $3::text, $4::text[], 'enabled', $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
+             $8::text)`,
     [
       endpoint.tenantId,
       endpoint.endpointId,
@@ -25,6 +29,7 @@ export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Prom
       endpoint.secret.keyId,
       endpoint.secret.ciphertext,
       new Date(endpoint.createdAtMs),
+      endpoint.createdBy ?? null,
     ],
   );
 }

@@ -8,7 +8,7 @@ export interface Endpoint {
   /** Null: all types. */
   readonly eventTypes: readonly string[] | null;
   readonly state: 'enabled' | 'disabled';
-  /** Why it was disabled: `gone` (it answered 410) or `failing` (for five days); else null. */
+  /** Why it was disabled: `gone` (it answered 410), `failing` (for five days) or `revoked` (a key that made it); else null. */
   readonly disabledReason: string | null;
   /** Failed attempts since the last success. */
   readonly failures: number;
@@ -17,6 +17,8 @@ export interface Endpoint {
   /** It asked to be left alone until then. */
   readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
+  /** The API key that made it; null: the command did, or a release that did not keep it. */
+  readonly createdBy: string | null;
 }
 
 interface Row {
@@ -31,6 +33,7 @@ interface Row {
   readonly last_success_at: Date | null;
   readonly paused_until: Date | null;
   readonly created_at: Date;
+  readonly created_by: string | null;
 }
 
 /** The tenants' endpoints, oldest first; with `endpointId` that one, if it is there. Deleted ones are not there. */
@@ -41,7 +44,7 @@ export async function findEndpoints(
 ): Promise<Endpoint[]> {
   const { rows } = await db.query<Row>(
     `select tenant_id, endpoint_id, url, event_types, state, disabled_reason, failures, last_failure_at,
-            last_success_at, paused_until, created_at
+            last_success_at, paused_until, created_at, created_by
        from webhook_endpoints
       where tenant_id = any($1::text[]) and ($2::text is null or endpoint_id = $2) and state <> 'deleted'
       order by created_at, endpoint_id`,
@@ -59,5 +62,6 @@ export async function findEndpoints(
     lastSuccessAtMs: row.last_success_at?.getTime() ?? null,
     pausedUntilMs: row.paused_until?.getTime() ?? null,
     createdAtMs: row.created_at.getTime(),
+    createdBy: row.created_by,
   }));
 }

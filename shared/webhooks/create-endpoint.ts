@@ -23,6 +23,8 @@ export interface EndpointToCreate {
   readonly url: string;
   /** Null: all types. */
   readonly eventTypes: readonly WebhookType[] | null;
+  /** The API key that makes it. Default: none, as the command makes it. */
+  readonly createdBy?: string;
 }
 
 /** A new endpoint as its owner is shown it, this once with its secret (`whsec_…`). */
@@ -36,21 +38,33 @@ export interface CreatedEndpoint {
 
 /** Code of the AppError of a tenant that has as many endpoints as it may. */
 export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
+/** Code of the AppError where the key that makes the endpoint was revoked meanwhile. */
+export const MAKER_REVOKED = 'MAKER_REVOKED';
 
 /**
  * Adds an endpoint with a new secret, of which only the encrypted form is kept. Throws AppError `ENDPOINTS_EXHAUSTED`
- * where the tenant has `endpointsMax` endpoints already.
+ * where the tenant has `endpointsMax` endpoints already, and `MAKER_REVOKED` where the key that makes it was revoked.
  */
 export async function createWebhookEndpoint(
   { pool, keyRing, clock, nextId, endpointsMax }: CreateEndpointDeps,
-  { tenantId, url, eventTypes }: EndpointToCreate,
+  { tenantId, url, eventTypes, createdBy }: EndpointToCreate,
 ): Promise<CreatedEndpoint> {
   const endpointId = nextId();
   const secret = newWebhookSecret();
   const encrypted = keyRing.encrypt(secret, webhookSecretAad(tenantId, endpointId));
   const createdAtMs = clock.nowMs();
-  const endpoint = { tenantId, endpointId, url, eventTypes, secret: encrypted, createdAtMs };
-  if (!(await createEndpointUpTo(pool, endpointsMax, endpoint))) {
+  const endpoint = {
+    tenantId,
+    endpointId,
+    url,
+    eventTypes,
+    secret: encrypted,
+    createdAtMs,
+    createdBy: createdBy ?? null,
+  };
+  const outcome = await createEndpointUpTo(pool, endpointsMax, endpoint);
+  if (outcome === 'maker-revoked') throw new AppError(MAKER_REVOKED, 'the key that makes it was revoked');
+  if (outcome === 'endpoints-exhausted') {
     throw new AppError(
       ENDPOINTS_EXHAUSTED,
       `a tenant may have at most ${endpointsMax} webhook endpoints (SLUICE_WEBHOOK_ENDPOINTS_MAX): delete one first`,

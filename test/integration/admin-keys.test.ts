@@ -472,6 +472,34 @@ describe('a key that is revoked with what it made', () => {
     });
   });
 
+  it('takes along webhook endpoints that it and its keys made', async () => {
+    const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
+    const child = await made(leaked);
+    const endpoint = async (caller: Pick<Caller, 'headers'>) => {
+      const { body } = await call(caller, 'POST', '/admin/v1/webhooks', { url: 'https://example.com/' });
+      return body.endpointId as string;
+    };
+    const [ofLeaked, ofChild, ofOperator] = [
+      await endpoint(leaked),
+      await endpoint(child),
+      await endpoint(operator),
+    ];
+    const answer = await revoke(operator, leaked.apiKeyId);
+    expect(answer.body.disabledEndpoints).toEqual([ofLeaked, ofChild].sort());
+    const shown = async (id: string) => (await call(operator, 'GET', `/admin/v1/webhooks/${id}`)).body;
+    for (const [id, maker] of [
+      [ofLeaked, leaked],
+      [ofChild, child],
+    ] as const) {
+      expect(await shown(id)).toMatchObject({
+        state: 'disabled',
+        disabledReason: 'revoked',
+        createdBy: maker.apiKeyId,
+      });
+    }
+    expect(await shown(ofOperator)).toMatchObject({ state: 'enabled', createdBy: operator.apiKeyId });
+  });
+
   it('takes along what it made after it was revoked alone', async () => {
     const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
     const child = await made(leaked);
@@ -489,13 +517,16 @@ describe('a key that is revoked with what it made', () => {
       await holder.query(`select 1 from tenants where tenant_id = 'tenant-a' for no key update`);
       const revoking = revoke(operator, leaked.apiKeyId);
       await untilLocksAreWaitedFor(1);
-      const making = Promise.all([1, 2, 3].map(() => call(leaked, 'POST', KEYS, { scopes: ['*'] })));
+      const making = Promise.all([
+        ...[1, 2, 3].map(() => call(leaked, 'POST', KEYS, { scopes: ['*'] })),
+        call(leaked, 'POST', '/admin/v1/webhooks', { url: 'https://example.com/' }),
+      ]);
       await untilLocksAreWaitedFor(2);
       await holder.query('commit');
-      const { revokedKeys } = (await revoking).body;
+      const { revokedKeys, disabledEndpoints } = (await revoking).body;
       for (const { status, body } of await making) {
-        if (status === 201) expect(revokedKeys).toContain(body.apiKeyId);
-        else expect(status).toBe(401);
+        if (status !== 201) expect(status).toBe(401);
+        else expect([...revokedKeys, ...disabledEndpoints]).toContain(body.apiKeyId ?? body.endpointId);
       }
       const { rows } = await pool.query(
         'select 1 from api_keys where created_by = $1 and revoked_at is null',

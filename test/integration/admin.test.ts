@@ -77,8 +77,16 @@ test('an endpoint is created, shown without its secret, and deleted', async () =
   });
   const { secret, ...shown } = created.body;
   const path = `/admin/v1/webhooks/${shown.endpointId}`;
-  expect((await call('GET', path)).body).toEqual({ ...shown, state: 'enabled' });
-  expect((await call('GET', '/admin/v1/webhooks')).body.items).toContainEqual({ ...shown, state: 'enabled' });
+  expect((await call('GET', path)).body).toEqual({
+    ...shown,
+    state: 'enabled',
+    createdBy: headers['service-api-id'],
+  });
+  expect((await call('GET', '/admin/v1/webhooks')).body.items).toContainEqual({
+    ...shown,
+    state: 'enabled',
+    createdBy: headers['service-api-id'],
+  });
 
   const { rows } = await pool.query('select * from webhook_endpoints where endpoint_id = $1', [
     shown.endpointId,
