@@ -3,6 +3,11 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'no
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../shared/clock.ts';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
+import { parseAllowRules } from '../shared/webhooks/addresses.ts';
+import { createAgent, type WebhookAgent } from '../shared/webhooks/connect.ts';
+import { failureText } from '../shared/webhooks/failure.ts';
+import { post } from '../shared/webhooks/post.ts';
+import { createLocalResolve } from '../shared/webhooks/resolve.ts';
 import { webhookProblem } from '../shared/webhooks/verify.ts';
 
 /** A webhook that came, and what was done with it. */
@@ -45,6 +50,8 @@ export interface WebhookReceiver {
 const BODY_BYTES_MAX = 1024 * 1024;
 /** Less than the sender waits, so that it hears of a slow receiver from us. */
 const FORWARD_DEADLINE_MS = 12_000;
+/** Whoever listens chooses where to forward to. */
+const ANYWHERE = parseAllowRules('0.0.0.0/0,::/0');
 const FORWARDED_HEADERS = [
   'content-type',
   'user-agent',
@@ -58,13 +65,14 @@ const FORWARDED_HEADERS = [
  * forwarded to (502 without an answer), 400 for any other. Throws AppError `LISTEN_FAILED`.
  */
 export async function startWebhookReceiver(options: WebhookReceiverOptions): Promise<WebhookReceiver> {
+  const agent = createAgent({ allow: ANYWHERE, resolve: createLocalResolve() });
   const server = createServer(async (request, response) => {
     const body = await readBody(request).catch(() => undefined);
     if (body === undefined) {
       response.writeHead(413, { connection: 'close' }).end();
       return;
     }
-    const received = await receive(options, request.headers, body);
+    const received = await receive(options, agent, request.headers, body);
     response.writeHead(received.answered).end();
     options.onWebhook(received);
   });
@@ -85,13 +93,14 @@ export async function startWebhookReceiver(options: WebhookReceiverOptions): Pro
     async close() {
       server.close();
       server.closeAllConnections();
-      await once(server, 'close');
+      await Promise.all([once(server, 'close'), agent.destroy()]);
     },
   };
 }
 
 async function receive(
   options: WebhookReceiverOptions,
+  agent: WebhookAgent,
   headers: IncomingHttpHeaders,
   body: Buffer,
 ): Promise<ReceivedWebhook> {
@@ -99,7 +108,7 @@ async function receive(
   const problem = webhookProblem(headers, body, options.secrets(), receivedAtMs);
   const forwarded =
     problem === undefined && options.forward !== undefined
-      ? await forward(options.forward, headers, body)
+      ? await forward(agent, options.forward, headers, body)
       : undefined;
   return {
     receivedAtMs,
@@ -107,34 +116,37 @@ async function receive(
     body: body.toString(),
     problem,
     forwarded,
-    answered: problem !== undefined ? 400 : forwarded ? (forwarded.status ?? 502) : 204,
+    answered: problem !== undefined ? 400 : forwarded ? passedOn(forwarded) : 204,
   };
 }
 
-async function forward(url: string, headers: IncomingHttpHeaders, body: Buffer): Promise<Forwarded> {
+async function forward(
+  agent: WebhookAgent,
+  url: string,
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+): Promise<Forwarded> {
   const startedAt = performance.now();
   const done = (status: number | undefined, error: string | undefined) => ({
     status,
     durationMs: Math.round(performance.now() - startedAt),
     error,
   });
+  const signal = AbortSignal.timeout(FORWARD_DEADLINE_MS);
   try {
-    const response = await fetch(url, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: FORWARDED_HEADERS.flatMap((name): [string, string][] => {
-        const value = headers[name];
-        return typeof value === 'string' ? [[name, value]] : [];
-      }),
-      body: new Uint8Array(body),
-      signal: AbortSignal.timeout(FORWARD_DEADLINE_MS),
-    });
-    await response.arrayBuffer();
-    return done(response.status, undefined);
+    const names = FORWARDED_HEADERS.filter((name) => headers[name] !== undefined);
+    const forwarded = Object.fromEntries(names.map((name) => [name, headers[name]]));
+    const { status } = await post({ agent, url, headers: forwarded, body, signal });
+    return done(status, undefined);
   } catch (error) {
-    const cause = error instanceof Error ? error.cause : undefined;
-    return done(undefined, errorCode(cause) ?? errorMessage(error));
+    const late = `no complete answer within ${FORWARD_DEADLINE_MS} ms`;
+    return done(undefined, signal.aborted ? late : failureText(error));
   }
+}
+
+/** A status that may be passed on: receivers may answer with what is none. */
+function passedOn({ status }: Forwarded): number {
+  return status !== undefined && status >= 200 && status <= 599 ? status : 502;
 }
 
 /** Rejects when it is too large or its sender went away. */

@@ -3,8 +3,10 @@ import { webhookBody } from '../../shared/contracts/webhooks.ts';
 import { AppError } from '../../shared/errors.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import { createAgent } from '../../shared/webhooks/connect.ts';
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
+import { createSend } from '../../shared/webhooks/send.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
 import { JSON_OPTION } from '../options.ts';
@@ -63,11 +65,6 @@ async function sendSample(context: CommandContext, database: OpenDatabase, endpo
   const webhookId = context.nextId();
   const { endpointId, url } = endpoint;
   const body = Buffer.from(webhookBody('webhook.test', context.clock.nowMs(), { endpointId }));
-  const [{ createAgent }, { createSend }] = await Promise.all([
-    // undici, which no other command needs.
-    import('../../shared/webhooks/connect.ts'),
-    import('../../shared/webhooks/send.ts'),
-  ]);
   const agent = createAgent({ allow: allowRulesOf(context, database), resolve: createResolve() });
   let exchange: Exchange;
   try {

@@ -1,87 +1,101 @@
-import type { LookupFunction } from 'node:net';
-import { isIP } from 'node:net';
-import { Agent, buildConnector } from 'undici';
-import { AppError } from '../errors.ts';
-import { type AllowRule, targetProblem } from './addresses.ts';
-import type { Resolve } from './resolve.ts';
+import http from 'node:http';
+import https from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createDialer, type Destination, type DialOptions } from './dial.ts';
 
-export interface AgentOptions {
-  readonly allow: readonly AllowRule[];
-  readonly resolve: Resolve;
+export interface AgentOptions extends DialOptions {
   /** Certificates to trust instead of the usual ones, PEM; for tests. */
   readonly ca?: string;
 }
 
-/** Of a connect, name look-up excluded; the deadline of the exchange may end it earlier. */
-const CONNECT_TIMEOUT_MS = 10_000;
+/** The connections of all exchanges. */
+export interface WebhookAgent {
+  /** Begins a request on an idle connection, or on a new one. */
+  request(url: URL, options: http.RequestOptions): http.ClientRequest;
+  /** Closes all connections. */
+  destroy(): Promise<void>;
+}
+
+type OnConnection = ((error: Error | null, socket: Duplex) => void) | undefined;
+
 /** Idle connections end before the usual five seconds of servers, so that none is used that is just being closed. */
 const IDLE_MS = 4000;
+const OPTIONS: https.AgentOptions = { keepAlive: true, timeout: IDLE_MS };
+
+/** The TCP connections below those of TLS. */
+const wires = new WeakMap<Duplex, Socket>();
 
 /**
- * The connections of all exchanges. Every dial resolves the host, keeps of its addresses those that may be dialled, and
- * connects to these and no others, so that what DNS says between a check and a dial changes nothing. No proxy, whatever
- * the environment says. Not bounded here, for a slow receiver must not hold up others at its origin: the number of
- * exchanges is the bound.
+ * Returns the agent of all exchanges. No proxy, whatever the environment says. Connections are not bounded here,
+ * because a slow receiver must not delay others at its origin: the bound is the number of exchanges.
  */
-export function createAgent(options: AgentOptions): Agent {
-  return new Agent({
-    connect: createConnector(options),
-    connections: null,
-    pipelining: 1,
-    keepAliveTimeout: IDLE_MS,
-    keepAliveMaxTimeout: IDLE_MS,
-  });
-}
+export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent {
+  const { dial, close } = createDialer(dialOptions);
+  const plain = new http.Agent(OPTIONS);
+  const secure = new https.Agent({ ...OPTIONS, ...(ca === undefined ? {} : { ca }) });
+  // Resumes TLS sessions.
+  const startTls = secure.createConnection.bind(secure);
 
-function createConnector({ allow, resolve, ca }: AgentOptions): buildConnector.connector {
-  return (target, callback) => {
-    const { protocol } = target;
-    const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-    const port = target.port === '' ? (protocol === 'https:' ? 443 : 80) : Number(target.port);
-    permitted().then(dial, (error: Error) => callback(error, null));
+  plain.createConnection = (options, callback) => {
+    handOver(dial(destinationOf('http:', options)), callback);
+    return undefined;
+  };
+  secure.createConnection = (options, callback) => {
+    const destination = destinationOf('https:', options);
+    const { host } = destination;
+    const connection = dial(destination).then((wire) => {
+      const tls = { socket: wire, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] };
+      const socket = startTls({ ...options, host, ...tls })!;
+      // Without a listener an error would end the process.
+      socket.on('error', () => {});
+      wires.set(socket, wire);
+      return socket;
+    });
+    handOver(connection, callback);
+    return undefined;
+  };
+  for (const agent of [plain, secure]) {
+    agent.on('free', (socket: Duplex) => socket.once('data', hangUp));
+  }
 
-    async function permitted(): Promise<readonly string[]> {
-      const addresses = await resolve(host);
-      const problems = addresses.map((address) => targetProblem({ protocol, address, port }, allow));
-      const dialled = addresses.filter((_, index) => problems[index] === undefined);
-      if (dialled.length === 0) throw refused(problems[0] ?? 'leads nowhere');
-      return dialled;
-    }
-
-    function dial(addresses: readonly string[]): void {
-      const connect = buildConnector({
-        timeout: CONNECT_TIMEOUT_MS,
-        lookup: only(addresses),
-        autoSelectFamily: addresses.length > 1,
-        ...(ca === undefined ? {} : { ca }),
-      });
-      connect(target, (...result) => {
-        const [error, socket] = result;
-        // Should a change in the layers below ever dial anything else than what was checked, nothing is sent.
-        const problem = error
-          ? undefined
-          : targetProblem({ protocol, address: socket.remoteAddress ?? '', port }, allow);
-        if (problem === undefined) {
-          callback(...result);
-          return;
-        }
-        socket?.destroy();
-        callback(refused(problem), null);
-      });
-    }
+  return {
+    request(url, options) {
+      const request =
+        url.protocol === 'https:'
+          ? https.request(url, { ...options, agent: secure })
+          : http.request(url, { ...options, agent: plain });
+      request.once('socket', (socket) => socket.off('data', hangUp));
+      return request;
+    },
+    async destroy() {
+      close();
+      plain.destroy();
+      secure.destroy();
+    },
   };
 }
 
-/** The URL's host may not be dialled; the message goes behind "the URL". */
-function refused(problem: string): AppError {
-  return new AppError('ADDRESS_REFUSED', `the URL ${problem}`);
+/** Bytes that came on a connection, as they came: over TLS the encrypted ones. */
+export function receivedBytes(socket: Socket): number {
+  return (wires.get(socket) ?? socket).bytesRead;
 }
 
-/** A look-up that knows these addresses only, whatever it is asked. Not called for a literal, which is one of them. */
-function only(addresses: readonly string[]): LookupFunction {
-  const entries = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_hostname, options, callback) => {
-    if (options.all) callback(null, entries);
-    else callback(null, entries[0]!.address, entries[0]!.family);
-  };
+/** Nothing that is thrown by whoever takes the connection escapes: the exchange then ends at its deadline. */
+function handOver(connection: Promise<Duplex>, callback: OnConnection): void {
+  connection
+    .then(
+      (socket) => callback?.(null, socket),
+      (error) => (callback as (error: Error) => void)?.(error),
+    )
+    .catch(() => {});
+}
+
+/** Bytes on an idle connection answer no request: they must not be taken for the answer to the next one. */
+function hangUp(this: Duplex): void {
+  this.destroy();
+}
+
+function destinationOf(protocol: string, { host, port }: http.ClientRequestArgs): Destination {
+  return { protocol, host: (host ?? '').replace(/\.$/, ''), port: Number(port) };
 }

@@ -1,38 +1,86 @@
 import { lookup, Resolver } from 'node:dns/promises';
+import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AppError, errorCode } from '../errors.ts';
 import { isLocalhost, LOCALHOST } from './addresses.ts';
 
-/** Resolves a host (a name, or an address without brackets) to the addresses it leads to. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
+/** Addresses of a host. */
+export type Addresses = readonly string[] & {
+  /** Those of the address family whose query had no answer yet. Never rejects. */
+  readonly late?: Promise<readonly string[]>;
+};
+
+/**
+ * Resolves a host (a name, or an address without brackets) to the addresses it leads to. Queries that are in flight
+ * when `signal` aborts are cancelled.
+ */
+export type Resolve = (host: string, signal: AbortSignal) => Promise<Addresses>;
 
 const QUERY_TIMEOUT_MS = 3000;
 const QUERY_TRIES = 2;
+/** How long the addresses of one family wait for those of the other (RFC 8305, 3: "Resolution Delay"). */
+const RESOLUTION_DELAY_MS = 50;
+/** Where there is none, as on Windows, DNS is asked first. */
+const HOSTS_FILE = '/etc/hosts';
 
 /**
  * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names that DNS answers
- * at once to know nothing of go to the operating system, for its hosts file and search domains. Rejects with a
+ * immediately to know nothing of go to the operating system, for its hosts file and search domains. Rejects with a
  * retryable AppError `HOST_NOT_FOUND`.
  */
 export function createResolve(): Resolve {
-  return async (host) => {
+  return async (host, signal) => {
     if (isIP(host) !== 0) return [host];
     if (isLocalhost(host)) return LOCALHOST;
     const resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: QUERY_TRIES });
-    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    if (addresses.length > 0) return addresses;
-    if (answers.some((answer) => answer.status === 'rejected' && errorCode(answer.reason) === 'ETIMEOUT')) {
-      throw new AppError('HOST_NOT_FOUND', 'the name server did not answer in time', { retryable: true });
+    signal.addEventListener('abort', () => resolver.cancel(), { once: true });
+    const found: (readonly string[])[] = [[], []];
+    const queries = [resolver.resolve4(host), resolver.resolve6(host)].map(async (query, family) => {
+      found[family] = await query;
+    });
+    const answers = Promise.allSettled(queries);
+    const firstAnswer = Promise.any(queries).then(
+      () => delay(RESOLUTION_DELAY_MS, undefined, { signal }),
+      () => answers,
+    );
+    await Promise.race([firstAnswer, answers]);
+    const early = [...found];
+    if (early.flat().length > 0) {
+      const late = answers.then(() => found.filter((addresses) => !early.includes(addresses)).flat());
+      return Object.assign(early.flat(), { late });
     }
+    const codes = (await answers).map((answer) => answer.status === 'rejected' && errorCode(answer.reason));
+    if (codes.includes('ETIMEOUT')) throw notFound('the name server did not answer in time');
     return await askSystem(host);
   };
+}
+
+/** As {@link createResolve}, but the hosts file of this machine overrides DNS, as in other programs. */
+export function createLocalResolve(): Resolve {
+  const resolve = createResolve();
+  return async (host, signal) => {
+    const addresses = await readHostsFile(host);
+    return addresses.length > 0 ? addresses : await resolve(host, signal);
+  };
+}
+
+async function readHostsFile(host: string): Promise<string[]> {
+  const text = await readFile(HOSTS_FILE, 'utf8').catch(() => '');
+  return text.split('\n').flatMap((line) => {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/);
+    return isIP(address) !== 0 && names.includes(host.toLowerCase()) ? [address] : [];
+  });
 }
 
 async function askSystem(host: string): Promise<string[]> {
   try {
     return (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
   } catch (error) {
-    throw new AppError('HOST_NOT_FOUND', 'the host name leads nowhere', { retryable: true, cause: error });
+    throw notFound('the host name leads nowhere', error);
   }
+}
+
+function notFound(problem: string, cause?: unknown): AppError {
+  return new AppError('HOST_NOT_FOUND', problem, { retryable: true, cause });
 }

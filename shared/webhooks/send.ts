@@ -1,7 +1,9 @@
-import { type Dispatcher, request } from 'undici';
 import type { Clock } from '../clock.ts';
-import { AppError, errorCode } from '../errors.ts';
+import { AppError } from '../errors.ts';
+import type { WebhookAgent } from './connect.ts';
 import type { Exchange, Outcome, OutgoingWebhook } from './exchange.ts';
+import { failureText } from './failure.ts';
+import { post } from './post.ts';
 import { pausedUntilMs } from './retry-after.ts';
 import { signatureHeaders } from './sign.ts';
 
@@ -9,7 +11,7 @@ import { signatureHeaders } from './sign.ts';
 export type Send = (webhook: OutgoingWebhook) => Promise<Exchange>;
 
 export interface SendOptions {
-  readonly agent: Dispatcher;
+  readonly agent: WebhookAgent;
   /** Of the signature's timestamp, which receivers compare with their own clock. */
   readonly clock: Clock;
   /** Tells when an exchange began and ended, and until when to pause; as `clock` where it is left out. */
@@ -18,10 +20,6 @@ export interface SendOptions {
   readonly deadlineMs: number;
 }
 
-/** Bytes of an answer that are read; the rest is cut off, and changes nothing. */
-const ANSWER_READ_MAX = 64 * 1024;
-/** Bytes of an answer that are kept. */
-const ANSWER_KEPT_MAX = 1024;
 const USER_AGENT = 'Sluice-Webhooks/1';
 
 export function createSend({ agent, clock, queueClock = clock, deadlineMs }: SendOptions): Send {
@@ -34,7 +32,7 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
       outcome = await exchange(webhook, deadline.signal);
     } catch (error) {
       outcome = failedWithoutAnswer(
-        deadline.signal.aborted ? `no complete answer within ${deadlineMs} ms` : describe(error),
+        deadline.signal.aborted ? `no complete answer within ${deadlineMs} ms` : problemOf(error),
       );
     } finally {
       clearTimeout(timer);
@@ -43,12 +41,10 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
   };
 
   async function exchange(webhook: OutgoingWebhook, signal: AbortSignal): Promise<Outcome> {
-    const { statusCode, headers, body } = await request(webhook.url, {
-      method: 'POST',
-      dispatcher: agent,
+    const { status, headers, start } = await post({
+      agent,
+      url: webhook.url,
       signal,
-      headersTimeout: 0,
-      bodyTimeout: 0,
       headers: {
         'content-type': 'application/json',
         'user-agent': USER_AGENT,
@@ -59,38 +55,16 @@ export function createSend({ agent, clock, queueClock = clock, deadlineMs }: Sen
       },
       body: webhook.body,
     });
-    const answer = await readStart(body);
-    if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered', status: statusCode, answer };
-    const retryAfter = headers['retry-after'];
+    if (status >= 200 && status < 300) return { kind: 'delivered', status, answer: start };
     return {
       kind: 'failed',
-      status: statusCode,
-      answer,
-      error: `answered ${statusCode}`,
-      pausedUntilMs: pausedUntilMs(
-        statusCode,
-        typeof retryAfter === 'string' ? retryAfter : undefined,
-        queueClock.nowMs(),
-      ),
-      gone: statusCode === 410,
+      status,
+      answer: start,
+      error: `answered ${status}`,
+      pausedUntilMs: pausedUntilMs(status, headers['retry-after'], queueClock.nowMs()),
+      gone: status === 410,
     };
   }
-}
-
-/** Reads to the end, or to the bound and then hangs up. Resolves with the bytes to keep. */
-async function readStart(body: AsyncIterable<Buffer>): Promise<Buffer> {
-  const kept: Buffer[] = [];
-  let keptBytes = 0;
-  let readBytes = 0;
-  for await (const chunk of body) {
-    const part = chunk.subarray(0, ANSWER_KEPT_MAX - keptBytes);
-    if (part.length > 0) kept.push(Buffer.from(part));
-    keptBytes += part.length;
-    readBytes += chunk.length;
-    // Leaving the loop destroys the body, and with it the connection.
-    if (readBytes >= ANSWER_READ_MAX) break;
-  }
-  return Buffer.concat(kept);
 }
 
 function failedWithoutAnswer(error: string): Outcome {
@@ -104,14 +78,6 @@ function failedWithoutAnswer(error: string): Outcome {
   };
 }
 
-/** Errors of our own are written for the owner; of others only the code is told, as their texts may hold anything. */
-function describe(error: unknown): string {
-  if (error instanceof AppError) return error.message;
-  const errors = error instanceof AggregateError ? error.errors : [error];
-  const codes = [...new Set(errors.map((one) => errorCode(one) ?? nameOf(one)))];
-  return `could not be sent: ${codes.join(', ')}`;
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : 'unknown error';
+function problemOf(error: unknown): string {
+  return error instanceof AppError ? error.message : `could not be sent: ${failureText(error)}`;
 }

@@ -18,15 +18,21 @@ export interface Program {
 
 /**
  * Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `root` (with a slash at its end) is
- * that of another build's checkout, default this one's.
+ * that of another build's checkout, default this one's; `prefix` is a command that runs the one behind it in its place.
  */
 export function startProgram(
   script: string,
   env: Readonly<Record<string, string>>,
-  options: { readonly args?: readonly string[]; readonly cwd?: string; readonly root?: string } = {},
+  options: {
+    readonly args?: readonly string[];
+    readonly cwd?: string;
+    readonly root?: string;
+    readonly prefix?: readonly string[];
+  } = {},
 ): Program {
-  const { root = ROOT, args = [] } = options;
-  const child = spawn(process.execPath, [`${root}dist/${script}`, ...args], {
+  const { root = ROOT, args = [], prefix = [] } = options;
+  const [command, ...rest] = [...prefix, process.execPath, `${root}dist/${script}`, ...args];
+  const child = spawn(command!, rest, {
     cwd: options.cwd ?? root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

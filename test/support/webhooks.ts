@@ -67,10 +67,11 @@ export interface AttemptRow {
   readonly answer: Buffer | null;
 }
 
-export function createWebhookBench(pool: Pool): WebhookBench {
+/** `keySpec` is the ring that secrets of endpoints are encrypted with. */
+export function createWebhookBench(pool: Pool, keySpec = generateKeySpec()): WebhookBench {
   const clock = new TestClock();
   const nextId = createUlidGenerator(clock);
-  const keyRing = createKeyRing(generateKeySpec());
+  const keyRing = createKeyRing(keySpec);
 
   async function ensurePartitions(nowMs: number): Promise<void> {
     for (const table of ['webhook_messages', 'webhook_deliveries', 'webhook_attempts'] as const) {

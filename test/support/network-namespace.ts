@@ -1,0 +1,62 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+/** A network of a test's own (Linux): a loopback interface with what was asked for, and no route to anywhere else. */
+export interface NetworkNamespace {
+  /** Goes before a command that is to run in it. Its name server is 127.0.0.1. */
+  readonly prefix: readonly string[];
+  /** Programs in it must have ended. */
+  remove(): Promise<void>;
+}
+
+/** A namespace, or why there is none. */
+export type FoundNamespace = NetworkNamespace | { readonly skipped: string };
+
+const run = promisify(execFile);
+/** Where `ip netns exec` finds the files of /etc that differ. */
+const FILES = '/etc/netns';
+
+/**
+ * Makes a namespace with these addresses beside loopback's. It takes root on Linux and iproute2; with
+ * SLUICE_TEST_REQUIRE_NAMESPACES set, throws instead of resolving with `skipped`.
+ */
+export async function createNetworkNamespace(
+  addresses: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<FoundNamespace> {
+  const name = `sluice-test-${process.pid}-${randomBytes(4).toString('hex')}`;
+  const files = `${FILES}/${name}`;
+  const removeAtExit = () => {
+    execFileSync('ip', ['netns', 'delete', name]);
+    execFileSync('rm', ['-rf', files]);
+  };
+  try {
+    await run('ip', ['netns', 'add', name]);
+  } catch (error) {
+    const reason = `no network namespace can be made: ${error instanceof Error ? error.message.trim() : error}`;
+    if (env.SLUICE_TEST_REQUIRE_NAMESPACES) throw new Error(`${reason}; run as root on Linux with iproute2`);
+    return { skipped: reason };
+  }
+  // A run that ends early must not leave it behind.
+  process.once('exit', removeAtExit);
+  const namespace = {
+    prefix: ['ip', 'netns', 'exec', name],
+    async remove() {
+      process.removeListener('exit', removeAtExit);
+      await run('ip', ['netns', 'delete', name]);
+      await rm(files, { recursive: true, force: true });
+    },
+  };
+  try {
+    await mkdir(files, { recursive: true });
+    await writeFile(`${files}/resolv.conf`, 'nameserver 127.0.0.1\n');
+    await run('ip', ['-n', name, 'link', 'set', 'lo', 'up']);
+    for (const address of addresses) await run('ip', ['-n', name, 'address', 'add', address, 'dev', 'lo']);
+  } catch (error) {
+    await namespace.remove();
+    throw error;
+  }
+  return namespace;
+}

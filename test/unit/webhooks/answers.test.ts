@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { afterEach, expect, test } from 'vitest';
+import { parseAllowRules } from '../../../shared/webhooks/addresses.ts';
+import { createAgent } from '../../../shared/webhooks/connect.ts';
+import type { Exchange } from '../../../shared/webhooks/exchange.ts';
+import { createSend } from '../../../shared/webhooks/send.ts';
+import { TEST_CERTIFICATE, TEST_CERTIFICATE_KEY } from '../../support/tls.ts';
+import { waitFor } from '../../support/wait.ts';
+
+type Answer = (socket: Socket) => void;
+
+/** Far above what the buffers of two sockets take; an exchange without a bound reads hundreds of MiB. */
+const WRITTEN_MAX = 32 * 1024 * 1024;
+const DEADLINE_MS = 5000;
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+let cleanUps: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  await Promise.all(cleanUps.map((cleanUp) => cleanUp()));
+  cleanUps = [];
+});
+
+/** A receiver that answers each request with bytes of a test's own. */
+async function startRawReceiver(answer: Answer, secure = false) {
+  const sockets = new Set<Socket>();
+  const onSocket = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      if (data.includes('POST /')) answer(socket);
+    });
+  };
+  const server: Server = secure
+    ? createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_CERTIFICATE_KEY }, onSocket)
+    : createServer(onSocket);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUps.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: secure ? `https://receiver.test:${port}/` : `http://127.0.0.1:${port}/`,
+    connections: () => sockets.size,
+    written: () => [...sockets].reduce((sum, socket) => sum + socket.bytesWritten, 0),
+  };
+}
+
+/** Sends webhooks as the dispatcher does. */
+function createSender(): (url: string, bodyBytes?: number) => Promise<Exchange> {
+  const agent = createAgent({
+    allow: parseAllowRules('127.0.0.0/8'),
+    resolve: async () => ['127.0.0.1'],
+    ca: TEST_CERTIFICATE,
+  });
+  cleanUps.push(() => agent.destroy());
+  const send = createSend({ agent, clock: { nowMs: Date.now }, deadlineMs: DEADLINE_MS });
+  return async (url, bodyBytes = 2) =>
+    await send({ url, messageId: 'm', body: Buffer.alloc(bodyBytes, ' '), secrets: [Buffer.alloc(32)] });
+}
+
+/** Writes `start`, then `more` without an end, as fast as it is read. */
+const endless =
+  (start: string, more: string): Answer =>
+  (socket) => {
+    const block = more.repeat(Math.ceil(65_536 / more.length));
+    const write = () => {
+      while (!socket.destroyed && socket.write(block));
+    };
+    socket.on('drain', write);
+    socket.write(start);
+    write();
+  };
+
+const TOO_LONG = { kind: 'failed', status: undefined, error: 'the answer is longer than 256 KiB' };
+const OVERFLOW = { kind: 'failed', status: undefined, error: 'could not be sent: HPE_HEADER_OVERFLOW' };
+const DELIVERED = { kind: 'delivered', status: 200 };
+
+test.each([
+  ['103 Early Hints', endless('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'), TOO_LONG],
+  ['100 Continue', endless('', 'HTTP/1.1 100 Continue\r\n\r\n'), TOO_LONG],
+  ['headers', endless('HTTP/1.1 200 OK\r\n', 'X-Filler: x\r\n'), OVERFLOW],
+  ['chunk extensions', endless(CHUNKED, `1;ext=${'x'.repeat(8000)}\r\nx\r\n`), DELIVERED],
+  ['one chunk extension', endless(`${CHUNKED}1;ext=`, 'x'), DELIVERED],
+  ['trailers', endless(`${CHUNKED}0\r\n`, 'X-Filler: x\r\n'), DELIVERED],
+  ['body', endless('HTTP/1.1 200 OK\r\n\r\n', 'x'), DELIVERED],
+] as const)('an answer with endless %s is read to its bound', async (_, answer, outcome) => {
+  const receiver = await startRawReceiver(answer);
+  const exchange = await createSender()(receiver.url);
+  expect(exchange.outcome).toMatchObject(outcome);
+  expect(receiver.written()).toBeLessThan(WRITTEN_MAX);
+});
+
+test('an answer with endless 1xx over TLS is read to its bound', async () => {
+  const receiver = await startRawReceiver(endless('', 'HTTP/1.1 103 Early Hints\r\n\r\n'), true);
+  const exchange = await createSender()(receiver.url);
+  expect(exchange.outcome).toMatchObject(TOO_LONG);
+  expect(receiver.written()).toBeLessThan(WRITTEN_MAX);
+});
+
+test('the bound of an answer is for each exchange, not for its connection', async () => {
+  const body = 'x'.repeat(60 * 1024);
+  const receiver = await startRawReceiver((socket) =>
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
+  );
+  const send = createSender();
+  for (let sent = 0; sent < 6; sent += 1) expect((await send(receiver.url)).outcome).toMatchObject(DELIVERED);
+  expect(receiver.connections()).toBe(1);
+});
+
+test('interim answers that were not asked for are skipped', async () => {
+  const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+  const receiver = await startRawReceiver((socket) =>
+    socket.write(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`),
+  );
+  const { outcome } = await createSender()(receiver.url);
+  expect(outcome).toEqual({ ...DELIVERED, answer: Buffer.from('ok') });
+});
+
+test('101 Switching Protocols is a failure', async () => {
+  const receiver = await startRawReceiver((socket) =>
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nx'),
+  );
+  const { outcome } = await createSender()(receiver.url);
+  expect(outcome).toMatchObject({ kind: 'failed', status: 101, error: 'answered 101' });
+});
+
+test('a 2xx counts as delivered when its connection ends inside the body', async () => {
+  const receiver = await startRawReceiver((socket) =>
+    socket.end('HTTP/1.1 202 Accepted\r\nContent-Length: 100\r\n\r\nbegun'),
+  );
+  const { outcome } = await createSender()(receiver.url);
+  expect(outcome).toEqual({ kind: 'delivered', status: 202, answer: Buffer.from('begun') });
+});
+
+test('a 2xx counts as delivered when its body is malformed', async () => {
+  const receiver = await startRawReceiver((socket) => socket.write(`${CHUNKED}2\r\nok\r\nno size\r\n`));
+  expect((await createSender()(receiver.url)).outcome).toMatchObject(DELIVERED);
+});
+
+test('410 and Retry-After count when their body is cut', async () => {
+  const head = ['HTTP/1.1 410 Gone', 'HTTP/1.1 429 Too Many Requests\r\nRetry-After: 60'];
+  const receiver = await startRawReceiver((socket) =>
+    socket.end(`${head.shift()}\r\nContent-Length: 100\r\n\r\nbegun`),
+  );
+  const send = createSender();
+  expect((await send(receiver.url)).outcome).toMatchObject({ status: 410, gone: true });
+  const { outcome, finishedAtMs } = await send(receiver.url);
+  expect(outcome).toMatchObject({ status: 429, gone: false });
+  expect(outcome.kind === 'failed' && outcome.pausedUntilMs).toBeGreaterThan(finishedAtMs);
+});
+
+test('bytes behind an answer are not taken for the next one', async () => {
+  const receiver = await startRawReceiver((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    answered.push(socket);
+  });
+  const answered: Socket[] = [];
+  const send = createSender();
+  for (let sent = 0; sent < 3; sent += 1) {
+    expect((await send(receiver.url)).outcome).toMatchObject(DELIVERED);
+    answered[sent]!.write('HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n');
+    await waitFor(() => answered[sent]!.destroyed, { timeoutMs: 3000, what: 'the sender to hang up' });
+  }
+  expect(receiver.connections()).toBe(3);
+});
+
+test('a connection whose request was answered before it was read is not kept', async () => {
+  const receiver = await startRawReceiver((socket) => {
+    socket.pause();
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+  });
+  const send = createSender();
+  for (let sent = 0; sent < 2; sent += 1) {
+    expect((await send(receiver.url, 32 * 1024 * 1024)).outcome).toMatchObject(DELIVERED);
+  }
+  expect(receiver.connections()).toBe(2);
+});
