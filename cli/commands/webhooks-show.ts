@@ -22,8 +22,14 @@ export function addWebhooksShow(webhooks: Command, context: CommandContext): voi
     .action(async (endpointId: string, options: { tenant?: string; json?: boolean }) => {
       const { endpoint, attempts } = await context.withDatabase(async (database) => {
         const found = await requireEndpoint(database, options.tenant, endpointId);
-        const window = { sinceMs: context.clock.nowMs() - ATTEMPTS_WINDOW_MS, limit: ATTEMPTS_SHOWN };
-        return { endpoint: found, attempts: await listAttempts(database.pool, found, window) };
+        const nowMs = context.clock.nowMs();
+        const attempts = await listAttempts(database.pool, found, {
+          sinceMs: nowMs - ATTEMPTS_WINDOW_MS,
+          // The clock of a dispatcher may be ahead.
+          untilMs: nowMs + ATTEMPTS_WINDOW_MS,
+          limit: ATTEMPTS_SHOWN,
+        });
+        return { endpoint: found, attempts };
       });
       const shown = attempts.map(attemptJson);
       if (options.json) return context.printJson({ ...endpointJson(endpoint), attempts: shown });

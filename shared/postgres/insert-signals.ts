@@ -1,7 +1,9 @@
 import { compareText } from '../compare-text.ts';
 import type { JsonObject } from '../contracts/json.ts';
 import { type WebhookType, webhookBody } from '../contracts/webhooks.ts';
+import { AppError, BATCH_BOUND_EXCEEDED } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
+import { mapInSlices } from '../map-in-slices.ts';
 import type { Queryable } from './pool.ts';
 
 /** Channel on which dispatchers hear that deliveries were written. */
@@ -20,12 +22,18 @@ export interface Signal {
 export interface InsertSignalsOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
+  /** The only endpoints that may get them. Default: all of the tenant that want the type. */
+  readonly endpointIds?: readonly string[];
 }
+
+/** Deliveries that one transaction writes at most, unless a single signal has more. */
+export const DELIVERIES_MAX = 10_000;
 
 interface Message {
   readonly id: string;
   readonly signal: Signal;
-  readonly endpointIds: readonly string[];
+  /** Place among the messages of the transaction. */
+  readonly ordinal: number;
 }
 
 /**
@@ -33,6 +41,9 @@ interface Message {
  * its type; resolves with the number of deliveries. Runs inside the transaction that stores what is signalled, so that
  * a signal exists exactly when its record does. The transaction must be the only one that writes signals of these
  * ordering keys at the time (a worker's batch, which holds its partition's position, is).
+ *
+ * Throws AppError `BATCH_BOUND_EXCEEDED`, with nothing written, where several signals would make more than 10,000
+ * deliveries: fewer at a time succeed. A single signal is always written, by the server alone.
  */
 export async function insertSignals(
   client: Queryable,
@@ -40,52 +51,61 @@ export async function insertSignals(
   options: InsertSignalsOptions,
 ): Promise<number> {
   if (signals.length === 0) return 0;
-  const endpoints = await findEndpoints(
-    client,
-    [...new Set(signals.map((signal) => signal.tenantId))].sort(),
-  );
+  const endpointIds = options.endpointIds ?? null;
+  const countListeners = await findListeners(client, signals, endpointIds);
   const messages: Message[] = [];
+  let deliveries = 0;
   for (const signal of signals) {
-    const wanting = (endpoints.get(signal.tenantId) ?? []).filter(
-      ({ types }) => types === null || types.includes(signal.type),
-    );
-    if (wanting.length === 0) continue;
-    messages.push({ id: options.nextId(), signal, endpointIds: wanting.map(({ endpointId }) => endpointId) });
+    const listeners = countListeners(signal);
+    if (listeners === 0) continue;
+    deliveries += listeners;
+    messages.push({ id: options.nextId(), signal, ordinal: messages.length });
   }
   if (messages.length === 0) return 0;
+  if (deliveries > DELIVERIES_MAX && messages.length > 1) {
+    throw new AppError(
+      BATCH_BOUND_EXCEEDED,
+      `${messages.length} signals have ${deliveries} webhook deliveries, and one transaction writes at most ${DELIVERIES_MAX}`,
+    );
+  }
   const createdAt = new Date(options.nowMs);
   await insertMessages(client, messages, createdAt);
-  const deliveries = await insertDeliveries(client, messages, createdAt);
+  const inserted = await insertDeliveries(client, messages, createdAt, endpointIds);
   // One for all: a notification takes a lock at commit that all notifying transactions share.
   await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, '']);
-  return deliveries;
+  return inserted;
 }
 
-interface Listener {
-  readonly endpointId: string;
-  readonly types: readonly string[] | null;
-}
-
-async function findEndpoints(client: Queryable, tenantIds: string[]): Promise<Map<string, Listener[]>> {
+/** Resolves with what counts the endpoints that want a signal. */
+async function findListeners(
+  client: Queryable,
+  signals: readonly Signal[],
+  endpointIds: readonly string[] | null,
+): Promise<(signal: Signal) => number> {
+  // Counted by the server: a tenant may have thousands, of few different kinds.
   const { rows } = await client.query<{
     tenant_id: string;
-    endpoint_id: string;
     event_types: string[] | null;
+    endpoints: number;
   }>(
-    `select tenant_id, endpoint_id, event_types
+    `select tenant_id, event_types, count(*)::integer as endpoints
        from webhook_endpoints
-      where tenant_id = any($1::text[]) and state = 'enabled'
-      order by tenant_id, endpoint_id`,
-    [tenantIds],
+      where tenant_id = any($1::text[]) and state = 'enabled' and ($2::text[] is null or endpoint_id = any($2::text[]))
+      group by tenant_id, event_types`,
+    [[...new Set(signals.map((signal) => signal.tenantId))].sort(), endpointIds],
   );
-  const endpoints = new Map<string, Listener[]>();
-  for (const row of rows) {
-    const listener = { endpointId: row.endpoint_id, types: row.event_types };
-    const known = endpoints.get(row.tenant_id);
-    if (known) known.push(listener);
-    else endpoints.set(row.tenant_id, [listener]);
-  }
-  return endpoints;
+  const counts = new Map<string, number>();
+  return ({ tenantId, type }) => {
+    // Neither a type nor a tenant's id holds a space.
+    const key = `${type} ${tenantId}`;
+    const known = counts.get(key);
+    if (known !== undefined) return known;
+    const count = rows
+      .filter((row) => row.tenant_id === tenantId && (row.event_types?.includes(type) ?? true))
+      .reduce((sum, row) => sum + row.endpoints, 0);
+    counts.set(key, count);
+    return count;
+  };
 }
 
 async function insertMessages(
@@ -105,61 +125,50 @@ async function insertMessages(
       sorted.map(({ signal }) => signal.tenantId),
       sorted.map(({ id }) => id),
       sorted.map(({ signal }) => signal.type),
-      sorted.map(({ signal }) => webhookBody(signal.type, signal.timestampMs, signal.data)),
+      await mapInSlices(sorted, ({ signal }) => webhookBody(signal.type, signal.timestampMs, signal.data)),
     ],
   );
 }
 
+/**
+ * The server makes the deliveries, of messages × endpoints, in the order of the messages.
+ *
+ * Their numbers are a base, taken once from the sequence, plus the message's ordinal. The sequence steps by 2^20, which
+ * no ordinal reaches (see DELIVERIES_MAX), so the numbers of two transactions never overlap, however they interleave. A
+ * conversation has one writer at a time, who takes the base within its transaction: it is higher than those of all
+ * transactions that wrote for the conversation before, as these have ended.
+ */
 async function insertDeliveries(
   client: Queryable,
   messages: readonly Message[],
   createdAt: Date,
+  endpointIds: readonly string[] | null,
 ): Promise<number> {
-  const deliveries = messages.flatMap(({ id, signal, endpointIds }) =>
-    endpointIds.map((endpointId) => ({
-      tenantId: signal.tenantId,
-      endpointId,
-      messageId: id,
-      key: signal.orderingKey,
-    })),
+  const { rows } = await client.query<{ base: string | bigint }>(
+    "select nextval('webhook_delivery_seq') as base",
   );
-  // Numbers follow the order of the signals; the rows are then sorted like any bulk statement's.
-  const numbers = await takeNumbers(client, deliveries.length);
-  const sorted = deliveries
-    .map((delivery, index) => ({ ...delivery, seq: numbers[index]! }))
-    .sort(
-      (a, b) =>
-        compareText(a.tenantId, b.tenantId) ||
-        compareText(a.endpointId, b.endpointId) ||
-        compareSeq(a.seq, b.seq),
-    );
-  await client.query(
-    `insert into webhook_deliveries
-       (tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, state, due_at)
-     select tenant_id, endpoint_id, $1::timestamptz, message_id, seq, ordering_key, 'pending', $1::timestamptz
-       from unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[])
-         as given (tenant_id, endpoint_id, message_id, seq, ordering_key)`,
+  const { rowCount } = await client.query(
+    `insert into webhook_queue
+       (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at)
+     select m.tenant_id, e.endpoint_id, m.message_id, $1::timestamptz, $2::bigint + m.ordinal, m.ordering_key,
+            $1::timestamptz
+       from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::integer[])
+         as m (tenant_id, message_id, type, ordering_key, ordinal)
+       join webhook_endpoints e
+         on e.tenant_id = m.tenant_id and e.state = 'enabled'
+        and (e.event_types is null or m.type = any(e.event_types))
+        and ($8::text[] is null or e.endpoint_id = any($8::text[]))
+      order by m.tenant_id, e.endpoint_id, m.ordinal`,
     [
       createdAt,
-      sorted.map(({ tenantId }) => tenantId),
-      sorted.map(({ endpointId }) => endpointId),
-      sorted.map(({ messageId }) => messageId),
-      sorted.map(({ seq }) => seq),
-      sorted.map(({ key }) => key),
+      rows[0]!.base,
+      messages.map(({ signal }) => signal.tenantId),
+      messages.map(({ id }) => id),
+      messages.map(({ signal }) => signal.type),
+      messages.map(({ signal }) => signal.orderingKey),
+      messages.map(({ ordinal }) => ordinal),
+      endpointIds,
     ],
   );
-  return sorted.length;
-}
-
-/** Taken within the transaction, so later than the numbers of every transaction that ended before it. */
-async function takeNumbers(client: Queryable, count: number): Promise<bigint[]> {
-  const { rows } = await client.query<{ seq: string | bigint }>(
-    "select nextval('webhook_delivery_seq') as seq from generate_series(1, $1::int)",
-    [count],
-  );
-  return rows.map(({ seq }) => BigInt(seq)).sort(compareSeq);
-}
-
-function compareSeq(a: bigint, b: bigint): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return rowCount ?? 0;
 }

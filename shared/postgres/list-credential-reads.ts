@@ -1,5 +1,6 @@
 import type { CredentialRead, CredentialReadOutcome } from './insert-credential-read.ts';
 import type { Queryable } from './pool.ts';
+import { listTimePartitions, type Week } from './time-partitions.ts';
 
 /** Where a page of the audit ends: the next one begins behind it. */
 export interface CredentialReadPlace {
@@ -28,22 +29,48 @@ interface Row {
   readonly event_id: string | null;
 }
 
-/** Lines of the audit, newest first. */
+/** Weeks that the first statement looks at; each further one looks at twice as many as the one before it. */
+const FIRST_WEEKS = 2;
+
+/**
+ * Lines of the audit, newest first. Goes back in time until it has enough: most pages lie in a few weeks, and a statement
+ * without a bound on the time is planned for every week that is kept.
+ */
 export async function listCredentialReads(
   db: Queryable,
   filter: CredentialReadFilter,
 ): Promise<CredentialRead[]> {
-  const { tenantIds, conversationId, before, limit } = filter;
+  const { before, limit } = filter;
+  const kept = await listTimePartitions(db, 'credential_reads');
+  const weeks = before ? kept.filter(({ fromMs }) => fromMs <= before.readAtMs) : kept;
+  const found: CredentialRead[] = [];
+  for (let first = 0, count = FIRST_WEEKS; first < weeks.length && found.length < limit; count *= 2) {
+    const looked = weeks.slice(first, first + count);
+    const bounds = { fromMs: looked.at(-1)!.fromMs, toMs: looked[0]!.toMs };
+    found.push(...(await listBetween(db, { ...filter, limit: limit - found.length }, bounds)));
+    first += looked.length;
+  }
+  return found;
+}
+
+async function listBetween(
+  db: Queryable,
+  { tenantIds, conversationId, before, limit }: CredentialReadFilter,
+  { fromMs, toMs }: Week,
+): Promise<CredentialRead[]> {
   const { rows } = await db.query<Row>(
     `select tenant_id, read_at, read_id, api_key_id, request_id, conversation_id, outcome, event_id
        from credential_reads
       where tenant_id = any($1::text[])
-        and ($2::text is null or conversation_id = $2::text)
-        and ($3::timestamptz is null or (read_at, read_id) < ($3::timestamptz, $4::text))
+        and read_at >= $2::timestamptz and read_at < $3::timestamptz
+        and ($4::text is null or conversation_id = $4::text)
+        and ($5::timestamptz is null or (read_at, read_id) < ($5::timestamptz, $6::text))
       order by read_at desc, read_id desc
-      limit $5::int`,
+      limit $7::int`,
     [
       tenantIds,
+      new Date(fromMs),
+      new Date(toMs),
       conversationId ?? null,
       before ? new Date(before.readAtMs) : null,
       before?.readId ?? null,

@@ -1,4 +1,4 @@
-import { inTransaction, type Pool } from './pool.ts';
+import { inTransaction, type Pool, type Queryable } from './pool.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
@@ -57,6 +57,26 @@ export async function ensureTimePartitions(
 /** `<table>_pYYYYMMDD`, named by the Monday (UTC) that its week begins with. */
 export function timePartitionName(table: TimePartitionedTable, timeMs: number): string {
   return `${table}_p${isoTime(weekStartMs(timeMs)).slice(0, 10).replaceAll('-', '')}`;
+}
+
+/** A week of a table: from `fromMs`, included, to `toMs`, not included. */
+export interface Week {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The weeks that the table has a partition for, newest first. */
+export async function listTimePartitions(db: Queryable, table: TimePartitionedTable): Promise<Week[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = $1::regclass`,
+    [table],
+  );
+  return rows
+    .map(({ name }) => /_p(\d{4})(\d{2})(\d{2})$/.exec(name))
+    .flatMap((match) => (match ? [Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3]))] : []))
+    .sort((a, b) => b - a)
+    .map((fromMs) => ({ fromMs, toMs: fromMs + WEEK_MS }));
 }
 
 function weekStartMs(timeMs: number): number {

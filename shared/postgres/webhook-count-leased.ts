@@ -5,9 +5,9 @@ import type { EndpointId } from './webhook-due-endpoints.ts';
 export async function countLeased(client: Queryable, id: EndpointId, nowMs: number): Promise<number> {
   const { rows } = await client.query<{ leased: number }>(
     `select count(*)::int as leased
-       from webhook_deliveries
+       from webhook_queue
       where tenant_id = $1 and endpoint_id = $2
-        and state = 'pending' and lease_token is not null and due_at > $3`,
+        and lease_token is not null and due_at > $3`,
     [id.tenantId, id.endpointId, new Date(nowMs)],
   );
   return rows[0]!.leased;

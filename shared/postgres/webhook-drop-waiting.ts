@@ -1,5 +1,6 @@
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-due-endpoints.ts';
+import { moveToHistory, QUEUED_COLUMNS } from './webhook-history.ts';
 
 /**
  * Drops up to `limit` deliveries that wait for an endpoint which takes none any more, and resolves with their number.
@@ -11,15 +12,15 @@ export async function dropWaiting(
   options: { readonly nowMs: number; readonly limit: number },
 ): Promise<number> {
   const result = await client.query(
-    `update webhook_deliveries d
-        set state = 'dropped', lease_token = null, finished_at = $3
-       from (select w.created_at, w.message_id
-               from webhook_deliveries w
-              where w.tenant_id = $1 and w.endpoint_id = $2
-                and w.state = 'pending' and (w.lease_token is null or w.due_at <= $3)
-              limit $4) as waiting
-      where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.created_at = waiting.created_at and d.message_id = waiting.message_id`,
+    moveToHistory(
+      `delete from webhook_queue q
+        using (select w.message_id
+                 from webhook_queue w
+                where w.tenant_id = $1 and w.endpoint_id = $2 and (w.lease_token is null or w.due_at <= $3)
+                limit $4) as waiting
+        where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = waiting.message_id
+       returning ${QUEUED_COLUMNS}, q.first_failed_at, 'dropped' as state, $3::timestamptz as finished_at`,
+    ),
     [id.tenantId, id.endpointId, new Date(options.nowMs), options.limit],
   );
   return result.rowCount ?? 0;

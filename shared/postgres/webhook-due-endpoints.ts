@@ -26,20 +26,20 @@ export async function findDueEndpoints(
        from webhook_endpoints e
       where e.state = 'enabled'
         and (e.paused_until is null or e.paused_until <= $1)
-        and (exists (select 1 from webhook_deliveries d
+        and (exists (select 1 from webhook_queue d
                       where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
-                        and d.state = 'pending' and not d.parked and d.due_at <= $1)
-          or exists (select 1 from webhook_deliveries d
+                        and not d.parked and d.due_at <= $1)
+          or exists (select 1 from webhook_queue d
                       where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
-                        and d.state = 'pending' and d.holds and d.ordering_key is not null
+                        and d.holds and d.ordering_key is not null
                         and d.first_failed_at is not null and d.first_failed_at <= $2))
      union all
      select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
        from webhook_endpoints e
       where e.state <> 'enabled'
-        and exists (select 1 from webhook_deliveries d
+        and exists (select 1 from webhook_queue d
                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
-                       and d.state = 'pending' and (d.lease_token is null or d.due_at <= $1))`,
+                       and (d.lease_token is null or d.due_at <= $1))`,
     [new Date(options.nowMs), new Date(options.heldSinceMs)],
   );
   return rows.map((row) => ({

@@ -34,16 +34,16 @@ export async function findDueDeliveries(
   }>(
     `select d.created_at, d.message_id, d.ordering_key, d.attempts, d.lease_token is not null as lease_ran_out,
             d.ordering_key is not null
-            and exists (select 1 from webhook_deliveries b
+            and exists (select 1 from webhook_queue b
                          where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
-                           and b.state = 'pending' and b.holds and b.seq < d.seq)
-            and not exists (select 1 from webhook_deliveries f
+                           and b.holds and b.seq < d.seq)
+            and not exists (select 1 from webhook_queue f
                              where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
-                               and f.state = 'pending' and not f.holds and f.seq < d.seq
+                               and not f.holds and f.seq < d.seq
                                and ($4::timestamptz is null or f.first_failed_at > $4)) as held
-       from webhook_deliveries d
+       from webhook_queue d
       where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.state = 'pending' and not d.parked and d.due_at <= $3
+        and not d.parked and d.due_at <= $3
       order by d.due_at, d.seq
       limit $5`,
     [

@@ -1,5 +1,6 @@
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-due-endpoints.ts';
+import { moveToHistory, QUEUED_COLUMNS } from './webhook-history.ts';
 import type { DeliveryId } from './webhook-lease.ts';
 
 /** Ends deliveries without a further attempt. Runs under the endpoint's lock. */
@@ -12,19 +13,11 @@ export async function finishDeliveries(
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await client.query(
-    `update webhook_deliveries d
-        set state = $3, lease_token = null, finished_at = $4
-       from unnest($5::timestamptz[], $6::text[]) as given (created_at, message_id)
-      where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.created_at = given.created_at and d.message_id = given.message_id
-        and d.state = 'pending'`,
-    [
-      id.tenantId,
-      id.endpointId,
-      state,
-      new Date(nowMs),
-      deliveries.map(({ createdAt }) => createdAt),
-      deliveries.map(({ messageId }) => messageId),
-    ],
+    moveToHistory(
+      `delete from webhook_queue q
+        where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = any($5::text[])
+       returning ${QUEUED_COLUMNS}, q.first_failed_at, $3::text as state, $4::timestamptz as finished_at`,
+    ),
+    [id.tenantId, id.endpointId, state, new Date(nowMs), deliveries.map(({ messageId }) => messageId)],
   );
 }

@@ -1,7 +1,7 @@
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-due-endpoints.ts';
 
-/** A delivery by its place: rows are found by both, so that one partition is looked at. */
+/** A waiting delivery of an endpoint, with the time by which its message's partition is found. */
 export interface DeliveryId {
   readonly createdAt: Date;
   readonly messageId: string;
@@ -15,8 +15,10 @@ export interface LeasedDelivery extends DeliveryId {
 }
 
 /**
- * Leases deliveries: counts the attempt, and hides them from other dispatchers until `untilMs`. What lacks its message
- * (its week was dropped) is not leased. Runs under the endpoint's lock.
+ * Leases deliveries: counts the attempt, and hides them from other dispatchers until `untilMs`. What lacks its body (the
+ * week of its message was dropped, and the body not copied to the queue before) is not leased. Runs under the endpoint's lock.
+ *
+ * The bound on `m.created_at` is constant for the planner, so that it opens the partitions of these messages only.
  */
 export async function leaseDeliveries(
   client: Queryable,
@@ -30,15 +32,15 @@ export async function leaseDeliveries(
     attempts: number;
     body: Buffer;
   }>(
-    `update webhook_deliveries d
-        set attempts = d.attempts + 1, lease_token = $3, due_at = $4
+    `update webhook_queue q
+        set attempts = q.attempts + 1, lease_token = $3, due_at = $4
        from unnest($5::timestamptz[], $6::text[]) as given (created_at, message_id)
-       join webhook_messages m
-         on m.tenant_id = $1 and m.created_at = given.created_at and m.message_id = given.message_id
-      where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.created_at = given.created_at and d.message_id = given.message_id
-        and d.state = 'pending'
-     returning d.created_at, d.message_id, d.attempts, m.body`,
+       left join webhook_messages m
+         on m.tenant_id = $1 and m.created_at = any($5::timestamptz[])
+        and m.created_at = given.created_at and m.message_id = given.message_id
+      where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id
+        and (q.body is not null or m.body is not null)
+     returning q.created_at, q.message_id, q.attempts, coalesce(q.body, m.body) as body`,
     [
       id.tenantId,
       id.endpointId,

@@ -12,19 +12,19 @@ interface Row {
   readonly answer: Buffer | null;
 }
 
-/** The last attempts to reach an endpoint, newest first, none older than `sinceMs`. */
+/** The last attempts to reach an endpoint between these times (both included), newest first. */
 export async function listAttempts(
   db: Queryable,
   id: EndpointId,
-  options: { readonly sinceMs: number; readonly limit: number },
+  options: { readonly sinceMs: number; readonly untilMs: number; readonly limit: number },
 ): Promise<AttemptRecord[]> {
   const { rows } = await db.query<Row>(
     `select message_id, attempt, created_at, duration_ms, status, error, answer
        from webhook_attempts
-      where tenant_id = $1 and endpoint_id = $2 and created_at >= $3
+      where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at <= $4
       order by created_at desc, message_id desc, attempt desc
-      limit $4`,
-    [id.tenantId, id.endpointId, new Date(options.sinceMs), options.limit],
+      limit $5`,
+    [id.tenantId, id.endpointId, new Date(options.sinceMs), new Date(options.untilMs), options.limit],
   );
   return rows.map((row) => ({
     messageId: row.message_id,

@@ -13,17 +13,9 @@ export async function parkDeliveries(
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await client.query(
-    `update webhook_deliveries d
+    `update webhook_queue
         set parked = true
-       from unnest($3::timestamptz[], $4::text[]) as given (created_at, message_id)
-      where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.created_at = given.created_at and d.message_id = given.message_id
-        and d.state = 'pending'`,
-    [
-      id.tenantId,
-      id.endpointId,
-      deliveries.map(({ createdAt }) => createdAt),
-      deliveries.map(({ messageId }) => messageId),
-    ],
+      where tenant_id = $1 and endpoint_id = $2 and message_id = any($3::text[])`,
+    [id.tenantId, id.endpointId, deliveries.map(({ messageId }) => messageId)],
   );
 }

@@ -19,17 +19,14 @@ export async function postponeDeliveries(
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await client.query(
-    `update webhook_deliveries d
-        set due_at = given.due_at, lease_token = null, first_failed_at = coalesce(d.first_failed_at, $3)
-       from unnest($4::timestamptz[], $5::text[], $6::timestamptz[]) as given (created_at, message_id, due_at)
-      where d.tenant_id = $1 and d.endpoint_id = $2
-        and d.created_at = given.created_at and d.message_id = given.message_id
-        and d.state = 'pending'`,
+    `update webhook_queue q
+        set due_at = given.due_at, lease_token = null, first_failed_at = coalesce(q.first_failed_at, $3)
+       from unnest($4::text[], $5::timestamptz[]) as given (message_id, due_at)
+      where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id`,
     [
       id.tenantId,
       id.endpointId,
       new Date(nowMs),
-      deliveries.map(({ createdAt }) => createdAt),
       deliveries.map(({ messageId }) => messageId),
       deliveries.map(({ dueAtMs }) => new Date(dueAtMs)),
     ],

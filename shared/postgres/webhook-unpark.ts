@@ -10,16 +10,16 @@ export async function unparkNext(client: Queryable, id: EndpointId, keys: readon
   await client.query(
     `with heads as (
        select k.ordering_key,
-              (select min(b.seq) from webhook_deliveries b
+              (select min(b.seq) from webhook_queue b
                 where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = k.ordering_key
-                  and b.state = 'pending' and b.holds) as seq
+                  and b.holds) as seq
          from unnest($3::text[]) as k (ordering_key)
      )
-     update webhook_deliveries d
+     update webhook_queue d
         set parked = false
        from heads
       where d.tenant_id = $1 and d.endpoint_id = $2 and d.ordering_key = heads.ordering_key
-        and d.state = 'pending' and d.parked
+        and d.parked
         and d.seq <= coalesce(heads.seq, 9223372036854775807)`,
     [id.tenantId, id.endpointId, keys],
   );
@@ -29,10 +29,10 @@ export async function unparkNext(client: Queryable, id: EndpointId, keys: readon
 export async function unparkAll(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await client.query(
-    `update webhook_deliveries
+    `update webhook_queue
         set parked = false
       where tenant_id = $1 and endpoint_id = $2 and ordering_key = any($3::text[])
-        and state = 'pending' and parked`,
+        and parked`,
     [id.tenantId, id.endpointId, keys],
   );
 }

@@ -101,6 +101,7 @@ test('a conversation arrives in order, a failing one holds back only itself', as
   await bench.signal(...[10, 11, 12].map((n) => reply(tenantId, 'A', n)));
   await bench.signal(...Array.from({ length: 20 }, (_, i) => reply(tenantId, 'B', 20 + i)));
   await waitForStates(endpointId, ['pending', 'pending', 'pending', ...Array(20).fill('delivered')]);
+  await waitForAttempts(endpointId, 21);
   expect(numbers().filter((n) => n !== 10)).toEqual(Array.from({ length: 20 }, (_, i) => 20 + i));
 
   broken = false;

@@ -37,7 +37,7 @@ describe('each kind, as rows', () => {
     tenantId: string,
   ): Promise<{ type: string; timestamp: string; data: object; text: string }[]> {
     const { rows } = await pool.query<{ body: Buffer }>(
-      `select m.body from webhook_deliveries d join webhook_messages m using (tenant_id, message_id)
+      `select m.body from webhook_queue d join webhook_messages m using (tenant_id, message_id)
        where d.tenant_id = $1 order by d.seq`,
       [tenantId],
     );

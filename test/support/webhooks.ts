@@ -123,7 +123,12 @@ export function createWebhookBench(pool: Pool, keySpec = generateKeySpec()): Web
     async deliveries(endpointId) {
       const { rows } = await pool.query<DeliveryRow>(
         `select message_id, state, attempts, parked, holds, due_at
-           from webhook_deliveries where endpoint_id = $1 order by seq`,
+           from (select message_id, state, attempts, parked, holds, due_at, seq
+                   from webhook_deliveries where endpoint_id = $1
+                 union all
+                 select message_id, 'pending', attempts, parked, holds, due_at, seq
+                   from webhook_queue where endpoint_id = $1) as deliveries
+          order by seq`,
         [endpointId],
       );
       return rows;

@@ -3,11 +3,13 @@ import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
+import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
 import { createRateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend } from '../../shared/webhooks/send.ts';
 import type { PreparedDelivery } from './attempt.ts';
+import { Backfill } from './backfill.ts';
 import { Lane } from './lane.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { HOLD_MS } from './schedule.ts';
@@ -54,6 +56,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const slots = new Slots(options.exchangesMax ?? 256);
   const turns = new Turns<Lane>();
   const lanes = new Map<string, Lane>();
+  const backfill = new Backfill(pool);
   let visits = 0;
   let closing = false;
   let closed = false;
@@ -65,9 +68,11 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     logger,
     async look() {
       const nowMs = queueClock.nowMs();
+      const toBackfill = await backfill.look(nowMs);
       const due = await findDueEndpoints(pool, { nowMs, heldSinceMs: nowMs - HOLD_MS });
       if (closing) return;
       for (const endpoint of due) want(laneOf(endpoint));
+      for (const id of toBackfill) want(laneOf({ id, failing: false }));
       pump();
     },
   });
@@ -116,8 +121,11 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     visits += 1;
     try {
       const attempts = finished.map(({ attempt }) => attempt);
-      const done = await visitEndpoint(visitOptions, lane.id, attempts, releases.length);
+      const created = backfill.neededFor(lane.id, queueClock.nowMs());
+      const options = { ...visitOptions, backfill: created };
+      const done = await visitEndpoint(options, lane.id, attempts, releases.length);
       if (!done) throw new EndpointLocked();
+      if (created && !done.backfillLeft) backfill.finished(lane.id);
       visitProblem = undefined;
       lane.fruitless = 0;
       lane.held -= finished.length;
@@ -173,7 +181,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
         { err: error, ...lane.id },
         'webhook deliveries of an endpoint could not be claimed or recorded',
       );
-      if (errorCode(error) === NO_PARTITION) await makePartitions();
+      if (errorCode(error) === NO_PARTITION) await makePartitions(lane);
     }
     const restMs = Math.min(REST_FIRST_MS * 2 ** lane.fruitless, REST_MAX_MS);
     lane.fruitless += 1;
@@ -185,9 +193,11 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     }, restMs);
   }
 
-  async function makePartitions(): Promise<void> {
+  async function makePartitions({ id }: Lane): Promise<void> {
     try {
-      // Of the time by which rows are written.
+      // Attempts are written to the present week, deliveries that ended to that in which they were created: a week that was
+      // dropped since is made again for them.
+      for (const createdMs of await findQueuedWeeks(pool, id)) await options.ensurePartitions(createdMs);
       await options.ensurePartitions(queueClock.nowMs());
     } catch (error) {
       logger.warn({ err: error }, 'time partitions of the webhook tables could not be made');

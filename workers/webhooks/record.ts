@@ -1,6 +1,7 @@
 import type { IdGenerator } from '../../shared/ids.ts';
 import { insertSignals, type Signal } from '../../shared/postgres/insert-signals.ts';
 import type { PoolClient } from '../../shared/postgres/pool.ts';
+import { findSomeListeners } from '../../shared/postgres/webhook-find-listeners.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
 import type { EndpointHealth, LockedEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
 import { type DeliveryResult, recordResults } from '../../shared/postgres/webhook-record-results.ts';
@@ -10,6 +11,12 @@ import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
 import { nextAttemptAtMs } from './schedule.ts';
 
+/**
+ * Endpoints that are sent `webhook.endpoint_disabled` at most. Where thousands of a tenant's are disabled, each sending to
+ * all the others would be millions of deliveries.
+ */
+const DISABLED_TOLD_MAX = 20;
+
 export interface RecordOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
@@ -17,8 +24,8 @@ export interface RecordOptions {
 }
 
 /**
- * Stores what came of attempts: the deliveries, the log of attempts, how the endpoint is doing, and the signal to the
- * tenant's other endpoints when it is disabled. An attempt whose lease is gone counts for nothing, as its delivery was
+ * Stores what came of attempts: the deliveries, the log of attempts, how the endpoint is doing, and the signal to up to
+ * 20 other endpoints of the tenant when it is disabled. An attempt whose lease is gone counts for nothing, as its delivery was
  * given to another sender or ended. Runs under the endpoint's lock; resolves with its health afterwards.
  */
 export async function recordAttempts(
@@ -37,7 +44,9 @@ export async function recordAttempts(
   const health = healthAfter(endpoint.health, counted);
   await updateEndpointHealth(client, endpoint, health, options.nowMs);
   if (endpoint.health.state === 'enabled' && health.state === 'disabled') {
-    await insertSignals(client, [disabledSignal(endpoint, health, options.nowMs)], options);
+    const signal = disabledSignal(endpoint, health, options.nowMs);
+    const endpointIds = await findSomeListeners(client, signal.tenantId, signal.type, DISABLED_TOLD_MAX);
+    await insertSignals(client, [signal], { ...options, endpointIds });
   }
   return health;
 }

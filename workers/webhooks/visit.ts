@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring.ts';
 import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
+import { backfillQueue, type CreatedBetween } from '../../shared/postgres/webhook-backfill-queue.ts';
 import { dropWaiting } from '../../shared/postgres/webhook-drop-waiting.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { endHolds } from '../../shared/postgres/webhook-end-holds.ts';
@@ -26,6 +27,8 @@ export interface VisitOptions {
   readonly keyRing: KeyRing;
   readonly concurrency: number;
   readonly leaseMs: number;
+  /** Where deliveries of the previous release are to be moved first; see backfill.ts. */
+  readonly backfill?: CreatedBetween | undefined;
 }
 
 export interface Visit extends Claimed {
@@ -35,9 +38,13 @@ export interface Visit extends Claimed {
   readonly failing: boolean;
   /** Why nothing could be claimed although something may be due: the signing secret cannot be read. */
   readonly secretError: unknown;
+  /** Whether deliveries of the previous release are left. */
+  readonly backfillLeft: boolean;
 }
 
 const DROPPED_MAX = 1000;
+/** Deliveries that are moved in one transaction. */
+const BACKFILLED_MAX = 2000;
 const NOTHING: Claimed = { deliveries: [], more: false };
 
 /**
@@ -55,7 +62,13 @@ export async function visitEndpoint(
     if (!locked) {
       if (await hasEndpoint(client, id)) return undefined;
       // There is nothing to record, or to claim.
-      return { ...NOTHING, concurrency: options.concurrency, failing: false, secretError: undefined };
+      return {
+        ...NOTHING,
+        concurrency: options.concurrency,
+        failing: false,
+        secretError: undefined,
+        backfillLeft: false,
+      };
     }
     const nowMs = options.clock.nowMs();
     const health =
@@ -63,13 +76,27 @@ export async function visitEndpoint(
         ? await recordAttempts(client, locked, attempts, { ...options, nowMs })
         : locked.health;
     const endpoint = { ...locked, health };
-    return {
+    const backfilled = await backfill(client, id, options.backfill, nowMs);
+    const done = {
       concurrency: concurrencyOf(health, options.concurrency),
       failing: health.failures > 0,
       secretError: undefined,
-      ...(await claimOrDrop(client, endpoint, options, nowMs, limit)),
+      backfillLeft: backfilled.left,
     };
+    // What is left may come before what is in the queue, or is in flight: the next visit, or look, goes on.
+    if (backfilled.left) return { ...done, deliveries: [], more: backfilled.moved > 0 };
+    return { ...done, ...(await claimOrDrop(client, endpoint, options, nowMs, limit)) };
   });
+}
+
+async function backfill(
+  client: PoolClient,
+  id: EndpointId,
+  created: CreatedBetween | undefined,
+  nowMs: number,
+): Promise<{ readonly moved: number; readonly left: boolean }> {
+  if (!created) return { moved: 0, left: false };
+  return await backfillQueue(client, id, { ...created, nowMs, limit: BACKFILLED_MAX });
 }
 
 async function claimOrDrop(

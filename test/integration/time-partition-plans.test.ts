@@ -1,0 +1,198 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
+import { insertSignals } from '../../shared/postgres/insert-signals.ts';
+import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
+import { backfillQueue, findEndpointsToBackfill } from '../../shared/postgres/webhook-backfill-queue.ts';
+import { countLeased } from '../../shared/postgres/webhook-count-leased.ts';
+import { dropWaiting } from '../../shared/postgres/webhook-drop-waiting.ts';
+import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { endHolds } from '../../shared/postgres/webhook-end-holds.ts';
+import { findDueDeliveries } from '../../shared/postgres/webhook-find-due.ts';
+import { finishDeliveries } from '../../shared/postgres/webhook-finish-deliveries.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import { leaseDeliveries } from '../../shared/postgres/webhook-lease.ts';
+import { listAttempts } from '../../shared/postgres/webhook-list-attempts.ts';
+import { parkDeliveries } from '../../shared/postgres/webhook-park.ts';
+import { postponeDeliveries } from '../../shared/postgres/webhook-postpone.ts';
+import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
+import { recordResults } from '../../shared/postgres/webhook-record-results.ts';
+import { unparkAll, unparkNext } from '../../shared/postgres/webhook-unpark.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { ROOT } from '../support/program.ts';
+import { createWebhookBench, reply } from '../support/webhooks.ts';
+
+const WEEK_MS = 7 * 86_400_000;
+const WEEKS = 60;
+
+const { pool } = await createTestDatabase();
+const bench = createWebhookBench(pool);
+const nowMs = bench.clock.nowMs();
+/** This week and those made ahead, and one more where a range begins or ends within a week. */
+const FEW = 4;
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[] | undefined;
+}
+
+/** Runs statements, and remembers them. */
+function recording(): { db: Queryable; statements: Statement[] } {
+  const statements: Statement[] = [];
+  const db: Queryable = {
+    async query(text: string, values?: unknown[]) {
+      statements.push({ text, values });
+      return await pool.query(text, values);
+    },
+  };
+  return { db, statements };
+}
+
+/** Partitions that the planner opened for a statement, those that it removed at the start of the execution included. */
+async function plannedPartitions({ text, values }: Statement): Promise<number> {
+  if (/pg_notify|nextval/.test(text)) return 0;
+  const { rows } = await pool.query(`explain (format json) ${text}`, values);
+  const json = JSON.stringify(rows[0]['QUERY PLAN']);
+  const names = new Set(json.match(/"Relation Name":"\w+_p\d{8}"/g));
+  const removed = [...json.matchAll(/"Subplans Removed":(\d+)/g)].reduce(
+    (sum, match) => sum + Number(match[1]),
+    0,
+  );
+  return names.size + removed;
+}
+
+beforeAll(async () => {
+  for (const table of TIME_PARTITIONED_TABLES) {
+    await ensureTimePartitions(pool, table, nowMs - WEEKS * WEEK_MS, nowMs + 2 * WEEK_MS);
+  }
+  await bench.tenant('tenant');
+  await bench.endpoint('tenant', 'https://example.com/');
+});
+
+const id = { tenantId: 'tenant', endpointId: 'endpoint' };
+const delivery = { createdAt: new Date(nowMs), messageId: 'message', orderingKey: 'K' };
+const result = { ...delivery, token: 'token', finishedAtMs: nowMs, dueAtMs: nowMs };
+const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
+
+const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
+  insertSignals: (db) => insertSignals(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
+  countLeased: (db) => countLeased(db, id, nowMs),
+  dropWaiting: (db) => dropWaiting(db, id, { nowMs, limit: 10 }),
+  findDueEndpoints: (db) => findDueEndpoints(db, { nowMs, heldSinceMs: nowMs }),
+  endHolds: (db) => endHolds(db, id, nowMs),
+  findDueDeliveries: (db) => findDueDeliveries(db, id, { nowMs, lastSuccessAtMs: null, limit: 10 }),
+  finishDeliveries: (db) => finishDeliveries(db, id, [delivery], 'failed', nowMs),
+  leaseDeliveries: (db) => leaseDeliveries(db, id, [delivery], { token: 'token', untilMs: nowMs }),
+  parkDeliveries: (db) => parkDeliveries(db, id, [delivery]),
+  postponeDeliveries: (db) => postponeDeliveries(db, id, [{ ...delivery, dueAtMs: nowMs }], nowMs),
+  recordResults: (db) =>
+    recordResults(db, id, [
+      { ...result, state: 'delivered' },
+      { ...result, messageId: 'other', state: 'pending' },
+    ]),
+  unparkNext: (db) => unparkNext(db, id, ['K']),
+  unparkAll: (db) => unparkAll(db, id, ['K']),
+  insertAttempts: (db) =>
+    insertAttempts(db, id, [
+      {
+        messageId: 'message',
+        attempt: 1,
+        createdAtMs: nowMs,
+        durationMs: 1,
+        status: 200,
+        error: null,
+        answer: null,
+      },
+    ]),
+  listAttempts: (db) => listAttempts(db, id, { sinceMs: nowMs - 86_400_000, untilMs: nowMs, limit: 10 }),
+  findEndpointsToBackfill: (db) => findEndpointsToBackfill(db, bounds),
+  backfillQueue: async (db) => {
+    const values = ['tenant', 'endpoint', new Date(nowMs - 1000), 'waits', 1, new Date(nowMs - 1000)];
+    await pool.query(
+      `insert into webhook_deliveries (tenant_id, endpoint_id, created_at, message_id, seq, state, due_at)
+       values ($1, $2, $3, $4, $5, 'pending', $6)`,
+      values,
+    );
+    expect(await backfillQueue(db, id, { ...bounds, nowMs, limit: 10 })).toEqual({ moved: 1, left: false });
+  },
+  findQueuedWeeks: (db) => findQueuedWeeks(db, id),
+};
+
+test.each(Object.keys(OPERATIONS))('%s is planned for the weeks that it needs', async (name) => {
+  const { db, statements } = recording();
+  await OPERATIONS[name]!(db);
+  expect(statements.length).toBeGreaterThan(0);
+  for (const statement of statements) {
+    expect([statement.text, await plannedPartitions(statement)]).toEqual([
+      statement.text,
+      expect.toSatisfy(isFew),
+    ]);
+  }
+});
+
+const isFew = (partitions: number) => partitions <= FEW;
+
+test('a page of the audit is planned for the weeks that it lies in, and goes back as far as it must', async () => {
+  const read = { tenantId: 'tenant', apiKeyId: 'k', requestId: 'r', conversationId: 'C', eventId: null };
+  const times = [40, 1, 0].map((weeks) => nowMs - weeks * WEEK_MS);
+  for (const [i, readAtMs] of times.entries()) {
+    await insertCredentialRead(pool, { ...read, readId: String(i), readAtMs, outcome: 'missing' });
+  }
+  const near = recording();
+  expect(
+    (await listCredentialReads(near.db, { tenantIds: ['tenant'], limit: 1 })).map(({ readId }) => readId),
+  ).toEqual(['2']);
+  const planned = await Promise.all(near.statements.map(plannedPartitions));
+  expect(Math.max(...planned)).toBeLessThanOrEqual(FEW);
+  // In pages, and in one that needs all weeks.
+  const all = await listCredentialReads(pool, { tenantIds: ['tenant'], limit: 10 });
+  expect(all.map(({ readId }) => readId)).toEqual(['2', '1', '0']);
+  const before = { readAtMs: times[1]!, readId: '1' };
+  const rest = await listCredentialReads(pool, { tenantIds: ['tenant'], before, limit: 10 });
+  expect(rest.map(({ readId }) => readId)).toEqual(['0']);
+});
+
+/** Files with statements on tables that are partitioned by time, and where those are tested. */
+const FILES: Record<string, string> = {
+  'shared/postgres/insert-signals.ts': 'insertSignals',
+  'shared/postgres/list-credential-reads.ts': 'the page of the audit',
+  'shared/postgres/webhook-backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
+  'shared/postgres/webhook-history.ts': 'finishDeliveries, dropWaiting, recordResults',
+  'shared/postgres/webhook-insert-attempts.ts': 'insertAttempts',
+  'shared/postgres/webhook-lease.ts': 'leaseDeliveries',
+  'shared/postgres/webhook-list-attempts.ts': 'listAttempts',
+  // Only inserts, which are routed by their rows.
+  'shared/postgres/insert-credential-read.ts': 'none',
+  'shared/postgres/message-sent.ts': 'none',
+  // Inserts, and the history of entities of which a record came late: it needs every week.
+  'shared/postgres/agents.ts': 'none',
+  'shared/postgres/conversations.ts': 'none',
+  'shared/postgres/automation-events.ts': 'none',
+};
+
+test('no statement on a table that is partitioned by time is left out here', () => {
+  const table = new RegExp(
+    `(from|into|update|join)\\s+(${TIME_PARTITIONED_TABLES.join('|')})\\b|['"](${TIME_PARTITIONED_TABLES.join('|')})['"]`,
+  );
+  const found = ['shared', 'workers', 'gateway', 'admin', 'cli', 'embedded']
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true }).map((file) => join(folder, String(file))),
+    )
+    .filter((file) => file.endsWith('.ts') && table.test(readFileSync(join(ROOT, file), 'utf8')));
+  const others = new Set(NO_STATEMENTS);
+  expect(found.filter((file) => !others.has(file)).sort()).toEqual(Object.keys(FILES).sort());
+});
+
+/** They name tables to make partitions. */
+const NO_STATEMENTS = [
+  'shared/postgres/time-partitions.ts',
+  'workers/agent-metadata.ts',
+  'workers/automation-events.ts',
+  'workers/conversation-metadata.ts',
+  'workers/message-sent.ts',
+  'workers/webhooks/start.ts',
+  'cli/commands/webhooks-test.ts',
+];

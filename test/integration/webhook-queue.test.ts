@@ -1,0 +1,298 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { insertSignals } from '../../shared/postgres/insert-signals.ts';
+import { inTransaction } from '../../shared/postgres/pool.ts';
+import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
+import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { ROOT } from '../support/program.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { waitFor } from '../support/wait.ts';
+import { createWebhookBench, reply } from '../support/webhooks.ts';
+
+const MINUTE_MS = 60_000;
+const WEEK_MS = 7 * 86_400_000;
+
+const { pool } = await createTestDatabase();
+const bench = createWebhookBench(pool);
+let tenants = 0;
+let tenantId: string;
+let receiver: Receiver;
+let running: Dispatcher[] = [];
+
+beforeEach(async () => {
+  tenants += 1;
+  tenantId = `tenant${tenants}`;
+  await bench.tenant(tenantId);
+  receiver = await startReceiver();
+});
+
+afterEach(async () => {
+  await Promise.all([...running.map((dispatcher) => dispatcher.close()), receiver.close()]);
+  running = [];
+});
+
+function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
+  const dispatcher = bench.dispatcher({ deadlineMs: 3000, leaseMs: 6000, ...options });
+  running.push(dispatcher);
+  return dispatcher;
+}
+
+const numbers = (): unknown[] => receiver.requests.map(({ json }) => json.data.number);
+const received = (count: number): Promise<unknown> =>
+  waitFor(() => receiver.requests.length >= count, { timeoutMs: 20_000, what: `${count} requests` });
+const waitForStates = (endpointId: string, wanted: string[]): Promise<unknown> =>
+  waitFor(
+    async () => String((await bench.deliveries(endpointId)).map(({ state }) => state)) === String(wanted),
+    { timeoutMs: 20_000, what: `deliveries ${wanted}` },
+  );
+
+interface Waiting {
+  readonly number: number;
+  readonly createdAtMs: number;
+  readonly parked?: boolean;
+  readonly attempts?: number;
+  readonly leaseToken?: string;
+  readonly dueAtMs?: number;
+}
+
+/** Writes deliveries of conversation A, in their order, as processes of the previous release do. */
+async function writeAsPreviousRelease(endpointId: string, ...deliveries: readonly Waiting[]): Promise<void> {
+  for (const { number, createdAtMs, ...more } of deliveries) {
+    for (const table of ['webhook_messages', 'webhook_deliveries'] as const) {
+      await ensureTimePartitions(pool, table, createdAtMs, createdAtMs);
+    }
+    const messageId = bench.nextId();
+    const createdAt = new Date(createdAtMs);
+    await pool.query(
+      `insert into webhook_messages (tenant_id, message_id, created_at, type, body)
+       values ($1, $2, $3, 'automation.reply', convert_to($4, 'UTF8'))`,
+      [tenantId, messageId, createdAt, JSON.stringify({ data: { number } })],
+    );
+    await pool.query(
+      `insert into webhook_deliveries
+         (tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, state, due_at, attempts, lease_token, parked)
+       values ($1, $2, $3, $4, nextval('webhook_delivery_seq'), 'A', 'pending', $5, $6, $7, $8)`,
+      [
+        tenantId,
+        endpointId,
+        createdAt,
+        messageId,
+        new Date(more.dueAtMs ?? createdAtMs),
+        more.attempts ?? 0,
+        more.leaseToken ?? null,
+        more.parked ?? false,
+      ],
+    );
+  }
+}
+
+/** The SQL statement of the operations guide that begins so. */
+function statementOf(beginning: string): string {
+  const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+  const blocks = [...guide.matchAll(/```sql\n([^`]*)```/g)].map((match) => match[1]!);
+  return blocks.find((sql) => sql.startsWith(beginning))!;
+}
+
+async function dropWeek(table: 'webhook_messages' | 'webhook_deliveries', timeMs: number): Promise<void> {
+  await pool.query(`drop table ${timePartitionName(table, timeMs)}`);
+}
+
+test('deliveries that waited at the upgrade are sent in order, however old they are', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const nowMs = bench.clock.nowMs();
+  await writeAsPreviousRelease(
+    endpointId,
+    { number: 1, createdAtMs: nowMs - 60 * WEEK_MS, attempts: 3 },
+    { number: 2, createdAtMs: nowMs - 60 * WEEK_MS, parked: true },
+    { number: 3, createdAtMs: nowMs - WEEK_MS, parked: true },
+    { number: 4, createdAtMs: nowMs },
+  );
+  await bench.signal(reply(tenantId, 'A', 5));
+  start();
+  await waitForStates(endpointId, Array(5).fill('delivered'));
+  expect(numbers()).toEqual([1, 2, 3, 4, 5]);
+  expect((await bench.deliveries(endpointId)).map(({ attempts }) => attempts)).toEqual([4, 1, 1, 1, 1]);
+  const { rows } = await pool.query('select 1 from webhook_queue where tenant_id = $1', [tenantId]);
+  expect(rows).toEqual([]);
+});
+
+test('what a process of the previous release is sending is not sent again, and later ones wait for it', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url, ['automation.reply']);
+  const nowMs = bench.clock.nowMs();
+  const leased = { attempts: 1, leaseToken: 'old', dueAtMs: nowMs + 10 * MINUTE_MS };
+  await writeAsPreviousRelease(
+    endpointId,
+    { number: 1, createdAtMs: nowMs, ...leased },
+    { number: 2, createdAtMs: nowMs, parked: true },
+  );
+  await bench.signal(reply(tenantId, 'A', 3));
+  start();
+  // Another endpoint is served after this one was looked at.
+  const other = await bench.endpoint(tenantId, `${receiver.url}/other`, ['conversation.credentials_stored']);
+  await bench.signal({ ...reply(tenantId, null, 4), type: 'conversation.credentials_stored' });
+  await waitForStates(other.endpointId, ['delivered']);
+  await waitFor(
+    async () => {
+      const { rows } = await pool.query(
+        `select 1 from webhook_deliveries where endpoint_id = $1 and state = 'pending'`,
+        [endpointId],
+      );
+      return rows.length === 1;
+    },
+    { timeoutMs: 20_000, what: 'all but the leased one to be moved' },
+  );
+  expect(numbers().filter((number) => number !== 4)).toEqual([]);
+
+  const { rowCount } = await pool.query(
+    `update webhook_deliveries set state = 'delivered', lease_token = null, finished_at = due_at
+      where endpoint_id = $1 and state = 'pending' and lease_token = 'old'`,
+    [endpointId],
+  );
+  expect(rowCount).toBe(1);
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
+  expect(numbers().filter((number) => number !== 4)).toEqual([2, 3]);
+});
+
+test('what a process of the previous release leaves under an expired lease is sent again', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const nowMs = bench.clock.nowMs();
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  await received(1);
+  // Written while this release runs already.
+  await writeAsPreviousRelease(
+    endpointId,
+    { number: 2, createdAtMs: nowMs, attempts: 1, leaseToken: 'old', dueAtMs: nowMs + 1000 },
+    { number: 3, createdAtMs: nowMs, parked: true },
+  );
+  bench.clock.advance(MINUTE_MS);
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
+  expect(numbers()).toEqual([1, 2, 3]);
+  const errors = (await bench.attempts(endpointId)).map(({ error }) => error);
+  expect(errors).toHaveLength(4);
+  expect(errors.filter((error) => error !== null)).toEqual(['the sender stopped before it knew the result']);
+});
+
+test('what waits is handed back to the previous release by the statement in the operations guide', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.signal(...[1, 2].map((number) => reply(tenantId, 'A', number)));
+  await pool.query(statementOf('with waiting as (delete from webhook_queue'));
+  const { rows } = await pool.query(
+    'select state, parked, attempts from webhook_deliveries where endpoint_id = $1 order by seq',
+    [endpointId],
+  );
+  expect(rows).toEqual(Array(2).fill({ state: 'pending', parked: false, attempts: 0 }));
+  start();
+  await waitForStates(endpointId, ['delivered', 'delivered']);
+  expect(numbers()).toEqual([1, 2]);
+});
+
+test('a delivery outlives the weeks of its message and of the history', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  const wasMs = bench.clock.nowMs();
+  bench.clock.advance(-30 * WEEK_MS);
+  const oldMs = bench.clock.nowMs();
+  await bench.signal(reply(tenantId, null, 1)).catch(async () => {
+    for (const table of ['webhook_messages', 'webhook_deliveries'] as const) {
+      await ensureTimePartitions(pool, table, oldMs, oldMs);
+    }
+    await bench.signal(reply(tenantId, null, 1));
+  });
+  bench.clock.advance(30 * WEEK_MS);
+  expect(bench.clock.nowMs()).toBeGreaterThanOrEqual(wasMs);
+  const statement = statementOf('update webhook_queue q set body').replace(
+    'webhook_messages_p20261123',
+    timePartitionName('webhook_messages', oldMs),
+  );
+  expect((await pool.query(statement)).rowCount).toBe(1);
+  await dropWeek('webhook_messages', oldMs);
+  await dropWeek('webhook_deliveries', oldMs);
+  start();
+  await waitForStates(endpointId, ['delivered']);
+  expect(numbers()).toEqual([1]);
+});
+
+test('numbers follow the order of commits within a conversation while other transactions take theirs', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
+  const options = () => ({ nowMs: bench.clock.nowMs(), nextId: bench.nextId });
+  const batch = (conversation: string, from: number) =>
+    Array.from({ length: 300 }, (_, i) => reply(tenantId, conversation, from + i));
+  await inTransaction(pool, async (slow) => {
+    await insertSignals(slow, batch('A', 0), options());
+    for (let i = 0; i < 5; i += 1) await bench.signal(...batch('B', 1000 + 300 * i));
+    await insertSignals(slow, batch('A', 300), options());
+  });
+  await bench.signal(...batch('A', 600));
+  const { rows } = await pool.query<{ seq: bigint; key: string; number: number }>(
+    `select q.seq, q.ordering_key as key, (convert_from(m.body, 'UTF8')::json #>> '{data,number}')::int as number
+       from webhook_queue q join webhook_messages m using (tenant_id, created_at, message_id)
+      where q.endpoint_id = $1 order by q.seq`,
+    [endpointId],
+  );
+  expect(rows).toHaveLength(2400);
+  expect(new Set(rows.map(({ seq }) => seq)).size).toBe(2400);
+  const numbersOf = (key: string) => rows.filter((row) => row.key === key).map(({ number }) => number);
+  expect(numbersOf('A')).toEqual(Array.from({ length: 900 }, (_, i) => i));
+  expect(numbersOf('B')).toEqual(Array.from({ length: 1500 }, (_, i) => 1000 + i));
+});
+
+/** Endpoints of a tenant from before there was a limit. */
+async function addEndpoints(count: number): Promise<void> {
+  await pool.query(
+    `insert into webhook_endpoints
+       (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
+     select $1, 'endpoint' || n, 'http://127.0.0.1:1/', 'enabled', 'k', '\\x00', now(), now()
+       from generate_series(1, $2::int) as n`,
+    [tenantId, count],
+  );
+}
+
+async function countRows(table: string): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(
+    `select count(*)::int as n from ${table} where tenant_id = $1`,
+    [tenantId],
+  );
+  return rows[0]!.n;
+}
+
+test('a transaction with more than 10,000 deliveries is refused whole, a single signal never', async () => {
+  await addEndpoints(5001);
+  const two = [1, 2].map((number) => reply(tenantId, 'A', number));
+  await expect(bench.signal(...two)).rejects.toMatchObject({
+    code: 'BATCH_BOUND_EXCEEDED',
+    message: '2 signals have 10002 webhook deliveries, and one transaction writes at most 10000',
+  });
+  expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([0, 0]);
+  // Signals that nobody listens to do not count.
+  await pool.query(`update webhook_endpoints set event_types = '{automation.reply}' where tenant_id = $1`, [
+    tenantId,
+  ]);
+  const unheard = { ...reply(tenantId, 'A', 3), type: 'automation.processing_ended' as const };
+  expect(await bench.signal(two[0]!, unheard)).toBe(5001);
+  expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([1, 5001]);
+});
+
+test('endpoints of a tenant that are disabled together make at most 20 deliveries each', async () => {
+  const gone = 12;
+  const others = 30;
+  for (let i = 0; i < gone; i += 1)
+    await bench.endpoint(tenantId, `${receiver.url}/gone`, ['automation.reply']);
+  for (let i = 0; i < others; i += 1) {
+    await bench.endpoint(tenantId, `${receiver.url}/owner`, ['webhook.endpoint_disabled']);
+  }
+  receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
+  start();
+  await bench.signal(reply(tenantId, null, 1));
+  await received(gone + gone * 20);
+  await waitFor(async () => (await countRows('webhook_deliveries')) === gone + gone * 20, {
+    timeoutMs: 20_000,
+    what: 'all to be recorded',
+  });
+  await waitFor(async () => (await countRows('webhook_queue')) === 0, {
+    timeoutMs: 20_000,
+    what: 'an empty queue',
+  });
+  expect(receiver.requests.filter(({ path }) => path.endsWith('/owner'))).toHaveLength(gone * 20);
+});
