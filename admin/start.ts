@@ -31,6 +31,8 @@ export interface AdminOptions {
   readonly keysPerDayMax?: number;
   /** Milliseconds of normal service after `stop` was called. */
   readonly drainDelayMs: number;
+  /** Milliseconds that a connection which has shown a valid key may be idle. Default: as the listener has it. */
+  readonly keepAliveMs?: number;
 }
 
 export interface Admin {
@@ -51,12 +53,18 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   // None is cached: nothing works here without the database anyway, and who lost a key must not go on making others.
   const keys = createCallerKeys({ pool, clock, logger, keysMax: 0 });
   const app = buildAdminApp({ ...options, keys, health });
-  const server = await listen({ fetch: app.fetch, host, port, portSetting: 'ADMIN_PORT', nextId }).catch(
-    async (error) => {
-      await keys.close();
-      throw error;
-    },
-  );
+  const { keepAliveMs } = options;
+  const server = await listen({
+    fetch: app.fetch,
+    host,
+    port,
+    portSetting: 'ADMIN_PORT',
+    nextId,
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+  }).catch(async (error) => {
+    await keys.close();
+    throw error;
+  });
   const stopProbing = probeDatabase(pool, health, logger);
   logger.info({ host: server.host, port: server.port }, 'the admin listener is up');
   return {

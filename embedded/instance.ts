@@ -136,6 +136,7 @@ async function start(
     host: config.ADMIN_HOST,
     port: config.ADMIN_PORT,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+    keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
   });
   onStop(() => admin.stop());
   // There is no listener of the workers' own in the one process.
@@ -151,7 +152,12 @@ async function start(
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
     bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,
-    connectionsMax: config.SLUICE_CONNECTIONS_MAX,
+    connections: {
+      connectionsMax: config.SLUICE_CONNECTIONS_MAX,
+      trustedHops: config.SLUICE_TRUSTED_HOPS,
+      keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
+    },
+    docs: config.SLUICE_DOCS === 'on',
   });
   onStop(() => gateway.stop());
   // The gateway's own health check is public and gives names only.

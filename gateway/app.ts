@@ -47,6 +47,8 @@ export interface AppDeps {
   /** Gateways that share the callers, this one included: each takes its part of every rate. */
   readonly gateways: number;
   readonly bodyMemory: BodyMemory;
+  /** Whether the page of the operations and its document are served. */
+  readonly docs: boolean;
   readonly readState: ReadState;
   readonly keyRing: KeyRing;
   readonly health: Health;
@@ -74,7 +76,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.notFound(onNotFound);
   app.use(requestId(nextId));
   app.route('/', healthRoutes(deps.health, { namesOnly: true }));
-  app.route('/', referenceRoutes('Sluice', gatewayDocument));
+  if (deps.docs) app.route('/', referenceRoutes('Sluice', gatewayDocument));
   app.use(uncached, accessLog(logger, clock), noHead);
 
   app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));

@@ -59,7 +59,12 @@ function optionsOf(config: Config<SettingOf<'gateway'>>) {
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
     gateways: config.SLUICE_GATEWAYS,
     bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,
-    connectionsMax: config.SLUICE_CONNECTIONS_MAX,
+    connections: {
+      connectionsMax: config.SLUICE_CONNECTIONS_MAX,
+      trustedHops: config.SLUICE_TRUSTED_HOPS,
+      keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
+    },
+    docs: config.SLUICE_DOCS === 'on',
   };
 }
 

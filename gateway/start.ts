@@ -5,7 +5,8 @@ import { AppError } from '../shared/errors.ts';
 import { createHealth, type Health } from '../shared/health.ts';
 import { createBodyMemory } from '../shared/http/body-memory.ts';
 import { createCallerKeys } from '../shared/http/caller-keys.ts';
-import { listen } from '../shared/http/serve.ts';
+import type { RefusedConnection } from '../shared/http/connections.ts';
+import { type ListenOptions, listen } from '../shared/http/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
@@ -15,6 +16,7 @@ import type { Pool } from '../shared/postgres/pool.ts';
 import { readConversationState } from '../shared/postgres/read-conversation-state.ts';
 import { readUsageOfOthers, writeTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { loadTopicLayouts } from '../shared/postgres/topics.ts';
+import { createRateLimitedLog, type RateLimitedLog } from '../shared/rate-limited-log.ts';
 import { createAcceptor } from './accept.ts';
 import { buildApp } from './app.ts';
 import { createLogHealth } from './log-health.ts';
@@ -47,8 +49,10 @@ export interface GatewayOptions {
   readonly gateways?: number;
   /** Bytes of bodies, as sent and unpacked, that may be held at once. Default 64 MiB. */
   readonly bodyBufferBytesMax?: number;
-  /** Connections at most. Default: as the listener has it. */
-  readonly connectionsMax?: number;
+  /** The bounds of its connections. Default: as the listener has them. */
+  readonly connections?: Pick<ListenOptions, 'connectionsMax' | 'trustedHops' | 'keepAliveMs'>;
+  /** Whether the page of the operations and its document are served. Default: yes. */
+  readonly docs?: boolean;
 }
 
 export interface Gateway {
@@ -134,6 +138,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     accept,
     quotas,
     gateways: options.gateways ?? 1,
+    docs: options.docs ?? true,
     bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),
     readState: (tenantId, id) => readConversationState(pool, tenantId, id, STATE_DEADLINE_MS),
     keyRing: options.keyRing,
@@ -152,8 +157,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     portSetting: 'PORT',
     nextId,
     closeTimeoutMs,
-    ...(options.connectionsMax === undefined ? {} : { connectionsMax: options.connectionsMax }),
-    onFull: () => logger.warn('new connections are closed: SLUICE_CONNECTIONS_MAX are open'),
+    ...options.connections,
+    onRefused: logRefused(createRateLimitedLog(logger)),
   }).catch(async (error) => {
     await closeParts();
     throw error;
@@ -171,6 +176,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await closeParts();
     },
   };
+}
+
+function logRefused(log: RateLimitedLog): (refused: RefusedConnection) => void {
+  const messages = {
+    all: 'new connections are closed: SLUICE_CONNECTIONS_MAX are open',
+    address: 'an address has a tenth of SLUICE_CONNECTIONS_MAX: its new connections or requests are refused',
+  };
+  return ({ reason, address }) => log.warn({ address }, messages[reason]);
 }
 
 /** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */

@@ -218,6 +218,14 @@ const listeners = {
     meaning: 'Address the admin listener listens on.',
     example: '127.0.0.1',
   },
+  SLUICE_DOCS: {
+    allowed: onOrOff.allowed,
+    schema: onOrOff.schema.default('on'),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      'Whether the gateway serves /docs and /openapi.json, which need no key. The admin listener always serves its own.',
+    example: 'off',
+  },
   WORKER_PORT: {
     ...port(8082),
     usedBy: WORKERS,
@@ -310,8 +318,22 @@ const limits = {
     ...wholeNumber(10, 1_000_000, 5000),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'Connections of callers to one gateway, at most. Past it new ones are closed at once, so that a load balancer tries another gateway.',
+      'Connections of callers to one gateway, at most, of one address a tenth. Past it new ones are closed at once, so that a load balancer tries another gateway; a few more are taken for health checks.',
     example: '5000',
+  },
+  SLUICE_TRUSTED_HOPS: {
+    ...wholeNumber(0, 10, 0),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      "Proxies in front of the gateway that add to X-Forwarded-For. 0: callers connect themselves, and one address gets a tenth of SLUICE_CONNECTIONS_MAX. Otherwise connections are the proxy's, in any number; the tenth bounds the open requests of the address that the outermost of these proxies saw.",
+    example: '1',
+  },
+  SLUICE_KEEP_ALIVE_MS: {
+    ...wholeNumber(1000, 3_600_000, 620_000, 'milliseconds'),
+    usedBy: ['embedded', 'gateway', 'admin'],
+    meaning:
+      'How long a connection that has shown a valid key is kept without a request. Longer than the idle timeout of what is in front, or requests get no answer. Without a key it is 15 s, unless SLUICE_TRUSTED_HOPS is set.',
+    example: '620000',
   },
   SLUICE_BODY_BUFFER_BYTES: {
     ...wholeNumber(32 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),

@@ -34,23 +34,45 @@ export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<C
 const TOO_LARGE = { ok: false, reason: 'too-large' } as const;
 const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
 
-/** Keeps chunks as long as they stay within the bounds; what `add` returns is why they did not. */
+/** Less is not worth a growth of its own. */
+const GROWTH_BYTES_MIN = 1024;
+
+/**
+ * Gathers chunks as long as they stay within the bounds; what `add` returns is why they did not. They are copied together
+ * into one buffer of at most twice their size: as they came, each of one byte would take some 400.
+ */
 export function boundedChunks({ bytesMax, take }: BodyBounds) {
-  const chunks: Uint8Array[] = [];
+  /** The only chunk so far, as it came: the usual body is one. */
+  let first: Buffer | undefined;
+  let gathered = Buffer.alloc(0);
   let bytes = 0;
+
+  function append(chunk: Uint8Array, at: number): void {
+    if (at + chunk.length > gathered.length) {
+      const length = Math.max(at + chunk.length, GROWTH_BYTES_MIN, Math.min(2 * gathered.length, bytesMax));
+      const grown = Buffer.allocUnsafeSlow(length);
+      gathered.copy(grown, 0, 0, at);
+      gathered = grown;
+    }
+    gathered.set(chunk, at);
+  }
+
   return {
     add(chunk: Uint8Array): Extract<Collected, { ok: false }> | undefined {
+      const at = bytes;
       bytes += chunk.length;
       if (bytes > bytesMax) return TOO_LARGE;
       if (!take(chunk.length)) return NO_MEMORY;
-      chunks.push(chunk);
+      if (at === 0 && Buffer.isBuffer(chunk)) {
+        first = chunk;
+        return undefined;
+      }
+      if (first) append(first, 0);
+      first = undefined;
+      append(chunk, at);
       return undefined;
     },
-    all(): Collected {
-      const [first] = chunks;
-      const bytesOfAll = chunks.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(chunks, bytes);
-      return { ok: true, bytes: bytesOfAll };
-    },
+    all: (): Collected => ({ ok: true, bytes: first ?? gathered.subarray(0, bytes) }),
   };
 }
 

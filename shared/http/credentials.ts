@@ -45,6 +45,7 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
     }
     keys.used(id);
+    c.env?.onKeyShown?.();
     c.set('apiKey', key);
     c.set('secretIsPrevious', shown === 'previous');
     return await next();

@@ -3,10 +3,16 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { JsonObject } from '../contracts/json.ts';
 import type { ApiKey } from '../postgres/find-api-keys.ts';
 
+/** What the app knows of the connection. */
+export interface ServedBindings extends HttpBindings {
+  /** To be called when a request has shown a valid key: its connection may stay idle for longer then. */
+  readonly onKeyShown: () => void;
+}
+
 /** What the checks in front of an operation leave for it. */
 export interface HttpEnv {
   /** Absent in tests that call the app without a socket. */
-  Bindings: Partial<HttpBindings>;
+  Bindings: Partial<ServedBindings>;
   Variables: {
     requestId: string;
     /** Set by the credentials check. */

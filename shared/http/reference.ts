@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { type Context, Hono } from 'hono';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { packageRoot } from '../package-root.ts';
@@ -22,9 +24,15 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-interface Asset {
-  readonly content: Uint8Array<ArrayBuffer>;
+interface Content {
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
+}
+
+/** The same content, as it is and packed. All answers share these bytes. */
+interface Asset {
+  readonly plain: Content;
+  readonly gzip: Content;
 }
 
 /**
@@ -57,15 +65,40 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-function asset(content: string | Uint8Array<ArrayBuffer>): Asset {
-  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
-  return { content: bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+async function asset(text: string | Uint8Array<ArrayBuffer>): Promise<Asset> {
+  const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
+  const packed = await promisify(gzip)(bytes);
+  return { plain: content(bytes), gzip: content(new Uint8Array(packed)) };
 }
 
-function answer(c: Context, { content, etag }: Asset, headers: Record<string, string>): Response {
-  // Kept by browsers, but asked for each time: a new release shows at once.
-  const all = { ...headers, etag, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' };
-  return knows(c.req.header('if-none-match'), etag) ? c.body(null, 304, all) : c.body(content, 200, all);
+function content(bytes: Uint8Array<ArrayBuffer>): Content {
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+}
+
+function answer(c: Context, asset: Asset, headers: Record<string, string>): Response {
+  const packed = takesGzip(c.req.header('accept-encoding'));
+  const { bytes, etag } = packed ? asset.gzip : asset.plain;
+  const all = {
+    ...headers,
+    ...(packed && { 'content-encoding': 'gzip' }),
+    etag,
+    // Kept by browsers, but asked for each time: a new release shows at once.
+    'cache-control': 'no-cache',
+    vary: 'accept-encoding',
+    'x-content-type-options': 'nosniff',
+  };
+  return knows(c.req.header('if-none-match'), etag) ? c.body(null, 304, all) : c.body(bytes, 200, all);
+}
+
+const GZIP = /^(?:x-)?gzip$/i;
+const NONE = /^q=0(?:\.0{0,3})?$/i;
+
+/** Whether the caller names gzip (RFC 9110 §12.5.3) and does not refuse it. */
+function takesGzip(acceptEncoding = ''): boolean {
+  return acceptEncoding.split(',').some((coding) => {
+    const [name = '', weight = ''] = coding.split(';').map((part) => part.trim());
+    return GZIP.test(name) && !NONE.test(weight);
+  });
 }
 
 /** Compared weakly (RFC 9110 §13.1.2): who packs an answer on its way makes its tag a weak one. */

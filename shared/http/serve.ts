@@ -4,10 +4,14 @@ import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-
 import type { SettingName } from '../config.ts';
 import { AppError, errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
-import { answerUnparsable, refusal } from './unparsable.ts';
+import { boundConnections, type RefusedConnection } from './connections.ts';
+import type { ServedBindings } from './env.ts';
+import { trackOpenAnswers } from './open-answers.ts';
+import { boundPipelining } from './pipelining.ts';
+import { answerUnparsable, refusal, refuseBusy } from './unparsable.ts';
 
 export interface ListenOptions {
-  readonly fetch: (request: Request, env: HttpBindings) => Response | Promise<Response>;
+  readonly fetch: (request: Request, env: ServedBindings) => Response | Promise<Response>;
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
@@ -17,10 +21,21 @@ export interface ListenOptions {
   readonly nextId: IdGenerator;
   /** Milliseconds in which a request must have arrived whole. Default 120,000. */
   readonly requestTimeoutMs?: number;
-  /** Connections at most; past it new ones are closed before anything is read of them. Default 5000. */
+  /** Connections at most; past it new ones are closed, except for a moment those of health checks. Default 5000. */
   readonly connectionsMax?: number;
-  /** Told when connections are closed for that, once in ten seconds. */
-  readonly onFull?: () => void;
+  /** Of one address (of IPv6: one /64). Default: a tenth of all. */
+  readonly connectionsPerAddressMax?: number;
+  /**
+   * Proxies in front whose `X-Forwarded-For` is believed. Default 0. With any, connections are the proxy's: their number
+   * per address is not bounded, that of open requests of one forwarded address is, and they are kept without a key.
+   */
+  readonly trustedHops?: number;
+  /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
+  readonly keepAliveMs?: number;
+  /** The same for those that have shown none. Default 15,000. */
+  readonly keylessIdleMs?: number;
+  /** Called for each connection or request that is refused for these bounds. */
+  readonly onRefused?: (refused: RefusedConnection) => void;
   /**
    * Milliseconds after which a connection on which nothing moves is cut, in either direction: a caller that does not read its
    * answers must not hold it for ever. Default 75,000, above what idle connections get.
@@ -50,25 +65,53 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 5000;
-const FULL_TOLD_EVERY_MS = 10_000;
 const CHECK_TIMEOUTS_MS = 5000;
-/** Above the idle timeouts of the usual load balancers (60 s), so that they and not we close an idle connection. */
-const KEEP_ALIVE_TIMEOUT_MS = 65_000;
+/** Above the longest idle timeout of the usual load balancers (600 s), so that they and not we close an idle connection. */
+const KEEP_ALIVE_MS = 620_000;
+const KEYLESS_IDLE_MS = 15_000;
+/**
+ * Bytes that a stream keeps before it stops its source. Small: as segments or chunks of one byte each takes some 400
+ * bytes. Nothing is slower for it where somebody reads.
+ */
+const STREAM_BYTES_MAX = 1024;
 const CLOSE_IDLE_MS = 100;
 
 /** Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` (port in use, host not ours). */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const { requestTimeoutMs = 120_000, closeTimeoutMs = 10_000, stallTimeoutMs = 75_000 } = options;
+  const { connectionsMax = CONNECTIONS_MAX, keepAliveMs = KEEP_ALIVE_MS } = options;
   let draining = false;
+  const server = createServer({
+    maxHeaderSize: HEADER_BYTES_MAX,
+    requireHostHeader: false,
+    headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
+    keepAliveTimeout: keepAliveMs,
+    highWaterMark: STREAM_BYTES_MAX,
+  });
+  server.setTimeout(stallTimeoutMs);
+  const answers = trackOpenAnswers(server);
+  const pipelining = boundPipelining(server);
+  const connections = boundConnections(server, answers, {
+    connectionsMax,
+    perAddressMax: options.connectionsPerAddressMax ?? Math.ceil(connectionsMax / 10),
+    trustedHops: options.trustedHops ?? 0,
+    keylessIdleMs: Math.min(options.keylessIdleMs ?? KEYLESS_IDLE_MS, stallTimeoutMs, keepAliveMs),
+    stallMs: stallTimeoutMs,
+    onRefused: options.onRefused ?? (() => {}),
+  });
   const listener = getRequestListener(
     async (request, env) => {
       const { incoming, outgoing } = env as HttpBindings;
       const problem = headersProblem(incoming);
+      const onKeyShown = () => connections.onKeyShown(incoming.socket);
       const response =
         problem === undefined
-          ? await options.fetch(request, { incoming, outgoing })
+          ? await options.fetch(request, { incoming, outgoing, onKeyShown })
           : refusal(options.nextId(), '400-01', problem);
       if (mustClose(incoming, draining)) outgoing.setHeader('connection', 'close');
+      else sayHowLongKept(outgoing, connections.idleSeconds(incoming.socket));
       return response;
     },
     {
@@ -83,19 +126,21 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
           : refusal(options.nextId(), '500-01'),
     },
   );
-  const server = createServer({
-    maxHeaderSize: HEADER_BYTES_MAX,
-    requireHostHeader: false,
-    headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
-    requestTimeout: requestTimeoutMs,
-    connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-  });
-  server.setTimeout(stallTimeoutMs);
-  server.maxConnections = options.connectionsMax ?? CONNECTIONS_MAX;
-  tellWhenFull(server, options.onFull);
   const serveRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    void listener(incoming, outgoing);
+    const { socket } = incoming;
+    if (socket.destroyed) return;
+    const admission = connections.admit(incoming, outgoing);
+    if (admission === 'destroy') {
+      socket.destroy();
+      return;
+    }
+    pipelining.onRequest(incoming);
+    answers.add(socket, outgoing, () => {
+      pipelining.onAnswered(socket);
+      if (answers.of(socket).size === 0) connections.onIdle(socket);
+    });
+    if (admission === 'busy') refuseBusy(outgoing, options.nextId());
+    else void listener(incoming, outgoing);
   };
   server.on('request', serveRequest);
   // Whether the body is wanted is decided behind the checks; without these Node would ask for it at once.
@@ -139,13 +184,11 @@ function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
   return hosts > 1 ? 'has more than one Host header' : undefined;
 }
 
-function tellWhenFull(server: Server, onFull: () => void = () => {}): void {
-  let toldAtMs = Number.NEGATIVE_INFINITY;
-  server.on('drop', () => {
-    if (performance.now() - toldAtMs < FULL_TOLD_EVERY_MS) return;
-    toldAtMs = performance.now();
-    onFull();
-  });
+/** Says in the answer what Node does not know: that this connection is kept for a shorter time than others. */
+function sayHowLongKept(outgoing: ServerResponse, idleSeconds: number | undefined): void {
+  if (idleSeconds === undefined || !outgoing.shouldKeepAlive || outgoing.hasHeader('connection')) return;
+  outgoing.setHeader('connection', 'keep-alive');
+  outgoing.setHeader('keep-alive', `timeout=${idleSeconds}`);
 }
 
 /** Connections on which nothing was sent yet: Node does not count them as idle, and would wait for them for ever. */

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { ERRORS, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
+import { RETRY_AFTER_SECONDS } from './failures.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 import { UNCACHED } from './uncached.ts';
 
@@ -18,6 +19,18 @@ export function refusal(requestId: string, code: '400-01' | '500-01', message?: 
 const UNCACHED_LINES = Object.entries(UNCACHED)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('');
+
+/** Answers a request of an address that has too many open, before anything else is looked at. */
+export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
+  const details = [{ path: 'request', message: 'too many of this address are open' }];
+  outgoing.writeHead(ERRORS['503-01'].status, {
+    ...UNCACHED,
+    'content-type': 'application/json',
+    'retry-after': String(RETRY_AFTER_SECONDS),
+    [REQUEST_ID_HEADER]: requestId,
+  });
+  outgoing.end(JSON.stringify(errorEnvelope(requestId, '503-01', details)));
+}
 
 /** After an answer that ends the connection, what still comes is thrown away for so long, so that no reset overtakes it. */
 const LINGER_MS = 2000;

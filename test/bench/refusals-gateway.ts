@@ -63,6 +63,7 @@ const app = buildApp({
     logger,
   }),
   gateways: 1,
+  docs: true,
   bodyMemory: createBodyMemory(64 * 1024 * 1024),
   readState: async () => undefined,
   keyRing: createKeyRing(`bench:${Buffer.alloc(32).toString('base64')}`),

@@ -33,6 +33,7 @@ export interface GatewayAppOptions {
   readonly usage?: UsageStore;
   readonly gateways?: number;
   readonly bodyBytesMax?: number;
+  readonly docs?: boolean;
   readonly logHealth?: LogWriterOptions['logHealth'];
 }
 
@@ -75,6 +76,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     quotas,
     gateways: options.gateways ?? 1,
     bodyMemory,
+    docs: options.docs ?? true,
     readState: options.readState ?? (async () => undefined),
     keyRing,
     health,

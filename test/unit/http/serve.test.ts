@@ -1,11 +1,14 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { RefusedConnection } from '../../../shared/http/connections.ts';
 import { gunzipBounded } from '../../../shared/http/gunzip.ts';
 import { type HttpServer, listen } from '../../../shared/http/serve.ts';
 import { createGatewayApp, type GatewayAppOptions, SECRET } from '../../support/gateway-app.ts';
 import { openWire } from '../../support/http-wire.ts';
-import { openRaw } from '../../support/raw-http.ts';
+import { openRaw, type RawConnection } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const PATH = '/metadata-ingestion/v1/single-convo-metadata';
@@ -23,7 +26,11 @@ interface StartOptions {
   readonly stallTimeoutMs?: number;
   readonly closeTimeoutMs?: number;
   readonly connectionsMax?: number;
-  readonly onFull?: () => void;
+  readonly connectionsPerAddressMax?: number;
+  readonly trustedHops?: number;
+  readonly keepAliveMs?: number;
+  readonly keylessIdleMs?: number;
+  readonly onRefused?: (refused: RefusedConnection) => void;
 }
 
 async function start(options: StartOptions = {}, app: GatewayAppOptions = {}) {
@@ -183,31 +190,123 @@ describe('memory for bodies', () => {
 });
 
 describe('connections', () => {
-  it('past the most are closed at once, and taken again when others ended', async () => {
-    let told = 0;
-    const { server } = await start({ connectionsMax: 2, onFull: () => told++ });
-    const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
-    for (const connection of [one, two]) {
-      await connection.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
-      await connection.received(/HTTP\/1\.1 200 /);
-    }
+  const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
+  const state = `GET /automation-agent/v1/state?externalId=c HTTP/1.1\r\n${HEADERS}\r\n`;
+  const open = async (port: number, text: string, pattern = /HTTP\/1\.1 /) => {
+    const connection = await openRaw(port);
+    await connection.write(text);
+    await connection.received(pattern);
+    return connection;
+  };
+  const closes = (connection: RawConnection, what: string) =>
+    waitFor(connection.closed, { timeoutMs: 10_000, what });
+
+  it('past the most serve health checks and nothing else, and are taken again when others ended', async () => {
+    const refused: RefusedConnection[] = [];
+    const { server } = await start({
+      connectionsMax: 2,
+      connectionsPerAddressMax: 2,
+      onRefused: (one) => refused.push(one),
+    });
+    const one = await open(server.port, state);
+    const two = await open(server.port, health);
     for (let i = 0; i < 3; i++) {
-      const refused = await openRaw(server.port);
-      await waitFor(refused.closed, { timeoutMs: 5000, what: 'the end of one connection too many' });
-      expect(refused.text()).toBe('');
+      const other = await openRaw(server.port);
+      await other.write(state);
+      await closes(other, 'the end of one connection too many');
+      expect(other.text()).toBe('');
     }
-    expect(told).toBe(1);
-    await two.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(refused).toEqual(Array(3).fill({ reason: 'all', address: '127.0.0.1' }));
+    const check = await open(server.port, health, /^HTTP\/1\.1 200 .*connection: close.*"ok"/is);
+    await closes(check, 'the end behind a health check');
+    await two.write(health);
     await two.received(/ok.*HTTP\/1\.1 200 /s);
     one.socket.destroy();
     await waitFor(
       async () => {
         const next = await openRaw(server.port);
-        await next.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
-        return await next.received(/HTTP\/1\.1 200 /, 200);
+        await next.write(state);
+        return await next.received(/HTTP\/1\.1 404 /, 200);
       },
       { timeoutMs: 5000, what: 'a new connection to be taken' },
     );
+  });
+
+  it('past the most that say nothing leave room for health checks', async () => {
+    const { server } = await start({ connectionsMax: 1, connectionsPerAddressMax: 1 });
+    await open(server.port, health);
+    const silent = await Promise.all(Array.from({ length: 30 }, () => openRaw(server.port)));
+    await waitFor(() => silent.every((connection) => connection.closed()), {
+      timeoutMs: 10_000,
+      what: 'the end of those that say nothing',
+    });
+    await open(server.port, health, /^HTTP\/1\.1 200 /);
+  });
+
+  it('of one address are a tenth of all', async () => {
+    const refused: RefusedConnection[] = [];
+    const { server } = await start({ connectionsMax: 30, onRefused: (one) => refused.push(one) });
+    const kept = [];
+    for (let i = 0; i < 3; i++) kept.push(await open(server.port, health));
+    const fourth = await openRaw(server.port);
+    await closes(fourth, 'the end of the fourth');
+    expect([fourth.text(), refused]).toEqual(['', [{ reason: 'address', address: '127.0.0.1' }]]);
+    const other = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+    other.write(health);
+    expect((await once(other, 'data')).toString()).toContain('HTTP/1.1 200 ');
+    other.destroy();
+    expect(kept.some((connection) => connection.closed())).toBe(false);
+  });
+
+  it('of a trusted proxy may be many; open requests of one forwarded address may not', async () => {
+    const { server, publisher } = await start({ connectionsMax: 20, trustedHops: 2 });
+    publisher.script = undefined;
+    // The outermost proxy added 10.0.0.1 behind what the caller wrote, the inner one the outer's address.
+    const post = (forwarded: string) =>
+      `POST ${PATH} HTTP/1.1\r\n${HEADERS}X-Forwarded-For: ${forwarded}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+    const held = [];
+    for (const address of ['10.0.0.1', '::ffff:10.0.0.1']) {
+      const connection = await openRaw(server.port);
+      await connection.write(post(`1.2.3.4, ${address}, 10.9.9.9`));
+      held.push(connection);
+    }
+    await waitFor(() => publisher.calls.length > 0, { timeoutMs: 5000, what: 'a publish' });
+    const refused = await open(server.port, post('5.6.7.8, 10.0.0.1, 10.9.9.9'), /^HTTP\/1\.1 503 .*503-01/s);
+    expect(refused.text()).toMatch(/retry-after: 1\r\n.*cache-control|cache-control.*retry-after: 1\r\n/is);
+    const other = await openRaw(server.port);
+    await other.write(post('10.0.0.1, 10.0.0.2, 10.9.9.9'));
+    publisher.script = (call) => call.answer('ok');
+    for (const call of publisher.calls) call.answer('ok');
+    for (const connection of [...held, other]) await connection.received(/^HTTP\/1\.1 200 /);
+    await refused.write(post('10.0.0.1, 10.9.9.9'));
+    await refused.received(/503-01.*HTTP\/1\.1 200 /s);
+  });
+
+  it('that have shown no valid key are closed soon, and say so; others are kept', async () => {
+    const { server } = await start({ keylessIdleMs: 1000 });
+    const silent = await openRaw(server.port);
+    const keyless = await open(server.port, health);
+    const wrong = await open(server.port, state.replace(SECRET, 'wrong'), /^HTTP\/1\.1 401 /);
+    const keyed = await open(server.port, state, /^HTTP\/1\.1 404 /);
+    expect(keyless.text()).toMatch(/keep-alive: timeout=1\r\n/i);
+    expect(wrong.text()).toMatch(/keep-alive: timeout=1\r\n/i);
+    expect(keyed.text()).toMatch(/keep-alive: timeout=620\r\n/i);
+    await waitFor(() => [silent, keyless, wrong].every((connection) => connection.closed()), {
+      timeoutMs: 10_000,
+      what: 'the end of those without a key',
+    });
+    await keyed.write(health);
+    await keyed.received(/404-01.*HTTP\/1\.1 200 /s);
+  });
+
+  it('of a trusted proxy are kept without a key', async () => {
+    const { server } = await start({ keylessIdleMs: 100, trustedHops: 1 });
+    const pooled = await open(server.port, health);
+    const keyless = await openRaw((await start({ keylessIdleMs: 500 })).server.port);
+    await closes(keyless, 'the end of one that is no proxy');
+    await pooled.write(health);
+    await pooled.received(/ok.*HTTP\/1\.1 200 /s);
+    expect(pooled.text()).toMatch(/keep-alive: timeout=620\r\n/i);
   });
 
   it('whose headers drip in are answered and cut, and those that send nothing are cut', async () => {
@@ -242,16 +341,104 @@ describe('connections', () => {
   });
 
   it('whose caller never reads its answers are cut', async () => {
-    const { server } = await start({ stallTimeoutMs: 300, connectionsMax: 1 });
+    const { server } = await start({ stallTimeoutMs: 300, connectionsMax: 1, connectionsPerAddressMax: 1 });
     const deaf = await openRaw(server.port);
     deaf.socket.pause();
     // More than the buffers of both ends hold.
     await deaf.write('GET /docs/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5));
     // While it is there it has the only place.
-    const served = () => fetch(`http://127.0.0.1:${server.port}/health/live`).then((answer) => answer.ok);
+    const served = () => fetch(`http://127.0.0.1:${server.port}/openapi.json`).then((answer) => answer.ok);
     await expect(served()).rejects.toThrow();
     await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the cut' });
     deaf.socket.destroy();
+  });
+});
+
+describe('pipelined requests', () => {
+  /** A listener whose answers wait until they are let go. */
+  async function startHeld(connections: number) {
+    const held: (() => void)[] = [];
+    const server = await listen({
+      fetch: ({ url }) =>
+        new Promise((resolve) => held.push(() => resolve(new Response(new URL(url).pathname)))),
+      host: '127.0.0.1',
+      port: 0,
+      portSetting: 'PORT',
+      nextId: String,
+    });
+    servers.push(server);
+    const all = await Promise.all(Array.from({ length: connections }, () => openRaw(server.port)));
+    return { held, all, port: server.port, release: () => held.splice(0).forEach((letGo) => void letGo()) };
+  }
+  const pipelined = (count: number) =>
+    Array.from({ length: count }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: x\r\n\r\n`).join('');
+  const numbers = (connection: RawConnection) =>
+    [...connection.text().matchAll(/\r\n\r\n\/(\d+)/g)].map(([, number]) => Number(number));
+
+  it('are read 32 ahead of their answers, and all answered in order', async () => {
+    const { held, all, release } = await startHeld(1);
+    const [connection] = all as [RawConnection];
+    // In pieces that end anywhere, headers and their blank lines too.
+    const bytes = pipelined(300);
+    for (let at = 0; at < bytes.length; at += 997) await connection.write(bytes.slice(at, at + 997));
+    await waitFor(() => held.length === 32, { timeoutMs: 5000, what: '32 open answers' });
+    let most = 0;
+    const answered = () => {
+      most = Math.max(most, held.length);
+      release();
+      return numbers(connection).length === 300;
+    };
+    await waitFor(answered, { timeoutMs: 20_000, what: 'all answers' });
+    expect(most).toBeLessThanOrEqual(32);
+    expect(numbers(connection)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+  });
+
+  it('are bounded over all connections, and none starves the others', async () => {
+    const { held, all, release } = await startHeld(60);
+    await Promise.all(all.map((connection) => connection.write(pipelined(40))));
+    await waitFor(() => held.length >= 1024, { timeoutMs: 10_000, what: 'the most open answers' });
+    let most = 0;
+    const answered = () => {
+      most = Math.max(most, held.length);
+      release();
+      return all.every((connection) => numbers(connection).length === 40);
+    };
+    await waitFor(answered, { timeoutMs: 20_000, what: 'all answers' });
+    expect(most).toBeLessThanOrEqual(1024 + 60);
+  });
+
+  it('whose connection ends give their places back', async () => {
+    const { held, all, port } = await startHeld(40);
+    await Promise.all(all.map((connection) => connection.write(pipelined(40))));
+    await waitFor(() => held.length >= 1024, { timeoutMs: 10_000, what: 'the most open answers' });
+    for (const { socket } of all) socket.destroy();
+    // Those that were open when their connections ended.
+    held.length = 0;
+    const next = await openRaw(port);
+    await next.write(pipelined(40));
+    await waitFor(() => held.length === 32, { timeoutMs: 5000, what: '32 open answers' });
+  });
+
+  it('with bodies of every framing are answered in order', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    const head = `POST ${PATH} HTTP/1.1\r\n${HEADERS}`;
+    // Blank lines in bodies are no end of a request.
+    const spaced = BODY.replace(',', ',\r\n\r\n\r\n\r\n').padEnd(3000, '\r\n');
+    const whole = `${head}Content-Length: ${spaced.length}\r\n\r\n${spaced}`;
+    const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${[...spaced]
+      .map((byte) => `1\r\n${byte}\r\n`)
+      .join('')}0\r\nt: t\r\n\r\n`;
+    const unwanted = `POST /no/such HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(5000)}0\r\n\r\n`;
+    const bytes = `${whole}${chunked}${unwanted}\r\n${whole}${chunked}`;
+    for (let at = 0; at < bytes.length; at += 7001) await connection.write(bytes.slice(at, at + 7001));
+    await connection.received(/(?:HTTP\/1\.1 .*){5}"error":""/s);
+    expect(
+      connection
+        .text()
+        .match(/HTTP\/1\.1 \d+/g)!
+        .map((line) => line.slice(9)),
+    ).toEqual(['200', '200', '404', '200', '200']);
   });
 });
 

@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { gatewayDocument } from '../../../gateway/openapi/document.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
@@ -58,6 +59,36 @@ describe('the reference', () => {
     expect(await Promise.all([`W/${etag}`, `"a" , ${etag}`, '*', '"a"'].map(statusFor))).toEqual([
       304, 304, 304, 200,
     ]);
+  });
+
+  it('is packed for whoever takes gzip, under a tag of its own', async () => {
+    for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
+      const plain = await app.request(path);
+      const headers = { 'accept-encoding': 'br, gzip;q=0.5' };
+      const packed = await app.request(path, { headers });
+      expect(packed.headers.get('content-encoding')).toBe('gzip');
+      expect([plain, packed].map((answer) => answer.headers.get('vary'))).toEqual(
+        Array(2).fill('accept-encoding'),
+      );
+      const bytes = Buffer.from(await packed.arrayBuffer());
+      const etag = packed.headers.get('etag')!;
+      expect(etag).not.toBe(plain.headers.get('etag'));
+      expect(gunzipSync(bytes).equals(Buffer.from(await plain.arrayBuffer()))).toBe(true);
+      const known = await app.request(path, { headers: { ...headers, 'if-none-match': etag } });
+      expect(known.status).toBe(304);
+    }
+    for (const none of ['', 'br', 'gzip;q=0', 'gzip; q=0.000', 'identity']) {
+      const answer = await app.request('/docs', { headers: { 'accept-encoding': none } });
+      expect(answer.headers.get('content-encoding')).toBeNull();
+    }
+  });
+
+  it('is no part of a listener that does without it', async () => {
+    const { app: other } = createGatewayApp({ docs: false });
+    for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
+      expect((await other.request(path)).status).toBe(404);
+    }
+    expect((await other.request('/health/live')).status).toBe(200);
   });
 
   it('reads tags in a time that grows with their length alone', async () => {
