@@ -179,11 +179,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 function logRefused(log: RateLimitedLog): (refused: RefusedConnection) => void {
-  const messages = {
-    all: 'new connections are closed: SLUICE_CONNECTIONS_MAX are open',
-    address: 'an address has a tenth of SLUICE_CONNECTIONS_MAX: its new connections or requests are refused',
+  return ({ reason, address }) => {
+    if (reason === 'all') {
+      log.warn({ address }, 'new connections are closed: SLUICE_CONNECTIONS_MAX are open');
+    } else {
+      log.warn(
+        { address },
+        'an address has a tenth of SLUICE_CONNECTIONS_MAX: its new connections or requests are refused',
+      );
+    }
   };
-  return ({ reason, address }) => log.warn({ address }, messages[reason]);
 }
 
 /** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */

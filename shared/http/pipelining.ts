@@ -9,7 +9,7 @@ const PIPELINED_ANSWERS_MAX = 1024;
 const HEAD_END = Buffer.from('\r\n\r\n');
 /** Where the shortest request (`GET / HTTP/1.1`) has it. */
 const HEAD_END_AT_MIN = 14;
-/** Of a chunked body: where it ends is known by the parser alone. */
+/** Of a chunked body at least: where it ends is known by the parser alone. Of one that nobody reads yet, no more. */
 const CHUNKED_BYTES = 512;
 
 /** What one connection may parse before others have their turn: 64 KiB hold 11,000 chunks. */
@@ -136,10 +136,15 @@ function isInBody({ request, bodyBytesLeft }: Reading): boolean {
   return bodyBytesLeft === undefined ? request?.complete === false : bodyBytesLeft > 0;
 }
 
-/** How much of the bytes to parse: the rest of a body, or up to the end of the next headers. */
+/** How much of the bytes to parse: the rest of a body, or up to the next blank line, which headers and chunks end with. */
 function sliceLength(reading: Reading, bytes: Buffer): number {
-  if (isInBody(reading)) return Math.min(bytes.length, reading.bodyBytesLeft ?? CHUNKED_BYTES);
-  const at = bytes.indexOf(HEAD_END, HEAD_END_AT_MIN);
+  let from = HEAD_END_AT_MIN;
+  if (isInBody(reading)) {
+    if (reading.bodyBytesLeft !== undefined) return Math.min(bytes.length, reading.bodyBytesLeft);
+    if (!reading.request?.readableFlowing) return Math.min(bytes.length, CHUNKED_BYTES);
+    from = CHUNKED_BYTES - HEAD_END.length;
+  }
+  const at = bytes.indexOf(HEAD_END, from);
   return at === -1 ? bytes.length : at + HEAD_END.length;
 }
 
