@@ -1,6 +1,6 @@
 import { type JsonObject, JsonSyntaxError, readJsonObject } from '../contracts/json.ts';
-import type { BodyMemory } from './body-memory.ts';
-import { type BodyBounds, collectBody } from './collect.ts';
+import type { BodyHold, BodyMemory } from './body-memory.ts';
+import { collectBody } from './collect.ts';
 import { checkContentHeaders } from './content-headers.ts';
 import type { HttpContext, HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
@@ -32,8 +32,9 @@ export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
     const hold = options.memory?.open(c.get('apiKey').tenantId);
     try {
-      const read = await readBody(c, options, hold?.take ?? (() => true));
+      const read = await readBody(c, options, hold);
       if (!read.ok) return refusalOf(c, read, options);
+      if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
       c.set('body', read.body);
       return await next();
     } finally {
@@ -60,12 +61,18 @@ function refusalOf(
 
 const NO_ROOM = { path: 'body', message: 'there is no room for it beside those of other requests now' };
 
+const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
+
+function itemsOf({ items }: JsonObject): number {
+  return Array.isArray(items) ? items.length : 1;
+}
+
 async function readBody(
   c: HttpContext,
   options: ReadBodyOptions,
-  take: BodyBounds['take'],
+  hold: BodyHold | undefined,
 ): Promise<BodyRead> {
-  const bounds = { bytesMax: options.bytesMax, take };
+  const bounds = { bytesMax: options.bytesMax, take: hold?.take ?? (() => true) };
   // Size first: a body that is too large is 413-01 whatever its headers say.
   const raw = await collectBody(c, bounds);
   if (!raw.ok) return raw;
@@ -81,6 +88,7 @@ async function readBody(
     }
     bytes = unpacked.bytes;
   }
+  if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
     return { ok: true, body: readJsonObject(bytes, options) };
   } catch (error) {

@@ -21,3 +21,15 @@ it('leaves room for one more, however many tenants take what they can', () => {
   expect(memory.open('a').take(MIB)).toBe(false);
   expect(memory.open('other').take(8 * MIB)).toBe(true);
 });
+
+it('bounds what is made of bodies in the heap the same way, by their bytes and items', () => {
+  const memory = createBodyMemory(Number.MAX_SAFE_INTEGER, 1024 * 1024);
+  const [one, other] = [memory.open('one'), memory.open('other')];
+  expect(one.takeHeap(64 * 1024, 1)).toBe(false);
+  expect(one.takeHeap(32 * 1024, 100)).toBe(true);
+  expect(one.takeHeap(32 * 1024, 0)).toBe(false);
+  expect(other.takeHeap(16 * 1024, 100)).toBe(true);
+  one.release();
+  expect(one.takeHeap(0, 300)).toBe(true);
+  expect(memory.heldBytes()).toBe(0);
+});
