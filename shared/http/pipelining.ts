@@ -11,6 +11,8 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const HEAD_END_AT_MIN = 14;
 /** Of a chunked body at least: where it ends is known by the parser alone. Of one that nobody reads yet, no more. */
 const CHUNKED_BYTES = 512;
+/** At most, so that chunks of one byte leave others their turn. */
+const CHUNKED_READ_BYTES = 4096;
 
 /** What one connection may parse before others have their turn: 64 KiB hold 11,000 chunks. */
 const TURN_MS = 5;
@@ -137,12 +139,14 @@ function isInBody({ request, bodyBytesLeft }: Reading): boolean {
 }
 
 /** How much of the bytes to parse: the rest of a body, or up to the next blank line, which headers and chunks end with. */
-function sliceLength(reading: Reading, bytes: Buffer): number {
+function sliceLength(reading: Reading, all: Buffer): number {
+  let bytes = all;
   let from = HEAD_END_AT_MIN;
   if (isInBody(reading)) {
     if (reading.bodyBytesLeft !== undefined) return Math.min(bytes.length, reading.bodyBytesLeft);
     if (!reading.request?.readableFlowing) return Math.min(bytes.length, CHUNKED_BYTES);
     from = CHUNKED_BYTES - HEAD_END.length;
+    bytes = bytes.subarray(0, CHUNKED_READ_BYTES);
   }
   const at = bytes.indexOf(HEAD_END, from);
   return at === -1 ? bytes.length : at + HEAD_END.length;

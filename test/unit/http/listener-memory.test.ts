@@ -81,7 +81,7 @@ describe('the memory of a listener', () => {
     await Promise.all(
       connections.map(async (connection, index) => {
         await connection.write(head);
-        await press(connection, index % 2 === 0 ? chunks(60_000) : Buffer.from(extensions), 2);
+        await press(connection, index % 2 === 0 ? chunks(30_000) : Buffer.from(extensions), 1);
       }),
     );
     await alive();
