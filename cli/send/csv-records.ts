@@ -1,79 +1,60 @@
 import type { Readable } from 'node:stream';
 import { parse } from 'csv-parse/sync';
 import { errorCode } from '../../shared/errors.ts';
-import { LINE_BYTES_MAX, type PhysicalLine, physicalLines } from './physical-lines.ts';
+import { LINE_BYTES_MAX, physicalLines } from './physical-lines.ts';
 
 /** The cells of one record, or what is wrong with the line that it begins on. */
 export type CsvRecord =
   | { readonly number: number; readonly cells: readonly string[]; readonly problem?: undefined }
   | { readonly number: number; readonly problem: string };
 
-/** Lines that one record may have; a quote that is open for longer was never closed. */
-const RECORD_LINES_MAX = 100;
-
 /**
- * The records of a CSV file (RFC 4180). A quote that is never closed costs only its own line: CSV itself would take all
- * the rest of the file into that cell, so what spans lines counts only when it has the first record's number of cells.
+ * The records of a CSV file (RFC 4180), which may span lines. After a quote that is misplaced or never closed nobody can
+ * tell records from the inside of a cell, so that is the last record: its problem says that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
-  let waiting: PhysicalLine[] = [];
+  /** The lines of a record whose quotes are not closed yet. */
+  let open: string[] = [];
+  let openLength = 0;
+  let number = 0;
   let columns: number | undefined;
-
-  function* take(final: boolean): Generator<CsvRecord> {
-    while (waiting.length > 0) {
-      const taken = takeRecord(waiting, { delimiter, columns, final });
-      if (taken === undefined) return;
-      waiting = waiting.slice(taken.lines);
-      if (taken.record.problem === undefined) columns ??= taken.record.cells.length;
-      yield taken.record;
-    }
-  }
-
   for await (const line of physicalLines(stream)) {
-    waiting.push(line);
-    yield* take(false);
+    if (open.length === 0) number = line.number;
+    if (line.problem !== undefined) {
+      if (open.length > 0) return yield broken(number, NEVER_CLOSED);
+      if (line.hidesQuotes) return yield broken(number, line.problem);
+      yield { number, problem: line.problem };
+      continue;
+    }
+    // A line with an odd number of quotes opens a cell, or closes the one that is open.
+    if (hasOddQuotes(line.text) === (open.length === 0)) {
+      open.push(line.text);
+      openLength += line.text.length;
+      if (openLength > LINE_BYTES_MAX) return yield broken(number, NEVER_CLOSED);
+      continue;
+    }
+    const spansLines = open.length > 0;
+    const parsed = parseRecord([...open, line.text].join('\n'), delimiter);
+    open = [];
+    openLength = 0;
+    if (!parsed.cells) return yield broken(number, parsed.problem);
+    // A quote that was forgotten and one that opens a later cell may enclose lines between them.
+    if (spansLines && columns !== undefined && parsed.cells.length !== columns) {
+      return yield broken(number, `spans lines and has ${parsed.cells.length} cells instead of ${columns}`);
+    }
+    columns ??= parsed.cells.length;
+    yield { number, cells: parsed.cells };
   }
-  yield* take(true);
-}
-
-interface TakeOptions {
-  readonly delimiter: string;
-  readonly columns: number | undefined;
-  /** Whether no lines follow. */
-  readonly final: boolean;
-}
-
-/** The first record of the lines and how many of them it takes; undefined while its end is not there yet. */
-function takeRecord(
-  lines: readonly PhysicalLine[],
-  { delimiter, columns, final }: TakeOptions,
-): { readonly record: CsvRecord; readonly lines: number } | undefined {
-  const first = lines[0]!;
-  const { number } = first;
-  const bad = (problem: string) => ({ record: { number, problem }, lines: 1 });
-  if (first.problem !== undefined) return bad(first.problem);
-  if (!isOpen(first.text)) {
-    const parsed = parseRecord(first.text, delimiter);
-    return parsed.cells ? { record: { number, cells: parsed.cells }, lines: 1 } : bad(parsed.problem);
-  }
-  let text = first.text;
-  for (const [i, line] of lines.slice(1).entries()) {
-    if (line.problem !== undefined) return bad(NEVER_CLOSED);
-    text += `\n${line.text}`;
-    // Two open lines close each other.
-    if (!isOpen(line.text)) continue;
-    const { cells } = parseRecord(text, delimiter);
-    const fits = cells !== undefined && (columns === undefined || cells.length === columns);
-    return fits ? { record: { number, cells }, lines: i + 2 } : bad(NEVER_CLOSED);
-  }
-  const endless = final || lines.length >= RECORD_LINES_MAX || text.length > LINE_BYTES_MAX;
-  return endless ? bad(NEVER_CLOSED) : undefined;
+  if (open.length > 0) yield broken(number, NEVER_CLOSED);
 }
 
 const NEVER_CLOSED = 'opens a quote that is never closed';
 
-/** Whether a quote that begins in this line does not end in it. */
-function isOpen(text: string): boolean {
+function broken(number: number, problem: string): CsvRecord {
+  return { number, problem: `${problem}; nothing from this line on is sent: fix it and send the file again` };
+}
+
+function hasOddQuotes(text: string): boolean {
   let quotes = 0;
   for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) quotes += 1;
   return quotes % 2 === 1;

@@ -14,7 +14,8 @@ ${columns
 
 Refused lines:
   Each is reported with its number and reason, and the others go on; the exit code is then 1. --refused FILE writes
-  those lines to FILE, below the CSV header: mend them there and send FILE.
+  those lines to FILE, below the CSV header: fix them there and send FILE. After a CSV quote that is misplaced or never
+  closed the rest of the file is refused too, since it may be the inside of a cell.
 
 Sending again:
   ${againOf(kind).replaceAll('\n', '\n  ')}

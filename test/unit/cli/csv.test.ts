@@ -64,26 +64,52 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('loses to a broken line only that line, and numbers lines as an editor does', async () => {
+  it('loses to a line that is wrong in itself only that line, and numbers lines as an editor does', async () => {
     const { lines } = await read(
       Buffer.concat([
-        Buffer.from(
-          'externalAgentId,agentName\na2,"two\nlines"\na4,"open\na5,five\na6,"more" here\na7,x"y\na8\na9,"open too\n',
-        ),
+        Buffer.from('externalAgentId,agentName\na2,"two\nlines"\na4\na5,five\n'),
         Buffer.from([0x61, 0xff, 0x2c, 0x62, 0x0a]),
-        Buffer.from('a11,"fine"'),
+        Buffer.from(`long,${'x'.repeat(2e6)}\na8,"fine"`),
       ]),
     );
     expect(lines).toEqual([
       [2, { externalAgentId: 'a2', agentName: 'two\nlines' }],
-      [4, 'opens a quote that is never closed'],
+      [4, 'has 1 cell, the first line names 2 columns'],
       [5, { externalAgentId: 'a5', agentName: 'five' }],
-      [6, expect.stringContaining('closing quote')],
-      [7, expect.stringContaining('never closed')],
-      [8, 'has 1 cell, the first line names 2 columns'],
-      [9, 'opens a quote that is never closed'],
-      [10, expect.stringContaining('UTF-8')],
-      [11, { externalAgentId: 'a11', agentName: 'fine' }],
+      [6, expect.stringContaining('UTF-8')],
+      [7, expect.stringContaining('longer than')],
+      [8, { externalAgentId: 'a8', agentName: 'fine' }],
+    ]);
+  });
+
+  const inner = 'inner,not a record';
+  it.each([
+    ['a quote that is never closed', `a3,"open\n${inner}\n`, 'never closed'],
+    ['a cell of 5000 lines that is never closed', `a3,"open\n${`${inner}\n`.repeat(5000)}`, 'never closed'],
+    ['a cell larger than a record may be', `a3,"${`${inner}\n`.repeat(60_000)}"\n`, 'never closed'],
+    [
+      'a forgotten quote that the next one closes',
+      `a3,"open\na4,four\n"a5","x\n${inner}\ny"\n`,
+      'closing quote',
+    ],
+    ['a forgotten quote and too many cells', `a3,"open\n${inner}\n",x\n`, 'has 3 cells instead of 2'],
+    ['a quote in the middle of a cell', `a3,5" x 4"\na4,"two\n${inner}\nlines"\n`, 'middle of a cell'],
+    ['text after a closing quote', `a3,"more" here\n${inner}\n`, 'closing quote'],
+    ['a quoted line that is too long', `a3,"${'x'.repeat(2e6)}\n${inner}\n"\n`, 'longer than'],
+  ])('is refused from %s on', async (_, rest, problem) => {
+    const { lines } = await read(`externalAgentId,agentName\na2,two\n${rest}`);
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a2', agentName: 'two' }],
+      [3, expect.stringMatching(new RegExp(`${problem}.*; nothing from this line on is sent`))],
+    ]);
+  });
+
+  it('takes a quoted cell of any number of lines', async () => {
+    const text = `${inner}\n`.repeat(5000);
+    const { lines } = await read(`externalAgentId,agentName\na2,"${text}"\na5003,x\n`);
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a2', agentName: text }],
+      [5003, { externalAgentId: 'a5003', agentName: 'x' }],
     ]);
   });
 
