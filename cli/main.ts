@@ -5,20 +5,22 @@ import { runCommand } from './run.ts';
 
 /** What a shell reports of a program whose reader has gone (128 + SIGPIPE). */
 const READER_GONE = 141;
+const FAILED = 1;
 
-// Whoever reads may stop early, as `head` does, or the terminal may be closed. What takes long then ends as on Ctrl-C.
-let readerGone = false;
+// The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A command that has begun is
+// not cut for that; one that waits ends as on Ctrl-C.
+let outputFailure: number | undefined;
 const outputClosed = new Promise<void>((resolve) => {
-  process.stdout.on('error', (error) => {
-    throwUnlessGone(error);
-    readerGone = true;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (outputFailure === undefined) reportUnlessGone(error);
+    outputFailure = isReaderGone(error) ? READER_GONE : FAILED;
     resolve();
   });
 });
-process.stderr.on('error', throwUnlessGone);
-// That nobody reads the last words is known after them.
+process.stderr.on('error', () => {});
+// A failure of the last write is known after the command.
 process.once('exit', (code) => {
-  if (code === 0 && readerGone) process.exitCode = READER_GONE;
+  if (code === 0 && outputFailure !== undefined) process.exitCode = outputFailure;
 });
 const { env, fromFile } = environmentOrEnd();
 const program = await buildProgram(
@@ -33,8 +35,13 @@ const program = await buildProgram(
 );
 process.exitCode = await runCommand(program, process.argv);
 
-function throwUnlessGone(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+function isReaderGone({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'EPIPE' || code === 'EIO';
+}
+
+function reportUnlessGone(error: NodeJS.ErrnoException): void {
+  if (isReaderGone(error)) return;
+  process.stderr.write(`sluice: standard output cannot be written: ${errorMessage(error)}\n`);
 }
 
 /** Before there is a command that could say it. */
