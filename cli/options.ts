@@ -37,6 +37,21 @@ export function rateNoneOrDefault(text: string): number | 'none' | 'default' {
     : refuse(`It must be none, default or a whole number from 1 to ${RATE_MAX}.`);
 }
 
+const BYTES_MAX = 2_000_000_000;
+
+/** Bytes per second, or `none` for no limit. */
+export function bytesOrNone(text: string): number | 'none' {
+  if (text === 'none') return 'none';
+  return /^\d+$/.test(text)
+    ? wholeNumber(1, BYTES_MAX)(text)
+    : refuse(`It must be none or a whole number from 1 to ${BYTES_MAX}.`);
+}
+
+/** Bytes per second, `none` for no limit, or `default` for the product's. */
+export function bytesNoneOrDefault(text: string): number | 'none' | 'default' {
+  return text === 'default' ? text : bytesOrNone(text);
+}
+
 const QUOTA_MAX = 2_000_000_000;
 
 /** Records a day, or `none` for no quota. */

@@ -37,6 +37,7 @@ import { type ReadState, readStateOperation } from './operations/read-state.ts';
 import { badJsonResult, singleConvoMetadataOperation } from './operations/single-convo-metadata.ts';
 import { PATHS } from './paths.ts';
 import { createAcceptWithin } from './rates/accept-within.ts';
+import { createByteRate } from './rates/byte-rate.ts';
 import { createPolicies } from './rates/policies.ts';
 import type { Quotas } from './rates/quotas.ts';
 
@@ -70,7 +71,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
   const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
   const write = { ...deps, accept: createAcceptWithin({ ...deps, ...rates }) };
-  const memory = deps.bodyMemory;
+  const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
   const app = new Hono<HttpEnv>();
   app.onError(onError);
   app.notFound(onNotFound);
@@ -84,14 +85,14 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     PATHS.authenticate,
     ...allowed('credentials:write'),
     checkConversationId,
-    jsonBody({ memory, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
     ...stillAllowed('credentials:write'),
     authenticateOperation(write),
   );
   app.post(
     PATHS.manyAgentMetadata,
     ...allowed('agent-metadata:write'),
-    jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
     ...stillAllowed('agent-metadata:write'),
     manyAgentMetadataOperation(write),
   );
@@ -99,7 +100,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     PATHS.singleConvoMetadata,
     ...allowed('conversation-metadata:write'),
     jsonBody({
-      memory,
+      ...bodies,
       bytesMax: BODY_BYTES_MAX,
       rawMembers: CONVERSATION_RAW_MEMBERS,
       onUnreadable: badJsonResult(nextId),
@@ -110,14 +111,14 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.post(
     PATHS.messageSent,
     ...allowed('analytics:write'),
-    jsonBody({ memory, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
     ...stillAllowed('analytics:write'),
     messageSentOperation(write),
   );
   app.post(
     PATHS.automationEvents,
     ...allowed('automation:write'),
-    jsonBody({ memory, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
     ...stillAllowed('automation:write'),
     automationEventsOperation(write),
   );

@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
-import type { RequestRate } from '../../shared/postgres/create-tenant.ts';
+import type { ByteRate, RequestRate } from '../../shared/postgres/create-tenant.ts';
 import { describeTenants, type TenantDescription } from '../../shared/postgres/describe-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { setTenantByteRate } from '../../shared/postgres/set-tenant-byte-rate.ts';
 import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
 import { setTenantQuota } from '../../shared/postgres/set-tenant-quota.ts';
 import { setTenantRate } from '../../shared/postgres/set-tenant-rate.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateNoneOrDefault } from '../options.ts';
+import { bytesNoneOrDefault, JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateNoneOrDefault } from '../options.ts';
 import { timeOf } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
@@ -16,6 +17,7 @@ interface JsonOption {
 
 interface UpdateOptions extends JsonOption {
   readonly rate?: RequestRate;
+  readonly bytes?: ByteRate;
   readonly quota?: number | 'none';
 }
 
@@ -42,16 +44,22 @@ export function addTenantChanges(tenants: Command, context: CommandContext): voi
       'requests a second of each operation, and 20 times as many records in all; none for no limit, or the default (1000)',
       rateNoneOrDefault,
     )
+    .option(
+      '--bytes <n|none|default>',
+      'bytes of bodies per second, as unpacked; none for no limit, or the default (20971520)',
+      bytesNoneOrDefault,
+    )
     .option(...QUOTA_OPTION, quotaOrNone)
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice tenants update acme --rate 500 --quota 1000000')
     .action(async (name: string, options: UpdateOptions, command: Command) => {
-      const { rate, quota } = options;
-      if (rate === undefined && quota === undefined) {
-        command.error('error: give --rate, --quota or both', { exitCode: 2 });
+      const { rate, bytes, quota } = options;
+      if (rate === undefined && bytes === undefined && quota === undefined) {
+        command.error('error: give at least one of --rate, --bytes and --quota', { exitCode: 2 });
       }
       const { after } = await change(context, name, async (pool, id) => {
         if (rate !== undefined) await setTenantRate(pool, id, rate);
+        if (bytes !== undefined) await setTenantByteRate(pool, id, bytes);
         if (quota !== undefined) await setTenantQuota(pool, id, quota);
       });
       if (options.json) return context.printJson(toJson(after));
@@ -96,11 +104,12 @@ async function change<T>(
 }
 
 function toJson(tenant: TenantDescription) {
-  const { tenantId, name, rate, quota, recordsToday, disabledAtMs, createdAtMs } = tenant;
+  const { tenantId, name, rate, byteRate, quota, recordsToday, disabledAtMs, createdAtMs } = tenant;
   return {
     tenantId,
     name,
     rate,
+    bytes: byteRate,
     quota: quota ?? 'none',
     recordsToday: quota === null ? null : recordsToday,
     state: disabledAtMs === null ? 'enabled' : 'disabled',
@@ -111,13 +120,14 @@ function toJson(tenant: TenantDescription) {
 
 function printTenants(context: CommandContext, tenants: readonly TenantDescription[]): void {
   context.printTable(
-    ['tenant', 'id', 'requests a second', 'records a day', 'today', 'state', 'created'],
+    ['tenant', 'id', 'requests a second', 'bytes a second', 'records a day', 'today', 'state', 'created'],
     tenants
       .map(toJson)
-      .map(({ name, tenantId, rate, quota, recordsToday, state, createdAt }) => [
+      .map(({ name, tenantId, rate, bytes, quota, recordsToday, state, createdAt }) => [
         name,
         tenantId,
         String(rate),
+        String(bytes),
         String(quota),
         recordsToday === null ? '' : String(recordsToday),
         state,

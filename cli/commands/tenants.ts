@@ -3,11 +3,12 @@ import { errorCode } from '../../shared/errors.ts';
 import { createTenant, type RequestRate } from '../../shared/postgres/create-tenant.ts';
 import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateOrNone, tenantName } from '../options.ts';
+import { bytesOrNone, JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateOrNone, tenantName } from '../options.ts';
 import { addTenantChanges } from './tenants-change.ts';
 
 interface TenantsCreateOptions {
   readonly rate?: number | 'none';
+  readonly bytes?: number | 'none';
   readonly quota?: number | 'none';
   readonly ifMissing?: boolean;
   readonly json?: boolean;
@@ -24,6 +25,11 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
       'requests a second of each operation, and 20 times as many records in all; none for no limit (default: 1000)',
       rateOrNone,
     )
+    .option(
+      '--bytes <n|none>',
+      'bytes of bodies per second, as unpacked; none for no limit (default: 20971520, none with --rate none)',
+      bytesOrNone,
+    )
     .option(...QUOTA_OPTION, quotaOrNone)
     .option('--if-missing', 'change nothing and succeed where a tenant of that name is there')
     .option(...JSON_OPTION)
@@ -31,12 +37,14 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
     .action(async (name: string, options: TenantsCreateOptions) => {
       const tenantId = context.nextId();
       const rate: RequestRate = options.rate ?? 'default';
+      const bytes = options.bytes ?? (rate === 'none' ? 'none' : 'default');
       const quota = options.quota ?? 'none';
       const there = await context.withPool((pool) =>
         createTenant(pool, {
           tenantId,
           name,
           rate,
+          byteRate: bytes,
           quota: quota === 'none' ? undefined : quota,
           createdAtMs: context.clock.nowMs(),
         }).catch(async (error) => {
@@ -48,10 +56,10 @@ export function addTenantsCommands(program: Command, context: CommandContext): v
         if (options.json) return context.printJson({ tenantId: there.tenantId, name, created: false });
         return context.print(`The tenant ${name} is there already and stays as it is.`);
       }
-      if (options.json) return context.printJson({ tenantId, name, rate, quota });
+      if (options.json) return context.printJson({ tenantId, name, rate, bytes, quota });
       context.printTable(
-        ['tenant', 'id', 'requests a second', 'records a day'],
-        [[name, tenantId, String(rate), String(quota)]],
+        ['tenant', 'id', 'requests a second', 'bytes a second', 'records a day'],
+        [[name, tenantId, String(rate), String(bytes), String(quota)]],
       );
       context.print(`Next: npx sluice keys create --tenant ${name} --scope '*'`);
     });

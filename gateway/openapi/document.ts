@@ -9,7 +9,7 @@ import { openApiDocument } from '../../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../../shared/openapi/health.ts';
 import type { Operations } from '../../shared/openapi/operation.ts';
 import { PATHS } from '../paths.ts';
-import { RECORDS_PER_REQUEST } from '../rates/policies.ts';
+import { BYTES_PER_SECOND, RECORDS_PER_REQUEST } from '../rates/policies.ts';
 import { AUTHENTICATE } from './authenticate.ts';
 import { AUTOMATION_EVENTS } from './automation-events.ts';
 import { MANY_AGENT_METADATA } from './many-agent-metadata.ts';
@@ -57,6 +57,7 @@ export function gatewayDocument(): JsonSchema {
   });
 }
 
+const MIB = 1024 * 1024;
 const ofRequests = (seconds: number) => (seconds * REQUESTS_PER_SECOND).toLocaleString('en');
 const ofRecords = (seconds: number) =>
   (seconds * REQUESTS_PER_SECOND * RECORDS_PER_REQUEST).toLocaleString('en');
@@ -66,11 +67,12 @@ const DESCRIPTION = `Metadata, credentials and analytics events about conversati
 - **2xx is durable**: what was answered 2xx is acknowledged by the event log.
 - **Once**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, whoever sends it again. The
   same id with other content is a conflict. A record without an id is a new one each time.
-- Bodies are one JSON object in UTF-8, at most 32 levels deep and of at most 250,000 values. Members that are not listed are ignored. Optional members may be
+- Bodies are one JSON object in UTF-8, at most 32 levels deep and of at most 250,000 values, those inside free-form objects included. Members that are not listed are ignored. Optional members may be
   \`null\`. Lengths count Unicode code points. No string may hold U+0000 or an unpaired surrogate; no timestamp a day that its month
   does not have, or a leap second. One record is at most 512 KiB once encoded.
 - A tenant may make ${ofRequests(1)} requests a second of each operation, ${ofRequests(BURST_SECONDS)} at once, and bring
-  ${ofRecords(1)} records a second, ${ofRecords(BURST_SECONDS)} at once, unless it was given others or none; a key may have a lower
+  ${ofRecords(1)} records a second, ${ofRecords(BURST_SECONDS)} at once, and bodies of ${BYTES_PER_SECOND / MIB} MiB a second after unpacking,
+  ${(BURST_SECONDS * BYTES_PER_SECOND) / MIB} MiB at once, unless it was given others or none; a key may have a lower
   rate of its own. There is a daily quota of records only where one was set. What is over is 429-01, whole. \`RateLimit\` and
   \`RateLimit-Policy\` of the answers tell what is left.
 - An unknown path or method is 404-01 without \`details\`; there is no 405.`;

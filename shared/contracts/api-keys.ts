@@ -16,11 +16,9 @@ export const OVERLAP_SECONDS = 86_400;
 /** A request for a key; that its end is to come is checked behind it. */
 export const keySchema = objectOf({
   name: keyNameField.nullish().describe('What the key is called, for people.'),
-  scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES]))
-    .min(1, { error: 'must have at least one entry' })
-    .describe(
-      'What it may do; `*` is everything, scopes of later releases included. None that your key lacks.',
-    ),
+  scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES]), { ifEmpty: 'must have at least one entry' }).describe(
+    'What it may do; `*` is everything, scopes of later releases included. None that your key lacks.',
+  ),
   expiresAt: timestampField
     .nullish()
     .describe(

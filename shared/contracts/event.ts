@@ -54,6 +54,8 @@ export const RECORD_BYTES_MAX = 512 * 1024;
 
 /** The envelope around data that is itself within the request reader's depth. */
 const EVENT_DEPTH_MAX = 40;
+/** Any record that the request reader ever took: a value takes at least 2 bytes of a message, which has at most 2 MiB. */
+const VALUES_MAX = 1024 * 1024;
 const TYPE = /^sluice\.([a-z-]+)\.v([0-9]+)$/;
 
 /** The record as a CloudEvents 1.0 event in structured JSON mode. */
@@ -119,7 +121,11 @@ export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
 
 function readEnvelope(bytes: Uint8Array): JsonObject {
   try {
-    const event = readJson(bytes, { rawMembers: AUTOMATION_EVENT_RAW_MEMBERS, depthMax: EVENT_DEPTH_MAX });
+    const event = readJson(bytes, {
+      rawMembers: AUTOMATION_EVENT_RAW_MEMBERS,
+      depthMax: EVENT_DEPTH_MAX,
+      valuesMax: VALUES_MAX,
+    });
     if (isJsonObject(event)) return event;
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;

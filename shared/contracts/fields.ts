@@ -58,7 +58,7 @@ function blankPattern(notBlank = false, noControlCharacters = false): string | u
 function brokenRule(text: string, rules: StringRules): string | undefined {
   const problem = stringProblem(text);
   if (problem) return problem;
-  if (text.length > rules.lengthMax && codePoints(text) > rules.lengthMax) {
+  if (text.length > rules.lengthMax && isLonger(text, rules.lengthMax)) {
     return `must be at most ${rules.lengthMax} characters`;
   }
   if (text.length < (rules.lengthMin ?? 0)) {
@@ -71,10 +71,12 @@ function brokenRule(text: string, rules: StringRules): string | undefined {
   return undefined;
 }
 
-function codePoints(text: string): number {
+/** Whether the text has more code points than that; a code point has one or two code units. */
+function isLonger(text: string, lengthMax: number): boolean {
+  if (text.length > 2 * lengthMax) return true;
   let count = 0;
   for (const _ of text) count++;
-  return count;
+  return count > lengthMax;
 }
 
 /** An id that must be there. */
@@ -141,10 +143,27 @@ export function oneOf<const T extends readonly string[]>(values: T) {
   });
 }
 
-export function arrayOf<T extends z.ZodType>(item: T, lengthMax: number = ARRAY_LENGTH_MAX) {
-  return z
+export interface ArrayRules {
+  readonly lengthMax?: number;
+  /** The refusal of an empty array. Default: it may be empty. */
+  readonly ifEmpty?: string;
+}
+
+export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
+  const { lengthMax = ARRAY_LENGTH_MAX, ifEmpty } = rules;
+  const message = `must have at most ${lengthMax} entries`;
+  const any = z
     .array(item, { error: (issue) => (issue.input === undefined ? 'is required' : 'must be an array') })
-    .max(lengthMax, { error: `must have at most ${lengthMax} entries` });
+    .max(lengthMax, { error: message });
+  return z.preprocess(
+    (value, ctx) => {
+      if (!Array.isArray(value) || value.length <= lengthMax) return value;
+      // Before any entry is checked: a body has room for 250,000 entries, each with problems of its own.
+      ctx.issues.push({ code: 'custom', message, input: value });
+      return z.NEVER;
+    },
+    ifEmpty === undefined ? any : any.min(1, { error: ifEmpty }),
+  );
 }
 
 export function objectOf<T extends z.ZodRawShape>(shape: T) {
@@ -158,7 +177,7 @@ export const attributesField = arrayOf(
     name: stringField({ lengthMax: 256, lengthMin: 1 }).describe('What the value is of.'),
     value: stringField({ lengthMax: ATTRIBUTE_VALUE_LENGTH_MAX }).describe('The value.'),
   }),
-  ATTRIBUTES_MAX,
+  { lengthMax: ATTRIBUTES_MAX },
 );
 
 /** A free-form object, kept byte for byte. */

@@ -30,9 +30,9 @@ export const messageSentSchema = objectOf({
   messageId: requiredId.describe(
     'Id of the message that was sent. An event with the same id and content is stored once.',
   ),
-  augmentationType: arrayOf(oneOf(AUGMENTATION_TYPES))
-    .min(1, { error: 'must have at least one entry' })
-    .describe('What the agent used to write the message, in order; repeated use is kept.'),
+  augmentationType: arrayOf(oneOf(AUGMENTATION_TYPES), { ifEmpty: 'must have at least one entry' }).describe(
+    'What the agent used to write the message, in order; repeated use is kept.',
+  ),
   numEdits: int32(0)
     .nullish()
     .describe('Keystrokes after a full suggestion was selected; 0 when it was sent as it was.'),

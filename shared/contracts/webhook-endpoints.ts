@@ -11,8 +11,9 @@ export const endpointSchema = objectOf({
   url: stringField({ lengthMax: URL_LENGTH_MAX, notBlank: true, noControlCharacters: true }).describe(
     'Where webhooks go: https to a public address on port 443 or 8443, unless the settings permit more.',
   ),
-  eventTypes: arrayOf(oneOf(WEBHOOK_TYPES))
-    .min(1, { error: 'must have at least one entry; leave it out for all types' })
+  eventTypes: arrayOf(oneOf(WEBHOOK_TYPES), {
+    ifEmpty: 'must have at least one entry; leave it out for all types',
+  })
     .nullish()
     .describe('The types that it gets; left out: all, those of later releases included.'),
 });

@@ -1,4 +1,6 @@
-import { type JsonObject, JsonSyntaxError, readJsonObject } from '../contracts/json.ts';
+import { RECORD_BYTES_MAX } from '../contracts/event.ts';
+import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../contracts/json.ts';
+import { runInSlices } from '../map-in-slices.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
 import { checkContentHeaders } from './content-headers.ts';
@@ -6,11 +8,28 @@ import type { HttpContext, HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
 import { gunzipBounded } from './gunzip.ts';
 
+/** The limit on a caller's bytes; undefined for a caller without one. */
+export type ByteRate = (c: HttpContext) => BodyRate | undefined;
+
+/** The limit on bytes as one request sees it. */
+export interface BodyRate {
+  /** Whether so many bytes may be taken now. */
+  holds(bytes: number): boolean;
+  /** Takes so many bytes, or none and false where there are too few. */
+  take(bytes: number): boolean;
+  /** Adds the limit to the answer. */
+  tell(): void;
+  /** The answer to a request that came too early; it says when a body of so many bytes can be read. */
+  refuse(bytes: number): Response;
+}
+
 export interface ReadBodyOptions {
   /** Bytes of the body at most, as sent and after gunzip. */
   readonly bytesMax: number;
   /** What all bodies together may take, as sent and after gunzip, until they are answered. Default: anything. */
   readonly memory?: BodyMemory;
+  /** What limits a caller's bytes per second. Default: nothing. */
+  readonly byteRate?: ByteRate;
   /** Members whose objects are kept byte for byte. */
   readonly rawMembers: ReadonlySet<string>;
   /** The answer to a body that is not one JSON object; without it 400-01 with the problem as its detail. */
@@ -22,17 +41,22 @@ export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
+  /** Over the byte rate; the body has that many bytes, or at most so many where that is not known. */
+  | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
 /**
- * Reads the body into `c.get('body')`: 413-01 over the limit, 503-01 where other bodies leave no room for it, 400-01 (or
- * `onUnreadable`) for what is not a JSON object.
+ * Reads the body into `c.get('body')`: 413-01 over the limit, 429-01 over the caller's byte rate, 503-01 where other
+ * bodies leave no room for it, 400-01 (or `onUnreadable`) for what is not a JSON object.
  */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
     const hold = options.memory?.open(c.get('apiKey').tenantId);
+    const rate = options.byteRate?.(c);
     try {
-      const read = await readBody(c, options, hold);
+      const read = await readBody(c, options, rate, hold);
+      if (!read.ok && read.reason === 'rate') return rate!.refuse(read.bytes);
+      rate?.tell();
       if (!read.ok) return refusalOf(c, read, options);
       if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
       c.set('body', read.body);
@@ -43,9 +67,11 @@ export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   };
 }
 
+type Refused = Extract<BodyRead, { ok: false }>;
+
 function refusalOf(
   c: HttpContext,
-  read: Extract<BodyRead, { ok: false }>,
+  read: Exclude<Refused, { reason: 'rate' }>,
   { bytesMax, onUnreadable }: ReadBodyOptions,
 ): Response {
   switch (read.reason) {
@@ -70,17 +96,33 @@ function itemsOf({ items }: JsonObject): number {
 async function readBody(
   c: HttpContext,
   options: ReadBodyOptions,
+  rate: BodyRate | undefined,
   hold: BodyHold | undefined,
 ): Promise<BodyRead> {
-  const bounds = { bytesMax: options.bytesMax, take: hold?.take ?? (() => true) };
-  // Size first: a body that is too large is 413-01 whatever its headers say.
-  const raw = await collectBody(c, bounds);
-  if (!raw.ok) return raw;
+  const { bytesMax } = options;
+  const take = hold?.take ?? (() => true);
   const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
+  const packed = content.ok && content.gzip;
+  const declared = packed ? undefined : c.req.header('content-length');
+  // A caller that comes back when this much can be taken is not refused half-way again.
+  const needed = declared === undefined ? bytesMax : Number(declared);
+  if (rate && needed <= bytesMax && !rate.holds(declared === undefined ? 1 : needed)) {
+    return { ok: false, reason: 'rate', bytes: needed };
+  }
+  let overRate = false;
+  const takeCounted = (bytes: number) => {
+    overRate = rate !== undefined && !rate.take(bytes);
+    return !overRate && take(bytes);
+  };
+  // Size first: a body that is too large is 413-01 whatever its headers say.
+  const raw = await collectBody(c, { bytesMax, take: packed ? take : takeCounted });
+  if (overRate) return { ok: false, reason: 'rate', bytes: needed };
+  if (!raw.ok) return raw;
   if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
   let { bytes } = raw;
   if (content.gzip) {
-    const unpacked = await gunzipBounded(raw.bytes, bounds);
+    const unpacked = await gunzipBounded(raw.bytes, { bytesMax, take: takeCounted });
+    if (overRate) return { ok: false, reason: 'rate', bytes: needed };
     if (!unpacked.ok) {
       const { reason } = unpacked;
       if (reason !== 'broken') return { ok: false, reason };
@@ -90,7 +132,11 @@ async function readBody(
   }
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
-    return { ok: true, body: readJsonObject(bytes, options) };
+    const { rawMembers } = options;
+    const body = await runInSlices(
+      readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
+    );
+    return { ok: true, body };
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     return { ok: false, reason: 'unreadable', path: 'body', message: error.message };

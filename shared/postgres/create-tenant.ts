@@ -4,10 +4,15 @@ import type { Queryable } from './pool.ts';
 /** Requests a second of each operation, with 20 records for each of them: a number, no limit, or the product's default. */
 export type RequestRate = number | 'none' | 'default';
 
+/** Bytes per second of bodies, as unpacked: a number, no limit, or the product's default. */
+export type ByteRate = number | 'none' | 'default';
+
 export interface NewTenant {
   readonly tenantId: string;
   readonly name: string;
   readonly rate: RequestRate;
+  /** Default: none for a tenant without a request rate. */
+  readonly byteRate?: ByteRate | undefined;
   /** Records a UTC day. Default: no quota. */
   readonly quota?: number | undefined;
   readonly createdAtMs: number;
@@ -18,15 +23,18 @@ const UNIQUE_VIOLATION = '23505';
 /** Adds a tenant. Throws AppError `TENANT_EXISTS` (not retryable) when the name is taken. */
 export async function createTenant(db: Queryable, tenant: NewTenant): Promise<void> {
   const { tenantId, name, rate, quota, createdAtMs } = tenant;
+  const byteRate = tenant.byteRate ?? (rate === 'none' ? 'none' : 'default');
   try {
     await db.query(
-      `insert into tenants (tenant_id, name, request_rate, unlimited, daily_quota, created_at)
-       values ($1::text, $2::text, $3::integer, $4::boolean, $5::integer, $6::timestamptz)`,
+      `insert into tenants (tenant_id, name, request_rate, unlimited, byte_rate, bytes_unlimited, daily_quota, created_at)
+       values ($1::text, $2::text, $3::integer, $4::boolean, $5::integer, $6::boolean, $7::integer, $8::timestamptz)`,
       [
         tenantId,
         name,
         typeof rate === 'number' ? rate : null,
         rate === 'none',
+        typeof byteRate === 'number' ? byteRate : null,
+        byteRate === 'none',
         quota ?? null,
         new Date(createdAtMs),
       ],

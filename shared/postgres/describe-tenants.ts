@@ -1,4 +1,4 @@
-import type { RequestRate } from './create-tenant.ts';
+import type { ByteRate, RequestRate } from './create-tenant.ts';
 import type { Tenant } from './list-tenants.ts';
 import type { Queryable } from './pool.ts';
 import { dayOf } from './tenant-usage.ts';
@@ -6,6 +6,7 @@ import { dayOf } from './tenant-usage.ts';
 /** A tenant with all that an operator sets of it. */
 export interface TenantDescription extends Tenant {
   readonly rate: RequestRate;
+  readonly byteRate: ByteRate;
   /** Records a UTC day; null where any number is taken, which is then not counted either. */
   readonly quota: number | null;
   /** Records counted of the day so far, which gateways tell about once a second. */
@@ -20,6 +21,8 @@ interface Row {
   readonly name: string;
   readonly request_rate: number | null;
   readonly unlimited: boolean;
+  readonly byte_rate: number | null;
+  readonly bytes_unlimited: boolean;
   readonly daily_quota: number | null;
   readonly records_today: bigint;
   readonly disabled_at: Date | null;
@@ -33,7 +36,8 @@ export async function describeTenants(
   name?: string,
 ): Promise<TenantDescription[]> {
   const { rows } = await db.query<Row>(
-    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.daily_quota, t.disabled_at, t.created_at,
+    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.byte_rate, t.bytes_unlimited,
+            t.daily_quota, t.disabled_at, t.created_at,
             coalesce(u.records, 0) as records_today
        from tenants t
        left join (select tenant_id, sum(records)::bigint as records
@@ -46,6 +50,7 @@ export async function describeTenants(
     tenantId: row.tenant_id,
     name: row.name,
     rate: row.unlimited ? 'none' : (row.request_rate ?? 'default'),
+    byteRate: row.bytes_unlimited ? 'none' : (row.byte_rate ?? 'default'),
     quota: row.daily_quota,
     recordsToday: Number(row.records_today),
     disabledAtMs: row.disabled_at?.getTime() ?? null,

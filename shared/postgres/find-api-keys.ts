@@ -1,4 +1,4 @@
-import type { RequestRate } from './create-tenant.ts';
+import type { ByteRate, RequestRate } from './create-tenant.ts';
 import type { Pool } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 
@@ -20,6 +20,8 @@ export interface ApiKey {
     readonly tenantRate: RequestRate;
     /** Requests a second of this key. */
     readonly keyRate: number | undefined;
+    /** Bytes per second of the bodies of all the tenant's keys together. */
+    readonly byteRate: ByteRate;
     /** The tenant's records a day. */
     readonly dailyQuota: number | undefined;
   };
@@ -39,6 +41,8 @@ interface Row {
   key_rate: number | null;
   tenant_rate: number | null;
   unlimited: boolean;
+  byte_rate: number | null;
+  bytes_unlimited: boolean;
   daily_quota: number | null;
 }
 
@@ -56,7 +60,8 @@ const KEYS = `
   select found.*, md5(found::text) as version
     from (select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at,
                  k.previous_secret_sha256, k.previous_valid_until,
-                 k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.daily_quota
+                 k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.byte_rate,
+                 t.bytes_unlimited, t.daily_quota
             from api_keys k
             join tenants t on t.tenant_id = k.tenant_id) as found`;
 
@@ -109,6 +114,7 @@ function keyOf(row: Row): ApiKey {
     limits: {
       tenantRate: row.unlimited ? 'none' : (row.tenant_rate ?? 'default'),
       keyRate: row.key_rate ?? undefined,
+      byteRate: row.bytes_unlimited ? 'none' : (row.byte_rate ?? 'default'),
       dailyQuota: row.daily_quota ?? undefined,
     },
   };

@@ -92,6 +92,6 @@ function keyOf(id: keyof typeof RATES): ApiKey {
     expiresAtMs: undefined,
     revoked: false,
     tenantDisabled: false,
-    limits: { tenantRate: RATES[id], keyRate: undefined, dailyQuota: undefined },
+    limits: { tenantRate: RATES[id], keyRate: undefined, byteRate: 'none', dailyQuota: undefined },
   };
 }

@@ -56,15 +56,22 @@ describe('tenants', () => {
       tenantId: expect.any(String),
       name: 'acme',
       rate: 'default',
+      bytes: 'default',
       quota: 'none',
       recordsToday: null,
       state: 'enabled',
       disabledAt: null,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
     });
-    expect(other).toMatchObject({ name: 'other', rate: 'none' });
+    expect(other).toMatchObject({ name: 'other', rate: 'none', bytes: 'none' });
     expect(await json('tenants update acme --rate 50')).toEqual({ ...acme, rate: 50 });
-    expect(await json('tenants update acme --rate none')).toMatchObject({ rate: 'none' });
+    expect(await json('tenants update acme --rate none')).toMatchObject({ rate: 'none', bytes: 'default' });
+    expect(await json('tenants update acme --bytes 5000000')).toMatchObject({
+      rate: 'none',
+      bytes: 5_000_000,
+    });
+    expect(await json('tenants update acme --bytes none')).toMatchObject({ bytes: 'none' });
+    expect(await json('tenants update acme --bytes default')).toMatchObject({ bytes: 'default' });
     expect(await json('tenants update acme --rate default --quota 7')).toEqual({
       ...acme,
       quota: 7,
@@ -510,10 +517,12 @@ describe('credentials reads', () => {
 });
 
 it.each([
-  ['tenants update acme', 'give --rate, --quota or both'],
+  ['tenants update acme', 'give at least one of --rate, --bytes and --quota'],
   ['tenants update acme --quota 0', 'whole number from 1 to'],
   ['tenants update acme --quota default', 'none or a whole number'],
   ['tenants create new --quota 2000000001', 'whole number from 1 to'],
+  ['tenants update acme --bytes 0', 'whole number from 1 to'],
+  ['tenants update acme --bytes x', 'none or a whole number'],
   ['tenants update acme --rate 0', 'whole number from 1 to'],
   ['tenants update acme --rate x', 'none, default or a whole number'],
   ['tenants disable', "missing required argument 'name'"],

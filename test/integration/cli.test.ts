@@ -24,6 +24,7 @@ describe('the sluice command', () => {
       tenantId: expect.any(String),
       name: 'acme',
       rate: 50,
+      bytes: 'default',
       quota: 'none',
     });
     expect((await sluice('tenants create free --rate none')).stdout).toContain(

@@ -118,7 +118,7 @@ export function apiKey(apiKeyId: string, changes: Partial<ApiKey> = {}): ApiKey 
     expiresAtMs: undefined,
     revoked: false,
     tenantDisabled: false,
-    limits: { tenantRate: 'default', keyRate: undefined, dailyQuota: undefined },
+    limits: { tenantRate: 'default', keyRate: undefined, byteRate: 'none', dailyQuota: undefined },
     ...changes,
   };
 }

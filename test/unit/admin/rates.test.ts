@@ -3,7 +3,12 @@ import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { SECRET } from '../../support/gateway-app.ts';
 
-const LIMITS: ApiKey['limits'] = { tenantRate: 'default', keyRate: undefined, dailyQuota: undefined };
+const LIMITS: ApiKey['limits'] = {
+  tenantRate: 'default',
+  keyRate: undefined,
+  byteRate: 'none',
+  dailyQuota: undefined,
+};
 
 /** As many requests as fit, and one more: the answers' statuses by number, and the last answer. */
 async function flood(limits: Partial<ApiKey['limits']>, method: string, path: string, count: number) {

@@ -78,11 +78,12 @@ describe('reading JSON', () => {
     expect(() => read(nested(40_000))).toThrow('is nested deeper than 32 levels');
   });
 
-  it('reads 250,000 values and no more, those of raw objects not counted', () => {
+  it('reads 250,000 values and no more, those inside raw objects included', () => {
     const values = (count: number) => `[${'{},'.repeat(count - 2)}{}]`;
     expect(read(values(250_000))).toHaveLength(249_999);
     expect(() => read(values(250_001))).toThrow('has more than 250000 values');
-    expect(() => read(`{"body":{"a":${values(300_000)}}}`, ['body'])).not.toThrow();
+    expect(() => read(`{"body":{"a":${values(249_998)}}}`, ['body'])).not.toThrow();
+    expect(() => read(`{"body":{"a":${values(249_999)}}}`, ['body'])).toThrow('values');
     expect(() => read(`{"other":{"a":${values(300_000)}}}`, ['body'])).toThrow('values');
   });
 
@@ -129,6 +130,33 @@ describe('reading JSON', () => {
     expect(
       ['1.0', '100e-2', '0.5', '1e3', '1.50', '0.0e5', '9007199254740993'].map((text) => read(text)),
     ).toEqual([1, 1, 0.5, 1000, 1.5, 0, 2 ** 53]);
+  });
+
+  it('keeps no text of a raw object over its bound in bytes', () => {
+    const raw = (text: string, rawBytesMax: number) => {
+      const bytes = Buffer.from(`{"body":${text}}`);
+      return (readJson(bytes, { rawMembers: new Set(['body']), rawBytesMax }) as JsonObject).body as RawJson;
+    };
+    expect(raw('{"a":"éé"}', 12)).toEqual(new RawJson('{"a":"éé"}'));
+    expect(raw('{"a":"éé"}', 11)).toEqual(new RawJson('{}', 'must be at most 11 bytes'));
+    expect(raw(`{"a":"${'x'.repeat(1024)}"}`, 1024).problem).toBe('must be at most 1 KiB');
+  });
+
+  it('refuses a number of more than 65,536 characters', () => {
+    expect(read(`0.${'3'.repeat(65_534)}`)).toBe(1 / 3);
+    expect(() => read(`0.${'3'.repeat(65_535)}`)).toThrow('has a number of more than 65536 characters');
+    expect(() => read(`{"body":{"a":${'3'.repeat(65_537)}}}`, ['body'])).toThrow('a number of more');
+  });
+
+  it('reads strings and white space that are longer than it reads in one go', () => {
+    for (const part of ['x', '\\n', '\\u00e9', '\\ud83d\\ude00', '😀', 'é', '日x', 'abc\\"', '😀\\u0041']) {
+      for (const before of ['', 'a', 'ab', 'abc']) {
+        const text = `[${' \n'.repeat(20_000)}"${before}${part.repeat(30_000)}"${'\t'.repeat(17_000)}]`;
+        expect(read(text)).toEqual(JSON.parse(text));
+        const raw = `{"body":{"${part.repeat(20_000)}":${text}}}`;
+        expect(writeJson(read(raw, ['body']))).toBe(raw);
+      }
+    }
   });
 
   it('reads one object and nothing else where one is asked for', () => {

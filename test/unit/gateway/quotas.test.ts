@@ -36,7 +36,7 @@ function createStore() {
 function gatewayOf(quota: number | undefined = 10) {
   const clock = { ms: EVENING_MS, nowMs: () => clock.ms };
   const usage = createStore();
-  const limits = { tenantRate: 'none', keyRate: undefined, dailyQuota: quota } as const;
+  const limits = { tenantRate: 'none', keyRate: undefined, byteRate: 'none', dailyQuota: quota } as const;
   const gateway = createGatewayApp({ clock, usage: usage.store, keys: { 'key-1': { limits } } });
   let sent = 0;
   const send = (count: number) =>

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { createBuckets, secondsUntil, takeFromAll } from '../../../shared/http/rates/buckets.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
@@ -42,7 +43,14 @@ type Limits = Partial<ApiKey['limits']>;
 function gatewayOf(limits: Limits, options: GatewayAppOptions = {}) {
   const clock = { ms: NOW_MS, nowMs: () => clock.ms };
   const key = (more: Limits = {}) => ({
-    limits: { tenantRate: 'none', keyRate: undefined, dailyQuota: undefined, ...limits, ...more } as const,
+    limits: {
+      tenantRate: 'none',
+      keyRate: undefined,
+      byteRate: 'none',
+      dailyQuota: undefined,
+      ...limits,
+      ...more,
+    } as const,
   });
   const gateway = createGatewayApp({ clock, keys: { 'key-1': key(), 'key-2': key() }, ...options });
   const send = (path: string, body: unknown, id = 'key-1') =>
@@ -251,6 +259,66 @@ describe('the record rate', () => {
     expect((await other.agents(1000)).status).toBe(200);
     // 20 records a second are this gateway's share.
     expect(await refusalOf(await other.agents(1000))).toMatchObject({ retryAfter: '50' });
+  });
+});
+
+describe('the byte rate', () => {
+  const KIB = 1024;
+  const MIB = 1024 * KIB;
+  /** An agents request of that many bytes, most of them in a member that nobody knows. */
+  const padded = (bytes: number) => {
+    const body = (padding: string) => JSON.stringify({ items: [{ externalAgentId: 'a' }], padding });
+    return body('x'.repeat(bytes - body('').length));
+  };
+  const gzip = { 'content-encoding': 'gzip' };
+
+  it('counts bodies as unpacked, whatever they are answered, and refuses before it reads one', async () => {
+    const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
+    const passed = await post(AGENTS, padded(3 * MIB));
+    expect([passed.status, ...fields(passed)]).toEqual([
+      200,
+      '"bytes";q=4194304;w=2;qu="content-bytes"',
+      '"bytes";r=1048576;t=2',
+    ]);
+    const unreadable = await post(AGENTS, gzipSync(Buffer.alloc(MIB - 1, 'x')), gzip);
+    expect([unreadable.status, fields(unreadable)[1]]).toEqual([400, '"bytes";r=1;t=2']);
+    const refused = await post(AGENTS, padded(2 * KIB), { 'content-length': String(2 * KIB) });
+    expect(await refusalOf(refused)).toEqual({
+      status: 429,
+      code: '429-01',
+      by: ['bytes of bodies, as unpacked, are at most 2097152 a second'],
+      retryAfter: '1',
+    });
+    expect(fields(refused)).toEqual(['"bytes";q=4194304;w=2;qu="content-bytes"', '"bytes";r=1;t=1']);
+    clock.ms += 1000;
+    expect((await post(AGENTS, padded(2 * MIB))).status).toBe(200);
+  });
+
+  it('stops unpacking a body that goes over it, which costs what was unpacked', async () => {
+    const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
+    expect((await post(AGENTS, padded(3 * MIB))).status).toBe(200);
+    const refused = await post(AGENTS, gzipSync(padded(4 * MIB)), gzip);
+    // A caller that comes back then finds room for any body.
+    expect(await refusalOf(refused)).toMatchObject({ status: 429, retryAfter: '2' });
+    expect(fields(refused)[1]).toMatch(/^"bytes";r=\d{1,5};t=2$/);
+    clock.ms += 2000;
+    expect((await post(AGENTS, gzipSync(padded(4 * MIB)), gzip)).status).toBe(200);
+  });
+
+  it('is of all keys and operations of a tenant together', async () => {
+    const { post } = gatewayOf({ byteRate: 2 * MIB });
+    expect((await post(AGENTS, padded(4 * MIB), { 'service-api-id': 'key-1' })).status).toBe(200);
+    const refused = await post(MESSAGE, { messageId: 'm' }, { 'service-api-id': 'key-2' });
+    expect(refused.status).toBe(429);
+  });
+
+  it('is 20 MiB a second and 40 at once unless it is set, shared by gateways, never under one body', async () => {
+    const policyOf = async (byteRate: Limits['byteRate'], gateways: number) =>
+      fields(await gatewayOf({ byteRate } as Limits, { gateways }).agents(1))[0];
+    expect(await policyOf('default', 1)).toBe('"bytes";q=41943040;w=2;qu="content-bytes"');
+    expect(await policyOf('default', 4)).toBe('"bytes";q=10485760;w=2;qu="content-bytes"');
+    expect(await policyOf('default', 40)).toBe('"bytes";q=4194304;w=8;qu="content-bytes"');
+    expect(await policyOf('none', 1)).toBeNull();
   });
 });
 

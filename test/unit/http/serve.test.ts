@@ -115,7 +115,7 @@ describe('a body over the limit', () => {
 describe('a body of a request over a rate', () => {
   it('of 20 MB is answered 429-01, unread, and not reset, and the connection goes on', async () => {
     const clock = { ms: 0, nowMs: () => clock.ms };
-    const limits = { tenantRate: 1, keyRate: undefined, dailyQuota: undefined };
+    const limits = { tenantRate: 1, keyRate: undefined, byteRate: 'none' as const, dailyQuota: undefined };
     const { server, bodyMemory } = await start({}, { clock, keys: { 'key-1': { limits } } });
     const connection = await openRaw(server.port);
     const whole = `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { createGatewayApp } from '../../support/gateway-app.ts';
+
+const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
+const EVENTS = '/automation-agent/v1/events';
+const BYTES = 4 * 1024 * 1024;
+
+function filled(head: string, piece: string, tail: string): string {
+  return (
+    head + piece.repeat(Math.floor((BYTES - head.length - tail.length) / Buffer.byteLength(piece))) + tail
+  );
+}
+
+/** Bodies of 4 MiB that took the reader 0.1 to 1 s in one turn of the event loop. */
+const BODIES: readonly [what: string, path: string, body: string, status: number][] = [
+  [
+    'numbers in a free-form object',
+    EVENTS,
+    filled('{"items":[{"inputVariables":{"a":[', '0,', '0]}}]}'),
+    400,
+  ],
+  [
+    'floats in a free-form object',
+    EVENTS,
+    filled('{"items":[{"inputVariables":{"a":[', '0.1234567890123456,', '0]}}]}'),
+    400,
+  ],
+  ['a string of escapes', AGENTS, filled('{"items":[{"externalAgentId":"', '\\u0041', '"}]}'), 400],
+  ['characters of 3 bytes', AGENTS, filled('{"items":[{"externalAgentId":"', '日', '"}]}'), 400],
+  ['white space', AGENTS, filled('{"items":[', ' ', '{"externalAgentId":"a"}]}'), 200],
+  [
+    '250,000 languages that are none',
+    AGENTS,
+    filled('{"items":[{"externalAgentId":"a","languages":[', '"-------------",', '0]}]}'),
+    400,
+  ],
+];
+
+/** The longest turn of the event loop during the work, in CPU time, so that other processes do not count. */
+async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
+  let longest = 0;
+  let before = process.cpuUsage();
+  let immediate: NodeJS.Immediate;
+  const measure = () => {
+    const { user, system } = process.cpuUsage(before);
+    longest = Math.max(longest, (user + system) / 1000);
+    before = process.cpuUsage();
+    immediate = setImmediate(measure);
+  };
+  immediate = setImmediate(measure);
+  await work();
+  await new Promise((resolve) => setImmediate(resolve));
+  clearImmediate(immediate);
+  return longest;
+}
+
+describe('a body of 4 MiB', () => {
+  // Turns are some 5 ms long. The bound leaves room for garbage collection and for code that is not compiled yet.
+  it.each(BODIES)('is judged in short turns of the event loop: %s', async (_what, path, text, status) => {
+    const { post } = createGatewayApp();
+    const body = Buffer.from(text);
+    const longest: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      longest.push(
+        await longestTurnMs(async () => {
+          expect((await post(path, body)).status).toBe(status);
+        }),
+      );
+    }
+    expect(Math.min(...longest)).toBeLessThan(25);
+  });
+});
