@@ -13,6 +13,7 @@ import { recordKey } from '../../shared/log/partition.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { automationEvents } from '../../workers/automation-events.ts';
 import { startConsuming } from '../../workers/consume.ts';
 import { makePartitionsAhead } from '../../workers/maintenance.ts';
 import type { Patch } from '../../workers/merge-patch.ts';
@@ -221,6 +222,53 @@ function testWorker(openLog: (database: TestDatabase, prefix: string) => Promise
     expect(await storedAgents('heavy')).toEqual(ids);
     expectMember(starts);
   }, 120_000);
+
+  it("stores another tenant's record within seconds beside one whose events cause many deliveries", async () => {
+    const endpoints = 12;
+    const events = 1000;
+    await database.pool.query(
+      `insert into tenants (tenant_id, name, created_at) values ('many', 'many', now()), ('other', 'other', now())`,
+    );
+    await database.pool.query(
+      `insert into webhook_endpoints
+         (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
+       select 'many', 'e' || n, 'https://example.org/', 'enabled', 'k', '\\x00', now(), now()
+       from generate_series(1, $1::int) n`,
+      [endpoints],
+    );
+    await database.pool.query(`
+      create table deliveries_at_once (n int);
+      create function count_deliveries() returns trigger language plpgsql as $$
+      begin
+        insert into deliveries_at_once select count(*) from inserted;
+        return null;
+      end $$;
+      create trigger count_deliveries after insert on webhook_queue
+        referencing new table as inserted for each statement execute function count_deliveries();
+    `);
+    for (let request = 0; request < 3; request++) {
+      await publish(
+        'automation-events',
+        numbered(`r${request}`, events).map((id) => eventRecord('many', id)),
+      );
+    }
+    await publish('automation-events', [eventRecord('other', 'last')]);
+    const { starts } = start(automationEvents);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    const stored = async (tenantId: string) =>
+      (await database.pool.query('select from automation_events where tenant_id = $1', [tenantId])).rowCount;
+    await waitFor(async () => (await stored('other')) === 1, {
+      timeoutMs: 90_000,
+      what: "the other tenant's record",
+    });
+    expect(await stored('many')).toBe(3 * events);
+    const { rows } = await database.pool.query<{ most: number; all: number }>(
+      'select max(n)::int as most, sum(n)::int as all from deliveries_at_once',
+    );
+    expect(rows[0]!.all).toBe(3 * events * endpoints);
+    expect(rows[0]!.most).toBeLessThanOrEqual(10_000);
+    expectMember(starts);
+  }, 120_000);
 }
 
 function numbered(name: string, count: number): string[] {
@@ -235,6 +283,12 @@ function keepBusy(ms: number): void {
 
 function agentRecord(tenantId: string, id: string, partition = 0): OutgoingRecord {
   return outgoing('agent-metadata', { tenantId, id, entity: id, partition, data: { externalAgentId: id } });
+}
+
+function eventRecord(tenantId: string, id: string): OutgoingRecord {
+  const occurredAt = new Date(systemClock.nowMs()).toISOString();
+  const data = { conversationId: id, externalConversationId: id, type: 'processingStart', occurredAt };
+  return outgoing('automation-events', { tenantId, id, entity: id, partition: 0, data });
 }
 
 interface Outgoing {

@@ -33,6 +33,17 @@ describe('the page on reliability', () => {
   });
 });
 
+describe('the table of what one tenant can multiply', () => {
+  const rows = rowsBelow('## What one tenant can multiply');
+
+  it('has rows', () => expect(rows.length).toBeGreaterThan(10));
+
+  it.each(rows)('names a test that exists: $multiplied', ({ test }) => {
+    const [, file, title] = /^`(.+?)`: (.+)$/.exec(test!)!;
+    expect(readFileSync(join(ROOT, file!), 'utf8')).toContain(title);
+  });
+});
+
 /** Of the first table below a title, by the names of its columns. */
 function rowsBelow(title: string): Record<string, string>[] {
   const lines = page.slice(page.indexOf(`${title}\n`)).split('\n');
