@@ -3,7 +3,7 @@ import { deadLetterTopicOf, KINDS, topicOf } from '../../shared/contracts/kinds.
 import type { EventLog } from '../../shared/log/log.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { majorOf, readServerFacts, requireVersion } from '../../shared/postgres/server-facts.ts';
+import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
 import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
@@ -18,15 +18,15 @@ const DATABASE_ADVICE = 'see that its version is 15 or later and that the role m
 export async function checkDatabase(db: Queryable, clock: Clock): Promise<readonly Finding[]> {
   return await checking('database', DATABASE_ADVICE, async () => {
     const beforeMs = clock.nowMs();
-    const { version, nowMs } = await readServerFacts(db);
+    const facts = await readServerFacts(db);
     const afterMs = clock.nowMs();
-    requireVersion(version);
-    const server = ok('database', `Postgres ${majorOf(version)} answers`);
+    requireServer(facts);
+    const server = ok('database', `Postgres ${majorOf(facts.version)} answers`);
     const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
       await checkSchema(db);
       return [ok('schema', 'up to date')];
     });
-    return [server, clockFinding(nowMs, beforeMs, afterMs), ...schema];
+    return [server, clockFinding(facts.nowMs, beforeMs, afterMs), ...schema];
   });
 }
 

@@ -211,6 +211,6 @@ export function toLogRecord(stored: StoredRecord): LogRecord {
     key: stored.key,
     value: stored.value,
     headers: stored.headers ?? {},
-    timestampMs: stored.appended_at.getTime(),
+    timestampMs: Number(stored.appended_at_ms),
   };
 }

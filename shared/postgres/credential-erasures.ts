@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
@@ -44,8 +45,8 @@ export async function findErasures(
   db: Queryable,
   conversations: readonly ConversationOfTenant[],
 ): Promise<(ConversationOfTenant & { readonly erasedAtMs: number })[]> {
-  const { rows } = await db.query<{ tenant_id: string; conversation_id: string; erased_at: Date }>(
-    `select tenant_id, conversation_id, erased_at
+  const { rows } = await db.query<{ tenant_id: string; conversation_id: string; erased_at_ms: bigint }>(
+    `select tenant_id, conversation_id, ${epochMs('erased_at')} as erased_at_ms
        from credential_erasures
       where (tenant_id, conversation_id) in (select * from unnest($1::text[], $2::text[]))`,
     [
@@ -56,7 +57,7 @@ export async function findErasures(
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     conversationId: row.conversation_id,
-    erasedAtMs: row.erased_at.getTime(),
+    erasedAtMs: toMs(row.erased_at_ms),
   }));
 }
 

@@ -1,4 +1,5 @@
 import type { ByteRate, RequestRate } from './create-tenant.ts';
+import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Tenant } from './list-tenants.ts';
 import type { Queryable } from './pool.ts';
 import { dayOf } from './tenant-usage.ts';
@@ -25,8 +26,8 @@ interface Row {
   readonly bytes_unlimited: boolean;
   readonly daily_quota: number | null;
   readonly records_today: bigint;
-  readonly disabled_at: Date | null;
-  readonly created_at: Date;
+  readonly disabled_at_ms: bigint | null;
+  readonly created_at_ms: bigint;
 }
 
 /** All tenants by name, or the one of that name, with what was counted of the day of `nowMs`. */
@@ -36,8 +37,8 @@ export async function describeTenants(
   name?: string,
 ): Promise<TenantDescription[]> {
   const { rows } = await db.query<Row>(
-    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.byte_rate, t.bytes_unlimited,
-            t.daily_quota, t.disabled_at, t.created_at,
+    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.byte_rate, t.bytes_unlimited, t.daily_quota,
+            ${epochMs('t.disabled_at')} as disabled_at_ms, ${epochMs('t.created_at')} as created_at_ms,
             coalesce(u.records, 0) as records_today
        from tenants t
        left join (select tenant_id, sum(records)::bigint as records
@@ -53,7 +54,7 @@ export async function describeTenants(
     byteRate: row.bytes_unlimited ? 'none' : (row.byte_rate ?? 'default'),
     quota: row.daily_quota,
     recordsToday: Number(row.records_today),
-    disabledAtMs: row.disabled_at?.getTime() ?? null,
-    createdAtMs: row.created_at.getTime(),
+    disabledAtMs: toMsOrNull(row.disabled_at_ms),
+    createdAtMs: toMs(row.created_at_ms),
   }));
 }

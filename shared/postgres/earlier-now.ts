@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
@@ -6,6 +7,6 @@ import type { Queryable } from './pool.ts';
  * deleted for good because its time is over: a single clock that is ahead must not be enough.
  */
 export async function earlierNow(db: Queryable, clock: Clock): Promise<number> {
-  const { rows } = await db.query<{ now: Date }>('select now()');
-  return Math.min(rows[0]!.now.getTime(), clock.nowMs());
+  const { rows } = await db.query<{ now_ms: bigint }>(`select ${epochMs('now()')} as now_ms`);
+  return Math.min(toMs(rows[0]!.now_ms), clock.nowMs());
 }

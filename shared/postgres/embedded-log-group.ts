@@ -1,3 +1,4 @@
+import { epochMs, toMsOrNull } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /** One member of a consumer group on one topic. */
@@ -28,8 +29,10 @@ export async function readGroup(
   { group, topic }: GroupMember,
   now: Date,
 ): Promise<GroupState> {
-  const result = await db.query<GroupPartition & { members: string[] | null }>(
-    `SELECT p.partition, g.epoch, g.member, g.lease_until, g.next_offset,
+  const result = await db.query<
+    Omit<GroupPartition, 'lease_until'> & { lease_until_ms: bigint | null; members: string[] | null }
+  >(
+    `SELECT p.partition, g.epoch, g.member, ${epochMs('g.lease_until')} AS lease_until_ms, g.next_offset,
             (SELECT array_agg(member) FROM log_group_members
              WHERE group_name = $1 AND topic = $2 AND alive_until > $3) AS members
      FROM log_partitions p
@@ -38,7 +41,11 @@ export async function readGroup(
      ORDER BY p.partition`,
     [group, topic, now],
   );
-  return { partitions: result.rows, members: [...(result.rows[0]?.members ?? [])].sort() };
+  const partitions = result.rows.map(({ members, lease_until_ms, ...partition }) => {
+    const leaseUntilMs = toMsOrNull(lease_until_ms);
+    return { ...partition, lease_until: leaseUntilMs === null ? null : new Date(leaseUntilMs) };
+  });
+  return { partitions, members: [...(result.rows[0]?.members ?? [])].sort() };
 }
 
 /** The group's offset of one partition; undefined where it has none. */

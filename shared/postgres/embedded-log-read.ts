@@ -1,3 +1,4 @@
+import { epochMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /** Which records of a partition to read. */
@@ -17,13 +18,14 @@ export interface StoredRecord {
   readonly key: string;
   readonly value: Buffer;
   readonly headers: Record<string, string> | null;
-  readonly appended_at: Date;
+  /** Milliseconds since the epoch. */
+  readonly appended_at_ms: bigint;
 }
 
 /** Reads the next records of a partition, in order of their offsets. */
 export async function readRecords(db: Queryable, range: ReadRange): Promise<StoredRecord[]> {
   const result = await db.query<StoredRecord>(
-    `SELECT "offset", key, value, headers, appended_at
+    `SELECT "offset", key, value, headers, ${epochMs('appended_at')} as appended_at_ms
      FROM (
        SELECT *, sum(octet_length(value)) OVER (ORDER BY "offset") - octet_length(value) AS bytes_before
        FROM (

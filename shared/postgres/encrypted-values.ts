@@ -1,5 +1,6 @@
 import type { Encrypted } from '../keyring.ts';
 import { webhookSecretAad } from '../webhooks/secrets.ts';
+import { epochMs, toMs } from './epoch-ms.ts';
 import { inTransaction, type Pool, type Queryable } from './pool.ts';
 import type { EncryptedSample } from './sample-encrypted.ts';
 
@@ -15,7 +16,7 @@ export type Reencrypt = (value: EncryptedSample) => Encrypted | undefined;
 
 /** Where a walk over the stored values is. */
 export interface WalkPlace {
-  readonly expiresAt: Date;
+  readonly expiresAtMs: number;
   readonly tenantId: string;
   readonly conversationId: string;
   readonly eventId: string;
@@ -35,7 +36,7 @@ export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
 }
 
 interface CredentialsRow {
-  readonly expires_at: Date;
+  readonly expires_at_ms: bigint;
   readonly tenant_id: string;
   readonly conversation_id: string;
   readonly event_id: string;
@@ -56,14 +57,21 @@ export async function reencryptCredentials(
   const { keyId, after, rowsMax } = step;
   return await inTransaction(pool, async (client) => {
     const { rows } = await client.query<CredentialsRow>(
-      `select expires_at, tenant_id, conversation_id, event_id, key_id, ciphertext
+      `select ${epochMs('expires_at')} as expires_at_ms, tenant_id, conversation_id, event_id, key_id, ciphertext
          from credentials
         where ciphertext is not null and key_id <> $1
           and ($2::timestamptz is null
                or (expires_at, tenant_id, conversation_id, event_id) > ($2::timestamptz, $3::text, $4::text, $5::text))
         order by expires_at, tenant_id, conversation_id, event_id
         limit $6 for update skip locked`,
-      [keyId, after?.expiresAt, after?.tenantId, after?.conversationId, after?.eventId, rowsMax],
+      [
+        keyId,
+        after && new Date(after.expiresAtMs),
+        after?.tenantId,
+        after?.conversationId,
+        after?.eventId,
+        rowsMax,
+      ],
     );
     const changed = rows.flatMap((row) => {
       const aad = [row.tenant_id, row.conversation_id];
@@ -90,7 +98,7 @@ export async function reencryptCredentials(
     const last = rows.at(-1);
     return (
       last && {
-        expiresAt: last.expires_at,
+        expiresAtMs: toMs(last.expires_at_ms),
         tenantId: last.tenant_id,
         conversationId: last.conversation_id,
         eventId: last.event_id,

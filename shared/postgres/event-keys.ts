@@ -1,4 +1,5 @@
 import type { Kind } from '../contracts/kinds.ts';
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 import { type Column, insertRows, unnestRows } from './unnest.ts';
 
@@ -95,8 +96,9 @@ export async function lockEventKeys(
   if (ids.length === 0) return [];
   const { rows } = await db.query<StoredKey>(
     `select k.tenant_id, k.key, k.content_hash, k.status, k.conflicts, k.error, k.generation, k.partition, k."offset",
-            k.accepted_at, k.stored_at, k.updated_at, k.expires_at,
-            k.conflict_hash, k.conflict_at, k.conflict_generation, k.conflict_partition, k.conflict_offset
+            ${epochMs('k.accepted_at')} as accepted_at_ms, ${epochMs('k.stored_at')} as stored_at_ms,
+            ${epochMs('k.updated_at')} as updated_at_ms, ${epochMs('k.expires_at')} as expires_at_ms,
+            k.conflict_hash, ${epochMs('k.conflict_at')} as conflict_at_ms, k.conflict_generation, k.conflict_partition, k.conflict_offset
      from unnest($2::text[], $3::text[]) with ordinality as wanted (tenant_id, key, place)
      join event_keys k on k.tenant_id = wanted.tenant_id and k.kind = $1 and k.key = wanted.key
      order by wanted.place
@@ -141,12 +143,12 @@ interface StoredKey {
   readonly generation: number;
   readonly partition: number;
   readonly offset: bigint;
-  readonly accepted_at: Date;
-  readonly stored_at: Date;
-  readonly updated_at: Date;
-  readonly expires_at: Date;
+  readonly accepted_at_ms: bigint;
+  readonly stored_at_ms: bigint;
+  readonly updated_at_ms: bigint;
+  readonly expires_at_ms: bigint;
   readonly conflict_hash: Buffer | null;
-  readonly conflict_at: Date | null;
+  readonly conflict_at_ms: bigint | null;
   readonly conflict_generation: number | null;
   readonly conflict_partition: number | null;
   readonly conflict_offset: bigint | null;
@@ -159,21 +161,24 @@ function toEventKey(row: StoredKey): EventKey {
     contentHash: row.content_hash?.toString('hex') ?? null,
     status: row.status,
     conflicts: row.conflicts,
-    lastConflict: row.conflict_at && {
-      contentHash: row.conflict_hash?.toString('hex') ?? null,
-      atMs: row.conflict_at.getTime(),
-      generation: row.conflict_generation!,
-      partition: row.conflict_partition!,
-      offset: row.conflict_offset!,
-    },
+    lastConflict:
+      row.conflict_at_ms === null
+        ? null
+        : {
+            contentHash: row.conflict_hash?.toString('hex') ?? null,
+            atMs: toMs(row.conflict_at_ms),
+            generation: row.conflict_generation!,
+            partition: row.conflict_partition!,
+            offset: row.conflict_offset!,
+          },
     error: row.error,
     generation: row.generation,
     partition: row.partition,
     offset: row.offset,
-    acceptedAtMs: row.accepted_at.getTime(),
-    storedAtMs: row.stored_at.getTime(),
-    updatedAtMs: row.updated_at.getTime(),
-    expiresAtMs: row.expires_at.getTime(),
+    acceptedAtMs: toMs(row.accepted_at_ms),
+    storedAtMs: toMs(row.stored_at_ms),
+    updatedAtMs: toMs(row.updated_at_ms),
+    expiresAtMs: toMs(row.expires_at_ms),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ByteRate, RequestRate } from './create-tenant.ts';
+import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Pool } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 
@@ -31,13 +32,13 @@ interface Row {
   api_key_id: string;
   version: string;
   tenant_id: string;
-  secret_sha256: Buffer;
-  previous_secret_sha256: Buffer | null;
-  previous_valid_until: Date | null;
+  secret_sha256: string;
+  previous_secret_sha256: string | null;
+  previous_valid_until_ms: bigint | null;
   scopes: string[];
-  expires_at: Date | null;
-  revoked_at: Date | null;
-  disabled_at: Date | null;
+  expires_at_ms: bigint | null;
+  revoked_at_ms: bigint | null;
+  disabled_at_ms: bigint | null;
   key_rate: number | null;
   tenant_rate: number | null;
   unlimited: boolean;
@@ -55,11 +56,17 @@ export interface ChangedKey {
   readonly now: ApiKey | undefined;
 }
 
-/** The version is made of all columns that are read, so that no change can be missed, whoever makes it. */
+/**
+ * The version is made of all columns that are read, so that no change can be missed, whoever makes it. Times are numbers
+ * and bytes hexadecimal here: as text they depend on the session, and every key would seem changed in another one.
+ */
 const KEYS = `
   select found.*, md5(found::text) as version
-    from (select k.api_key_id, k.tenant_id, k.secret_sha256, k.scopes, k.expires_at, k.revoked_at, t.disabled_at,
-                 k.previous_secret_sha256, k.previous_valid_until,
+    from (select k.api_key_id, k.tenant_id, encode(k.secret_sha256, 'hex') as secret_sha256, k.scopes,
+                 ${epochMs('k.expires_at')} as expires_at_ms, ${epochMs('k.revoked_at')} as revoked_at_ms,
+                 ${epochMs('t.disabled_at')} as disabled_at_ms,
+                 encode(k.previous_secret_sha256, 'hex') as previous_secret_sha256,
+                 ${epochMs('k.previous_valid_until')} as previous_valid_until_ms,
                  k.request_rate as key_rate, t.request_rate as tenant_rate, t.unlimited, t.byte_rate,
                  t.bytes_unlimited, t.daily_quota
             from api_keys k
@@ -102,15 +109,18 @@ function keyOf(row: Row): ApiKey {
     apiKeyId: row.api_key_id,
     version: row.version,
     tenantId: row.tenant_id,
-    secretSha256: row.secret_sha256,
+    secretSha256: Buffer.from(row.secret_sha256, 'hex'),
     previousSecret:
-      row.previous_secret_sha256 && row.previous_valid_until
-        ? { sha256: row.previous_secret_sha256, validUntilMs: row.previous_valid_until.getTime() }
+      row.previous_secret_sha256 !== null && row.previous_valid_until_ms !== null
+        ? {
+            sha256: Buffer.from(row.previous_secret_sha256, 'hex'),
+            validUntilMs: toMs(row.previous_valid_until_ms),
+          }
         : undefined,
     scopes: row.scopes,
-    expiresAtMs: row.expires_at?.getTime(),
-    revoked: row.revoked_at !== null,
-    tenantDisabled: row.disabled_at !== null,
+    expiresAtMs: toMsOrNull(row.expires_at_ms) ?? undefined,
+    revoked: row.revoked_at_ms !== null,
+    tenantDisabled: row.disabled_at_ms !== null,
     limits: {
       tenantRate: row.unlimited ? 'none' : (row.tenant_rate ?? 'default'),
       keyRate: row.key_rate ?? undefined,

@@ -1,3 +1,4 @@
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Pool } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 
@@ -20,8 +21,8 @@ interface Row {
   readonly stream_id: string | null;
   readonly key_id: string;
   readonly ciphertext: Buffer | null;
-  readonly accepted_at: Date;
-  readonly expires_at: Date;
+  readonly accepted_at_ms: bigint;
+  readonly expires_at_ms: bigint;
 }
 
 /**
@@ -37,7 +38,8 @@ export async function findCredentials(
   const [row] = await queryWithin<Row>(
     pool,
     deadlineMs,
-    `select event_id, customer_external_id, stream_id, key_id, ciphertext, accepted_at, expires_at
+    `select event_id, customer_external_id, stream_id, key_id, ciphertext,
+            ${epochMs('accepted_at')} as accepted_at_ms, ${epochMs('expires_at')} as expires_at_ms
        from (select c.event_id, c.customer_external_id, c.stream_id, c.key_id, c.accepted_at, c.expires_at,
                     c.generation, c."offset",
                     -- An erasure that is recorded holds, also for the rows that its steps have not reached yet.
@@ -58,7 +60,7 @@ export async function findCredentials(
     streamId: row.stream_id,
     keyId: row.key_id,
     ciphertext: row.ciphertext,
-    acceptedAtMs: row.accepted_at.getTime(),
-    expiresAtMs: row.expires_at.getTime(),
+    acceptedAtMs: toMs(row.accepted_at_ms),
+    expiresAtMs: toMs(row.expires_at_ms),
   };
 }

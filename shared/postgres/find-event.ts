@@ -1,4 +1,5 @@
 import type { Kind } from '../contracts/kinds.ts';
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 export interface TracePosition {
@@ -29,13 +30,13 @@ interface Row {
   readonly key: string;
   readonly kind: Kind;
   readonly status: 'stored' | 'dead-lettered';
-  readonly accepted_at: Date;
-  readonly stored_at: Date;
+  readonly accepted_at_ms: bigint;
+  readonly stored_at_ms: bigint;
   readonly generation: number;
   readonly partition: number;
   readonly offset: bigint;
   readonly conflicts: number;
-  readonly conflict_at: Date | null;
+  readonly conflict_at_ms: bigint | null;
   readonly conflict_generation: number | null;
   readonly conflict_partition: number | null;
   readonly conflict_offset: bigint | null;
@@ -50,7 +51,8 @@ export async function findEvents(
   kinds: readonly Kind[],
 ): Promise<EventTrace[]> {
   const { rows } = await db.query<Row>(
-    `select key, kind, status, accepted_at, stored_at, generation, partition, "offset", conflicts, conflict_at,
+    `select key, kind, status, ${epochMs('accepted_at')} as accepted_at_ms, ${epochMs('stored_at')} as stored_at_ms,
+            generation, partition, "offset", conflicts, ${epochMs('conflict_at')} as conflict_at_ms,
             conflict_generation, conflict_partition, conflict_offset, error
        from event_keys
       where tenant_id = $1 and kind = any($2::text[]) and key = $3
@@ -61,18 +63,21 @@ export async function findEvents(
     id: row.key,
     kind: row.kind,
     status: row.status,
-    acceptedAtMs: row.accepted_at.getTime(),
-    storedAtMs: row.stored_at.getTime(),
+    acceptedAtMs: toMs(row.accepted_at_ms),
+    storedAtMs: toMs(row.stored_at_ms),
     position: { generation: row.generation, partition: row.partition, offset: row.offset },
     conflicts: row.conflicts,
-    lastConflict: row.conflict_at && {
-      atMs: row.conflict_at.getTime(),
-      position: {
-        generation: row.conflict_generation!,
-        partition: row.conflict_partition!,
-        offset: row.conflict_offset!,
-      },
-    },
+    lastConflict:
+      row.conflict_at_ms === null
+        ? null
+        : {
+            atMs: toMs(row.conflict_at_ms),
+            position: {
+              generation: row.conflict_generation!,
+              partition: row.conflict_partition!,
+              offset: row.conflict_offset!,
+            },
+          },
     error: row.error,
   }));
 }

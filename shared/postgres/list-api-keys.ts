@@ -1,3 +1,4 @@
+import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /** A key as operators see it; of its secret nothing. */
@@ -29,12 +30,12 @@ interface Row {
   readonly name: string | null;
   readonly scopes: string[];
   readonly request_rate: number | null;
-  readonly created_at: Date;
+  readonly created_at_ms: bigint;
   readonly created_by: string | null;
-  readonly expires_at: Date | null;
-  readonly revoked_at: Date | null;
-  readonly previous_valid_until: Date | null;
-  readonly last_used_at: Date | null;
+  readonly expires_at_ms: bigint | null;
+  readonly revoked_at_ms: bigint | null;
+  readonly previous_valid_until_ms: bigint | null;
+  readonly last_used_at_ms: bigint | null;
 }
 
 export interface ApiKeyFilter {
@@ -56,8 +57,10 @@ export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<
   // Within a tenant the name does not order anything, and an index can.
   const name = tenantId === undefined ? 't.name, ' : '';
   const { rows } = await db.query<Row>(
-    `select k.api_key_id, k.tenant_id, t.name as tenant, k.name, k.scopes, k.request_rate, k.created_at, k.created_by,
-            k.expires_at, k.revoked_at, k.previous_valid_until, k.last_used_at
+    `select k.api_key_id, k.tenant_id, t.name as tenant, k.name, k.scopes, k.request_rate, k.created_by,
+            ${epochMs('k.created_at')} as created_at_ms, ${epochMs('k.expires_at')} as expires_at_ms,
+            ${epochMs('k.revoked_at')} as revoked_at_ms, ${epochMs('k.last_used_at')} as last_used_at_ms,
+            ${epochMs('k.previous_valid_until')} as previous_valid_until_ms
        from api_keys k
        join tenants t on t.tenant_id = k.tenant_id
       where ($1::text is null or k.tenant_id = $1::text)
@@ -79,11 +82,11 @@ export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<
     name: row.name,
     scopes: row.scopes,
     rate: row.request_rate,
-    createdAtMs: row.created_at.getTime(),
+    createdAtMs: toMs(row.created_at_ms),
     createdBy: row.created_by,
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-    revokedAtMs: row.revoked_at?.getTime() ?? null,
-    previousValidUntilMs: row.previous_valid_until?.getTime() ?? null,
-    lastUsedAtMs: row.last_used_at?.getTime() ?? null,
+    expiresAtMs: toMsOrNull(row.expires_at_ms),
+    revokedAtMs: toMsOrNull(row.revoked_at_ms),
+    previousValidUntilMs: toMsOrNull(row.previous_valid_until_ms),
+    lastUsedAtMs: toMsOrNull(row.last_used_at_ms),
   }));
 }

@@ -1,3 +1,4 @@
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { CredentialRead, CredentialReadOutcome } from './insert-credential-read.ts';
 import type { Queryable } from './pool.ts';
 import { listTimePartitions, type Week } from './time-partitions.ts';
@@ -20,7 +21,7 @@ export interface CredentialReadFilter {
 
 interface Row {
   readonly tenant_id: string;
-  readonly read_at: Date;
+  readonly read_at_ms: bigint;
   readonly read_id: string;
   readonly api_key_id: string;
   readonly request_id: string;
@@ -59,7 +60,7 @@ async function listBetween(
   { fromMs, toMs }: Week,
 ): Promise<CredentialRead[]> {
   const { rows } = await db.query<Row>(
-    `select tenant_id, read_at, read_id, api_key_id, request_id, conversation_id, outcome, event_id
+    `select tenant_id, ${epochMs('read_at')} as read_at_ms, read_id, api_key_id, request_id, conversation_id, outcome, event_id
        from credential_reads
       where tenant_id = any($1::text[])
         and read_at >= $2::timestamptz and read_at < $3::timestamptz
@@ -80,7 +81,7 @@ async function listBetween(
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     readId: row.read_id,
-    readAtMs: row.read_at.getTime(),
+    readAtMs: toMs(row.read_at_ms),
     apiKeyId: row.api_key_id,
     requestId: row.request_id,
     conversationId: row.conversation_id,

@@ -5,7 +5,7 @@ import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
 import { openClient } from './client.ts';
 import type { Queryable } from './pool.ts';
-import { readServerFacts, requireVersion } from './server-facts.ts';
+import { readServerFacts, requireServer } from './server-facts.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
@@ -18,11 +18,18 @@ export interface MigrateOptions {
 
 const MIGRATIONS_TABLE = 'schema_migrations';
 const UNDEFINED_TABLE = '42P01';
+/**
+ * The migrations' session is ours alone, so its settings can be set for good: nothing of a migration depends on a
+ * default, and none is cut short. A database that is read-only by default stays so.
+ */
+const SESSION = `set default_transaction_isolation = 'read committed'; set statement_timeout = 0; set lock_timeout = 0;
+  set idle_in_transaction_session_timeout = 0; set standard_conforming_strings = on; set array_nulls = on;
+  set check_function_bodies = on; set synchronous_commit = on`;
 
 /**
  * Applies the migrations that the database does not have yet, each in a transaction of its own, and resolves with
  * their names. Several may run at once: one applies, the others wait for it and find nothing to do.
- * Rejects with AppError `DATABASE_TOO_OLD`, or the database's error; migrations before the one that failed stay applied.
+ * Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or the database's error; migrations before the one that failed stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { logger } = options;
@@ -32,7 +39,8 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     applicationName: 'sluice-migrate',
   });
   try {
-    requireVersion((await readServerFacts(client)).version);
+    await client.query(SESSION);
+    requireServer(await readServerFacts(client));
     const known = await readSchema(client);
     // A schema of a newer release is not ours to extend, though its migrations may look like none of ours.
     if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));

@@ -33,8 +33,9 @@ export interface PoolOptions {
 const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
- * A pool whose int8 values arrive as bigint and whose timestamptz values arrive as Date (we keep milliseconds there;
- * nanoseconds live in int8 columns). A database that goes away never ends the process.
+ * A pool whose int8 values arrive as bigint. Statements read times as numbers, see epoch-ms.ts. A statement that writes
+ * runs in a transaction of its own where it is not part of one, see {@link beginStatement}. A database that goes away
+ * never ends the process.
  */
 export function createPool(options: PoolOptions): Pool {
   const types = new pg.TypeOverrides();
@@ -55,7 +56,24 @@ export function createPool(options: PoolOptions): Pool {
   // The pool stops listening when it hands a connection out, and whoever asked for it goes on a moment later: a session whose
   // end comes in one packet with its beginning, or with an answer, has nobody else. Its next query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return pool;
+  return withOwnTransactions(pool);
+}
+
+const WRITES = /^\s*(insert|update|delete|with)\b/i;
+
+/** Two round trips more for each statement that writes alone; reads do not need them. */
+function withOwnTransactions(pool: Pool): Pool {
+  type Query = pg.QueryConfig & { readonly query_timeout?: number };
+  const queryAlone = pool.query.bind(pool) as Queryable['query'];
+  const query = async (statement: string | Query, values?: unknown[]) => {
+    const config: Query =
+      typeof statement === 'string' ? { text: statement, ...(values && { values }) } : statement;
+    if (!WRITES.test(config.text)) return await queryAlone(statement as string, values);
+    return await inTransaction(pool, (client) => client.query(config), {
+      answerTimeoutMs: config.query_timeout,
+    });
+  };
+  return Object.assign(pool, { query });
 }
 
 /** pg knows a timeout a query, its types do not. */
@@ -79,6 +97,8 @@ export interface TransactionOptions {
    * that of the session.
    */
   readonly statementTimeoutMs?: number;
+  /** Milliseconds after which a begin or a commit without an answer is given up. Default: that of the pool. */
+  readonly answerTimeoutMs?: number | undefined;
 }
 
 /**
@@ -98,9 +118,9 @@ export async function inTransaction<T>(
   };
   client.on('error', onError);
   try {
-    await client.query(beginOf(options));
+    await client.query(timed(beginStatement(options), options));
     const result = await work(client);
-    await client.query('COMMIT');
+    await client.query(timed('COMMIT', options));
     return result;
   } catch (error) {
     try {
@@ -115,18 +135,45 @@ export async function inTransaction<T>(
   }
 }
 
-/** In one round trip. */
-function beginOf(options: TransactionOptions): string {
-  const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs, statementTimeoutMs } = options;
-  const settings = { idle_in_transaction_session_timeout: idleTimeoutMs, lock_timeout: lockTimeoutMs };
+function timed(text: string, { answerTimeoutMs }: TransactionOptions): pg.QueryConfig {
+  const config: pg.QueryConfig & { query_timeout?: number } = {
+    text,
+    ...(answerTimeoutMs !== undefined && { query_timeout: answerTimeoutMs }),
+  };
+  return config;
+}
+
+/**
+ * Begins a transaction, in one round trip, with the settings that its statements rely on: a database, a role or a pooler
+ * may have set others for the session. Read-only defaults, statement_timeout and transaction_timeout stay the operator's.
+ */
+export function beginStatement(options: TransactionOptions = {}): string {
+  const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
   return [
-    'BEGIN',
-    ...Object.entries(settings).flatMap(([name, ms]) =>
-      ms === undefined ? [] : `SET LOCAL ${name} = ${Math.trunc(ms)}`,
-    ),
+    'BEGIN ISOLATION LEVEL READ COMMITTED',
+    ...Object.entries({
+      idle_in_transaction_session_timeout: Math.trunc(idleTimeoutMs),
+      lock_timeout: Math.trunc(lockTimeoutMs),
+      ...STATEMENT_SETTINGS,
+    }).map(([name, value]) => `SET LOCAL ${name} = ${value}`),
+    DURABLE,
     ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
   ].join('; ');
 }
+
+const STATEMENT_SETTINGS = {
+  // Bulk statements send NULL inside arrays; with off it is a text.
+  array_nulls: 'on',
+  client_encoding: 'UTF8',
+  // For text forms of times inside statements.
+  datestyle: 'ISO',
+};
+
+/**
+ * Makes the transaction's commit durable, also as a part of its only statement: a commit that was reported must survive a
+ * crash. The kinds of synchronous commit that wait for standbys, or for none, stay.
+ */
+export const DURABLE = `SELECT set_config('synchronous_commit', 'on', true) AS mode WHERE current_setting('synchronous_commit') = 'off'`;
 
 /** Zero is no limit. */
 function lowerStatementTimeout(ms: number): string {

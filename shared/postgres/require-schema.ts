@@ -6,7 +6,7 @@ import { checkSchema } from './migrate.ts';
 import type { Pool } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
 import { requireKeys } from './require-keys.ts';
-import { readServerFacts, requireVersion } from './server-facts.ts';
+import { readServerFacts, requireServer } from './server-facts.ts';
 import { isDatabaseUnavailable } from './unavailable.ts';
 
 export interface RequireSchemaOptions {
@@ -23,8 +23,8 @@ export interface RequireSchemaOptions {
 const RETRY_MS = 2000;
 
 /**
- * Ends the start of a process whose release does not fit the server (AppError DATABASE_TOO_OLD) or the schema
- * (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), whose keys are not the ones in use (KEY_WRONG), or that the server refuses
+ * Ends the start of a process whose release does not fit the server (AppError DATABASE_TOO_OLD,
+ * DATABASE_UNSUITABLE) or the schema (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), whose keys are not the ones in use (KEY_WRONG), or that the server refuses
  * (DATABASE_REFUSED). A database that is down does not end
  * it: readiness waits for it, the log says so, and it is looked at as soon as it answers.
  */
@@ -54,7 +54,7 @@ async function requireLater(options: RequireSchemaOptions): Promise<void> {
 }
 
 async function requireFit({ pool, keyRing }: RequireSchemaOptions): Promise<void> {
-  requireVersion((await readServerFacts(pool)).version);
+  requireServer(await readServerFacts(pool));
   await checkSchema(pool);
   if (keyRing) await requireKeys(pool, keyRing);
 }

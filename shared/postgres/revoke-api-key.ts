@@ -1,3 +1,4 @@
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
@@ -10,11 +11,12 @@ export async function revokeApiKey(
   revokedAtMs: number,
   tenantId?: string,
 ): Promise<number | undefined> {
-  const { rows } = await db.query<{ revoked_at: Date }>(
+  const { rows } = await db.query<{ revoked_at_ms: bigint }>(
     `update api_keys set revoked_at = coalesce(revoked_at, $2::timestamptz)
       where api_key_id = $1 and ($3::text is null or tenant_id = $3::text)
-  returning revoked_at`,
+  returning ${epochMs('revoked_at')} as revoked_at_ms`,
     [apiKeyId, new Date(revokedAtMs), tenantId ?? null],
   );
-  return rows[0]?.revoked_at.getTime();
+  const [row] = rows;
+  return row && toMs(row.revoked_at_ms);
 }

@@ -1,4 +1,5 @@
 import { newApiKeySecret } from '../api-key-secrets.ts';
+import { epochMs, toMsOrNull } from './epoch-ms.ts';
 import { listApiKeys } from './list-api-keys.ts';
 import type { Queryable } from './pool.ts';
 
@@ -30,7 +31,7 @@ export type Rotated =
 export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<Rotated> {
   const { apiKeyId, tenantId, nowMs, overlapMs } = rotation;
   const { secret, sha256 } = newApiKeySecret();
-  const { rows } = await db.query<{ previous_valid_until: Date | null; expires_at: Date | null }>(
+  const { rows } = await db.query<{ valid_until_ms: bigint | null; expires_at_ms: bigint | null }>(
     `update api_keys
         set secret_sha256 = $3::bytea,
             previous_secret_sha256 = case when $5::timestamptz is not null then secret_sha256 end,
@@ -40,7 +41,7 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
         and revoked_at is null
         and (expires_at is null or expires_at > $4::timestamptz)
         and ($5::timestamptz is null or previous_valid_until is null or previous_valid_until <= $4::timestamptz)
-  returning previous_valid_until, expires_at`,
+  returning ${epochMs('previous_valid_until')} as valid_until_ms, ${epochMs('expires_at')} as expires_at_ms`,
     [
       apiKeyId,
       tenantId ?? null,
@@ -54,8 +55,8 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
     return {
       ok: true,
       secret,
-      previousValidUntilMs: row.previous_valid_until?.getTime() ?? null,
-      expiresAtMs: row.expires_at?.getTime() ?? null,
+      previousValidUntilMs: toMsOrNull(row.valid_until_ms),
+      expiresAtMs: toMsOrNull(row.expires_at_ms),
     };
   }
   const [key] = await listApiKeys(db, { tenantId, apiKeyId });

@@ -1,9 +1,13 @@
 import { AppError } from '../errors.ts';
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /** The oldest major version that is supported. */
 const POSTGRES_MIN = 15;
 const VERSIONS_PER_MAJOR = 10_000;
+
+/** The one encoding that holds every text, and the one in which statements and results travel. */
+const ENCODING = 'UTF8';
 
 /** What a check of the set-up asks the server. */
 export interface ServerFacts {
@@ -11,20 +15,66 @@ export interface ServerFacts {
   readonly version: number;
   /** The server's clock. */
   readonly nowMs: number;
+  /** Of the database, e.g. `UTF8` or `LATIN1`. */
+  readonly encoding: string;
+  /** Of the session: how its texts travel. */
+  readonly clientEncoding: string;
+  /** Of the session: `replica` turns foreign keys off. */
+  readonly replicationRole: string;
 }
 
-/** Asks for the version and the clock. The one place where the database's own time is read: to compare it with ours. */
+/** Asks for the version, the clock and the settings that a statement cannot change for itself. The one place where the database's own time is read: to compare it with ours. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
-  const { rows } = await db.query<{ version: number; now: Date }>(
-    `select current_setting('server_version_num')::integer as version, clock_timestamp() as now`,
+  const { rows } = await db.query<{
+    version: number;
+    now_ms: bigint;
+    encoding: string;
+    client_encoding: string;
+    replication_role: string;
+  }>(
+    `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as now_ms,
+            current_setting('server_encoding') as encoding, current_setting('client_encoding') as client_encoding,
+            current_setting('session_replication_role') as replication_role`,
   );
-  return { version: rows[0]!.version, nowMs: rows[0]!.now.getTime() };
+  const [row] = rows;
+  return {
+    version: row!.version,
+    nowMs: toMs(row!.now_ms),
+    encoding: row!.encoding,
+    clientEncoding: row!.client_encoding,
+    replicationRole: row!.replication_role,
+  };
 }
 
 export const majorOf = (version: number): number => Math.floor(version / VERSIONS_PER_MAJOR);
 
-/** Throws AppError `DATABASE_TOO_OLD`, which is not retryable. */
-export function requireVersion(version: number): void {
+/** AppError code (not retryable) of a database whose settings would change what is stored or read. */
+export const DATABASE_UNSUITABLE = 'DATABASE_UNSUITABLE';
+
+/**
+ * Throws an AppError where the server is too old (`DATABASE_TOO_OLD`), or where the database, its role or a pooler sets
+ * what no statement of ours can override (`DATABASE_UNSUITABLE`). Neither is retryable.
+ */
+export function requireServer(facts: ServerFacts): void {
+  requireVersion(facts.version);
+  const problem = unsuitable(facts);
+  if (problem !== undefined) throw new AppError(DATABASE_UNSUITABLE, problem);
+}
+
+function unsuitable({ encoding, clientEncoding, replicationRole }: ServerFacts): string | undefined {
+  if (encoding !== ENCODING) {
+    return `the database of DATABASE_URL has the encoding ${encoding}, which cannot store every text: create one with \`createdb --template=template0 --encoding=${ENCODING} NAME\``;
+  }
+  if (clientEncoding !== ENCODING) {
+    return `sessions of DATABASE_URL get client_encoding ${clientEncoding}: let the connection pooler keep client_encoding at ${ENCODING}`;
+  }
+  if (replicationRole === 'replica') {
+    return 'session_replication_role is replica, which turns foreign keys off: reset it for the role and the database of DATABASE_URL';
+  }
+  return undefined;
+}
+
+function requireVersion(version: number): void {
   const major = majorOf(version);
   if (major >= POSTGRES_MIN) return;
   throw new AppError(

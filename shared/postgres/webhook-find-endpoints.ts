@@ -1,3 +1,4 @@
+import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /** An endpoint as its owner sees it; never with its secret. */
@@ -29,10 +30,10 @@ interface Row {
   readonly state: 'enabled' | 'disabled';
   readonly disabled_reason: string | null;
   readonly failures: number;
-  readonly last_failure_at: Date | null;
-  readonly last_success_at: Date | null;
-  readonly paused_until: Date | null;
-  readonly created_at: Date;
+  readonly last_failure_at_ms: bigint | null;
+  readonly last_success_at_ms: bigint | null;
+  readonly paused_until_ms: bigint | null;
+  readonly created_at_ms: bigint;
   readonly created_by: string | null;
 }
 
@@ -43,8 +44,10 @@ export async function findEndpoints(
   endpointId?: string,
 ): Promise<Endpoint[]> {
   const { rows } = await db.query<Row>(
-    `select tenant_id, endpoint_id, url, event_types, state, disabled_reason, failures, last_failure_at,
-            last_success_at, paused_until, created_at, created_by
+    `select tenant_id, endpoint_id, url, event_types, state, disabled_reason, failures,
+            ${epochMs('last_failure_at')} as last_failure_at_ms, ${epochMs('last_success_at')} as last_success_at_ms,
+            ${epochMs('paused_until')} as paused_until_ms, ${epochMs('created_at')} as created_at_ms,
+            created_by
        from webhook_endpoints
       where tenant_id = any($1::text[]) and ($2::text is null or endpoint_id = $2) and state <> 'deleted'
       order by created_at, endpoint_id`,
@@ -58,10 +61,10 @@ export async function findEndpoints(
     state: row.state,
     disabledReason: row.disabled_reason,
     failures: row.failures,
-    lastFailureAtMs: row.last_failure_at?.getTime() ?? null,
-    lastSuccessAtMs: row.last_success_at?.getTime() ?? null,
-    pausedUntilMs: row.paused_until?.getTime() ?? null,
-    createdAtMs: row.created_at.getTime(),
+    lastFailureAtMs: toMsOrNull(row.last_failure_at_ms),
+    lastSuccessAtMs: toMsOrNull(row.last_success_at_ms),
+    pausedUntilMs: toMsOrNull(row.paused_until_ms),
+    createdAtMs: toMs(row.created_at_ms),
     createdBy: row.created_by,
   }));
 }

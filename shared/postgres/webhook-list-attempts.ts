@@ -1,3 +1,4 @@
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-due-endpoints.ts';
 import type { AttemptRecord } from './webhook-insert-attempts.ts';
@@ -5,7 +6,7 @@ import type { AttemptRecord } from './webhook-insert-attempts.ts';
 interface Row {
   readonly message_id: string;
   readonly attempt: number;
-  readonly created_at: Date;
+  readonly created_at_ms: bigint;
   readonly duration_ms: number;
   readonly status: number | null;
   readonly error: string | null;
@@ -19,7 +20,7 @@ export async function listAttempts(
   options: { readonly sinceMs: number; readonly untilMs: number; readonly limit: number },
 ): Promise<AttemptRecord[]> {
   const { rows } = await db.query<Row>(
-    `select message_id, attempt, created_at, duration_ms, status, error, answer
+    `select message_id, attempt, ${epochMs('created_at')} as created_at_ms, duration_ms, status, error, answer
        from webhook_attempts
       where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at <= $4
       order by created_at desc, message_id desc, attempt desc
@@ -29,7 +30,7 @@ export async function listAttempts(
   return rows.map((row) => ({
     messageId: row.message_id,
     attempt: row.attempt,
-    createdAtMs: row.created_at.getTime(),
+    createdAtMs: toMs(row.created_at_ms),
     durationMs: row.duration_ms,
     status: row.status,
     error: row.error,

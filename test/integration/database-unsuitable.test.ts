@@ -1,0 +1,123 @@
+import { pino } from 'pino';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openClient } from '../../shared/postgres/client.ts';
+import { migrate } from '../../shared/postgres/migrate.ts';
+import { createPool, type Pool } from '../../shared/postgres/pool.ts';
+import { requireSchema } from '../../shared/postgres/require-schema.ts';
+import { runSluice } from '../support/command.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+
+const logger = pino({ level: 'silent' });
+const { url } = await createTestDatabase();
+const pools: Pool[] = [];
+const made: string[] = [];
+
+afterAll(async () => {
+  await Promise.all(pools.map((pool) => pool.end()));
+  for (const name of made) await admin(`drop database ${name} with (force)`);
+});
+
+async function admin(statement: string): Promise<void> {
+  const client = await openClient({ connectionString: url, applicationName: 'sluice-test' });
+  await client.query(statement);
+  await client.end();
+}
+
+function poolOf(connectionString: string): Pool {
+  const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-test', logger });
+  pools.push(pool);
+  return pool;
+}
+
+const start = (pool: Pool) =>
+  requireSchema({
+    pool,
+    logger,
+    onUnfit: (error) => {
+      throw error;
+    },
+  });
+
+describe.each(['LATIN1', 'SQL_ASCII'])('a database with the encoding %s', (encoding) => {
+  const prepared = (async () => {
+    const name = `${new URL(url).pathname.slice(1)}_${encoding.toLowerCase()}`;
+    await admin(`create database ${name} template template0 encoding '${encoding}' locale 'C'`);
+    made.push(name);
+    const encoded = new URL(url);
+    encoded.pathname = `/${name}`;
+    return encoded.href;
+  })();
+  const problem = new RegExp(`has the encoding ${encoding}, .*createdb --template=template0 --encoding=UTF8`);
+
+  it('is refused by migrate before anything is made', async () => {
+    const connectionString = await prepared;
+    await expect(migrate({ connectionString, logger })).rejects.toMatchObject({
+      code: 'DATABASE_UNSUITABLE',
+      message: expect.stringMatching(problem),
+    });
+    const { rows } = await poolOf(connectionString).query('select from pg_tables where schemaname = $1', [
+      'public',
+    ]);
+    expect(rows).toEqual([]);
+    const { code, stderr } = await runSluice('migrate', { DATABASE_URL: connectionString });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(problem) });
+  });
+
+  it('is refused when a process starts', async () => {
+    await expect(start(poolOf(await prepared))).rejects.toMatchObject({ code: 'DATABASE_UNSUITABLE' });
+  });
+
+  it('is a problem for doctor', async () => {
+    const { stdout } = await runSluice('doctor --json', { DATABASE_URL: await prepared });
+    const { findings } = JSON.parse(stdout);
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        check: 'database',
+        status: 'problem',
+        found: expect.stringMatching(problem),
+      }),
+    );
+  });
+});
+
+it('refuses sessions whose client_encoding a pooler does not keep', async () => {
+  const pool = poolOf(url);
+  pool.on('connect', (client) => client.query("set client_encoding = 'LATIN1'").catch(() => undefined));
+  await expect(start(pool)).rejects.toMatchObject({
+    code: 'DATABASE_UNSUITABLE',
+    message:
+      'sessions of DATABASE_URL get client_encoding LATIN1: let the connection pooler keep client_encoding at UTF8',
+  });
+});
+
+it('refuses sessions in which foreign keys are off', async () => {
+  const pool = poolOf(url);
+  pool.on('connect', (client) =>
+    client.query('set session_replication_role = replica').catch(() => undefined),
+  );
+  await expect(start(pool)).rejects.toMatchObject({
+    code: 'DATABASE_UNSUITABLE',
+    message: expect.stringMatching(/^session_replication_role is replica, which turns foreign keys off: /),
+  });
+});
+
+it('migrates whatever the defaults of the database are', async () => {
+  const name = `${new URL(url).pathname.slice(1)}_defaults`;
+  await admin(`create database ${name} template template0 encoding 'UTF8' locale 'C'`);
+  made.push(name);
+  const defaults = {
+    datestyle: 'SQL',
+    timezone: 'Japan',
+    default_transaction_isolation: 'serializable',
+    standard_conforming_strings: 'off',
+    array_nulls: 'off',
+    lock_timeout: '1ms',
+    statement_timeout: '1ms',
+  };
+  for (const [setting, value] of Object.entries(defaults)) {
+    await admin(`alter database ${name} set ${setting} = '${value}'`);
+  }
+  const connectionString = new URL(url);
+  connectionString.pathname = `/${name}`;
+  expect((await migrate({ connectionString: connectionString.href, logger })).length).toBeGreaterThan(0);
+});
