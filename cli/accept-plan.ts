@@ -1,3 +1,4 @@
+import { deadLetterTopicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/log/fingerprint.ts';
 import type { LogReader, PartitionBounds } from '../shared/log/log.ts';
@@ -31,6 +32,10 @@ export interface AcceptPlan {
   readonly topic: string;
   readonly generationFound: number;
   readonly generation: number;
+  /** Partitions that records go to now; the log may have more. */
+  readonly partitionsRegistered: number;
+  /** Numbers of partitions to register, by topic; empty where they stay. */
+  readonly layouts: ReadonlyMap<string, number>;
   readonly partitions: readonly PartitionPlan[];
 }
 
@@ -41,6 +46,12 @@ interface FoundTopic {
   /** Read before the bounds: a worker that stores meanwhile must not seem to be ahead of the log. */
   readonly positions: ReadonlyMap<number, PositionRow>;
   readonly bounds: ReadonlyMap<number, PartitionBounds>;
+  readonly deadLetterPartitions: number;
+}
+
+export interface PlanOptions {
+  /** Whether partitions that were added to a topic are registered, so that records go to them too. */
+  readonly takePartitions: boolean;
 }
 
 /**
@@ -50,16 +61,17 @@ export async function planAccepts(
   pool: Pool,
   reader: LogReader,
   topics: readonly string[],
+  options: PlanOptions,
 ): Promise<AcceptPlan[]> {
   const plans: AcceptPlan[] = [];
-  for (const found of await find(pool, reader, topics)) plans.push(await planAccept(reader, found));
+  for (const found of await find(pool, reader, topics)) plans.push(await planAccept(reader, found, options));
   return plans;
 }
 
 async function find(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<FoundTopic[]> {
   const positions = new Map<string, FoundTopic['positions']>();
   for (const topic of topics) positions.set(topic, await positionsOf(pool, topic));
-  const bounds = await reader.bounds(topics);
+  const bounds = await reader.bounds([...topics, ...topics.map(deadLetterTopicOf)]);
   const found: FoundTopic[] = [];
   for (const topic of topics) {
     const registered = (await loadTopicLayouts(pool, topic)).get(topic);
@@ -74,14 +86,15 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
         `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
       );
     }
-    if (held.size !== partitions) {
+    if (held.size < partitions) {
       throw new AppError(
         'TOPIC_LAYOUT_DIFFERS',
         `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
           `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
       );
     }
-    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held });
+    const deadLetterPartitions = bounds.get(deadLetterTopicOf(topic))?.size ?? 0;
+    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held, deadLetterPartitions });
   }
   return found;
 }
@@ -89,7 +102,8 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
 /** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
 async function planAccept(
   reader: LogReader,
-  { topic, registered, positions, bounds }: FoundTopic,
+  { topic, registered, positions, bounds, deadLetterPartitions }: FoundTopic,
+  { takePartitions }: PlanOptions,
 ): Promise<AcceptPlan> {
   const newest = Math.max(registered.generation, ...[...positions.values()].map((row) => row.generation));
   const partitions: PartitionPlan[] = [];
@@ -108,24 +122,60 @@ async function planAccept(
     });
   }
   const otherLog = partitions.some(({ finding }) => finding === 'ends-below' || finding === 'other-record');
+  const takes = takePartitions && bounds.size > registered.partitions;
+  if (takes) requireAllStored(topic, partitions, deadLetterPartitions);
   return {
     topic,
     generationFound: registered.generation,
-    generation: otherLog ? newest + 1 : newest,
+    generation: otherLog || takes ? newest + 1 : newest,
+    partitionsRegistered: registered.partitions,
+    layouts: new Map(
+      takes
+        ? [
+            [topic, bounds.size],
+            [deadLetterTopicOf(topic), deadLetterPartitions],
+          ]
+        : [],
+    ),
     partitions,
   };
+}
+
+/**
+ * With another number of partitions, keys move to other partitions: records of one entity that wait in its old partition
+ * and in its new one would be stored in any order. Dead letters go to the partition of their number.
+ */
+function requireAllStored(topic: string, partitions: readonly PartitionPlan[], deadLetterPartitions: number) {
+  if (deadLetterPartitions < partitions.length) {
+    throw new AppError(
+      'TOPIC_LAYOUT_DIFFERS',
+      `${deadLetterTopicOf(topic)} has ${deadLetterPartitions} partitions, but ${topic} has ${partitions.length}: add partitions to it first`,
+    );
+  }
+  const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {
+    return (finding !== 'fits' && finding !== 'other-generation') || bounds.latest > nextOffset;
+  });
+  if (waiting.length === 0) return;
+  throw new AppError(
+    'RECORDS_WAIT',
+    `${topic} has records that are not stored yet, in ${waiting.length === 1 ? 'partition' : 'partitions'} ` +
+      `${waiting.map(({ partition }) => partition).join(', ')}: stop the gateways, wait until \`npx sluice lag\` shows none, ` +
+      'and run this again',
+    { retryable: true },
+  );
 }
 
 /** Whether the plan would change anything. */
 export const isChange = ({ generation, generationFound, partitions }: AcceptPlan): boolean =>
   generation !== generationFound || partitions.some(({ finding }) => finding !== 'fits');
 
-export function toAccepted({ topic, generation, partitions }: AcceptPlan): AcceptedTopic {
+export function toAccepted({ topic, generation, layouts, partitions }: AcceptPlan): AcceptedTopic {
   const moved = partitions.filter(({ finding }) => mustMove(finding));
   const staying = partitions.filter(({ finding }) => !mustMove(finding));
   return {
     topic,
     generation,
+    layouts,
     stay: staying.map(({ partition }) => partition),
     move: moved.map(({ partition, position, nextOffset }) => ({ partition, from: position, to: nextOffset })),
   };

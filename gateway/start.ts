@@ -69,6 +69,7 @@ const STATE_DEADLINE_MS = 2000;
 const USAGE_DEADLINE_MS = 2000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_KEYS_BUDGET_MS = 25;
+const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
 /** Longer than a request waits: the answer to a slow query still tells that the database works. */
 const STORED_KEYS_DEADLINE_MS = 250;
 
@@ -85,7 +86,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     health,
     logger,
   });
-  const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts), health, logger });
+  const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts, health), health, logger });
   const keys = createCallerKeys({
     pool,
     clock,
@@ -202,13 +203,18 @@ async function loadLayouts({
   return await loadTopicLayouts(pool, topicPrefix);
 }
 
-/** Rejects unless the log has all topics as they were registered. */
+/**
+ * Rejects unless the log has all topics with the partitions that were registered. More of them are a note, and a warning
+ * in the log: records go to the registered ones.
+ */
 async function probeTopics(
-  { log, topicPrefix }: Pick<GatewayOptions, 'log' | 'topicPrefix'>,
+  { log, topicPrefix, logger }: Pick<GatewayOptions, 'log' | 'topicPrefix' | 'logger'>,
   layouts: TopicLayouts,
+  health: Health,
 ): Promise<void> {
   const topics = KINDS.map((kind) => topicOf(topicPrefix, kind));
   const counts = await log.partitionCounts(topics);
+  const unused: string[] = [];
   for (const topic of topics) {
     const count = counts.get(topic);
     const registered = layouts.of(topic)?.partitions;
@@ -218,11 +224,14 @@ async function probeTopics(
         `${topic} does not exist, or its user may not see it: run \`npx sluice topics create\``,
       );
     }
-    if (registered !== undefined && registered !== count) {
-      throw new AppError(
-        'TOPIC_LAYOUT_DIFFERS',
-        `${topic} has ${count} partitions, registered are ${registered}`,
-      );
-    }
+    if (registered === undefined) continue;
+    const differs = `${topic} has ${count} partitions, registered are ${registered}`;
+    if (count < registered) throw new AppError('TOPIC_LAYOUT_DIFFERS', differs);
+    if (count > registered) unused.push(differs);
   }
+  const note = unused.length === 0 ? undefined : `${unused.join('; ')}: ${UNUSED_PARTITIONS}`;
+  if (note !== undefined && !health.notes().includes(`topics: ${note}`)) {
+    logger.warn({ topics: unused }, 'topics have more partitions than registered');
+  }
+  health.setNote('topics', note);
 }

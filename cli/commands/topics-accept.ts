@@ -10,6 +10,7 @@ import {
   type Finding,
   isChange,
   type PartitionPlan,
+  type PlanOptions,
   planAccepts,
   toAccepted,
 } from '../accept-plan.ts';
@@ -19,6 +20,7 @@ import { withLogReader } from '../with-log.ts';
 
 interface AcceptOptions {
   readonly topic?: Kind;
+  readonly partitions?: boolean;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
@@ -34,30 +36,35 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
       'go on with the log as it is now, where it is not the one that was read: made anew, another one, or with records gone',
     )
     .addOption(new Option('--topic <kind>', 'of one kind of records').choices(KINDS))
+    .option(
+      '--partitions',
+      'also use partitions that were added to a topic; stop all gateways first and start them afterwards',
+    )
     .option('--dry-run', 'only say what was found and would be done')
     .option('--yes', 'do it; it cannot be undone')
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nGateways and workers may run meanwhile. What the log that was read held, and was not stored, is lost with it.' +
+      '\nWithout --partitions, gateways and workers may run meanwhile. What the log that was read held, and was not stored, is lost with it.' +
         '\nExample: npx sluice topics accept --dry-run',
     )
     .action(async (options: AcceptOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
       const topics = (options.topic ? [options.topic] : KINDS).map((kind) => topicOf(prefix, kind));
       const plans = await withLogReader(context, async (reader, { pool }) => {
-        const found = await planAccepts(pool, reader, topics);
+        const planOptions = { takePartitions: options.partitions ?? false };
+        const found = await planAccepts(pool, reader, topics, planOptions);
         if (!options.yes || options.dryRun) return found;
         const accepted: AcceptPlan[] = [];
         for (const plan of found) {
-          accepted.push(isChange(plan) ? await accept(context, pool, reader, plan) : plan);
+          accepted.push(isChange(plan) ? await accept(context, pool, reader, plan, planOptions) : plan);
         }
         return accepted;
       });
       const changed = plans.filter(isChange);
       const done = Boolean(options.yes && !options.dryRun && changed.length > 0);
       if (options.json) context.printJson({ accepted: done, topics: plans.map(forPrograms) });
-      else printPlans(context, changed, done);
+      else printPlans(context, plans, done);
       if (changed.length > 0 && !done && !options.dryRun) {
         throw new AppError(
           'NOT_CONFIRMED',
@@ -73,6 +80,7 @@ async function accept(
   pool: Pool,
   reader: LogReader,
   planned: AcceptPlan,
+  options: PlanOptions,
 ): Promise<AcceptPlan> {
   let plan = planned;
   for (let attempt = 1; ; attempt++) {
@@ -82,11 +90,13 @@ async function accept(
         retryable: true,
       });
     }
-    [plan = planned] = await planAccepts(pool, reader, [plan.topic]);
+    [plan = planned] = await planAccepts(pool, reader, [plan.topic], options);
   }
 }
 
-function printPlans(context: CommandContext, changed: readonly AcceptPlan[], done: boolean): void {
+function printPlans(context: CommandContext, plans: readonly AcceptPlan[], done: boolean): void {
+  const changed = plans.filter(isChange);
+  for (const plan of plans) context.print(...unusedOf(plan));
   if (changed.length === 0) {
     context.print('The log fits what is stored: there is nothing to accept.');
     return;
@@ -112,9 +122,23 @@ function printPlans(context: CommandContext, changed: readonly AcceptPlan[], don
   }
 }
 
-function outcomeOf({ topic, generation, generationFound, partitions }: AcceptPlan, done: boolean): string[] {
+/** Partitions that were added to the topic, and are not asked for. */
+function unusedOf({ topic, partitions, partitionsRegistered, layouts }: AcceptPlan): string[] {
+  if (layouts.size > 0 || partitions.length <= partitionsRegistered) return [];
+  return [
+    `${topic} has ${partitions.length} partitions, and records go to the ${partitionsRegistered} that are registered: stop the gateways and run it with --partitions to use all.`,
+  ];
+}
+
+function outcomeOf(plan: AcceptPlan, done: boolean): string[] {
+  const { topic, generation, generationFound, partitions, layouts } = plan;
   const skipped = partitions.reduce((sum, plan) => sum + plan.skipped, 0n);
   const lines = [];
+  if (layouts.size > 0) {
+    lines.push(
+      `${topic}: all ${partitions.length} partitions ${done ? 'are used by gateways that start from now on' : 'would be used'}.`,
+    );
+  }
   if (generation !== generationFound) {
     lines.push(
       `${topic}: its generation ${done ? 'is' : 'would become'} ${generation}${
@@ -144,9 +168,11 @@ const wordsOf = ({ finding, skipped }: PartitionPlan): string =>
 
 /** Offsets as text, since they may exceed what JSON readers keep. */
 function forPrograms(plan: AcceptPlan) {
-  const { topic, generationFound, generation, partitions } = plan;
+  const { topic, generationFound, generation, partitions, partitionsRegistered, layouts } = plan;
   return {
     topic,
+    partitionsRegistered,
+    partitionsUsed: layouts.get(topic) ?? partitionsRegistered,
     generationBefore: generationFound,
     generation,
     change: isChange(plan),

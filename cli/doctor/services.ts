@@ -60,17 +60,23 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
         ),
       ];
     }
-    const differing = topics.filter((topic) => counts.get(topic) !== registered.get(topic)!.partitions);
+    const registeredOf = (topic: string) => registered.get(topic)!.partitions;
+    const differing = topics.filter((topic) => counts.get(topic)! < registeredOf(topic));
     if (differing.length > 0) {
       return [
         answers,
         problem(
           'topics',
-          `${differing.join(', ')} with another number of partitions than registered`,
+          `${differing.join(', ')} with fewer partitions than registered`,
           'bring back the log that was registered, or use another SLUICE_TOPIC_PREFIX',
         ),
       ];
     }
-    return [answers, ok('topics', `all ${topics.length} are there`)];
+    const larger = topics.filter((topic) => counts.get(topic)! > registeredOf(topic));
+    const unused =
+      larger.length === 0
+        ? ''
+        : `; ${larger.join(', ')} with more partitions than registered, which are not used: see \`npx sluice topics accept --partitions\``;
+    return [answers, ok('topics', `all ${topics.length} are there${unused}`)];
   });
 }

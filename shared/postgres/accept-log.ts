@@ -6,6 +6,8 @@ export interface AcceptedTopic {
   readonly topic: string;
   /** The topic's from now on, and that of each of its positions. */
   readonly generation: number;
+  /** Numbers of partitions to register, by topic. */
+  readonly layouts: ReadonlyMap<string, number>;
   /** Partitions that stay where they are, or start at 0 where none of their records was begun. */
   readonly stay: readonly number[];
   readonly move: readonly MovedPosition[];
@@ -29,7 +31,7 @@ export async function acceptLog(
   nowMs: number,
 ): Promise<boolean> {
   return await inTransaction(pool, async (client) => {
-    const { topic, generation, stay, move } = accepted;
+    const { topic, generation, layouts, stay, move } = accepted;
     const locked = await client.query<{ generation: number }>(
       'select generation from log_topics where topic = $1 for update',
       [topic],
@@ -38,6 +40,9 @@ export async function acceptLog(
     const positions = await positionsOf(client, topic, { lock: true });
     if (!move.every(({ partition, from }) => isSame(positions.get(partition), from))) return false;
     await client.query('update log_topics set generation = $2 where topic = $1', [topic, generation]);
+    for (const [name, partitions] of layouts) {
+      await client.query('update log_topics set partitions = $2 where topic = $1', [name, partitions]);
+    }
     await keep(client, topic, stay, generation, nowMs);
     await startAt(client, topic, move, generation, nowMs);
     return true;

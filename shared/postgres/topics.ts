@@ -50,8 +50,8 @@ export const expectedTopics = (prefix: string): TopicSpec[] =>
 
 /**
  * Remembers how the topics are laid out, and resolves with the names that were new. Throws an AppError
- * `TOPIC_LAYOUT_DIFFERS` (not retryable) when one is registered with another number of partitions: the place of every
- * key depends on it. `tenantPartitions` counts only for new topics.
+ * `TOPIC_LAYOUT_DIFFERS` (not retryable) when one is registered with more partitions: the place of every key depends on
+ * them. One registered with fewer stays so, since records go to the registered ones. `tenantPartitions` counts only for new topics.
  */
 export async function registerTopics(
   db: Queryable,
@@ -79,7 +79,7 @@ export async function registerTopics(
   const partitionsOf = new Map(found.rows.map((row) => [row.topic, row.partitions]));
   for (const { topic, partitions } of sorted) {
     const registered = partitionsOf.get(topic);
-    if (registered === partitions) continue;
+    if (registered !== undefined && registered <= partitions) continue;
     throw new AppError(
       'TOPIC_LAYOUT_DIFFERS',
       `${topic} is registered with ${registered} partitions, not ${partitions}: the number is fixed once records were accepted`,
