@@ -1,4 +1,4 @@
-import { epochMs, toMs } from './epoch-ms.ts';
+import { epochMs } from './epoch-ms.ts';
 import type { CredentialRead, CredentialReadOutcome } from './insert-credential-read.ts';
 import type { Queryable } from './pool.ts';
 import { listTimePartitions, type Week } from './time-partitions.ts';
@@ -81,7 +81,7 @@ async function listBetween(
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     readId: row.read_id,
-    readAtMs: toMs(row.read_at_ms),
+    readAtMs: Number(row.read_at_ms),
     apiKeyId: row.api_key_id,
     requestId: row.request_id,
     conversationId: row.conversation_id,
