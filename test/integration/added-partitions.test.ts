@@ -133,8 +133,14 @@ describe.skipIf(brokers.length === 0)('partitions that are added to a topic in u
     await untilReady();
     expect(await submit()).toEqual({ partitions: [0, 1], generations: [1] });
 
-    const addPartitions = (name: string, count: number) =>
-      kafka.createPartitions({ topicPartitions: [{ topic: name, count }] });
+    const addPartitions = async (name: string, count: number) => {
+      await kafka.createPartitions({ topicPartitions: [{ topic: name, count }] });
+      // The broker may name the previous number for a moment.
+      await waitFor(async () => (await log.partitionCounts([name])).get(name) === count, {
+        timeoutMs: TIMEOUT_MS,
+        what: `${name} to have ${count} partitions`,
+      });
+    };
     await addPartitions(topic, 4);
     expect(await submit()).toEqual({ partitions: [0, 1], generations: [1] });
 

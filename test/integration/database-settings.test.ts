@@ -431,7 +431,11 @@ async function useWebhooks(pool: Pool): Promise<unknown> {
   const isRecent = (ms: number | null) => ms !== null && ms >= startedMs && ms <= Date.now();
   const endpoints = await findEndpoints(pool, ['hooks']);
   const ids = { tenantId: 'hooks', endpointId };
-  const attempts = await listAttempts(pool, ids, { sinceMs: startedMs, untilMs: Date.now() + 1000, limit: 10 });
+  const attempts = await listAttempts(pool, ids, {
+    sinceMs: startedMs,
+    untilMs: Date.now() + 1000,
+    limit: 10,
+  });
   return {
     deliveries,
     received: receiver.requests.map(({ json }) => json.data.number).sort(),
