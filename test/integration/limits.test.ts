@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Gateway, startGateway } from '../../gateway/start.ts';
@@ -131,9 +132,34 @@ describe('rates', () => {
     expect(headers.get('ratelimit-policy')).toBe('"requests";q=500;w=2, "key-requests";q=50;w=2');
     const plain = await createKey('plain');
     const limits = (await sendAgents(one, plain, 1)).headers.get('ratelimit-policy');
-    expect(limits).toBe('"requests";q=1000;w=2, "records";q=20000;w=2;qu="records"');
+    expect(limits).toBe(
+      '"requests";q=1000;w=2, "bytes";q=20971520;w=2;qu="content-bytes", "records";q=20000;w=2;qu="records"',
+    );
     const free = await createKey('free', '--rate none');
     expect((await sendAgents(one, free, 1)).headers.get('ratelimit-policy')).toBeNull();
+  });
+
+  it('of bytes count bodies as unpacked, refused ones too, and answer 429-01 with Retry-After', async () => {
+    const key = await createKey('heavy', '--bytes 1000000');
+    const other = await createKey('beside-heavy');
+    const body = gzipSync(JSON.stringify({ items: [], padding: 'x'.repeat(3 * 1024 * 1024) }));
+    const sendHeavy = async () =>
+      await fetch(`http://127.0.0.1:${one.port}${AGENTS}`, {
+        method: 'POST',
+        headers: {
+          'service-api-id': key.apiKeyId,
+          'service-api-secret': key.apiKeySecret,
+          'content-type': 'application/json',
+          'content-encoding': 'gzip',
+        },
+        body,
+      });
+    // One full request (4 MiB) is always within the burst.
+    expect((await sendHeavy()).status).toBe(422);
+    const refused = await sendHeavy();
+    expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: '429-01' } }]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await sendAgents(one, other, 1)).status).toBe(200);
   });
 
   it('that are changed hold within 5 seconds', async () => {
