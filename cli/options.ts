@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import type { Clock } from '../shared/clock.ts';
 import { keyNameField } from '../shared/contracts/api-keys.ts';
 import { EVERY_SCOPE, isScope, SCOPES } from '../shared/contracts/scopes.ts';
 import { parseTimestampNs } from '../shared/contracts/timestamps.ts';
 import { isWebhookType, WEBHOOK_TYPES, type WebhookType } from '../shared/contracts/webhooks.ts';
+import { errorMessage } from '../shared/errors.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../shared/http/conversation-id.ts';
 import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
@@ -151,10 +153,18 @@ export function webhookType(text: string, before: readonly WebhookType[] = []): 
   return [...new Set([...before, ...types])];
 }
 
-/** The bytes of one signing secret of several. */
-export function webhookSecret(text: string, before: readonly Buffer[] = []): Buffer[] {
-  const secret = parseWebhookSecret(text);
-  return secret ? [...before, secret] : refuse('It must be whsec_ and 24 to 64 bytes in base64.');
+/** The bytes of the signing secrets in a file, `-` for standard input, separated by spaces or lines. */
+export function webhookSecretsFile(file: string): Buffer[] {
+  let text: string;
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    return refuse(`It cannot be read (${errorMessage(error)}).`);
+  }
+  const secrets = text.split(/\s+/).filter((secret) => secret !== '');
+  const parsed = secrets.flatMap((secret) => parseWebhookSecret(secret) ?? []);
+  if (parsed.length > 0 && parsed.length === secrets.length) return parsed;
+  return refuse('It must hold secrets: whsec_ and 24 to 64 bytes in base64 each.');
 }
 
 export function forwardUrl(text: string): string {

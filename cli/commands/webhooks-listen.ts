@@ -6,7 +6,7 @@ import { urlProblem } from '../../shared/webhooks/addresses.ts';
 import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import type { CommandContext } from '../context.ts';
-import { forwardUrl, JSON_OPTION, webhookSecret, webhookType, wholeNumber } from '../options.ts';
+import { forwardUrl, JSON_OPTION, webhookSecretsFile, webhookType, wholeNumber } from '../options.ts';
 import { printable } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhook-endpoints.ts';
@@ -15,7 +15,7 @@ import { type ReceivedWebhook, startWebhookReceiver } from '../webhook-receiver.
 interface ListenOptions {
   readonly tenant?: string;
   readonly type?: WebhookType[];
-  readonly secret?: Buffer[];
+  readonly secretFile?: Buffer[];
   readonly host: string;
   readonly port: number;
   readonly url?: string;
@@ -45,9 +45,9 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
     .option('--tenant <name>', 'whose signals')
     .option('--type <type...>', 'with --tenant: which ones (default: all)', webhookType)
     .option(
-      '--secret <secret...>',
-      'instead of --tenant: the whsec_… of endpoints that lead here already',
-      webhookSecret,
+      '--secret-file <file>',
+      'instead of --tenant: a file, or - for standard input, with the whsec_… of endpoints that lead here already',
+      webhookSecretsFile,
     )
     .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535), 9000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
@@ -64,8 +64,8 @@ receives.
 Example: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
     )
     .action(async (options: ListenOptions, command: Command) => {
-      if ((options.tenant === undefined) === (options.secret === undefined)) {
-        command.error('error: give either --tenant or --secret', { exitCode: 2 });
+      if ((options.tenant === undefined) === (options.secretFile === undefined)) {
+        command.error('error: give either --tenant or --secret-file', { exitCode: 2 });
       }
       await listen(context, options);
     });
@@ -73,7 +73,7 @@ Example: npx sluice webhooks listen --tenant demo --forward http://localhost:300
 
 async function listen(context: CommandContext, options: ListenOptions): Promise<void> {
   const interrupted = context.untilInterrupted();
-  const secrets: Uint8Array[] = [...(options.secret ?? [])];
+  const secrets: Uint8Array[] = [...(options.secretFile ?? [])];
   const receiver = await startWebhookReceiver({
     host: options.host,
     port: options.port,

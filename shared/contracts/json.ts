@@ -547,9 +547,13 @@ function plainEnd(text: string, from: number, pauseAt: number): number {
 }
 
 function whitespaceEnd(text: string, from: number, pauseAt: number): number {
-  const shortEnd = from + SHORT_RUN;
+  const shortEnd = Math.min(from + SHORT_RUN, text.length);
   let at = from;
-  for (; at < shortEnd; at++) if (!isWhitespace(codeAt(text, at))) return at;
+  for (; at < shortEnd; at++) {
+    const code = text.charCodeAt(at);
+    if (code > SPACE || !isWhitespace(code)) return at;
+  }
+  if (at === text.length) return at;
   return at + matchLength(WHITESPACE, text.slice(at, Math.max(at, pauseAt)));
 }
 

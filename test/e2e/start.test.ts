@@ -166,7 +166,7 @@ describe('the separate processes', () => {
     };
     for (const [script, healthPort, reason] of [
       // Its health check is public and gives names only.
-      ['gateway/main.js', port, /"reasons":\["event log"\]/],
+      ['gateway/main.js', port, /"reasons":\["topics","event log"\]/],
       ['workers/main.js', workerPort, /does not answer|not connected/],
     ] as const) {
       const program = startProgram(script, env);

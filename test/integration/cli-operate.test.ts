@@ -1,8 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startGateway } from '../../gateway/start.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
 import { writeKeyRingFile } from '../../shared/keyring-file.ts';
@@ -431,12 +431,15 @@ describe('webhooks', () => {
     const url = 'http://127.0.0.1:1/';
     const { endpointId, secret } = await json(`webhooks create --tenant acme --url ${url}`);
     const again = startCommand(`webhooks listen --tenant acme --port 0 --url ${url}`, env);
-    const bySecret = startCommand(`webhooks listen --secret ${secret} --port 0`, {});
+    const file = join(await mkdtemp(join(tmpdir(), 'sluice-listen-')), 'secrets');
+    onTestFinished(() => rm(dirname(file), { recursive: true }));
+    await writeFile(file, `${secret}\n`);
+    const bySecret = startCommand(`webhooks listen --secret-file ${file} --port 0`, {});
     for (const one of [again, bySecret]) {
       await waitFor(() => one.stdout().includes('Waiting for webhooks'), { timeoutMs: 10_000, what: 'it' });
     }
     const port = /127\.0\.0\.1:(\d+)/.exec(bySecret.stdout())![1];
-    const taken = await sluice(`webhooks listen --secret ${secret} --port ${port}`);
+    const taken = await sluice(`webhooks listen --secret-file ${file} --port ${port}`);
     expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining(`port ${port} is taken`) });
     expect((await again.interrupt()).code).toBe(0);
     expect((await bySecret.interrupt()).code).toBe(0);
@@ -531,8 +534,9 @@ it.each([
   ['credentials erase --tenant acme --conversation c1', 'upper-case letters and digits'],
   ['webhooks create --tenant acme', "required option '--url <url>' not specified"],
   ['webhooks create --tenant acme --url https://x.io --type x', 'automation.reply'],
-  ['webhooks listen', 'give either --tenant or --secret'],
-  ['webhooks listen --tenant acme --secret whsec_x', 'whsec_ and 24 to 64 bytes'],
+  ['webhooks listen', 'give either --tenant or --secret-file'],
+  ['webhooks listen --secret-file package.json', 'whsec_ and 24 to 64 bytes'],
+  ['webhooks listen --secret-file nowhere', 'cannot be read (ENOENT'],
   ['webhooks listen --tenant acme --forward ftp://x', 'http:// or https:// URL'],
   ['credentials reads --limit 0', 'whole number from 1 to'],
 ])('exits 2 and says how it is used for: %s', async (args, message) => {

@@ -70,6 +70,7 @@ describe('the sluice command', () => {
       revokedAt: null,
       lastUsedAt: null,
       previousSecretValidUntil: null,
+      createdBy: null,
     });
     const { rows } = await database.pool.query('select * from api_keys where api_key_id = $1', [
       key.apiKeyId,

@@ -1,8 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateKeySpec } from '../../shared/keyring.ts';
 import { createNetworkNamespace, type NetworkNamespace } from '../support/network-namespace.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -142,7 +142,10 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
       const { delivered } = NAMES[name];
       const url = 'http://127.0.0.1:9000/';
       const { endpointId, secret } = await newEndpoint(url);
-      const args = ['--secret', secret, '--forward', `http://${name}:${PORT}/`, '--json'];
+      const file = join(await mkdtemp(join(tmpdir(), 'sluice-listen-')), 'secret');
+      onTestFinished(() => rm(dirname(file), { recursive: true }));
+      await writeFile(file, secret);
+      const args = ['--secret-file', file, '--forward', `http://${name}:${PORT}/`, '--json'];
       const listener = await startReady('listening', 'cli/main.js', 'webhooks', 'listen', ...args);
       const { status } = firstJson(await sluice('webhooks', 'test', endpointId));
       expect(hasEnded(listener)).toBe(false);

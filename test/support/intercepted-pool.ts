@@ -8,7 +8,8 @@ export function interceptedPool(pool: Pool, afterQuery: (text: string) => unknow
       return overriding<PoolClient>(client, {
         query: async (...args: unknown[]) => {
           const result = await (client.query as (...given: unknown[]) => Promise<unknown>)(...args);
-          await afterQuery(String(args[0]));
+          const [statement] = args as [string | { readonly text: string }];
+          await afterQuery(typeof statement === 'string' ? statement : statement.text);
           return result;
         },
       });
