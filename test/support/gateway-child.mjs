@@ -33,7 +33,7 @@ const apiKey = (apiKeyId) => ({
   expiresAtMs: undefined,
   revoked: false,
   tenantDisabled: false,
-  limits: { tenantRate: 'none', keyRate: undefined, dailyQuota: undefined },
+  limits: { tenantRate: 'none', keyRate: undefined, byteRate: 'none', dailyQuota: undefined },
 });
 const accept = createAcceptor({
   writeToLog: createLogWriter({
