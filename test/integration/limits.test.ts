@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -160,6 +161,25 @@ describe('rates', () => {
     expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: '429-01' } }]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await sendAgents(one, other, 1)).status).toBe(200);
+  });
+
+  it('of bytes count a chunk as 1 KiB at least, and close a connection that goes on with them', async () => {
+    const key = await createKey('chunks');
+    const socket = connect(one.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (data) => {
+      text += data;
+    });
+    socket.on('error', () => undefined);
+    socket.write(
+      `POST ${AGENTS} HTTP/1.1\r\nhost: h\r\nservice-api-id: ${key.apiKeyId}\r\nservice-api-secret: ${key.apiKeySecret}\r\n` +
+        `content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    );
+    // 100,000 bytes of the 20 MiB that this gateway's half of the burst is, but of so many chunks five times as much.
+    socket.write('1\r\n \r\n'.repeat(100_000));
+    await waitFor(() => socket.closed, { timeoutMs: 20_000, what: 'the connection to be closed' });
+    expect(text).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nconnection: close\r\n[\s\S]*"429-01"/i);
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
   });
 
   it('that are changed hold within 5 seconds', async () => {
