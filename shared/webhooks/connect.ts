@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type Socket } from 'node:net';
@@ -33,7 +34,12 @@ const wires = new WeakMap<Duplex, Socket>();
 export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent {
   const { dial, close } = createDialer(dialOptions);
   const plain = new http.Agent(OPTIONS);
-  const secure = new https.Agent({ ...OPTIONS, ...(ca === undefined ? {} : { ca }) });
+  const secure = new https.Agent({
+    ...OPTIONS,
+    // Each TLS 1.2 renegotiation costs a handshake, and a receiver can ask for any number.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    ...(ca === undefined ? {} : { ca }),
+  });
   // Resumes TLS sessions.
   const startTls = secure.createConnection.bind(secure);
 

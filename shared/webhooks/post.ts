@@ -52,7 +52,9 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
     request.on('socket', meter);
     request.on('response', read);
     // A change of the protocol, which was not asked for, has no body.
-    request.on('upgrade', (response) => {
+    request.on('upgrade', (response, socket) => {
+      // The agent no longer owns the socket.
+      socket.destroy();
       answer = response;
       end();
     });

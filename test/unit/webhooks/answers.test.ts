@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { parseAllowRules } from '../../../shared/webhooks/addresses.ts';
 import { createAgent } from '../../../shared/webhooks/connect.ts';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 /** A receiver that answers each request with bytes of a test's own. */
-async function startRawReceiver(answer: Answer, secure = false) {
+async function startRawReceiver(answer: Answer, secure = false, tls: TlsOptions = {}) {
   const sockets = new Set<Socket>();
   const onSocket = (socket: Socket) => {
     sockets.add(socket);
@@ -33,7 +33,7 @@ async function startRawReceiver(answer: Answer, secure = false) {
     });
   };
   const server: Server = secure
-    ? createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_CERTIFICATE_KEY }, onSocket)
+    ? createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_CERTIFICATE_KEY, ...tls }, onSocket)
     : createServer(onSocket);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -127,6 +127,32 @@ test('101 Switching Protocols is a failure', async () => {
   );
   const { outcome } = await createSender()(receiver.url);
   expect(outcome).toMatchObject({ kind: 'failed', status: 101, error: 'answered 101' });
+});
+
+test('101 Switching Protocols closes the connection', async () => {
+  const answered: Socket[] = [];
+  const receiver = await startRawReceiver((socket) => {
+    answered.push(socket);
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n');
+  });
+  await createSender()(receiver.url);
+  await waitFor(() => answered[0]!.destroyed, {
+    timeoutMs: 3000,
+    what: 'the sender to close its connection',
+  });
+});
+
+test('a receiver cannot renegotiate a TLS 1.2 connection', async () => {
+  let renegotiated = false;
+  const answer: Answer = (socket) => {
+    (socket as TLSSocket).renegotiate({ rejectUnauthorized: false }, (error) => {
+      renegotiated = error === null;
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    });
+  };
+  const receiver = await startRawReceiver(answer, true, { maxVersion: 'TLSv1.2' });
+  await createSender()(receiver.url);
+  expect(renegotiated).toBe(false);
 });
 
 test('a 2xx counts as delivered when its connection ends inside the body', async () => {
