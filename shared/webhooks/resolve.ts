@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -24,16 +25,42 @@ const RESOLUTION_DELAY_MS = 50;
 /** Where there is none, as on Windows, DNS is asked first. */
 const HOSTS_FILE = '/etc/hosts';
 
+/** After these the operating system may know more: the name or its addresses do not exist, or there is no name server. */
+const UNKNOWN_TO_DNS = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
+
+export interface ResolveOptions {
+  /** Name servers to ask instead of the machine's, as `address:port`; for tests. */
+  readonly nameServers?: readonly string[];
+  /** Asks the operating system. Default: that of node:dns. */
+  readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
+}
+
 /**
- * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names that DNS answers
- * immediately to know nothing of go to the operating system, for its hosts file and search domains. Rejects with a
- * retryable AppError `HOST_NOT_FOUND`.
+ * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names that do not exist
+ * in DNS go to the operating system, for its hosts file and search domains. Such a lookup holds a thread and cannot be
+ * cancelled, so only one is in flight at a time, and other names are refused meanwhile. Rejects with a retryable
+ * AppError `HOST_NOT_FOUND`.
  */
-export function createResolve(): Resolve {
+export function createResolve({ nameServers, lookup = systemLookup }: ResolveOptions = {}): Resolve {
+  let lookupInFlight = false;
+
+  async function askSystem(host: string): Promise<string[]> {
+    if (lookupInFlight) throw notFound('the operating system is busy with the lookup of another name');
+    lookupInFlight = true;
+    try {
+      return (await lookup(host)).map(({ address }) => address);
+    } catch (error) {
+      throw notFound('the host name leads nowhere', error);
+    } finally {
+      lookupInFlight = false;
+    }
+  }
+
   return async (host, signal) => {
     if (isIP(host) !== 0) return [host];
     if (isLocalhost(host)) return LOCALHOST;
     const resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: QUERY_TRIES });
+    if (nameServers !== undefined) resolver.setServers(nameServers);
     signal.addEventListener('abort', () => resolver.cancel(), { once: true });
     const found: (readonly string[])[] = [[], []];
     const queries = [resolver.resolve4(host), resolver.resolve6(host)].map(async (query, family) => {
@@ -50,8 +77,11 @@ export function createResolve(): Resolve {
       const late = answers.then(() => found.filter((addresses) => !early.includes(addresses)).flat());
       return Object.assign(early.flat(), { late });
     }
-    const codes = (await answers).map((answer) => answer.status === 'rejected' && errorCode(answer.reason));
+    const codes = (await answers).map((answer) =>
+      answer.status === 'rejected' ? errorCode(answer.reason) : 'ENODATA',
+    );
     if (codes.includes('ETIMEOUT')) throw notFound('the name server did not answer in time');
+    if (!codes.every((code) => UNKNOWN_TO_DNS.includes(code ?? ''))) throw notFound('the name server failed');
     return await askSystem(host);
   };
 }
@@ -73,12 +103,8 @@ async function readHostsFile(host: string): Promise<string[]> {
   });
 }
 
-async function askSystem(host: string): Promise<string[]> {
-  try {
-    return (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
-  } catch (error) {
-    throw notFound('the host name leads nowhere', error);
-  }
+async function systemLookup(host: string): Promise<LookupAddress[]> {
+  return await lookup(host, { all: true, verbatim: true });
 }
 
 function notFound(problem: string, cause?: unknown): AppError {
