@@ -1,15 +1,16 @@
+import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-due-endpoints.ts';
 
 /** One time of creation, in milliseconds, for each week of which deliveries wait for an endpoint. */
 export async function findQueuedWeeks(db: Queryable, id: EndpointId): Promise<number[]> {
   // Weeks begin on Mondays, and the epoch was a Thursday.
-  const { rows } = await db.query<{ created_at_ms: number }>(
-    `select extract(epoch from min(created_at))::float8 * 1000 as created_at_ms
+  const { rows } = await db.query<{ created_at_ms: bigint | string }>(
+    `select ${epochMs('min(created_at)')} as created_at_ms
        from webhook_queue
       where tenant_id = $1 and endpoint_id = $2
       group by floor((extract(epoch from created_at) - 345600) / 604800)`,
     [id.tenantId, id.endpointId],
   );
-  return rows.map((row) => row.created_at_ms);
+  return rows.map((row) => toMs(row.created_at_ms));
 }

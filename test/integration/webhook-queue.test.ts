@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { insertSignals } from '../../shared/postgres/insert-signals.ts';
 import { inTransaction } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
+import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
@@ -295,4 +296,22 @@ test('endpoints of a tenant that are disabled together make at most 20 deliverie
     what: 'an empty queue',
   });
   expect(receiver.requests.filter(({ path }) => path.endsWith('/owner'))).toHaveLength(gone * 20);
+});
+
+test('the weeks of a queue are exact with few float digits', async () => {
+  await bench.tenant('exact');
+  const { endpointId } = await bench.endpoint('exact', receiver.url);
+  const createdAtMs = Date.parse('2026-06-10T12:34:56.789Z');
+  await pool.query(
+    `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at)
+     values ('exact', $1, 'message', $2, 1, $2)`,
+    [endpointId, new Date(createdAtMs)],
+  );
+  const weeks = await inTransaction(pool, async (client) => {
+    await client.query('set local extra_float_digits = -15');
+    const found = await findQueuedWeeks(client, { tenantId: 'exact', endpointId });
+    await client.query("delete from webhook_queue where tenant_id = 'exact'");
+    return found;
+  });
+  expect(weeks).toEqual([createdAtMs]);
 });
