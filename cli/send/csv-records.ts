@@ -6,14 +6,19 @@ import { LINE_BYTES_MAX, physicalLines } from './physical-lines.ts';
 /** The cells of one record, or what is wrong with the line that it begins on. */
 export type CsvRecord =
   | { readonly number: number; readonly cells: readonly string[]; readonly problem?: undefined }
-  | { readonly number: number; readonly problem: string };
+  | {
+      readonly number: number;
+      readonly problem: string;
+      /** Whether the problem is a CR outside quotes that does not belong to a CRLF line end. */
+      readonly hasBareCr?: boolean;
+    };
 
 /**
- * The records of a CSV file (RFC 4180), which may span lines. After a quote that is misplaced or never closed nobody can
- * tell records from the inside of a cell, so that is the last record: its problem says that the rest is not sent.
+ * The records of a CSV file (RFC 4180), which may span lines. After a bare CR outside quotes, or a quote that is misplaced
+ * or never closed, nobody can tell where records end, so that is the last record: its problem says that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
-  /** The lines of a record whose quotes are not closed yet. */
+  /** The lines of a record whose quotes are not closed yet, each with its own line end. */
   let open: string[] = [];
   let openLength = 0;
   let number = 0;
@@ -28,15 +33,17 @@ export async function* csvRecords(stream: Readable, delimiter: string): AsyncGen
     }
     // A line with an odd number of quotes opens a cell, or closes the one that is open.
     if (hasOddQuotes(line.text) === (open.length === 0)) {
-      open.push(line.text);
-      openLength += line.text.length;
+      open.push(line.text + line.end);
+      openLength += line.text.length + line.end.length;
       if (openLength > LINE_BYTES_MAX) return yield broken(number, NEVER_CLOSED);
       continue;
     }
-    const spansLines = open.length > 0;
-    const parsed = parseRecord([...open, line.text].join('\n'), delimiter);
+    const text = [...open, line.text].join('');
+    const spansLines = open.length > 0 || text.includes('\r');
     open = [];
     openLength = 0;
+    if (hasBareCr(text)) return yield { ...broken(number, BARE_CR), hasBareCr: true };
+    const parsed = parseRecord(text, delimiter);
     if (!parsed.cells) return yield broken(number, parsed.problem);
     // A quote that was forgotten and one that opens a later cell may enclose lines between them.
     if (spansLines && columns !== undefined && parsed.cells.length !== columns) {
@@ -49,8 +56,9 @@ export async function* csvRecords(stream: Readable, delimiter: string): AsyncGen
 }
 
 const NEVER_CLOSED = 'opens a quote that is never closed';
+const BARE_CR = 'has a CR in the middle: save the file with LF or CRLF line ends';
 
-function broken(number: number, problem: string): CsvRecord {
+function broken(number: number, problem: string) {
   return { number, problem: `${problem}; nothing from this line on is sent: fix it and send the file again` };
 }
 
@@ -60,6 +68,11 @@ function hasOddQuotes(text: string): boolean {
   return quotes % 2 === 1;
 }
 
+/** Whether a CR is outside quotes; all quotes of the text are closed, and its last line end is left out. */
+function hasBareCr(text: string): boolean {
+  return text.includes('\r') && text.replaceAll(/"[^"]*"/g, '').includes('\r');
+}
+
 function parseRecord(
   text: string,
   delimiter: string,
@@ -67,7 +80,10 @@ function parseRecord(
   // Most lines have no quotes, and then nothing to parse.
   if (!text.includes('"')) return { cells: text.split(delimiter) };
   try {
-    return { cells: (parse(text, { delimiter, relax_column_count: true }) as string[][])[0] ?? [''] };
+    // Without the option, the parser would take the first line end or CR that it finds for the delimiter.
+    const options = { delimiter, relax_column_count: true, record_delimiter: '\n' };
+    const [cells, ...others] = parse(text, options) as string[][];
+    return cells && others.length === 0 ? { cells } : { problem: problemOf(undefined) };
   } catch (error) {
     return { problem: problemOf(errorCode(error)) };
   }

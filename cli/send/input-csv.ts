@@ -22,7 +22,13 @@ export async function* readCsv(stream: Readable, options: InputOptions): AsyncGe
   for await (const record of csvRecords(stream, options.delimiter)) {
     const { number } = record;
     if (record.problem !== undefined) {
-      if (columns === undefined) throw unreadable(`the first line of the CSV file ${record.problem}`);
+      if (columns === undefined) {
+        throw unreadable(
+          record.hasBareCr
+            ? 'the lines of the CSV file end in CR alone: save it with LF or CRLF at their ends'
+            : `the first line of the CSV file ${record.problem}`,
+        );
+      }
       yield record;
     } else if (columns === undefined) columns = readHeader(record.cells, options);
     else if (record.cells.some((cell) => cell !== '')) yield toLine(number, record.cells, columns);
@@ -34,10 +40,6 @@ function readHeader(
   names: readonly string[],
   { kind, idColumn, warn }: InputOptions,
 ): (Column | undefined)[] {
-  // Within a line only an old line end has no place: all of the file would be names of columns.
-  if (names.some((name) => name.includes('\r'))) {
-    throw unreadable('the lines of the CSV file end in CR alone: save it with LF or CRLF at their ends');
-  }
   const columns = names.map((name) => columnOf(name.trim(), kind, idColumn));
   const known = new Set(columns.flatMap((column) => (column ? [pathOf(column)] : [])));
   const missing = kind.requiredColumns.filter((name) => !known.has(name));

@@ -2,7 +2,13 @@ import type { Readable } from 'node:stream';
 
 /** A line of a file as it stands there, without its end. */
 export type PhysicalLine =
-  | { readonly number: number; readonly text: string; readonly problem?: undefined }
+  | {
+      readonly number: number;
+      readonly text: string;
+      /** The line end that was left out; `\n` also for a last line without one. */
+      readonly end: '\n' | '\r\n';
+      readonly problem?: undefined;
+    }
   | {
       readonly number: number;
       readonly problem: string;
@@ -53,7 +59,9 @@ export async function* physicalLines(stream: Readable): AsyncGenerator<PhysicalL
 function decode(number: number, bytes: Buffer, hidesQuotes: boolean): PhysicalLine {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return { number, text: text.endsWith('\r') ? text.slice(0, -1) : text };
+    return text.endsWith('\r')
+      ? { number, text: text.slice(0, -1), end: '\r\n' }
+      : { number, text, end: '\n' };
   } catch {
     return { number, problem: 'is not valid UTF-8: save the file as UTF-8', hidesQuotes };
   }

@@ -95,6 +95,11 @@ describe('a CSV file', () => {
     ['a forgotten quote and too many cells', `a3,"open\n${inner}\n",x\n`, 'has 3 cells instead of 2'],
     ['a quote in the middle of a cell', `a3,5" x 4"\na4,"two\n${inner}\nlines"\n`, 'middle of a cell'],
     ['text after a closing quote', `a3,"more" here\n${inner}\n`, 'closing quote'],
+    ['a CR between quoted cells', `a3,"three"\ra4,"four"\n${inner}\n`, 'has a CR in the middle'],
+    ['a CR in a line without quotes', `a3,three\ra4,four\n${inner}\n`, 'has a CR in the middle'],
+    ['a CR that no LF follows', `a3,three\r\r\n${inner}\n`, 'has a CR in the middle'],
+    ['a CR after a cell of two lines', `a3,"three\r\nlines"\ra4,four\n`, 'has a CR in the middle'],
+    ['a forgotten quote that encloses a CR', `a3,"three\ra4,four",x\n${inner}\n`, 'has 3 cells instead of 2'],
     ['a quoted line that is too long', `a3,"${'x'.repeat(2e6)}\n${inner}\n"\n`, 'longer than'],
   ])('is refused from %s on', async (_, rest, problem) => {
     const { lines } = await read(`externalAgentId,agentName\na2,two\n${rest}`);
@@ -113,6 +118,17 @@ describe('a CSV file', () => {
     ]);
   });
 
+  it('keeps every line end inside quotes byte for byte', async () => {
+    const { lines } = await read(
+      'externalAgentId,agentName\r\na2,"one\r\ntwo\nthree\rfour"\r\n"a5","five"\r\na6,six\r\n',
+    );
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a2', agentName: 'one\r\ntwo\nthree\rfour' }],
+      [5, { externalAgentId: 'a5', agentName: 'five' }],
+      [6, { externalAgentId: 'a6', agentName: 'six' }],
+    ]);
+  });
+
   it('takes quotes, delimiters and empty cells inside of quotes as RFC 4180 has them', async () => {
     const { lines } = await read(
       'externalAgentId,agentName,jobTitle\n"a","say ""hi"", twice",""\n"b",,"""quoted"""\n"c","x" ,y\n',
@@ -127,6 +143,8 @@ describe('a CSV file', () => {
   it.each([
     ['', 'is empty'],
     ['externalAgentId,agentName\ra,b\r', 'end in CR alone'],
+    ['"externalAgentId","agentName"\r"a","b"\r', 'end in CR alone'],
+    ['externalAgentId,agentName\ra,"b"\r', 'end in CR alone'],
     ['name,languages\na,b\n', 'has no column externalAgentId'],
     ['externalAgentId,externalAgentId\na,b\n', 'has the column externalAgentId twice'],
   ])('is refused as a whole: %j', async (text, message) => {
