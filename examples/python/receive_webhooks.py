@@ -11,6 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 TOLERANCE_S = 5 * 60
 # Larger than any webhook of Sluice.
 BODY_BYTES_MAX = 2 * 1024 * 1024
+# Of the lines between the chunks of a body: enough for chunks of 1 byte.
+SIZE_LINES_BYTES_MAX = 4 * BODY_BYTES_MAX
+TRAILERS_MAX = 100
 SECRET = os.environ["WEBHOOK_SECRET"]
 KEY = base64.b64decode(SECRET[len("whsec_") :] if SECRET.startswith("whsec_") else SECRET)
 
@@ -83,20 +86,24 @@ class Receiver(BaseHTTPRequestHandler):
 
     def read_chunks(self):
         """The standard library reads no chunked bodies; proxies may send them."""
-        body = b""
+        body, line_bytes = bytearray(), 0
         while True:
-            size = self.rfile.readline(1000).decode("latin-1").split(";")[0].strip()
-            chunk = self.read_bytes(size, 16)
-            if chunk is None or len(body) + len(chunk) > BODY_BYTES_MAX:
+            line = self.rfile.readline(1000)
+            line_bytes += len(line)
+            chunk = self.read_bytes(line.decode("latin-1").split(";")[0].strip(), 16)
+            if chunk is None or len(body) + len(chunk) > BODY_BYTES_MAX or line_bytes > SIZE_LINES_BYTES_MAX:
                 return None
-            # Behind a chunk an empty line, behind the last one trailers and an empty line.
             if not chunk:
-                while self.rfile.readline(1000).strip():
-                    pass
-                return body
+                break
             body += chunk
+            # An empty line ends a chunk.
             if self.rfile.readline(3).strip():
                 return None
+        # After the last chunk come trailers and an empty line.
+        for _ in range(TRAILERS_MAX + 1):
+            if not self.rfile.readline(1000).strip():
+                return body
+        return None
 
     def log_message(self, *_):
         pass

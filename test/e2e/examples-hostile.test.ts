@@ -13,6 +13,7 @@ import {
   pythonExamples,
   pythonVersion,
 } from '../support/caller-examples.ts';
+import { memoryOf } from '../support/process-memory.ts';
 import { freePorts, ROOT } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -65,7 +66,7 @@ const receivers: [string, (port: number) => { file: string; args: string[]; cwd:
   ],
 ];
 
-describe.each(receivers)('the %s receiver', (_, commandFor) => {
+describe.each(receivers)('the %s receiver', (name, commandFor) => {
   let receiver: ChildProcess;
   let output: () => string;
   let port: number;
@@ -146,6 +147,30 @@ describe.each(receivers)('the %s receiver', (_, commandFor) => {
     ]);
     expect(await post(`${headersFor('chunked', body)}transfer-encoding: chunked\r\n`, chunked)).toBe(204);
     await waitFor(() => output().includes('"text":"żółw"'), { timeoutMs: 10_000, what: 'the body' });
+  });
+
+  it('takes memory for the bytes of a body, not for its chunks', async () => {
+    const before = memoryOf(receiver.pid!);
+    let most = before;
+    const looks = setInterval(() => {
+      most = Math.max(most, memoryOf(receiver.pid!));
+    }, 20);
+    try {
+      const chunked = `${'1\r\nx\r\n'.repeat(300_000)}0\r\n\r\n`;
+      expect(await post('transfer-encoding: chunked\r\n', chunked)).toBe(400);
+    } finally {
+      clearInterval(looks);
+    }
+    most = Math.max(most, memoryOf(receiver.pid!));
+    expect((most - before) / MIB).toBeLessThan(60);
+  }, 30_000);
+
+  // Node bounds both itself.
+  it.runIf(name === 'Python').each([
+    ['chunk extensions of 8 MiB', `${`1;${'x'.repeat(996)}\r\nx\r\n`.repeat(8389)}0\r\n\r\n`],
+    ['101 trailers', `1\r\nx\r\n0\r\n${'a: b\r\n'.repeat(101)}\r\n`],
+  ])('refuses %s with 413', async (_, chunked) => {
+    expect(await post('transfer-encoding: chunked\r\n', chunked)).toBe(413);
   });
 
   it('refuses a body that is too long with 413', async () => {
