@@ -90,7 +90,8 @@ async function findListeners(
   }>(
     `select tenant_id, event_types, count(*)::integer as endpoints
        from webhook_endpoints
-      where tenant_id = any($1::text[]) and state = 'enabled' and ($2::text[] is null or endpoint_id = any($2::text[]))
+      where tenant_id = any($1::text[]) and state = 'enabled' and state <> 'deleted'
+        and ($2::text[] is null or endpoint_id = any($2::text[]))
       group by tenant_id, event_types`,
     [[...new Set(signals.map((signal) => signal.tenantId))].sort(), endpointIds],
   );
@@ -155,7 +156,7 @@ async function insertDeliveries(
        from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::integer[])
          as m (tenant_id, message_id, type, ordering_key, ordinal)
        join webhook_endpoints e
-         on e.tenant_id = m.tenant_id and e.state = 'enabled'
+         on e.tenant_id = m.tenant_id and e.state = 'enabled' and e.state <> 'deleted'
         and (e.event_types is null or m.type = any(e.event_types))
         and ($8::text[] is null or e.endpoint_id = any($8::text[]))
       order by m.tenant_id, e.endpoint_id, m.ordinal`,

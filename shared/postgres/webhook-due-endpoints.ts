@@ -21,10 +21,23 @@ export async function findDueEndpoints(
   client: Queryable,
   options: { readonly nowMs: number; readonly heldSinceMs: number },
 ): Promise<DueEndpoint[]> {
+  // Deleted endpoints are kept for ever, so the statement never reads all of them: it uses the partial index on the others,
+  // and finds deleted ones by stepping through the queue from one endpoint to the next.
+  // The limit of one makes the planner look each up by its key.
   const { rows } = await client.query<{ tenant_id: string; endpoint_id: string; failing: boolean }>(
-    `select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
+    `with recursive queued as (
+       (select tenant_id, endpoint_id from webhook_queue order by tenant_id, endpoint_id limit 1)
+       union all
+       select next.tenant_id, next.endpoint_id
+         from queued
+        cross join lateral (select d.tenant_id, d.endpoint_id from webhook_queue d
+                             where (d.tenant_id, d.endpoint_id) > (queued.tenant_id, queued.endpoint_id)
+                             order by d.tenant_id, d.endpoint_id
+                             limit 1) as next
+     )
+     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
        from webhook_endpoints e
-      where e.state = 'enabled'
+      where e.state = 'enabled' and e.state <> 'deleted'
         and (e.paused_until is null or e.paused_until <= $1)
         and (exists (select 1 from webhook_queue d
                       where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
@@ -36,8 +49,18 @@ export async function findDueEndpoints(
      union all
      select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
        from webhook_endpoints e
-      where e.state <> 'enabled'
+      where e.state = 'disabled' and e.state <> 'deleted'
         and exists (select 1 from webhook_queue d
+                     where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
+                       and (d.lease_token is null or d.due_at <= $1))
+     union all
+     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
+       from queued
+      cross join lateral (select * from webhook_endpoints
+                           where tenant_id = queued.tenant_id and endpoint_id = queued.endpoint_id
+                             and state = 'deleted'
+                           limit 1) as e
+      where exists (select 1 from webhook_queue d
                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
                        and (d.lease_token is null or d.due_at <= $1))`,
     [new Date(options.nowMs), new Date(options.heldSinceMs)],

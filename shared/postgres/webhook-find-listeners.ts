@@ -14,7 +14,8 @@ export async function findSomeListeners(
   const { rows } = await db.query<{ endpoint_id: string }>(
     `select endpoint_id
        from webhook_endpoints
-      where tenant_id = $1 and state = 'enabled' and (event_types is null or $2::text = any(event_types))
+      where tenant_id = $1 and state = 'enabled' and state <> 'deleted'
+        and (event_types is null or $2::text = any(event_types))
       order by failures > 0, event_types is null, created_at, endpoint_id
       limit $3`,
     [tenantId, type, limit],

@@ -1,0 +1,102 @@
+import { beforeAll, expect, test } from 'vitest';
+import { insertSignals } from '../../shared/postgres/insert-signals.ts';
+import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { findSomeListeners } from '../../shared/postgres/webhook-find-listeners.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { createWebhookBench, reply } from '../support/webhooks.ts';
+
+const DELETED = 20_000;
+/** More than live endpoints are read; far fewer than deleted ones. */
+const READ_MAX = 1000;
+
+const { pool } = await createTestDatabase();
+const bench = createWebhookBench(pool);
+const nowMs = bench.clock.nowMs();
+const LATER = { nowMs: nowMs + 60_000, heldSinceMs: nowMs };
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Rows of endpoints that a plan read. */
+function endpointsRead(node: PlanNode): number {
+  const own =
+    node['Relation Name'] === 'webhook_endpoints'
+      ? (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+      : 0;
+  return (node.Plans ?? []).reduce((sum, child) => sum + endpointsRead(child), own);
+}
+
+/** Rows of endpoints that each statement of an operation on endpoints reads. */
+async function readBy(operation: (db: Queryable) => Promise<unknown>): Promise<number[]> {
+  const reads: number[] = [];
+  await inTransaction(pool, async (client) => {
+    await operation({
+      async query(text: string, values?: unknown[]) {
+        if (text.includes('webhook_endpoints')) {
+          await client.query('savepoint explained');
+          const { rows } = await client.query(`explain (analyze, format json) ${text}`, values);
+          await client.query('rollback to explained');
+          reads.push(endpointsRead(rows[0]['QUERY PLAN'][0].Plan));
+        }
+        return await client.query(text, values);
+      },
+    } as Queryable);
+  });
+  return reads;
+}
+
+beforeAll(async () => {
+  await bench.tenant('tenant');
+  await bench.tenant('other');
+  for (let i = 0; i < 20; i += 1) await bench.endpoint('other', `https://example.com/${i}`);
+  await bench.endpoint('tenant', 'https://example.com/');
+  await pool.query(
+    `insert into webhook_endpoints (tenant_id, endpoint_id, url, state, created_at, updated_at)
+     select 'tenant', 'E' || i, 'https://example.com/', 'deleted', $1, $1 from generate_series(1, $2::integer) i`,
+    [new Date(nowMs), DELETED],
+  );
+  await pool.query(
+    `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at)
+     select tenant_id, endpoint_id, 'M' || i, $1, i, $1
+       from webhook_endpoints cross join generate_series(1, 2000) i where state = 'enabled'`,
+    [new Date(nowMs)],
+  );
+  await bench.signal(reply('tenant', 'K', 0));
+  await pool.query('analyze webhook_endpoints');
+  await pool.query('analyze webhook_queue');
+});
+
+test.each<[string, (db: Queryable) => Promise<unknown>]>([
+  ['findDueEndpoints', (db) => findDueEndpoints(db, LATER)],
+  ['insertSignals', (db) => insertSignals(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId })],
+  ['findSomeListeners', (db) => findSomeListeners(db, 'tenant', 'automation.reply', 10)],
+])('%s does not read endpoints that are deleted', async (_, operation) => {
+  const reads = await readBy(operation);
+  expect(reads.length).toBeGreaterThan(0);
+  expect(Math.max(...reads)).toBeLessThan(READ_MAX);
+});
+
+test('the endpoints of a tenant are counted without those that are deleted', async () => {
+  const { rows } = await pool.query(
+    `explain (format json) select count(*) from webhook_endpoints where tenant_id = 'tenant' and state <> 'deleted'`,
+  );
+  expect(JSON.stringify(rows)).toContain('"Index Name":"webhook_endpoints_live"');
+});
+
+test('an endpoint that is deleted is due while deliveries wait for it', async () => {
+  const { endpointId } = await bench.endpoint('tenant', 'https://example.com/deleted');
+  const isDue = async () =>
+    (await findDueEndpoints(pool, { nowMs, heldSinceMs: 0 })).some(({ id }) => id.endpointId === endpointId);
+  await bench.signal(reply('tenant', 'L', 1));
+  await deleteEndpoint(pool, 'tenant', endpointId, nowMs);
+  expect(await isDue()).toBe(true);
+  await pool.query('delete from webhook_queue where endpoint_id = $1', [endpointId]);
+  expect(await isDue()).toBe(false);
+});
