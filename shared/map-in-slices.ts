@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 const SLICE_MS = 4;
 
 /** Runs a generator to its end; where it pauses after a few milliseconds of work, other requests run first. */
-export async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
+async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
   let sliceEndMs = performance.now() + SLICE_MS;
   for (;;) {
     const step = work.next();

@@ -10,7 +10,7 @@ import {
 } from '../../shared/contracts/results.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
-import { mapInSlices } from '../../shared/map-in-slices.ts';
+import { mapInRequestSlices } from '../../shared/http/request-slices.ts';
 import type { Outcome } from '../accept.ts';
 import { type EncodedRecord, encodeRecord } from '../publish.ts';
 import { type RequestFacts, requestFacts, toRecord } from '../records.ts';
@@ -39,7 +39,7 @@ export function recordManyOperation<R extends JsonObject>(
     const read = readItems(c.get('body'));
     if (!read.ok) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const items = await mapInSlices(read.items, (value) => toItem(facts, kind, readItem(value), deps));
+    const items = await mapInRequestSlices(read.items, (value) => toItem(facts, kind, readItem(value), deps));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
     const outcomes = await deps.accept(c, records, { lookUpStored: true });
     if (outcomes instanceof Response) return outcomes;

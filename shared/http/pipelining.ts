@@ -30,6 +30,8 @@ interface Reading {
   bodyBytesLeft: number | undefined;
   /** Whether reading was paused here: until an answer is written, or for others' turn. */
   waiting: boolean;
+  /** The turn of the event loop in which it was parsed last. */
+  turn: number;
   /** What still comes is thrown away: malformed, or not HTTP any more. */
   ended: boolean;
 }
@@ -53,6 +55,24 @@ export interface Pipelining {
 export function boundPipelining(server: Server): Pipelining {
   const readings = new WeakMap<Socket, Reading>();
   let pipelined = 0;
+  /** Connections that have more to parse, one after another: each has a turn of the event loop for itself. */
+  const queue: Reading[] = [];
+  let turn = 0;
+  let served: Reading | undefined;
+  let scheduled = false;
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      turn += 1;
+      served = queue.shift();
+      if (served === undefined) return;
+      schedule();
+      goOn(served);
+    });
+  }
 
   server.on('connection', (socket: Socket) => {
     const [parse] = socket.listeners('data') as Parse[];
@@ -65,6 +85,7 @@ export function boundPipelining(server: Server): Pipelining {
       request: undefined,
       bodyBytesLeft: 0,
       waiting: false,
+      turn: -1,
       ended: false,
     };
     readings.set(socket, reading);
@@ -79,16 +100,20 @@ export function boundPipelining(server: Server): Pipelining {
 
   function read(reading: Reading, bytes: Buffer): void {
     const { socket } = reading;
-    const endAtMs = performance.now() + TURN_MS;
+    schedule();
+    // One request of a connection is parsed in any turn; for more it waits until the turn is its own.
+    const mayBegin = reading.turn !== turn || served === reading;
+    const endAtMs = served === reading ? performance.now() + TURN_MS : 0;
     let at = 0;
     while (at < bytes.length && !reading.ended && !socket.destroyed) {
       // A pause of Node's (a body or an answer piles up) is Node's to end: its listener must not be called before.
       const paused = socket.isPaused();
       const mayGoOn = isInBody(reading) || mayOpen(reading);
-      const isLong = at > 0 && performance.now() > endAtMs;
+      // The rest of a body of known length is parsed in one go.
+      const isLong = !reading.bodyBytesLeft && (at === 0 ? !mayBegin : performance.now() > endAtMs);
       reading.waiting = !paused && (!mayGoOn || isLong);
       if (reading.waiting) socket.pause();
-      if (reading.waiting && mayGoOn) setImmediate(goOn, reading);
+      if (reading.waiting && mayGoOn) queue.push(reading);
       if (paused || reading.waiting) {
         socket.unshift(at === 0 ? bytes : bytes.subarray(at));
         return;
@@ -96,6 +121,7 @@ export function boundPipelining(server: Server): Pipelining {
       const slice = at === 0 ? bytes : bytes.subarray(at);
       const length = sliceLength(reading, slice);
       const { request } = reading;
+      reading.turn = turn;
       reading.parse(length === slice.length ? slice : slice.subarray(0, length));
       if (request === reading.request && reading.bodyBytesLeft) reading.bodyBytesLeft -= length;
       at += length;
@@ -122,7 +148,11 @@ export function boundPipelining(server: Server): Pipelining {
       if (!reading) return;
       if (reading.open > 1) pipelined -= 1;
       reading.open -= 1;
-      goOn(reading);
+      // In a turn of its own: reading and answering by turns would otherwise never leave this one.
+      if (reading.waiting && !queue.includes(reading)) {
+        queue.push(reading);
+        schedule();
+      }
     },
   };
 }

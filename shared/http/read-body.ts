@@ -1,12 +1,12 @@
 import { RECORD_BYTES_MAX } from '../contracts/event.ts';
 import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../contracts/json.ts';
-import { runInSlices } from '../map-in-slices.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
 import { checkContentHeaders } from './content-headers.ts';
 import type { HttpContext, HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
 import { gunzipBounded } from './gunzip.ts';
+import { runInRequestSlices } from './request-slices.ts';
 
 /** What a chunk costs of the byte rate at least: Node takes some 12 µs to parse one, however few bytes it has. */
 const CHUNK_COST_BYTES = 1024;
@@ -143,7 +143,7 @@ async function readBody(
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
     const { rawMembers } = options;
-    const body = await runInSlices(
+    const body = await runInRequestSlices(
       readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
     );
     return { ok: true, body };

@@ -407,6 +407,37 @@ describe('pipelined requests', () => {
     expect(most).toBeLessThanOrEqual(1024 + 60);
   });
 
+  it('leave others their turn, though their answers are read', async () => {
+    let handled = 0;
+    let most = 0;
+    let open = true;
+    const server = await listen({
+      fetch: () => {
+        const endMs = performance.now() + 0.2;
+        while (performance.now() < endMs);
+        handled += 1;
+        return new Response();
+      },
+      host: '127.0.0.1',
+      port: 0,
+      portSetting: 'PORT',
+      nextId: String,
+    });
+    servers.push(server);
+    const connection = await openRaw(server.port);
+    setImmediate(function turn() {
+      most = Math.max(most, handled);
+      handled = 0;
+      if (open) setImmediate(turn);
+    });
+    await connection.write(pipelined(3000));
+    const answers = () => connection.text().split('HTTP/1.1 200').length - 1;
+    await waitFor(() => answers() === 3000, { timeoutMs: 30_000, what: 'all answers' });
+    open = false;
+    // 64 KiB hold some 1800 of them.
+    expect(most).toBeLessThan(150);
+  });
+
   it('with bodies of every framing are answered in order', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);

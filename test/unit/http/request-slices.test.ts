@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { mapInRequestSlices } from '../../../shared/http/request-slices.ts';
+
+/** Keeps the thread busy. */
+function workFor(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+}
+
+describe('requests in slices', () => {
+  it('give all results in order', async () => {
+    const values = Array.from({ length: 1000 }, (_, i) => i);
+    expect(await mapInRequestSlices(values, (value) => value * 2)).toEqual(values.map((value) => value * 2));
+    expect(await mapInRequestSlices([], (value) => value)).toEqual([]);
+  });
+
+  it('work a few milliseconds per turn of the event loop, however many of them are open', async () => {
+    let steps = 0;
+    let most = 0;
+    let open = true;
+    setImmediate(function turn() {
+      most = Math.max(most, steps);
+      steps = 0;
+      if (open) setImmediate(turn);
+    });
+    const large = Array.from({ length: 50 }, () =>
+      mapInRequestSlices(Array.from({ length: 10 }), () => {
+        workFor(1);
+        steps += 1;
+      }),
+    );
+    await Promise.all(large);
+    open = false;
+    // 50 requests with a slice each would be 200.
+    expect(most).toBeLessThan(25);
+  });
+
+  it('let a small one pass large ones that came before it', async () => {
+    const finished: string[] = [];
+    const large = Array.from({ length: 20 }, () =>
+      mapInRequestSlices(Array.from({ length: 40 }), () => workFor(1)).then(() => finished.push('large')),
+    );
+    await new Promise(setImmediate);
+    const small = mapInRequestSlices([1], () => workFor(0.1)).then(() => finished.push('small'));
+    await Promise.all([...large, small]);
+    expect(finished[0]).toBe('small');
+  });
+
+  it('reject with what the work throws, and go on with the others', async () => {
+    const failing = mapInRequestSlices([1], () => {
+      throw new Error('a defect');
+    });
+    const other = mapInRequestSlices([1], (value) => value);
+    await expect(failing).rejects.toThrow('a defect');
+    expect(await other).toEqual([1]);
+  });
+});
