@@ -41,6 +41,8 @@ export interface Connections {
 /** Connections past the most, for health checks alone. */
 const HEALTH_ROOM = 20;
 const HEALTH_ROOM_PER_ADDRESS = 4;
+/** A connection without a valid key is closed after so many times its idle time, also if it sends requests. */
+const KEYLESS_LIFE_TIMES = 4;
 /** In which a health check must have come. */
 const HEALTH_ROOM_MS = 2000;
 
@@ -48,6 +50,8 @@ interface Connection {
   readonly address: string;
   readonly forHealth: boolean;
   keyShown: boolean;
+  /** By {@link performance.now}. */
+  readonly openedAtMs: number;
 }
 
 /**
@@ -72,15 +76,16 @@ export function boundConnections(
 
   server.on('connection', (socket: Socket) => {
     const address = partyOf(socket.remoteAddress);
+    const openedAtMs = performance.now();
     if (usual.total() < connectionsMax) {
       const own = ownsConnections ? perAddressMax : connectionsMax;
       if (usual.of(address) >= own) return refuse(socket, 'address', address);
-      return take(socket, { address, forHealth: false, keyShown: !ownsConnections });
+      return take(socket, { address, forHealth: false, keyShown: !ownsConnections, openedAtMs });
     }
     bounds.onRefused({ reason: 'all', address });
     const own = ownsConnections ? HEALTH_ROOM_PER_ADDRESS : HEALTH_ROOM;
     if (forHealth.of(address) >= own) return void socket.destroy();
-    take(socket, { address, forHealth: true, keyShown: false });
+    take(socket, { address, forHealth: true, keyShown: false, openedAtMs });
     const timer = setTimeout(() => socket.destroy(), HEALTH_ROOM_MS).unref();
     socket.once('close', () => clearTimeout(timer));
   });
@@ -109,7 +114,11 @@ export function boundConnections(
         return 'serve';
       }
       // Node has put back the server's own timeout when the request began.
-      if (!connection.keyShown) socket.setTimeout(bounds.keylessIdleMs);
+      if (!connection.keyShown) {
+        socket.setTimeout(bounds.keylessIdleMs);
+        const ageMs = performance.now() - connection.openedAtMs;
+        if (ageMs > KEYLESS_LIFE_TIMES * bounds.keylessIdleMs) outgoing.setHeader('connection', 'close');
+      }
       if (ownsConnections) return 'serve';
       const address = partyOf(forwardedAddress(incoming, trustedHops) ?? connection.address);
       if (requests.of(address) >= perAddressMax && !isHealthCheck(incoming)) {
@@ -146,7 +155,9 @@ function isHealthCheck({ method, url }: IncomingMessage): boolean {
 function forwardedAddress({ headers }: IncomingMessage, hops: number): string | undefined {
   const forwarded = headers['x-forwarded-for'];
   const addresses = (Array.isArray(forwarded) ? forwarded.join() : (forwarded ?? '')).split(',');
-  const address = addresses.at(-hops)?.trim() ?? '';
+  // Some proxies add the caller's port, and then put IPv6 in brackets.
+  const [, v6, v4] = /^(?:\[(.*)\](?::\d+)?|([^:]*):\d+)$/.exec(addresses.at(-hops)?.trim() ?? '') ?? [];
+  const address = v6 ?? v4 ?? addresses.at(-hops)?.trim() ?? '';
   return ipaddr.isValid(address) ? address : undefined;
 }
 

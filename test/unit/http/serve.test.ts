@@ -265,7 +265,7 @@ describe('connections', () => {
     const post = (forwarded: string) =>
       `POST ${PATH} HTTP/1.1\r\n${HEADERS}X-Forwarded-For: ${forwarded}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
     const held = [];
-    for (const address of ['10.0.0.1', '::ffff:10.0.0.1']) {
+    for (const address of ['10.0.0.1:5555', '[::ffff:10.0.0.1]:80']) {
       const connection = await openRaw(server.port);
       await connection.write(post(`1.2.3.4, ${address}, 10.9.9.9`));
       held.push(connection);
@@ -274,12 +274,24 @@ describe('connections', () => {
     const refused = await open(server.port, post('5.6.7.8, 10.0.0.1, 10.9.9.9'), /^HTTP\/1\.1 503 .*503-01/s);
     expect(refused.text()).toMatch(/retry-after: 1\r\n.*cache-control|cache-control.*retry-after: 1\r\n/is);
     const other = await openRaw(server.port);
-    await other.write(post('10.0.0.1, 10.0.0.2, 10.9.9.9'));
+    await other.write(post('10.0.0.1, 10.0.0.2:99, 10.9.9.9'));
     publisher.script = (call) => call.answer('ok');
     for (const call of publisher.calls) call.answer('ok');
     for (const connection of [...held, other]) await connection.received(/^HTTP\/1\.1 200 /);
     await refused.write(post('10.0.0.1, 10.9.9.9'));
     await refused.received(/503-01.*HTTP\/1\.1 200 /s);
+  });
+
+  it('that have shown no valid key are closed in time, though they send requests', async () => {
+    const { server } = await start({ keylessIdleMs: 500 });
+    const connection = await openRaw(server.port);
+    const busy = async () => {
+      if (!connection.closed()) await connection.write(health).catch(() => undefined);
+      return connection.closed();
+    };
+    await waitFor(busy, { timeoutMs: 20_000, what: 'the end of the connection', everyMs: 50 });
+    expect(connection.text()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(connection.text().match(/connection: close/gi)).toHaveLength(1);
   });
 
   it('that have shown no valid key are closed soon, and say so; others are kept', async () => {
