@@ -166,10 +166,14 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
   }, 30_000);
 
   // Node bounds both itself.
-  it.runIf(name === 'Python').each([
-    ['chunk extensions of 8 MiB', `${`1;${'x'.repeat(996)}\r\nx\r\n`.repeat(8389)}0\r\n\r\n`],
-    ['101 trailers', `1\r\nx\r\n0\r\n${'a: b\r\n'.repeat(101)}\r\n`],
-  ])('refuses %s with 413', async (_, chunked) => {
+  const unbounded: [string, string][] =
+    name === 'Python'
+      ? [
+          ['chunk extensions of 8 MiB', `${`1;${'x'.repeat(996)}\r\nx\r\n`.repeat(8389)}0\r\n\r\n`],
+          ['101 trailers', `1\r\nx\r\n0\r\n${'a: b\r\n'.repeat(101)}\r\n`],
+        ]
+      : [];
+  it.each(unbounded)('refuses %s with 413', async (_, chunked) => {
     expect(await post('transfer-encoding: chunked\r\n', chunked)).toBe(413);
   });
 
