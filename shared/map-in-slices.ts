@@ -20,7 +20,8 @@ export function mapInSlices<T, R>(values: readonly T[], work: (value: T) => R): 
   return runInSlices(mapOneByOne(values, work));
 }
 
-function* mapOneByOne<T, R>(
+/** As `values.map(work)`, with a pause after each value. */
+export function* mapOneByOne<T, R>(
   values: readonly T[],
   work: (value: T) => R,
 ): Generator<undefined, R[], undefined> {

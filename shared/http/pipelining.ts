@@ -56,7 +56,7 @@ export function boundPipelining(server: Server): Pipelining {
   const readings = new WeakMap<Socket, Reading>();
   let pipelined = 0;
   /** Connections that have more to parse, one after another: each has a turn of the event loop for itself. */
-  const queue: Reading[] = [];
+  const queue = new Set<Reading>();
   let turn = 0;
   let served: Reading | undefined;
   let scheduled = false;
@@ -67,8 +67,9 @@ export function boundPipelining(server: Server): Pipelining {
     setImmediate(() => {
       scheduled = false;
       turn += 1;
-      served = queue.shift();
+      [served] = queue;
       if (served === undefined) return;
+      queue.delete(served);
       schedule();
       goOn(served);
     });
@@ -113,7 +114,7 @@ export function boundPipelining(server: Server): Pipelining {
       const isLong = !reading.bodyBytesLeft && (at === 0 ? !mayBegin : performance.now() > endAtMs);
       reading.waiting = !paused && (!mayGoOn || isLong);
       if (reading.waiting) socket.pause();
-      if (reading.waiting && mayGoOn) queue.push(reading);
+      if (reading.waiting && mayGoOn) queue.add(reading);
       if (paused || reading.waiting) {
         socket.unshift(at === 0 ? bytes : bytes.subarray(at));
         return;
@@ -149,8 +150,8 @@ export function boundPipelining(server: Server): Pipelining {
       if (reading.open > 1) pipelined -= 1;
       reading.open -= 1;
       // In a turn of its own: reading and answering by turns would otherwise never leave this one.
-      if (reading.waiting && !queue.includes(reading)) {
-        queue.push(reading);
+      if (reading.waiting) {
+        queue.add(reading);
         schedule();
       }
     },

@@ -1,3 +1,5 @@
+import { mapOneByOne } from '../map-in-slices.ts';
+
 /** Milliseconds that a request works before others have their turn, besides the step that exceeds them. */
 const SLICE_MS = 4;
 /** Of a request that has not worked yet: small requests are done with it, and need not wait behind large ones. */
@@ -32,18 +34,6 @@ export async function runInRequestSlices<R>(work: Generator<undefined, R, undefi
 /** As `values.map(work)`, in slices. */
 export function mapInRequestSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInRequestSlices(mapOneByOne(values, work));
-}
-
-function* mapOneByOne<T, R>(
-  values: readonly T[],
-  work: (value: T) => R,
-): Generator<undefined, R[], undefined> {
-  const results: R[] = [];
-  for (const value of values) {
-    results.push(work(value));
-    yield;
-  }
-  return results;
 }
 
 /** Whether this turn has time left for a request that comes new. */

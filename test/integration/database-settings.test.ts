@@ -194,7 +194,7 @@ describe('a statement that writes', () => {
 async function databaseWith(prepare: (database: TestDatabase) => Promise<void>) {
   const database = await copyTemplate();
   await prepare(database);
-  // Sessions of before have the settings of before.
+  // Sessions that were opened earlier keep the previous settings.
   const pool = createPool({ connectionString: database.url, max: 10, applicationName: 'settings', logger });
   return { database, pool };
 }

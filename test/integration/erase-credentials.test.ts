@@ -51,6 +51,26 @@ async function stored(bench: WorkerBench<unknown>) {
   };
 }
 
+/** A worker that stops in its transaction once the rows are written (`written`), until it is released. */
+function startHeldWorker(bench: Awaited<ReturnType<typeof createBench>>) {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let reached = () => {};
+  const written = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const worker = bench.startWorker({
+    async onStep(step) {
+      if (step !== 'rows-written') return;
+      reached();
+      await released;
+    },
+  });
+  return { ...worker, written, release };
+}
+
 /** Waits until some transaction waits for the lock between erasures and workers. */
 async function untilOneWaits(): Promise<void> {
   await waitFor(
@@ -89,21 +109,7 @@ it('erases what is stored, and what is read later and was accepted before; later
 
 it('waits for a batch that has not seen it', async () => {
   const bench = await createBench();
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  let reached = () => {};
-  const written = new Promise<void>((resolve) => {
-    reached = resolve;
-  });
-  const { consumer, close } = bench.startWorker({
-    async onStep(step) {
-      if (step !== 'rows-written') return;
-      reached();
-      await released;
-    },
-  });
+  const { consumer, close, written, release } = startHeldWorker(bench);
   submit(bench, 'racing', bench.clock.ms);
   const reading = consumer.read(0);
   await written;
@@ -218,21 +224,7 @@ it('does not hand out what it has not erased yet', async () => {
 
 it('does not wait for a batch of another tenant', async () => {
   const [hanging, other] = [await createBench(), await createBench()];
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  let reached = () => {};
-  const written = new Promise<void>((resolve) => {
-    reached = resolve;
-  });
-  const { consumer, close } = hanging.startWorker({
-    async onStep(step) {
-      if (step !== 'rows-written') return;
-      reached();
-      await released;
-    },
-  });
+  const { consumer, close, written, release } = startHeldWorker(hanging);
   submit(hanging, 'hangs', hanging.clock.ms);
   const reading = consumer.read(0);
   await written;
