@@ -1,6 +1,12 @@
 import type { HttpContext } from '../../shared/http/env.ts';
 import { tellLimit, tooMany } from '../../shared/http/rates/answers.ts';
-import { type Buckets, secondsUntil, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
+import {
+  type Buckets,
+  giveBack,
+  secondsUntil,
+  takeFromAll,
+  tokensLeft,
+} from '../../shared/http/rates/buckets.ts';
 import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ByteRate } from '../../shared/http/read-body.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
@@ -23,7 +29,8 @@ export function createByteRate({ policiesOf, buckets }: ByteRateDeps): ByteRate 
     const bucket = () => buckets.get(`bytes ${key.tenantId}`, policy);
     return {
       holds: (bytes) => tokensLeft(bucket()) >= bytes,
-      take: (bytes) => takeFromAll([bucket()], bytes) === undefined,
+      take: (bytes, debtMax) => takeFromAll([bucket()], bytes, debtMax) === undefined,
+      giveBack: (bytes) => giveBack(bucket(), bytes),
       tell() {
         const now = bucket();
         tellLimit(c, policy, tokensLeft(now), secondsUntil(now, policy.burst));

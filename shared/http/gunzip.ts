@@ -33,3 +33,22 @@ export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzi
     gunzip.end(packed);
   });
 }
+
+/** Deflate makes at most so many bytes of one. */
+const RATIO_MAX = 1032;
+/** A gzip member without content: its header, an empty block, checksum and size. */
+const MEMBER_BYTES_MIN = 20;
+const SIZE_BYTES = 4;
+
+/** How many bytes so many of gzip unpack to at most. */
+export function unpackedBytesMax(packedBytes: number): number {
+  return packedBytes * RATIO_MAX;
+}
+
+/**
+ * How many bytes a gzip body says that it unpacks to (RFC 1952, ISIZE, of its last member): what a usual sender means,
+ * but only unpacking shows whether it is true.
+ */
+export function unpackedBytesSaid(packed: Buffer): number {
+  return packed.length < MEMBER_BYTES_MIN ? 0 : packed.readUInt32LE(packed.length - SIZE_BYTES);
+}

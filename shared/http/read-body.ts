@@ -1,11 +1,12 @@
 import { RECORD_BYTES_MAX } from '../contracts/event.ts';
 import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../contracts/json.ts';
+import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
 import { checkContentHeaders } from './content-headers.ts';
 import type { HttpContext, HttpMiddleware } from './env.ts';
 import { fail } from './failures.ts';
-import { gunzipBounded } from './gunzip.ts';
+import { gunzipBounded, unpackedBytesMax, unpackedBytesSaid } from './gunzip.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
 /** What a chunk costs of the byte rate at least: Node takes some 12 µs to parse one, however few bytes it has. */
@@ -13,18 +14,6 @@ const CHUNK_COST_BYTES = 1024;
 
 /** The limit on a caller's bytes; undefined for a caller without one. */
 export type ByteRate = (c: HttpContext) => BodyRate | undefined;
-
-/** The limit on bytes as one request sees it. */
-export interface BodyRate {
-  /** Whether so many bytes may be taken now. */
-  holds(bytes: number): boolean;
-  /** Takes so many bytes, or none and false where there are too few. */
-  take(bytes: number): boolean;
-  /** Adds the limit to the answer. */
-  tell(): void;
-  /** The answer to a request that came too early; it says when a body of so many bytes can be read. */
-  refuse(bytes: number): Response;
-}
 
 export interface ReadBodyOptions {
   /** Bytes of the body at most, as sent and after gunzip. */
@@ -44,7 +33,7 @@ export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
-  /** Over the byte rate; the body has that many bytes, or at most so many where that is not known. */
+  /** Over the byte rate, which must hold so many bytes before the body can be read. */
   | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
@@ -102,47 +91,82 @@ async function readBody(
   rate: BodyRate | undefined,
   hold: BodyHold | undefined,
 ): Promise<BodyRead> {
-  const { bytesMax } = options;
-  const take = hold?.take ?? (() => true);
+  const charge = rate && chargeBody(rate, options.bytesMax);
+  try {
+    const bytes = await readBytes(c, options, hold, rate, charge);
+    const read = bytes.ok ? await parse(bytes.bytes, options, hold) : bytes;
+    // The caller will send it again, and judging it is what costs.
+    if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
+    return read;
+  } finally {
+    charge?.end();
+  }
+}
+
+type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
+
+/** The bytes of the body, unpacked, within the bounds of size, memory and rate. */
+async function readBytes(
+  c: HttpContext,
+  { bytesMax }: ReadBodyOptions,
+  hold: BodyHold | undefined,
+  rate: BodyRate | undefined,
+  charge: BodyCharge | undefined,
+): Promise<BytesRead> {
   const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
   const packed = content.ok && content.gzip;
-  const declared = packed ? undefined : c.req.header('content-length');
-  // A caller that comes back when this much can be taken is not refused half-way again.
-  const needed = declared === undefined ? bytesMax : Number(declared);
-  if (rate && needed <= bytesMax && !rate.holds(declared === undefined ? 1 : needed)) {
-    return { ok: false, reason: 'rate', bytes: needed };
+  const length = c.req.header('content-length');
+  const declared = length === undefined ? undefined : Number(length);
+  // Where the size is not known, a caller that comes back when this much can be taken is not refused again.
+  const needed = packed && declared !== undefined ? unpackedBytesMax(declared) : (declared ?? bytesMax);
+  const overRate = { ok: false, reason: 'rate', bytes: Math.min(needed, bytesMax) } as const;
+  if (packed || declared === undefined) {
+    if (rate?.holds(1) === false) return overRate;
+  } else if (declared <= bytesMax && charge?.reserve(declared) === false) {
+    return overRate;
   }
-  let overRate = false;
-  const charge = (bytes: number) => {
-    overRate = rate !== undefined && !rate.take(bytes);
-    return !overRate;
-  };
-  const takeCounted = (bytes: number) => charge(bytes) && take(bytes);
+  let isOverRate = false;
+  const bounds = (isCharged: (bytes: number) => boolean | undefined) => ({
+    bytesMax,
+    take(bytes: number) {
+      isOverRate = isCharged(bytes) === false;
+      return !isOverRate && hold?.take(bytes) !== false;
+    },
+  });
   const chunkCost = c.req.header('transfer-encoding') === undefined ? 0 : CHUNK_COST_BYTES;
-  const takeRaw = (bytes: number) => charge(Math.max(packed ? 0 : bytes, chunkCost)) && take(bytes);
   // Size first: a body that is too large is 413-01 whatever its headers say.
-  const raw = await collectBody(c, { bytesMax, take: takeRaw });
-  if (overRate) {
+  const raw = await collectBody(
+    c,
+    bounds((bytes) => charge?.takeRead(packed ? 0 : bytes, chunkCost)),
+  );
+  if (isOverRate) {
     // Reading on to the end of the chunks would cost what the rate is to spare.
     if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
-    return { ok: false, reason: 'rate', bytes: needed };
+    return overRate;
   }
   if (!raw.ok) return raw;
   if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
-  let { bytes } = raw;
-  if (content.gzip) {
-    const unpacked = await gunzipBounded(raw.bytes, { bytesMax, take: takeCounted });
-    if (overRate) return { ok: false, reason: 'rate', bytes: needed };
-    if (!unpacked.ok) {
-      const { reason } = unpacked;
-      if (reason !== 'broken') return { ok: false, reason };
-      return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
-    }
-    bytes = unpacked.bytes;
-  }
+  if (!content.gzip) return raw;
+  const said = Math.min(Math.max(1, unpackedBytesSaid(raw.bytes)), bytesMax);
+  if (charge?.reserve(said) === false) return { ok: false, reason: 'rate', bytes: said };
+  const unpacked = await gunzipBounded(
+    raw.bytes,
+    bounds((bytes) => charge?.takeUnpacked(bytes)),
+  );
+  if (isOverRate) return overRate;
+  if (unpacked.ok) return unpacked;
+  const { reason } = unpacked;
+  if (reason !== 'broken') return { ok: false, reason };
+  return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
+}
+
+async function parse(
+  bytes: Buffer,
+  { rawMembers }: ReadBodyOptions,
+  hold: BodyHold | undefined,
+): Promise<BodyRead> {
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
-    const { rawMembers } = options;
     const body = await runInRequestSlices(
       readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
     );

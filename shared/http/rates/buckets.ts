@@ -58,21 +58,30 @@ function refilled<R extends Rate>({ tokens, atMs }: Bucket<R>, rate: R, nowMs: n
   return { rate, tokens: Math.min(rate.burst, tokens + (elapsedMs * rate.perSecond) / 1000), atMs: nowMs };
 }
 
-/** Takes from all buckets or, where one of them holds too little, from none: then it is the one to wait longest for. */
+/**
+ * Takes from all buckets or, where one of them holds too little, from none: then it is the one to wait longest for.
+ * `debtMax` is how far below zero they may be afterwards.
+ */
 export function takeFromAll<R extends Rate>(
   buckets: readonly Bucket<R>[],
   cost: number,
+  debtMax = 0,
 ): Bucket<R> | undefined {
   let shortest: Bucket<R> | undefined;
   for (const bucket of buckets) {
-    if (bucket.tokens + EPSILON >= cost) continue;
+    if (bucket.tokens + debtMax + EPSILON >= cost) continue;
     if (!shortest || secondsUntil(bucket, cost) > secondsUntil(shortest, cost)) shortest = bucket;
   }
   if (!shortest) for (const bucket of buckets) bucket.tokens -= cost;
   return shortest;
 }
 
-/** Whole tokens. */
+/** Puts back what was taken and not used. */
+export function giveBack(bucket: Bucket<Rate>, tokens: number): void {
+  bucket.tokens = Math.min(bucket.rate.burst, bucket.tokens + tokens);
+}
+
+/** Whole tokens; 0 while they are below zero. */
 export function tokensLeft({ tokens }: Bucket<Rate>): number {
   return Math.max(0, Math.floor(tokens + EPSILON));
 }

@@ -294,15 +294,92 @@ describe('the byte rate', () => {
     expect((await post(AGENTS, padded(2 * MIB))).status).toBe(200);
   });
 
-  it('stops unpacking a body that goes over it, which costs what was unpacked', async () => {
+  it('refuses a gzip body that is larger than what is left before it unpacks it', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     expect((await post(AGENTS, padded(3 * MIB))).status).toBe(200);
-    const refused = await post(AGENTS, gzipSync(padded(4 * MIB)), gzip);
-    // A caller that comes back then finds room for any body.
-    expect(await refusalOf(refused)).toMatchObject({ status: 429, retryAfter: '2' });
-    expect(fields(refused)[1]).toMatch(/^"bytes";r=\d{1,5};t=2$/);
-    clock.ms += 2000;
-    expect((await post(AGENTS, gzipSync(padded(4 * MIB)), gzip)).status).toBe(200);
+    const refused = await post(AGENTS, gzipSync(padded(3 * MIB)), gzip);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(fields(refused)[1]).toBe('"bytes";r=1048576;t=1');
+    clock.ms += 1000;
+    const passed = await post(AGENTS, gzipSync(padded(3 * MIB)), gzip);
+    expect([passed.status, fields(passed)[1]]).toEqual([200, '"bytes";r=0;t=2']);
+  });
+
+  it('lets as many concurrent gzip bodies pass as it holds, and Retry-After is true', async () => {
+    const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
+    const send = () => post(AGENTS, gzipSync(padded(MIB)), gzip);
+    const answers = await Promise.all(Array.from({ length: 12 }, send));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(4);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(8);
+    clock.ms += Number(refused.at(-1)!.headers.get('retry-after')) * 1000;
+    expect((await send()).status).toBe(200);
+  });
+
+  it('lets concurrent small gzip bodies pass as long as their sum is within it', async () => {
+    const { post } = gatewayOf({ byteRate: 2 * MIB });
+    const answers = await Promise.all(
+      Array.from({ length: 400 }, () => post(AGENTS, gzipSync(padded(10 * KIB)), gzip)),
+    );
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(fields(await post(AGENTS, gzipSync(padded(10 * KIB)), gzip))[1]).toBe(
+      `"bytes";r=${4 * MIB - 401 * 10 * KIB};t=2`,
+    );
+  });
+
+  it('lets concurrent bodies of unknown size that have begun pass, and makes later ones wait for them', async () => {
+    const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
+    const send = () => post(AGENTS, padded(3 * MIB));
+    const answers = await Promise.all([send(), send(), send()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const refused = await post(MESSAGE, { messageId: 'm' }, { 'content-length': '17' });
+    // 5 MiB below zero, at 2 MiB per second.
+    expect(await refusalOf(refused)).toMatchObject({ status: 429, retryAfter: '3' });
+    const waits = Number((await send()).headers.get('retry-after'));
+    clock.ms += waits * 1000 - 1001;
+    expect((await post(AGENTS, padded(4 * MIB), { 'content-length': String(4 * MIB) })).status).toBe(429);
+    clock.ms += 1001;
+    expect((await post(AGENTS, padded(4 * MIB), { 'content-length': String(4 * MIB) })).status).toBe(200);
+  });
+
+  it('bounds how far bodies that hide their size take it below zero', async () => {
+    const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
+    // The last member is empty, and only its size is known before the body is unpacked.
+    const hidden = Buffer.concat([gzipSync(padded(4 * MIB)), gzipSync('')]);
+    const answers = await Promise.all(Array.from({ length: 30 }, () => post(AGENTS, hidden, gzip)));
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(18);
+    const refused = await post(AGENTS, hidden, gzip);
+    // Eight bodies below zero at most, and as much as the largest body.
+    const waits = Number(refused.headers.get('retry-after'));
+    expect(waits).toBeGreaterThan(2);
+    expect(waits).toBeLessThanOrEqual((8 * 4 + 4) / 2);
+    clock.ms += waits * 1000;
+    expect((await post(AGENTS, hidden, gzip)).status).toBe(200);
+  });
+
+  it('gets back what a body does not use: where memory refuses it, and where its gzip is broken', async () => {
+    const left = async ({ post }: ReturnType<typeof gatewayOf>, ...args: Parameters<typeof post>) => {
+      const { status, headers } = await post(...args);
+      return [status, Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])];
+    };
+    const limits = { byteRate: 2 * MIB };
+    const noRoom = { bodyBytesMax: 100 * KIB };
+    const plain = padded(MIB);
+    expect(await left(gatewayOf(limits, noRoom), AGENTS, plain)).toEqual([503, 4 * MIB]);
+    expect(
+      await left(gatewayOf(limits, noRoom), AGENTS, plain, { 'content-length': String(plain.length) }),
+    ).toEqual([503, 4 * MIB]);
+    // What was unpacked of it is counted.
+    const [status, bytes] = await left(gatewayOf(limits, noRoom), AGENTS, gzipSync(plain), gzip);
+    expect(status).toBe(503);
+    expect(bytes).toBeGreaterThan(3.8 * MIB);
+    expect(bytes).toBeLessThan(4 * MIB);
+    const checksumAndSize = Buffer.from([0, 0, 0, 0, 0, 0, 16, 0]);
+    const broken = Buffer.concat([gzipSync(padded(100 * KIB)).subarray(0, -8), checksumAndSize]);
+    const [unreadable, rest] = await left(gatewayOf(limits), AGENTS, broken, gzip);
+    expect(unreadable).toBe(400);
+    expect(rest).toBeGreaterThanOrEqual(4 * MIB - 100 * KIB);
+    expect(rest).toBeLessThan(4 * MIB - 50 * KIB);
   });
 
   it('is of all keys and operations of a tenant together', async () => {

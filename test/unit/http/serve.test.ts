@@ -132,6 +132,37 @@ describe('a body of a request over a rate', () => {
   });
 });
 
+describe('the byte rate', () => {
+  const MIB_PER_SECOND = {
+    tenantRate: 'none',
+    keyRate: undefined,
+    byteRate: MIB,
+    dailyQuota: undefined,
+  } as const;
+
+  it('gets back what was not read of a body whose sender goes away', async () => {
+    const clock = { nowMs: () => 0 };
+    const { server, log } = await start({}, { clock, keys: { 'key-1': { limits: MIB_PER_SECOND } } });
+    const post = (length: number) => `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${length}\r\n\r\n`;
+    const gone = await openRaw(server.port);
+    await gone.write(`${post(MIB)}{`);
+    const other = await openRaw(server.port);
+    const leftNow = async () => {
+      const before = other.text().length;
+      await other.write(post(BODY.length) + BODY);
+      const [, left] = await waitFor(() => /"bytes";r=(\d+)/.exec(other.text().slice(before)), {
+        timeoutMs: 5000,
+        what: 'an answer',
+      });
+      return Number(left);
+    };
+    await waitFor(async () => (await leftNow()) < 3 * MIB + 1, { timeoutMs: 5000, what: 'the reservation' });
+    gone.socket.destroy();
+    await waitFor(() => log().includes('"status":400'), { timeoutMs: 5000, what: 'the end of the request' });
+    expect(await leftNow()).toBeGreaterThan(4 * MIB - 100 * BODY.length);
+  });
+});
+
 describe('memory for bodies', () => {
   const post = (length: number, more = '') =>
     `POST ${PATH} HTTP/1.1\r\n${HEADERS}${more}Content-Length: ${length}\r\n\r\n`;
