@@ -9,7 +9,7 @@ export interface PostOptions {
   readonly url: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
-  /** Ends the exchange, which then rejects with the signal's reason. */
+  /** Ends the exchange, which rejects with the signal's reason if no status and headers have arrived. */
   readonly signal: AbortSignal;
 }
 
@@ -20,8 +20,10 @@ export interface Answer {
   readonly start: Buffer;
 }
 
-/** Bytes of an answer's body that are read; the rest is cut off, and changes nothing. */
-const BODY_READ_MAX = 64 * 1024;
+/** Bytes of an answer's body that are read, so that its connection can be used again; a longer body closes it. */
+const BODY_READ_BYTES_MAX = 64 * 1024;
+/** Milliseconds for which an answer's body is read: a body that never ends must not hold the exchange until its deadline. */
+const BODY_READ_MS = 1000;
 /** Bytes of an answer's body that are kept. */
 const BODY_KEPT_MAX = 1024;
 /** Bytes that a receiver can make one exchange read, whatever they are. */
@@ -29,9 +31,9 @@ export const EXCHANGE_BYTES_MAX = 256 * 1024;
 
 /**
  * Sends one POST and resolves with its answer; follows no redirect. The status line and the headers decide: an answer
- * whose body is cut short, is malformed or exceeds a bound counts as it began. Interim answers (1xx) are skipped, also
- * those that were not asked for. Rejects with an AppError (`ANSWER_TOO_LONG`, or those of a dial) or with the error of
- * the connection.
+ * whose body is cut short, is malformed, exceeds a bound or does not end counts as it began. Interim answers (1xx) are
+ * skipped, also those that were not asked for. Rejects with an AppError (`ANSWER_TOO_LONG`, or those of a dial) or with
+ * the error of the connection.
  */
 export function post({ agent, url, headers, body, signal }: PostOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -43,6 +45,7 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
     const kept: Buffer[] = [];
     let keptBytes = 0;
     let readBytes = 0;
+    let bodyTimer: NodeJS.Timeout | undefined;
 
     const abort = () => end(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
@@ -63,8 +66,9 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
     /** Only the first end counts. Leaves the connection open where the exchange is complete. */
     function end(error?: unknown): void {
       signal.removeEventListener('abort', abort);
+      clearTimeout(bodyTimer);
       if (!answer?.complete || !request.writableFinished) request.destroy();
-      if (answer === undefined || signal.aborted) reject(error);
+      if (answer === undefined) reject(error);
       else {
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, start: Buffer.concat(kept) });
       }
@@ -72,12 +76,13 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
 
     function read(response: IncomingMessage): void {
       answer = response;
+      bodyTimer = setTimeout(end, BODY_READ_MS);
       response.on('data', (chunk: Buffer) => {
         const part = chunk.subarray(0, BODY_KEPT_MAX - keptBytes);
         if (part.length > 0) kept.push(Buffer.from(part));
         keptBytes += part.length;
         readBytes += chunk.length;
-        if (readBytes >= BODY_READ_MAX) end();
+        if (readBytes >= BODY_READ_BYTES_MAX) end();
       });
       response.on('end', () => end());
       response.on('error', end);

@@ -16,7 +16,7 @@ export interface SendOptions {
   readonly clock: Clock;
   /** Tells when an exchange began and ended, and until when to pause; as `clock` where it is left out. */
   readonly queueClock?: Clock;
-  /** Milliseconds for the whole exchange: name look-up, connect, request, and the answer with its body. */
+  /** Milliseconds for the whole exchange: name look-up, connect, request and answer. The answer's body may be cut by it. */
   readonly deadlineMs: number;
 }
 

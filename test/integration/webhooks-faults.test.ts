@@ -75,11 +75,25 @@ const visitOptions = (leaseMs: number) => ({
   leaseMs,
 });
 
-test('an answer that drips is cut at the deadline and counts as a failure', async () => {
+test('an answer whose body never ends counts by its status, and its connection is closed', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.writeHead(200);
     const timer = setInterval(() => response.write('x'), 20);
+    response.once('close', () => clearInterval(timer));
+    return undefined;
+  });
+  start({ deadlineMs: 15_000 });
+  await bench.signal(reply(tenantId, null, 1));
+  const [attempt] = await attemptsOf(endpointId, 1);
+  expect(attempt).toMatchObject({ status: 200, error: null });
+  await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
+});
+
+test('an answer with nothing but interim ones is cut at the deadline and counts as a failure', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  receiver.script((_, response) => {
+    const timer = setInterval(() => response.writeProcessing(), 20);
     response.once('close', () => clearInterval(timer));
     return undefined;
   });

@@ -3,8 +3,9 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { parseAllowRules } from '../../../shared/webhooks/addresses.ts';
-import { createAgent } from '../../../shared/webhooks/connect.ts';
+import { createAgent, type WebhookAgent } from '../../../shared/webhooks/connect.ts';
 import type { Exchange } from '../../../shared/webhooks/exchange.ts';
+import { post } from '../../../shared/webhooks/post.ts';
 import { createSend } from '../../../shared/webhooks/send.ts';
 import { TEST_CERTIFICATE, TEST_CERTIFICATE_KEY } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -161,6 +162,66 @@ test('a 2xx counts as delivered when its connection ends inside the body', async
   );
   const { outcome } = await createSender()(receiver.url);
   expect(outcome).toEqual({ kind: 'delivered', status: 202, answer: Buffer.from('begun') });
+});
+
+/** Writes a head, then a byte of its body every 20 ms, without an end. */
+const trickle =
+  (head: string): Answer =>
+  (socket) => {
+    socket.write(head);
+    const timer = setInterval(() => socket.write('x'), 20);
+    socket.once('close', () => clearInterval(timer));
+  };
+
+test.each([
+  ['200 OK', DELIVERED],
+  ['410 Gone', { kind: 'failed', status: 410, gone: true }],
+  ['500 Internal Server Error', { kind: 'failed', status: 500, error: 'answered 500' }],
+] as const)(
+  'an answer %s whose body never ends counts by its status before the deadline',
+  async (status, outcome) => {
+    const head = `HTTP/1.1 ${status}\r\n`;
+    const answers: Answer[] = [
+      trickle(`${head}Content-Length: 100000\r\n\r\n`),
+      trickle(`${head}Transfer-Encoding: chunked\r\n\r\n1;`),
+      (socket) => socket.write(`${head}Content-Length: 2\r\n\r\n`),
+    ];
+    const answered: Socket[] = [];
+    const receiver = await startRawReceiver((socket) => {
+      answered.push(socket);
+      answers[answered.length - 1]!(socket);
+    });
+    const send = createSender();
+    const exchanges = await Promise.all(answers.map(() => send(receiver.url)));
+    for (const exchange of exchanges) {
+      expect(exchange.outcome).toMatchObject(outcome);
+      expect(exchange.finishedAtMs - exchange.startedAtMs).toBeLessThan(DEADLINE_MS);
+    }
+    await waitFor(() => answered.every((socket) => socket.destroyed), {
+      timeoutMs: 3000,
+      what: 'the sender to close its connections',
+    });
+  },
+);
+
+test('an answer whose body is cut by the deadline counts by its status', async () => {
+  const receiver = await startRawReceiver(trickle('HTTP/1.1 200 OK\r\n\r\n'));
+  const agent = createAgent({
+    allow: parseAllowRules('127.0.0.0/8'),
+    resolve: async () => ['127.0.0.1'],
+  });
+  cleanUps.push(() => agent.destroy());
+  const deadline = new AbortController();
+  const request: WebhookAgent['request'] = (...args) =>
+    agent.request(...args).once('response', () => setImmediate(() => deadline.abort()));
+  const answer = await post({
+    agent: { ...agent, request },
+    url: receiver.url,
+    headers: {},
+    body: Buffer.from('{}'),
+    signal: deadline.signal,
+  });
+  expect(answer.status).toBe(200);
 });
 
 test('a 2xx counts as delivered when its body is malformed', async () => {
