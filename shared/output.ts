@@ -1,4 +1,5 @@
-import { fstatSync, write, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, write, writeSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { isatty } from 'node:tty';
 
 /** Standard output of a service. Nothing that happens to it blocks, fails or grows the process. */
@@ -30,7 +31,10 @@ const STDOUT_FD = 1;
 /** Standard output of this process; what waits at its `exit` is written as far as that is possible without waiting. */
 export function openOutput(): Output {
   const output = createOutput(isFile(STDOUT_FD) ? fileSink(STDOUT_FD) : streamSink(process.stdout));
-  process.once('exit', () => output.flushSync());
+  process.once('exit', () => {
+    output.flushSync();
+    releaseTerminals();
+  });
   return output;
 }
 
@@ -138,6 +142,19 @@ export function createOutput(sink: Sink): Output {
 function isFile(fd: number): boolean {
   const stats = fstatSync(fd);
   return stats.isFile() || (stats.isCharacterDevice() && !isatty(fd));
+}
+
+/**
+ * Replaces standard streams whose terminal was closed. After the `exit` event Node restores the modes of its terminals, and
+ * aborts where that fails. A closed terminal is a character device that no longer counts as a terminal.
+ */
+function releaseTerminals(): void {
+  for (const fd of [0, 1, 2]) {
+    if (!fstatSync(fd).isCharacterDevice() || isatty(fd)) continue;
+    closeSync(fd);
+    // Takes the lowest free number, which is that of the closed one.
+    openSync(devNull, 'r+');
+  }
 }
 
 /** One asynchronous write at a time: Node's own stream for a file would block the event loop on a slow disk. */

@@ -15,6 +15,8 @@ const MEGABYTE = 1024 * 1024;
 const GRACE_MS = 15_000;
 /** More than the grace period, on a busy machine. */
 const EXIT_WAIT_MS = 60_000;
+/** Runs a command on a terminal of its own until standard input ends, and prints its exit code. */
+const TERMINAL = ['python3', `${ROOT}test/support/terminal.py`];
 /** Requests whose log lines are of that size are logged at the level debug. */
 const LINE_BYTES = 15_000;
 
@@ -26,7 +28,8 @@ interface Part {
 }
 
 interface Product {
-  start(stdout: 'pipe' | number): Promise<Part>;
+  /** `prefix` is a command that runs the one after it. */
+  start(stdout: 'pipe' | number, prefix?: readonly string[]): Promise<Part>;
   /** Undefined while Postgres has not run. */
   postgresPid(): Promise<number | undefined>;
 }
@@ -87,12 +90,22 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
   });
 });
 
-it('embedded: a terminal that is closed stops it in order', async () => {
-  const product = await prepare('embedded');
-  const part = await product.start('pipe');
-  part.process.stdout!.resume();
-  await stopsInOrder(product, part, 'SIGHUP');
-});
+it.each(['embedded', 'gateway'] as const)(
+  '%s: stops in order when its terminal is closed',
+  async (script) => {
+    const product = await prepare(script);
+    const part = await product.start('pipe', TERMINAL);
+    const pid = await product.postgresPid();
+    let exitCode = '';
+    part.process.stdout!.on('data', (bytes) => {
+      exitCode += bytes;
+    });
+    part.process.stdin!.end();
+    expect(await part.exitCode()).toBe(0);
+    expect(exitCode.trim()).toBe('0');
+    if (pid !== undefined) expect(await isAlive(pid)).toBe(false);
+  },
+);
 
 it('embedded: leaves no Postgres when a second signal ends it', async () => {
   const product = await prepare('embedded', { SLUICE_DRAIN_DELAY_MS: '10000' });
@@ -144,9 +157,10 @@ async function prepare(script: 'embedded' | 'gateway', more: Record<string, stri
         }),
     ...more,
   };
-  const start = async (stdout: 'pipe' | number) => {
-    const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
-    const child = spawn(process.execPath, [`${ROOT}dist/${script}/main.js`], { cwd: ROOT, env, stdio });
+  const start = async (stdout: 'pipe' | number, prefix: readonly string[] = []) => {
+    const stdio: StdioOptions = [prefix.length === 0 ? 'ignore' : 'pipe', stdout, 'pipe'];
+    const [command, ...args] = [...prefix, process.execPath, `${ROOT}dist/${script}/main.js`];
+    const child = spawn(command!, args, { cwd: ROOT, env, stdio });
     let errors = '';
     child.stderr!.on('data', (bytes) => {
       errors += bytes;
