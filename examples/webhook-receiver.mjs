@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// A receiver for a first try: prints every webhook whose signature is right, and says why it does not believe others.
+// A webhook receiver for a first try: prints webhooks with a valid signature, and why others are rejected.
 //   WEBHOOK_SECRET='whsec_…' node examples/webhook-receiver.mjs [port, default 9000]
-// Several secrets are separated by spaces. It needs nothing but Node, so it also shows what a receiver of your own has to
-// do. The signature is that of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
+// Separate several secrets by spaces. It needs only Node and shows what your own receiver has to do. The signature follows
+// Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const TOLERANCE_S = 5 * 60;
-/** Larger than any webhook of Sluice. */
+/** No webhook of Sluice is larger. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const PREFIX = 'whsec_';
 
@@ -24,34 +24,34 @@ if (wrongSecret || rest.length > 0 || !/^\d{1,5}$/.test(port)) {
 const server = createServer(async (request, response) => {
   const body = await bodyOf(request).catch(() => undefined);
   if (body === undefined) {
-    // Cut or too long: there is nothing to verify.
+    // The body is incomplete or too long, so its signature cannot be verified.
     response.writeHead(413, { connection: 'close' }).end();
     return;
   }
   const problem = problemOf(request.headers, body);
-  // Nothing of an unverified request is printed: anybody may have sent it.
-  if (problem) console.log(`\nnot believed: ${problem}`);
+  // Do not print unverified content: anybody may have sent it.
+  if (problem) console.log(`\nwebhook rejected: ${problem}`);
   else
     console.log(`\n${printable(request.headers['webhook-id'])}  signature valid\n${printable(String(body))}`);
-  // Anything but 2xx makes Sluice send the webhook again later.
+  // Sluice retries a webhook whose answer is not 2xx.
   response.writeHead(problem ? 400 : 204).end();
 });
 server.on('error', (error) => {
-  console.error(`cannot listen on port ${port}: ${error.message}; give another port as the argument`);
+  console.error(`cannot listen on port ${port}: ${error.message}; pass another port as the argument`);
   process.exit(1);
 });
 server.listen(Number(port), '127.0.0.1', () => {
-  console.log(`waiting for webhooks on http://127.0.0.1:${server.address().port}/ (Ctrl-C ends)`);
+  console.log(`waiting for webhooks on http://127.0.0.1:${server.address().port}/ (Ctrl-C stops)`);
 });
 
-/** The bytes as they came; undefined where they are too many. */
+/** Reads the raw bytes that the signature covers. Returns undefined when there are more than BODY_BYTES_MAX. */
 async function bodyOf(request) {
-  // One buffer that grows, because a list of many small chunks takes far more memory than their bytes.
+  // One growing buffer: a list of many small chunks takes far more memory than their bytes.
   let body = Buffer.alloc(0);
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    // The rest of a body that is too long is read, so that the sender gets its answer, but not kept.
+    // The rest of a body that is too long is read and dropped, so that the sender gets its answer.
     if (bytes > BODY_BYTES_MAX) continue;
     if (bytes > body.length) body = Buffer.concat([body], Math.min(2 * bytes, BODY_BYTES_MAX));
     chunk.copy(body, bytes - chunk.length);
@@ -59,11 +59,11 @@ async function bodyOf(request) {
   return bytes <= BODY_BYTES_MAX ? body.subarray(0, bytes) : undefined;
 }
 
-/** Why the webhook must not be believed; undefined when it may be. */
+/** Returns why a webhook must be rejected, or undefined when it is valid. */
 function problemOf(headers, body) {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers;
   if (!id || !timestamp || !/^[0-9]{1,12}$/.test(timestamp) || !signatures) return 'not signed';
-  // An old webhook may be a recorded one that somebody plays back.
+  // Reject old timestamps, because a recorded webhook could be replayed.
   if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_S) return 'timestamp too old or too new';
   const expected = keys.map((key) =>
     createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest(),
@@ -75,10 +75,10 @@ function problemOf(headers, body) {
       version === 'v1' && expected.some((one) => one.length === given.length && timingSafeEqual(one, given))
     );
   });
-  return valid ? undefined : 'signature wrong (another secret?)';
+  return valid ? undefined : 'wrong signature (another secret?)';
 }
 
-/** Without characters that a terminal obeys instead of showing them. */
+/** Escapes control characters, which a terminal would execute. */
 function printable(text) {
   return text.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -7,4 +7,4 @@ status, text = call("GET", "/automation-agent/v1/state?externalId=" + quote("cha
 if status == 200:
     print(json.loads(text)["state"])
 else:
-    print("nothing is known of it yet" if status == 404 else f"refused: {status} {text}")
+    print("no state reported yet" if status == 404 else f"refused: {status} {text}")

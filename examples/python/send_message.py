@@ -12,4 +12,4 @@ status, text = call(
         "craftingTime": 7.5,
     },
 )
-print("kept" if status == 200 else f"refused: {status} {text}")
+print("accepted" if status == 200 else f"refused: {status} {text}")

@@ -1,4 +1,4 @@
-"""Calls Sluice, and sends again what has to be sent again. Needs Python 3.9 or later, and nothing else."""
+"""A client for Sluice that retries failed requests. Requires Python 3.9 or later and no packages."""
 
 import http.client
 import json
@@ -10,17 +10,17 @@ import time
 import urllib.error
 import urllib.request
 
-# Sluice answers within seconds; a connection that is silent for so long is dead.
+# Sluice answers within seconds, so a request without an answer after this time is lost.
 TIMEOUT_S = 30
 GIVE_UP_AFTER_S = 15 * 60
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 30
-# No answer, Sluice's own, and those of proxies on the way (408, 502, 504).
-SEND_AGAIN = (0, 429, 500, 503, 408, 502, 504)
+BACKOFF_FIRST_S = 0.5
+BACKOFF_MAX_S = 30
+# Statuses to retry: no answer (0), Sluice's own (429, 500, 503) and those of proxies (408, 502, 504).
+RETRYABLE = (0, 429, 500, 503, 408, 502, 504)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer like any other: following it would hand the credentials to another server."""
+    """Does not follow redirects: that would send the API secret to another server."""
 
     def redirect_request(self, *_):
         return None
@@ -30,7 +30,7 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 
 def call(method, path, body=None):
-    """One request, sent until there is an answer that would not change: (status, text). Raises after fifteen minutes."""
+    """Sends a request and retries it until the answer is final. Returns (status, text). Raises after 15 minutes."""
     headers = {
         "service-api-id": os.environ["SLUICE_API_KEY_ID"],
         "service-api-secret": os.environ["SLUICE_API_KEY_SECRET"],
@@ -39,12 +39,12 @@ def call(method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
     url = os.environ["SLUICE_URL"].rstrip("/") + path
     request = urllib.request.Request(url, data, headers, method=method)
-    pauses = Pauses()
+    backoff = Backoff()
     while True:
         status, text, retry_after = _attempt(request)
-        if status not in SEND_AGAIN:
+        if status not in RETRYABLE:
             return status, text
-        pauses.wait(f"{status} {text}", retry_after)
+        backoff.wait(f"{status} {text}", retry_after)
 
 
 def _attempt(request):
@@ -58,14 +58,14 @@ def _attempt(request):
             text = response.read().decode(errors="replace")
             return response.status, text, int(seconds) if re.fullmatch("[0-9]{1,9}", seconds) else 0
     except (OSError, http.client.HTTPException) as error:
-        # No connection, or it was cut, or no answer in time: the record may be stored all the same.
+        # No connection, a broken one, or a timeout: the record may have been stored.
         return 0, repr(error), 0
 
 
 def send_agents(agents, batch_size=500):
-    """Sends agents in batches. Returns (agent, error) of those that were refused; all others are kept for good."""
+    """Sends agents in batches. Returns (agent, error) of the refused ones; all others were accepted."""
     refused = []
-    # One batch after another, so that an agent's records arrive in the order of the list.
+    # Batches are sent one after another, so that the records of an agent keep their order.
     for start in range(0, len(agents), batch_size):
         refused += _send_batch(agents[start : start + batch_size])
     return refused
@@ -73,44 +73,44 @@ def send_agents(agents, batch_size=500):
 
 def _send_batch(batch):
     refused = []
-    pauses = Pauses()
+    backoff = Backoff()
     while True:
         status, text = call("POST", "/metadata-ingestion/v1/many-agent-metadata", {"items": batch})
-        # Where the answer is about the items, 200 or 400, it holds one result for each, in their order.
+        # An answer about the items (200 or 400) holds one result per item, in the same order.
         results = _results_of(text)
         if results is None or len(results) != len(batch):
             raise RuntimeError(f"the batch was refused: {status} {text}")
-        later = []
+        unavailable = []
         for agent, result in zip(batch, results):
             if result["error"].startswith("FAIL_UNAVAILABLE"):
-                later.append(agent)
+                unavailable.append(agent)
             elif result["error"]:
                 refused.append((agent, result["error"]))
-        if not later:
+        if not unavailable:
             return refused
-        batch = later
-        pauses.wait("FAIL_UNAVAILABLE")
+        batch = unavailable
+        backoff.wait("FAIL_UNAVAILABLE")
 
 
 def _results_of(text):
     try:
         return json.loads(text).get("results")
     except (ValueError, AttributeError):
-        # Not Sluice's own answer, but that of a proxy.
+        # The answer is not JSON, so a proxy sent it.
         return None
 
 
-class Pauses:
-    """Grow from try to try, never shorter than Sluice asks for, and at random, so that callers spread."""
+class Backoff:
+    """Exponential backoff with jitter, added to Retry-After, so that callers do not retry simultaneously."""
 
     def __init__(self):
         self.end = time.monotonic() + GIVE_UP_AFTER_S
-        self.growing = FIRST_PAUSE_S
+        self.seconds = BACKOFF_FIRST_S
 
-    def wait(self, why, retry_after=0):
-        pause = retry_after + self.growing * random.random()
-        self.growing = min(self.growing * 2, LONGEST_PAUSE_S)
-        if time.monotonic() + pause > self.end:
-            raise TimeoutError(f"gave up: {why}")
-        print(f"again in {pause:.1f} s: {why}", file=sys.stderr)
-        time.sleep(pause)
+    def wait(self, reason, retry_after=0):
+        delay = retry_after + self.seconds * random.random()
+        self.seconds = min(self.seconds * 2, BACKOFF_MAX_S)
+        if time.monotonic() + delay > self.end:
+            raise TimeoutError(f"gave up: {reason}")
+        print(f"retrying in {delay:.1f} s: {reason}", file=sys.stderr)
+        time.sleep(delay)

@@ -6,4 +6,4 @@ const { status, text } = await call(
   `/automation-agent/v1/state?externalId=${encodeURIComponent(externalId)}`,
 );
 if (status === 200) console.log(JSON.parse(text).state);
-else console.log(status === 404 ? 'nothing is known of it yet' : `refused: ${status} ${text}`);
+else console.log(status === 404 ? 'no state reported yet' : `refused: ${status} ${text}`);

@@ -8,4 +8,4 @@ const { status, text } = await call('POST', '/compose-assist/v1/analytics/messag
   selectedSuggestionIndex: 1,
   craftingTime: 7.5,
 });
-console.log(status === 200 ? 'kept' : `refused: ${status} ${text}`);
+console.log(status === 200 ? 'accepted' : `refused: ${status} ${text}`);

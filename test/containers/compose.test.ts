@@ -6,7 +6,13 @@ import { describePipeline } from '../e2e/pipeline.ts';
 import { reckon } from '../e2e/reckon.ts';
 import { startLoad } from '../support/load.ts';
 import { ROOT } from '../support/program.ts';
-import { blocksOf, expectFirstTry, firstTrySteps, runBlocks, withReceiver } from '../support/readme.ts';
+import {
+  expectFirstTry,
+  firstTrySteps,
+  operationsBlocksOf,
+  runBlocks,
+  withReceiver,
+} from '../support/readme.ts';
 import { waitFor } from '../support/wait.ts';
 import { compose, docker, SERVICES, sluice, useComposedProduct } from './composed-product.ts';
 
@@ -14,15 +20,15 @@ const CLIENTS = 4;
 const ACCEPTED_BETWEEN_KILLS_MIN = 50;
 const PARTS = ['gateway', 'admin', 'worker'] as const;
 
-// A tenant of its own, and before the README: the pipeline's checks take for its own what has its ids, and the README uses some of them.
+// Its own tenant, and before the first try, which uses some ids of the pipeline.
 describePipeline('composed containers', async () => {
   await sluice('tenants', 'create', 'pipeline', '--rate', 'none');
   return await useComposedProduct('pipeline');
 });
 
-describe('the README on containers', () => {
-  it('leads from what .ci/containers did, its first block, through the first try', async () => {
-    const [, key, send] = await blocksOf('In containers');
+describe('documented commands on containers', () => {
+  it('complete the first try after .ci/containers started the services', async () => {
+    const [key, send] = await operationsBlocksOf('Containers');
     const folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const agents = join(folder, 'agents.csv');
@@ -33,7 +39,7 @@ describe('the README on containers', () => {
         ['<agents.csv', `<${agents}`],
         ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
-        // As the README says.
+        // As docs/operations.md says.
         ['npx sluice', 'sluice'],
         ['npm run --silent receiver', 'receiver'],
         ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],

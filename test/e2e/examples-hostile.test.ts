@@ -17,7 +17,7 @@ import { memoryOf } from '../support/process-memory.ts';
 import { freePorts, ROOT } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** The example programs against servers and senders that mean no good. */
+/** The example programs with hostile servers and senders. */
 
 const SECRET = Buffer.alloc(32, 7);
 const MIB = 1024 * 1024;
@@ -30,7 +30,7 @@ if (pythonVersion === undefined) console.log('Skipped: the Python examples: inst
 else languages.push(['Python', pythonExamples]);
 
 describe.each(languages)('the %s callers', (_, { command }) => {
-  it.each([301, 302, 303, 307, 308])('do not follow a %s, and do not take it for success', async (status) => {
+  it.each([301, 302, 303, 307, 308])('do not follow a %s and report it as refused', async (status) => {
     const elsewhere = await startServer(() => 200);
     const proxy = await startServer(() => [status, `${elsewhere.url}/taken`]);
     const message = await runProgram(command('send-message'), proxy.url);
@@ -41,7 +41,7 @@ describe.each(languages)('the %s callers', (_, { command }) => {
     await Promise.all([elsewhere.close(), proxy.close()]);
   });
 
-  it('keep a path in SLUICE_URL, and double no slash', async () => {
+  it('join a path in SLUICE_URL without a double slash', async () => {
     const server = await startServer(() => 200);
     await runProgram(command('send-message'), `${server.url}/sluice/`);
     expect(server.requests.map(({ url }) => url)).toEqual([
@@ -116,7 +116,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
   const post = (headers: string, body: Buffer | string) =>
     exchange(Buffer.concat([Buffer.from(`POST / HTTP/1.1\r\nhost: h\r\n${headers}\r\n`), Buffer.from(body)]));
 
-  it('goes on after an upload that is cut', async () => {
+  it('keeps serving after an incomplete upload', async () => {
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     socket.write('POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\nhalf');
@@ -127,7 +127,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     expect(await post(`${headersFor('after-cut', body)}content-length: ${body.length}\r\n`, body)).toBe(204);
   });
 
-  it('refuses a timestamp that is no number of ASCII digits', async () => {
+  it('refuses a timestamp with other characters than ASCII digits', async () => {
     // The second byte of UTF-8 is what a reader of Latin-1 takes for a superscript two.
     const headers =
       'webhook-id: x\r\nwebhook-timestamp: \xb2\r\nwebhook-signature: v1,x\r\ncontent-length: 0\r\n';
@@ -149,7 +149,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     await waitFor(() => output().includes('"text":"żółw"'), { timeoutMs: 10_000, what: 'the body' });
   });
 
-  it('takes memory for the bytes of a body, not for its chunks', async () => {
+  it('uses memory by the bytes of a body, not by its chunks', async () => {
     const before = memoryOf(receiver.pid!);
     let most = before;
     const looks = setInterval(() => {
@@ -182,7 +182,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     expect(await post(`${headersFor('long', body)}content-length: ${body.length}\r\n`, body)).toBe(413);
   });
 
-  it('prints nothing of an unverified body, and no character that a terminal obeys', async () => {
+  it('prints no unverified body and no control characters', async () => {
     const escapes = '{"a":"\u001b]0;title\u0007\u009b31m\u202e"}';
     const body = Buffer.from(escapes);
     const forged = headersFor('forged', Buffer.from('other'));

@@ -9,7 +9,7 @@ import { runProgram } from '../support/program.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What docs/for-callers.md says of limits and ids, tried on the running product. */
+/** Tests the limits and id rules of docs/for-callers.md on the running product. */
 
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVO = '/metadata-ingestion/v1/single-convo-metadata';
@@ -40,19 +40,19 @@ const attributes = (count: number, name = 'n', value = 'v') =>
 const convo = { externalConversationId: 'limits' };
 const auth = { customerExternalId: 'customer', token: 'token' };
 
-/** The body with a member that nobody knows, of as many bytes as make up `bytes` in all. */
+/** Pads the body with an unknown member to this number of bytes. */
 function padded(bytes: number, body: object): string {
   const rest = JSON.stringify({ ...body, padding: '' }).length;
   return JSON.stringify({ ...body, padding: 'x'.repeat(bytes - rest) });
 }
 
-/** The body with a member of arrays in each other, of as many levels in all. */
+/** Nests arrays in a member of the body to this number of levels. */
 function nested(levels: number, body: object): string {
   const arrays = `${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}`;
   return `${JSON.stringify(body).slice(0, -1)},"nested":${arrays}}`;
 }
 
-/** An automation event of so many bytes. */
+/** An automation event of this number of bytes. */
 function event(bytes: number) {
   const item = (text: string) => ({
     conversationId: 'C',
@@ -128,12 +128,12 @@ describe('limits', () => {
       agents({ startTs: '1677-01-01T00:00:00Z' }),
       /FAIL_BAD_PARAMS/,
     ],
-  ])('%s are taken, and no more', async (_, path, within, beyond, refusal) => {
+  ])('%s are accepted, more are refused', async (_, path, within, beyond, refusal) => {
     expect((await caller.post(path, within)).status).toBe(path === AUTHENTICATE ? 204 : 200);
     expect((await caller.post(path, beyond)).text).toMatch(refusal);
   });
 
-  it('gzip is unpacked and nothing else, and answers are not packed', async () => {
+  it('only gzip bodies are decompressed, and answers are not compressed', async () => {
     const gzip = { headers: { 'content-encoding': 'gzip' } };
     expect((await caller.post(MESSAGE, gzipSync(JSON.stringify(message())), gzip)).status).toBe(200);
     expect((await caller.post(MESSAGE, gzipSync(padded(MIB + 1, message())), gzip)).text).toContain('413-01');
@@ -144,13 +144,13 @@ describe('limits', () => {
     expect(answer.headers.get('content-encoding')).toBeNull();
   });
 
-  it('connections that have shown a valid key are kept for 620 s', async () => {
+  it('a connection with a valid key is kept alive for 620 s', async () => {
     expect((await caller.post(MESSAGE, message())).headers.get('keep-alive')).toBe('timeout=620');
   });
 });
 
 describe('rates', () => {
-  /** A tenant of its own, and a key of it. */
+  /** Creates a tenant with a key. */
   async function callerWith(tenant: string, limits: string) {
     const sluice = async (args: string, more: Readonly<Record<string, string>> = {}) => {
       const given = `${args} --json`.split(' ');
@@ -158,7 +158,7 @@ describe('rates', () => {
         ...product.commandEnv,
         ...more,
       });
-      // `send` tells on standard error what it waits for.
+      // `send` reports on standard error what it waits for.
       expect({ args, code, stderr }).toMatchObject({ code: 0 });
       return JSON.parse(stdout);
     };
@@ -167,7 +167,7 @@ describe('rates', () => {
     return { key, sluice, caller: createCaller({ ...product, ...key }) };
   }
 
-  it('are told, refuse one request too many until Retry-After, and are none for the demo', async () => {
+  it('are reported, refuse a request over the burst until Retry-After, and do not apply to the demo tenant', async () => {
     const { caller: limited } = await callerWith('rated', '--rate 1');
     const answers = [];
     for (let i = 0; i < 3; i++) answers.push(await limited.post(MESSAGE, message()));
@@ -186,7 +186,7 @@ describe('rates', () => {
     expect((await caller.post(MESSAGE, message())).headers.get('ratelimit')).toBeNull();
   });
 
-  it('do not keep `send` from storing all, which waits as long as it is told', async () => {
+  it('let `send` store all records by waiting for Retry-After', async () => {
     const { key, sluice } = await callerWith('sending', '--rate 25');
     const file = join(await mkdtemp(join(tmpdir(), 'sluice-rates-')), 'agents.csv');
     onTestFinished(() => rm(dirname(file), { recursive: true }));
@@ -197,7 +197,7 @@ describe('rates', () => {
       SLUICE_API_KEY_SECRET: key.apiKeySecret,
       SLUICE_URL: product.baseUrl,
     });
-    // 1000 pass at once, the others at 500 a second.
+    // 1000 pass immediately, the others at 500 per second.
     const refusal = new RegExp(`"tenantId":"${key.tenantId}"[^\\n]*many-agent-metadata[^\\n]*"status":429`);
     expect(product.output()).toMatch(refusal);
     expect(report.files[0]).toMatchObject({ refused: [] });
@@ -206,7 +206,7 @@ describe('rates', () => {
     await waitFor(async () => (await stored()) === ids.length, { timeoutMs: 20_000, what: 'all agents' });
   }, 60_000);
 
-  it('of a day end it until midnight UTC', async () => {
+  it('of a day refuse records until midnight UTC', async () => {
     const { caller: limited, sluice } = await callerWith('quota', '--rate none --quota 3');
     expect((await limited.post(AGENTS, { items: Array(3).fill(agent) })).status).toBe(200);
     const refused = await limited.post(MESSAGE, message());
@@ -221,7 +221,7 @@ describe('rates', () => {
 });
 
 describe('ids', () => {
-  it('of messages go with their content: null is omitted, 0 is not, what is unknown does not count', async () => {
+  it('of messages treat null as omitted and 0 as a value, and ignore unknown members', async () => {
     const { messageId } = message();
     const again = (members: object) => caller.post(MESSAGE, message({ messageId, ...members }));
     expect((await again({})).status).toBe(200);
@@ -230,31 +230,31 @@ describe('ids', () => {
     expect(await caller.storedTimes('message_sent', messageId)).toBe(1);
   });
 
-  it('of one kind are nothing to another', async () => {
+  it('of different kinds are independent', async () => {
     const eventId = 'of-both-kinds';
     expect((await caller.post(AGENTS, agents({ eventId }))).status).toBe(200);
     expect((await caller.post(CONVO, { ...convo, eventId })).status).toBe(200);
   });
 
-  it('that were made for an item can be sent with it again', async () => {
+  it('generated for an item deduplicate a retry with that id', async () => {
     const first = await caller.post(AGENTS, agents({}));
     const { eventId } = JSON.parse(first.text).results[0];
     expect((await caller.post(AGENTS, agents({ eventId }))).text).toBe(first.text);
     expect(await caller.storedTimes('agent_records', eventId)).toBe(1);
   });
 
-  it('that the gateway does not remember any more: what was stored first stays, the other is signalled', async () => {
+  it('forgotten by the gateway keep the first content and report the second by a webhook', async () => {
     const { messageId } = message();
     expect((await caller.post(MESSAGE, message({ messageId }))).status).toBe(200);
     await product.killAndRestart('sluice');
     const receiver = await startReceiver();
     await caller.post('/admin/v1/webhooks', { url: receiver.url }, { to: product.adminUrl });
     expect((await caller.post(MESSAGE, message({ messageId, numEdits: 1 }))).status).toBe(200);
-    const signal = await waitFor(
+    const webhook = await waitFor(
       () => receiver.requests.find(({ json }) => json.type === 'ingestion.record_rejected'),
-      { timeoutMs: 20_000, what: 'the signal' },
+      { timeoutMs: 20_000, what: 'the webhook' },
     );
-    expect(signal.json.data).toMatchObject({ eventId: messageId, kind: 'message-sent', reason: 'conflict' });
+    expect(webhook.json.data).toMatchObject({ eventId: messageId, kind: 'message-sent', reason: 'conflict' });
     const { rows } = await product.pool.query('select num_edits from message_sent where message_id = $1', [
       messageId,
     ]);

@@ -4,10 +4,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ERRORS } from '../../shared/contracts/errors.ts';
+import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { signatureHeaders } from '../../shared/webhooks/sign.ts';
 import { type Caller, createCaller } from '../support/caller.ts';
 import {
+  callerPages,
   collectOutput,
   compileTypescriptExamples,
   EXAMPLES,
@@ -24,10 +27,11 @@ import { freePorts } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
 const EVENTS = '/automation-agent/v1/events';
+const ITEM_ERRORS = ['FAIL_BAD_JSON', 'FAIL_BAD_PARAMS', 'FAIL_CONFLICT', 'FAIL_UNAVAILABLE'];
 
 const compiled = await compileTypescriptExamples();
 if (pythonVersion === undefined) {
-  console.log('Skipped: the Python programs of docs/for-callers.md: install python3');
+  console.log('Skipped: the Python example programs: install python3');
 }
 
 let product: Product;
@@ -54,7 +58,7 @@ const settings = () => ({
   SLUICE_API_KEY_SECRET: product.apiKeySecret,
 });
 
-/** What the automated agent reports of chat-1. */
+/** Reports an event of the automated agent for chat-1. */
 async function report(type: 'processingStart' | 'reply', text = ''): Promise<void> {
   events += 1;
   const event = { conversationId: 'CHAT1', externalConversationId: 'chat-1', type };
@@ -76,19 +80,24 @@ const expectAda = async (prefix: string) => {
   ]);
 };
 
-describe('the page', () => {
-  it.each(Object.entries(EXAMPLES))('shows every %s program as it is', async (language, fence) => {
-    const files = await exampleFiles(language as keyof typeof EXAMPLES);
+describe('the pages for callers and receivers', () => {
+  it.each(EXAMPLES)('link every %s program', async (language) => {
+    const files = await exampleFiles(language);
     expect(files).toHaveLength(5);
-    expect((await pageBlocks(fence)).sort()).toEqual(files.map(({ text }) => text).sort());
+    const pages = await callerPages();
+    for (const file of files) expect(pages).toContain(`(../examples/${language}/${file})`);
+  });
+
+  it.each([...Object.keys(ERRORS), ...ITEM_ERRORS, ...WEBHOOK_TYPES])('name %s', async (name) => {
+    expect(await callerPages()).toContain(name);
   });
 });
 
-describe('the TypeScript programs', () => theyWork(compiled));
-describe.skipIf(pythonVersion === undefined)('the Python programs', () => theyWork(pythonExamples));
+describe('the TypeScript programs', () => testPrograms(compiled));
+describe.skipIf(pythonVersion === undefined)('the Python programs', () => testPrograms(pythonExamples));
 
-function theyWork({ prefix, command }: ExampleLanguage): void {
-  it('send agents until all are settled, each stored once, and tell which were refused', async () => {
+function testPrograms({ prefix, command }: ExampleLanguage): void {
+  it('send agents until all have a result, store each once and print refused ones', async () => {
     gateway.failWith('unavailable', 'cut', 'partly');
     const output = await run(command('send-agents'), settings());
     const sent = gateway.bodies.map((body) => JSON.parse(body).items.length);
@@ -99,16 +108,16 @@ function theyWork({ prefix, command }: ExampleLanguage): void {
     await expectAda(prefix);
   });
 
-  it('send a message until it is kept, stored once', async () => {
+  it('retry a message until it is accepted, and store it once', async () => {
     gateway.failWith('cut', 'unavailable', 'limited');
-    expect(await run(command('send-message'), settings())).toBe('kept\n');
+    expect(await run(command('send-message'), settings())).toBe('accepted\n');
     expect(gateway.bodies).toHaveLength(4);
-    // As long as the 429 asks to.
+    // The 429 asked for this delay.
     expect(gateway.timesMs[3]! - gateway.timesMs[2]!).toBeGreaterThan(2000);
     expect(await caller.storedTimes('message_sent', `${prefix}-message-1`)).toBe(1);
   });
 
-  it('tell what is refused', async () => {
+  it('print a refused request', async () => {
     gateway.failWith();
     const wrong = { ...settings(), SLUICE_API_KEY_SECRET: 'wrong' };
     expect(await run(command('send-message'), wrong)).toMatch(/^refused: 401 .*"401-01"/);
@@ -125,7 +134,7 @@ function theyWork({ prefix, command }: ExampleLanguage): void {
     });
   });
 
-  it('believe a webhook that Sluice signed, once, and no other', async () => {
+  it('accept a webhook signed by Sluice once, and reject all others', async () => {
     const [port] = await freePorts(1);
     const url = `http://127.0.0.1:${port}/`;
     const endpoint = { url, eventTypes: ['automation.reply'] };
@@ -135,7 +144,7 @@ function theyWork({ prefix, command }: ExampleLanguage): void {
     const env = { PATH: process.env.PATH, WEBHOOK_SECRET: secret, PORT: String(port) };
     const receiver = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
     try {
-      await expectBelief(receiver, url, parseWebhookSecret(secret)!);
+      await expectVerification(receiver, url, parseWebhookSecret(secret)!);
     } finally {
       const ended = once(receiver, 'exit');
       receiver.kill();
@@ -144,7 +153,7 @@ function theyWork({ prefix, command }: ExampleLanguage): void {
   });
 }
 
-async function expectBelief(receiver: ChildProcess, url: string, secret: Uint8Array): Promise<void> {
+async function expectVerification(receiver: ChildProcess, url: string, secret: Uint8Array): Promise<void> {
   const output = collectOutput(receiver);
   const printed = (text: string) =>
     waitFor(() => output().includes(text), { timeoutMs: 10_000, what: `${text} in ${output()}` });
@@ -169,19 +178,19 @@ async function expectBelief(receiver: ChildProcess, url: string, secret: Uint8Ar
   expect((await fetch(url, { method: 'POST', body: genuine.body })).status).toBe(400);
   await printed('not signed');
   expect(output().match(/^once /gm)).toHaveLength(1);
-  expect(output().match(/^not believed: (.*)$/gm)).toEqual(
-    ['signature wrong', 'too old or too new', 'signature wrong', 'not signed'].map(
-      (why) => `not believed: ${why}`,
+  expect(output().match(/^webhook rejected: (.*)$/gm)).toEqual(
+    ['wrong signature', 'timestamp too old or too new', 'wrong signature', 'not signed'].map(
+      (reason) => `webhook rejected: ${reason}`,
     ),
   );
 }
 
-describe('the curl lines', () => {
+describe('documented shell blocks', () => {
   let blocks: string[];
   let folder: string;
 
   beforeAll(async () => {
-    blocks = await pageBlocks('sh');
+    blocks = await pageBlocks();
     folder = await mkdtemp(join(tmpdir(), 'sluice-curl-'));
     const { apiKeyId, apiKeySecret } = product;
     await writeFile(
@@ -192,7 +201,7 @@ describe('the curl lines', () => {
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  /** Runs the one block that holds this text. */
+  /** Runs the only block that contains this text. */
   async function runBlock(text: string, faults: Fault[], env: Record<string, string> = {}): Promise<string> {
     const [block, ...others] = blocks.filter((one) => one.includes(text));
     expect(others).toEqual([]);
@@ -201,7 +210,7 @@ describe('the curl lines', () => {
     return await run({ file: 'bash', args, cwd: folder }, { ...settings(), ...env });
   }
 
-  it('are all run here', () => expect(blocks).toHaveLength(6));
+  it('are all executed by this suite', () => expect(blocks).toHaveLength(6));
 
   it('send agents', async () => {
     const output = await runBlock('sh-grace-1', ['unavailable', 'cut']);
@@ -210,7 +219,7 @@ describe('the curl lines', () => {
     await expectAda('sh');
   });
 
-  it('send agents packed', async () => {
+  it('send compressed agents', async () => {
     expect(await runBlock('gzip', ['cut'])).toContain('"errorCount":0');
     expect(gateway.bodies).toHaveLength(2);
     expect(await caller.storedTimes('agent_records', 'sh-ada-3')).toBe(1);
@@ -244,7 +253,7 @@ describe('the curl lines', () => {
     expect(`v1,${output.trim()}`).toBe(signed['webhook-signature']);
   });
 
-  it('tell what became of a record', async () => {
+  it('report the status of a record', async () => {
     expect(await runBlock('SLUICE_ADMIN_URL', [])).toMatch(
       /"id":"sh-ada-1".*"status":"stored".*"conflicts":0/,
     );

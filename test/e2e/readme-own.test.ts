@@ -8,13 +8,20 @@ import { ConfigError, loadConfig } from '../../shared/config.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { copyTemplate } from '../support/postgres.ts';
 import { freePorts, ROOT } from '../support/program.ts';
-import { blocksOf, expectFirstTry, firstTrySteps, runBlocks, withReceiver } from '../support/readme.ts';
+import {
+  blocksOf,
+  expectFirstTry,
+  firstTrySteps,
+  operationsBlocksOf,
+  runBlocks,
+  withReceiver,
+} from '../support/readme.ts';
 
-const SECTION = 'On your own Kafka and Postgres';
+const OPERATIONS_SECTION = 'Your own services';
 const brokers = inject('kafkaBrokers');
 
-describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', () => {
-  it('leads from an empty database to the first try', async () => {
+describe.skipIf(brokers === '')('documented commands on your own Kafka and Postgres', () => {
+  it('set up an empty database and complete the first try', async () => {
     const database = await copyTemplate();
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
     const [port, adminPort, workerPort, receiverPort] = await freePorts(4);
@@ -22,9 +29,13 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
     const folder = await mkdtemp(join(tmpdir(), 'sluice-readme-'));
     try {
       const output = await runBlocks(
-        [...(await blocksOf(SECTION)), ...withReceiver(await firstTrySteps())],
         [
-          // It would take away what the tests run on.
+          ...(await blocksOf('On your own Kafka and Postgres')),
+          ...(await operationsBlocksOf(OPERATIONS_SECTION)),
+          ...withReceiver(await firstTrySteps()),
+        ],
+        [
+          // It would delete the dependencies of the running tests.
           ['npm ci\n', ''],
           ['postgres://sluice:password@localhost:5432/sluice', database.url],
           ['localhost:9092', brokers],
@@ -58,14 +69,14 @@ describe.skipIf(brokers === '')('the README on Kafka and Postgres of your own', 
   }, 180_000);
 });
 
-it('the README shows settings of TLS and passwords that fit together', async () => {
-  const [lines] = await blocksOf(SECTION, 'ini');
+it('the documented settings of TLS and passwords are valid together', async () => {
+  const [lines] = await operationsBlocksOf(OPERATIONS_SECTION, 'ini');
   const env = {
     DATABASE_URL: 'postgres://sluice@localhost/sluice',
     KAFKA_BROKERS: 'localhost:9092',
     ...parseEnv(lines!),
   };
-  // Its files are not here, and that is all that is wrong.
+  // The files do not exist, which is the only problem.
   const files = ['KAFKA_TLS_CA', 'KAFKA_TLS_CERT', 'KAFKA_TLS_KEY', 'DATABASE_TLS_CA'];
   expect(problemsOf(env).toSorted()).toEqual(
     files.map((name) => `${name} names a file that cannot be read (ENOENT)`).toSorted(),

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePorts, type Program, ROOT, startProgram, waitUntilReady } from '../support/program.ts';
-import { blocksOf, expectFirstTry, runBlocks, withReceiver } from '../support/readme.ts';
+import { blocksOf, expectFirstTry, operationsBlocksOf, runBlocks, withReceiver } from '../support/readme.ts';
 
-/** The README's steps for `npm start`, run by a shell as they stand there. */
-describe('the README on npm start', () => {
+/** Runs the documented commands for `npm start` in a shell. */
+describe('documented commands on npm start', () => {
   let folder: string;
   let program: Program;
 
   beforeAll(async () => {
     folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-readme-')));
-    // A folder that looks like the checkout, but whose data are its own.
+    // A folder that looks like the checkout and has its own data.
     for (const name of ['package.json', 'node_modules', 'cli', 'dist', 'examples']) {
       await symlink(join(ROOT, name), join(folder, name));
     }
@@ -28,13 +28,13 @@ describe('the README on npm start', () => {
 
   afterAll(async () => {
     await program?.end('SIGTERM');
-    // As root the database lies elsewhere, since only root may enter the folder.
+    // As root, the database is stored elsewhere, because only root can enter the folder.
     const database = await realpath(join(folder, '.sluice', 'postgres'));
     if (!database.startsWith(folder)) await rm(dirname(database), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('leads through the first try', async () => {
+  it('complete the first try of the README', async () => {
     const [receiverPort] = await freePorts(1);
     const steps = withReceiver(await blocksOf('A first try'));
     const output = await runBlocks(
@@ -48,17 +48,17 @@ describe('the README on npm start', () => {
     expectFirstTry(output);
   }, 120_000);
 
-  it('shows how to look after it', async () => {
+  it('run the daily commands of the operations page', async () => {
     await writeFile(join(folder, 'agents.csv'), 'externalAgentId,agentName\nagent-7,Grace\nagent-8,Alan\n');
-    const output = await runBlocks(await blocksOf('Looking after it'), [], {
+    const output = await runBlocks(await operationsBlocksOf('Commands'), [], {
       cwd: folder,
       timeoutMs: 110_000,
     });
     expect(output).toMatch(/2 .*accepted/);
   }, 120_000);
 
-  it('shows how keys are made and rotated', async () => {
-    const output = await runBlocks(await blocksOf('Tenants and keys'), [], {
+  it('create and rotate a key', async () => {
+    const output = await runBlocks(await operationsBlocksOf('Tenants and keys'), [], {
       cwd: folder,
       timeoutMs: 110_000,
     });
@@ -66,7 +66,7 @@ describe('the README on npm start', () => {
     expect(output).toMatch(/import .*rotating until/);
   }, 120_000);
 
-  it('has the steps that the start prints, there with their own address, and the secret once', async () => {
+  it('are printed at the start, and the secret only once', async () => {
     const lines = program.output();
     expect(lines.match(/^curl /gm)?.length).toBe(8);
     expect(lines).toContain('Sluice is ready.');

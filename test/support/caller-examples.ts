@@ -5,27 +5,30 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from './program.ts';
 
-/** The programs of docs/for-callers.md in one language. */
+/** The example programs in one language. */
 export interface ExampleLanguage {
-  /** What ids in the programs begin with. */
+  /** The prefix of ids in the programs. */
   readonly prefix: string;
   /** The command that runs a program, named as its TypeScript file is. */
   command(program: string): { readonly file: string; readonly args: string[]; readonly cwd: string };
 }
 
-/** The folders of the programs, and what their blocks on the page are marked with. */
-export const EXAMPLES = { typescript: 'ts', python: 'python' } as const;
+/** The folders of the programs. */
+export const EXAMPLES = ['typescript', 'python'] as const;
+
+/** The pages that link the programs and show commands. */
+export const CALLER_PAGES = ['for-callers.md', 'webhooks.md'] as const;
 
 /** Undefined where Python is not installed. */
 export const pythonVersion = /^Python (\S+)/.exec(
   spawnSync('python3', ['--version'], { encoding: 'utf8' }).stdout ?? '',
 )?.[1];
 
-/** Compiles the TypeScript programs as strictly as their users may, and checks their types by the way. */
+/** Compiles the TypeScript programs with strict options. */
 export async function compileTypescriptExamples(): Promise<ExampleLanguage & { readonly folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'));
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  const sources = (await exampleFiles('typescript')).map(({ name }) =>
+  const sources = (await exampleFiles('typescript')).map((name) =>
     join(ROOT, 'examples', 'typescript', name),
   );
   const options = '--ignoreConfig --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess';
@@ -50,23 +53,21 @@ export const pythonExamples: ExampleLanguage = {
   }),
 };
 
-/** The files of one language's programs. */
-export async function exampleFiles(
-  language: keyof typeof EXAMPLES,
-): Promise<{ name: string; text: string }[]> {
-  const folder = join(ROOT, 'examples', language);
-  const names = (await readdir(folder)).filter((name) => /\.(ts|py)$/.test(name)).sort();
-  return await Promise.all(
-    names.map(async (name) => ({ name, text: await readFile(join(folder, name), 'utf8') })),
-  );
+/** The file names of one language's programs. */
+export async function exampleFiles(language: (typeof EXAMPLES)[number]): Promise<string[]> {
+  const names = await readdir(join(ROOT, 'examples', language));
+  return names.filter((name) => /\.(ts|py)$/.test(name)).sort();
 }
 
-/** The blocks of the page in one language, in order. */
-export async function pageBlocks(language: 'sh' | 'ts' | 'python'): Promise<string[]> {
-  const page = await readFile(join(ROOT, 'docs', 'for-callers.md'), 'utf8');
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map(
-    ([, block]) => block!,
-  );
+/** The text of the pages for callers and receivers. */
+export async function callerPages(): Promise<string> {
+  const pages = CALLER_PAGES.map((page) => readFile(join(ROOT, 'docs', page), 'utf8'));
+  return (await Promise.all(pages)).join('\n');
+}
+
+/** The shell blocks of these pages, in their order. */
+export async function pageBlocks(): Promise<string[]> {
+  return [...(await callerPages()).matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!);
 }
 
 /** Runs a command to its end; rejects when it fails. */
@@ -82,7 +83,7 @@ export async function run(
   return stdout;
 }
 
-/** What a process wrote to its standard output so far. */
+/** Collects the standard output of a process; the returned function reads it. */
 export function collectOutput(child: ChildProcess): () => string {
   let text = '';
   child.stdout!.on('data', (chunk: Buffer) => {

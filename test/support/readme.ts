@@ -5,22 +5,29 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { ROOT } from './program.ts';
 
-/** The blocks of a section of the README, in order, in the given language. */
-export async function blocksOf(title: string, language = 'sh'): Promise<string[]> {
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const section = readme.split(`\n## ${title}\n`)[1]?.split('\n## ')[0];
+const OPERATIONS_PAGE = 'docs/operations.md';
+
+/** Returns the code blocks of a section in their order. Throws when the section has none in this language. */
+export async function blocksOf(title: string, language = 'sh', page = 'README.md'): Promise<string[]> {
+  const text = await readFile(join(ROOT, page), 'utf8');
+  const section = text.split(`\n## ${title}\n`)[1]?.split('\n## ')[0];
   const blocks = [...(section ?? '').matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)];
   const found = blocks.filter(([, given]) => given === language).map(([, , block]) => block!);
-  if (found.length === 0) throw new Error(`the README has no ${language} block under "${title}"`);
+  if (found.length === 0) throw new Error(`${page} has no ${language} block under "${title}"`);
   return found;
 }
 
-/** The blocks of the first try that follow the one which sets BASE, ID and so on. */
+/** Returns the code blocks of a section of docs/operations.md in their order. */
+export function operationsBlocksOf(title: string, language = 'sh'): Promise<string[]> {
+  return blocksOf(title, language, OPERATIONS_PAGE);
+}
+
+/** Returns the blocks of the first try after the first one, which sets BASE, ADMIN and HEADERS. */
 export async function firstTrySteps(): Promise<string[]> {
   return (await blocksOf('A first try')).slice(1);
 }
 
-/** What differs where a test runs the blocks: text of the README, and what stands there instead. */
+/** Pairs of a text in the documented blocks and what a test runs instead. */
 export type Replacements = readonly (readonly [string, string])[];
 
 export interface ShellOptions {
@@ -30,8 +37,8 @@ export interface ShellOptions {
 }
 
 /**
- * Runs blocks in one shell, as somebody would who copies them one after another: the first command that fails ends it.
- * What they leave in the background is ended with it. Resolves with what they wrote on standard output.
+ * Runs blocks in one shell, as a reader who copies them in order. The first failing command ends the run, and background
+ * jobs are stopped at its end. Resolves with standard output.
  */
 export async function runBlocks(
   blocks: readonly string[],
@@ -40,10 +47,10 @@ export async function runBlocks(
 ): Promise<string> {
   let script = blocks.join('\n');
   for (const [text, instead] of replacements) {
-    if (!script.includes(text)) throw new Error(`the README's blocks hold no ${text}`);
+    if (!script.includes(text)) throw new Error(`the documented blocks do not contain ${text}`);
     script = script.replaceAll(text, instead);
   }
-  // With job control each background command is a process group of its own, which ends whole. The trap comes last to a failed step, too.
+  // Job control puts each background command into its own process group. The trap stops them after a failed step too.
   const endJobs = `trap 'for job in $(jobs -p); do kill -- "-$job" || true; done; wait' EXIT`;
   const { stdout } = await promisify(execFile)(
     'bash',
@@ -53,7 +60,7 @@ export async function runBlocks(
   return stdout;
 }
 
-/** What somebody does who watches the receiver: goes on once it listens, and ends once the webhook of the reply is there. */
+/** Adds waiting to the steps: until the receiver listens, and at the end until it has received the reply's webhook. */
 export function withReceiver(steps: readonly string[]): string[] {
   const received = '"$RECEIVED"';
   const until = (text: string) => `until grep -q '${text}' ${received}; do sleep 0.2; done\n`;
@@ -63,7 +70,7 @@ export function withReceiver(steps: readonly string[]): string[] {
   return ['RECEIVED=$(mktemp)', ...watched, until('"automation.reply"'), `cat ${received}; rm ${received}`];
 }
 
-/** That each step of the first try was answered as the README says. */
+/** Expects the answers of every step of the first try. */
 export function expectFirstTry(output: string): void {
   const statuses = [...output.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
   expect(statuses).toEqual([200, 200, 200, 204, 200, 200, 200]);
