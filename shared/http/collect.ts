@@ -17,8 +17,8 @@ export interface BodyBounds {
 }
 
 /**
- * The raw bytes of the request's body within the bounds. Past them the rest is read and thrown away behind the answer,
- * so that a sender who is still writing gets the answer instead of a reset.
+ * The raw bytes of the request's body within the bounds. Past them some of the rest is read and thrown away after the
+ * answer (see pipelining.ts), so that a sender who is still writing gets the answer instead of a reset.
  * Throws AppError REQUEST_ABORTED when the sender goes away.
  */
 export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {

@@ -1,5 +1,6 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { closeLingering } from './lingering-close.ts';
 
 /** Answers of one connection that may be open at once, before reading stops until some were written. */
 const OPEN_ANSWERS_MAX = 32;
@@ -14,6 +15,14 @@ const CHUNKED_BYTES = 512;
 /** At most, so that chunks of one byte leave others their turn. */
 const CHUNKED_READ_BYTES = 4096;
 
+/**
+ * What is read of a body whose request is answered already, so that the connection can be used again. Where the length is
+ * known, that costs little.
+ */
+const UNREAD_BYTES_MAX = 128 * 1024 * 1024;
+/** The same with the framing of a chunked body, which holds up to 11,000 chunks then. */
+const UNREAD_CHUNKED_BYTES_MAX = 64 * 1024;
+
 /** What one connection may parse before others have their turn: 64 KiB hold 11,000 chunks. */
 const TURN_MS = 5;
 
@@ -26,20 +35,25 @@ interface Reading {
   open: number;
   /** The last request of which the parser has the headers. */
   request: IncomingMessage | undefined;
+  answer: ServerResponse | undefined;
+  /** Bytes of its body that came after it was answered. */
+  unreadBytes: number;
   /** Bytes of its body that are not parsed yet; undefined where it is chunked. */
   bodyBytesLeft: number | undefined;
   /** Whether reading was paused here: until an answer is written, or for others' turn. */
   waiting: boolean;
   /** The turn of the event loop in which it was parsed last. */
   turn: number;
-  /** What still comes is thrown away: malformed, or not HTTP any more. */
+  /** What still comes is thrown away: malformed, not HTTP any more, or more than is read after an answer. */
   ended: boolean;
+  /** The connection is to be closed once its open answers were written. */
+  closing: boolean;
 }
 
-/** Bounds what is parsed of requests ahead of the answers to those before them. */
+/** Bounds what is parsed of requests ahead of the answers to those before them, and of bodies after their own answer. */
 export interface Pipelining {
   /** Called by the listeners of all requests, with the parser on the stack. */
-  onRequest(incoming: IncomingMessage): void;
+  onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void;
   /** Called once for each of them, when its answer was written or the connection ended. */
   onAnswered(socket: Socket): void;
 }
@@ -84,12 +98,22 @@ export function boundPipelining(server: Server): Pipelining {
       parse,
       open: 0,
       request: undefined,
+      answer: undefined,
+      unreadBytes: 0,
       bodyBytesLeft: 0,
       waiting: false,
       turn: -1,
       ended: false,
+      closing: false,
     };
     readings.set(socket, reading);
+    // Node calls it after an answer that closes the connection.
+    const destroySoon = socket.destroySoon.bind(socket);
+    socket.destroySoon = () => {
+      if (!isInBody(reading) || reading.ended) return destroySoon();
+      reading.ended = true;
+      closeLingering(socket);
+    };
     socket.on('data', (bytes) => read(reading, bytes));
   });
   const end = (socket: Socket) => {
@@ -124,10 +148,21 @@ export function boundPipelining(server: Server): Pipelining {
       const { request } = reading;
       reading.turn = turn;
       reading.parse(length === slice.length ? slice : slice.subarray(0, length));
-      if (request === reading.request && reading.bodyBytesLeft) reading.bodyBytesLeft -= length;
+      if (request === reading.request) countBody(reading, length);
       at += length;
       if (isUnwanted(reading)) socket.pause();
     }
+  }
+
+  function countBody(reading: Reading, bytes: number): void {
+    if (reading.bodyBytesLeft) reading.bodyBytesLeft -= bytes;
+    if (!reading.answer?.writableEnded || !isInBody(reading)) return;
+    reading.unreadBytes += bytes;
+    const max = reading.bodyBytesLeft === undefined ? UNREAD_CHUNKED_BYTES_MAX : UNREAD_BYTES_MAX;
+    if (reading.unreadBytes <= max) return;
+    reading.ended = true;
+    reading.closing = true;
+    closeAnswered(reading);
   }
 
   function mayOpen({ open }: Reading): boolean {
@@ -135,12 +170,14 @@ export function boundPipelining(server: Server): Pipelining {
   }
 
   return {
-    onRequest(incoming) {
+    onRequest(incoming, outgoing) {
       const reading = readings.get(incoming.socket);
       if (!reading) return;
       reading.open += 1;
       if (reading.open > 1) pipelined += 1;
       reading.request = incoming;
+      reading.answer = outgoing;
+      reading.unreadBytes = 0;
       const isChunked = incoming.headers['transfer-encoding'] !== undefined;
       reading.bodyBytesLeft = isChunked ? undefined : Number(incoming.headers['content-length'] ?? 0);
     },
@@ -149,6 +186,7 @@ export function boundPipelining(server: Server): Pipelining {
       if (!reading) return;
       if (reading.open > 1) pipelined -= 1;
       reading.open -= 1;
+      closeAnswered(reading);
       // In a turn of its own: reading and answering by turns would otherwise never leave this one.
       if (reading.waiting) {
         queue.add(reading);
@@ -156,6 +194,12 @@ export function boundPipelining(server: Server): Pipelining {
       }
     },
   };
+}
+
+function closeAnswered(reading: Reading): void {
+  if (!reading.closing || reading.open > 0 || reading.socket.destroyed) return;
+  reading.closing = false;
+  closeLingering(reading.socket);
 }
 
 function goOn(reading: Reading): void {

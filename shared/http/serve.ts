@@ -117,8 +117,8 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     {
       // A client of HTTP/1.0 sends no Host header; the name is used for nothing.
       hostname: 'localhost',
-      // Node itself throws away what was not read of a body; the adapter would cut the connection after 500 ms, and
-      // a caller still sending would see a reset instead of its answer.
+      // Node itself throws away what was not read of a body, within the bounds of pipelining.ts; the adapter would cut the
+      // connection after 500 ms, and a caller still sending would see a reset instead of its answer.
       autoCleanupIncoming: false,
       errorHandler: (error) =>
         error instanceof RequestError
@@ -134,7 +134,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
       socket.destroy();
       return;
     }
-    pipelining.onRequest(incoming);
+    pipelining.onRequest(incoming, outgoing);
     answers.add(socket, outgoing, () => {
       pipelining.onAnswered(socket);
       if (answers.of(socket).size === 0) connections.onIdle(socket);

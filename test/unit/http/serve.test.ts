@@ -49,30 +49,35 @@ async function start(options: StartOptions = {}, app: GatewayAppOptions = {}) {
 }
 
 describe('a body over the limit', () => {
-  it.each(['content-length', 'chunked'])(
-    'of 100 MB (%s) is answered 413-01 while it is sent, and the connection goes on',
-    async (framing) => {
-      const { server } = await start();
-      const connection = await openRaw(server.port);
-      const chunk = Buffer.alloc(MIB, 'x');
-      const chunked = framing === 'chunked';
-      await connection.write(
-        `POST ${PATH} HTTP/1.1\r\n${HEADERS}${chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${100 * MIB}`}\r\n\r\n`,
-      );
-      for (let sent = 0; sent < 100; sent++) {
-        if (chunked) await connection.write(`${MIB.toString(16)}\r\n`);
-        await connection.write(chunk);
-        if (chunked) await connection.write('\r\n');
-      }
-      if (chunked) await connection.write('0\r\n\r\n');
-      await connection.received(/HTTP\/1\.1 413 .*"code":"413-01"/s);
-      await connection.write(
-        `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`,
-      );
-      await connection.received(/HTTP\/1\.1 200 .*"error":""/s);
-      expect(connection.errors()).toEqual([]);
-    },
-  );
+  it('of 100 MB (content-length) is answered 413-01 while it is sent, and the connection goes on', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${100 * MIB}\r\n\r\n`);
+    for (let sent = 0; sent < 100; sent++) await connection.write(Buffer.alloc(MIB, 'x'));
+    await connection.received(/HTTP\/1\.1 413 .*"code":"413-01"/s);
+    await connection.write(
+      `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`,
+    );
+    await connection.received(/HTTP\/1\.1 200 .*"error":""/s);
+    expect(connection.errors()).toEqual([]);
+  });
+
+  it('of 100 MB (chunked) is answered 413-01 while it is sent, and the connection is closed, not reset', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    // Reads only after it has written all.
+    connection.socket.pause();
+    await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\n`);
+    for (let sent = 0; sent < 100; sent++) {
+      await connection.write(`${MIB.toString(16)}\r\n`);
+      await connection.write(Buffer.alloc(MIB, 'x'));
+      await connection.write('\r\n');
+    }
+    connection.socket.resume();
+    await connection.received(/HTTP\/1\.1 413 .*"code":"413-01"/s);
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+    expect(connection.errors()).toEqual([]);
+  });
 
   it('reaches a client of node:http that reads only after it has written all', async () => {
     const { server } = await start();
@@ -109,6 +114,124 @@ describe('a body over the limit', () => {
       reason: 'too-large',
     });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MIB);
+  });
+});
+
+describe('a body that comes after its answer', () => {
+  const KEYLESS = 'Host: x\r\nContent-Type: application/json\r\n';
+  const CHUNKED = 'Transfer-Encoding: chunked\r\n';
+  const post = (headers: string) => `POST ${PATH} HTTP/1.1\r\n${headers}\r\n`;
+  const health = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
+  const MOST = 5 * MIB;
+
+  it.each([
+    ['chunks of one byte', '1\r\nx\r\n'.repeat(10_000)],
+    ['long chunks', `10000\r\n${'x'.repeat(0x10000)}\r\n`],
+    ['chunk extensions', `1;${'e'.repeat(1000)}\r\nx\r\n`.repeat(60)],
+  ])('and never ends (%s) is answered 401-01 once, and its connection closed', async (_what, piece) => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    await connection.write(post(KEYLESS + CHUNKED));
+    await connection.received(/HTTP\/1\.1 401 .*"401-01"/s);
+    let sent = 0;
+    while (!connection.closed() && sent < 64 * MIB) {
+      await connection.write(piece).catch(() => undefined);
+      await new Promise(setImmediate);
+      sent += piece.length;
+    }
+    expect(sent).toBeLessThan(32 * MIB);
+    expect(connection.text().match(/HTTP\/1\.1 [0-9]+/g)).toEqual(['HTTP/1.1 401']);
+  });
+
+  it('leaves the connection in use where it is small', async () => {
+    const { server } = await start();
+    const connection = await openRaw(server.port);
+    const answers = () =>
+      connection
+        .text()
+        .match(/HTTP\/1\.1 [0-9]+/g)
+        ?.map((line) => line.slice(-3)) ?? [];
+    const bodies: [headers: string, body: string][] = [
+      [`Content-Length: ${MIB}\r\n`, 'x'.repeat(MIB)],
+      [CHUNKED, `${'1\r\nx\r\n'.repeat(5000)}0\r\n\r\n`],
+    ];
+    for (let round = 1; round <= 5; round++) {
+      for (const [headers, body] of bodies) {
+        const before = answers().length;
+        await connection.write(post(KEYLESS + headers));
+        await waitFor(() => answers().length > before, { timeoutMs: 5000, what: 'the answer' });
+        await connection.write(body);
+      }
+    }
+    await connection.write(health);
+    await connection.received(/"status":"ok"/);
+    expect(answers()).toEqual([...Array(10).fill('401'), '200']);
+    expect(connection.errors()).toEqual([]);
+  });
+
+  it.each([
+    ['its length', `Content-Length: ${MOST}\r\n`, ['x'.repeat(MOST)]],
+    [
+      'its length and Connection: close',
+      `Connection: close\r\nContent-Length: ${MOST}\r\n`,
+      ['x'.repeat(MOST)],
+    ],
+    ['chunks of 64 KiB', CHUNKED, Array<string>(MOST / 65_536).fill(`10000\r\n${'x'.repeat(65_536)}\r\n`)],
+    ['chunks of 100 bytes', CHUNKED, Array<string>(52).fill(`64\r\n${'x'.repeat(100)}\r\n`.repeat(1000))],
+  ])('of 5 MiB (%s) does not keep its sender from the answer', async (_what, headers, pieces) => {
+    const { server } = await start();
+    for (const [caller, status] of [
+      [KEYLESS, 401],
+      [HEADERS, 413],
+    ] as const) {
+      const connection = await openRaw(server.port);
+      // Reads only after it has written all.
+      connection.socket.pause();
+      await connection.write(post(caller + headers));
+      for (const piece of pieces) await connection.write(piece);
+      connection.socket.resume();
+      await connection.received(new RegExp(`^HTTP/1\\.1 ${status} .*"${status}-01".*\\}$`, 's'));
+      expect(connection.errors()).toEqual([]);
+    }
+  });
+
+  it('reaches fetch that streams it', async () => {
+    const { server } = await start();
+    for (const [more, status] of [
+      [{}, 401],
+      [{ 'service-api-id': 'key-1', 'service-api-secret': SECRET }, 413],
+    ] as const) {
+      let left = 320;
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          if (left-- > 0) controller.enqueue(new Uint8Array(16 * 1024).fill(32));
+          else controller.close();
+        },
+      });
+      const response = await fetch(`http://127.0.0.1:${server.port}${PATH}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...more },
+        body,
+        duplex: 'half',
+      } as RequestInit);
+      expect([response.status, await response.json()]).toMatchObject([
+        status,
+        { error: { code: `${status}-01` } },
+      ]);
+    }
+  });
+
+  it('waits for the answers before it', async () => {
+    const { server, publisher } = await start();
+    publisher.script = undefined;
+    const connection = await openRaw(server.port);
+    await connection.write(`${post(`${HEADERS}Content-Length: ${BODY.length}\r\n`)}${BODY}`);
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the publish' });
+    await connection.write(post(HEADERS + CHUNKED) + `10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(40));
+    publisher.calls[0]!.answer('ok');
+    await connection.received(/HTTP\/1\.1 200 .*HTTP\/1\.1 413 .*"413-01"/s);
+    await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
+    expect(connection.errors()).toEqual([]);
   });
 });
 
