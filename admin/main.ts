@@ -1,13 +1,13 @@
 import { systemClock } from '../shared/clock.ts';
-import { environment, loadConfig } from '../shared/config.ts';
+import { environment, loadConfig } from '../shared/config/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
-import { createKeyRing } from '../shared/keyring.ts';
+import { createKeyRing } from '../shared/keyring/keyring.ts';
 import { createLogger } from '../shared/logging.ts';
-import { cannotStart, runMain } from '../shared/main.ts';
-import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
-import { stopOnSignals } from '../shared/shutdown.ts';
+import { cannotStart, runMain } from '../shared/process/main.ts';
+import { openOutput } from '../shared/process/output.ts';
+import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { startAdmin } from './start.ts';
 
 const NAME = 'The admin listener';

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
-import { createHealth, type Health } from '../shared/health.ts';
-import { createCallerKeys } from '../shared/http/caller-keys.ts';
-import { listen } from '../shared/http/serve.ts';
+import { createCallerKeys } from '../shared/http/api-key-auth/caller-keys.ts';
+import { createHealth, type Health } from '../shared/http/health.ts';
+import { listen } from '../shared/http/listener/serve.ts';
 import type { IdGenerator } from '../shared/ids.ts';
-import type { KeyRing } from '../shared/keyring.ts';
+import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { queryWithin } from '../shared/postgres/query-within.ts';

@@ -1,4 +1,4 @@
-import { readSetting } from '../shared/config.ts';
+import { readSetting } from '../shared/config/config.ts';
 
 /** What texts call this command; the docs do too. */
 const WRITTEN = 'npx sluice';

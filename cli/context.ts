@@ -6,14 +6,26 @@ import {
   loadSettings,
   type Role,
   type SettingName,
-} from '../shared/config.ts';
+} from '../shared/config/config.ts';
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { printable, printableJson } from './printable.ts';
-import type { CommandProcess } from './program.ts';
+
+/** What the command needs of its process. */
+export interface CommandProcess {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names of the variables that the `.env` file set. */
+  readonly envFromFile?: ReadonlySet<string>;
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
+  /** When nobody reads standard output any more. Default: never. */
+  readonly outputClosed?: Promise<void>;
+  /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
+  readonly untilInterrupted?: () => Promise<void>;
+}
 
 /** What every command works with. */
 export interface CommandContext {

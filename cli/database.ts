@@ -1,4 +1,4 @@
-import type { Config, DatabaseSetting } from '../shared/config.ts';
+import type { Config, DatabaseSetting } from '../shared/config/config.ts';
 import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';

@@ -1,4 +1,4 @@
-import { type Environment, readEnvironment } from '../shared/config.ts';
+import { type Environment, readEnvironment } from '../shared/config/config.ts';
 import { errorMessage } from '../shared/errors.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';

@@ -2,20 +2,7 @@ import { createRequire } from 'node:module';
 import { Command, Help, type Option } from 'commander';
 import { createCalledAs } from './called-as.ts';
 import { addCompletionCommand } from './commands/completion.ts';
-import { type CommandContext, createContext } from './context.ts';
-
-/** What the command needs of its process. */
-export interface CommandProcess {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Names of the variables that the `.env` file set. */
-  readonly envFromFile?: ReadonlySet<string>;
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
-  /** When nobody reads standard output any more. Default: never. */
-  readonly outputClosed?: Promise<void>;
-  /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
-  readonly untilInterrupted?: () => Promise<void>;
-}
+import { type CommandContext, type CommandProcess, createContext } from './context.ts';
 
 const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') as { version: string };
 

@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import { ConfigError } from '../shared/config.ts';
+import { ConfigError } from '../shared/config/config.ts';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
 import { printable } from './printable.ts';
 

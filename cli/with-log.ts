@@ -1,6 +1,8 @@
-import { LOG_SETTINGS } from '../shared/config.ts';
+import { type Config, type KafkaSetting, LOG_SETTINGS } from '../shared/config/config.ts';
+import { AppError } from '../shared/errors.ts';
+import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
 import type { EventLog, LogReader } from '../shared/log/log.ts';
-import { openLog } from './commands/topics.ts';
 import type { CommandContext } from './context.ts';
 import type { OpenDatabase } from './database.ts';
 
@@ -34,4 +36,29 @@ export async function withLogReader<T>(
   work: (reader: LogReader, database: OpenDatabase) => Promise<T>,
 ): Promise<T> {
   return await withLog(context, ({ reader, ...database }) => work(reader, database));
+}
+
+/** The event log of the settings: Kafka, or that of the embedded instance. Rejects with AppError `LOG_NOT_CONFIGURED`. */
+export async function openLog(
+  context: CommandContext,
+  database: OpenDatabase,
+  config: Config<KafkaSetting>,
+): Promise<EventLog> {
+  if (config.KAFKA_BROKERS) {
+    // Takes longer to load than all the rest, and the embedded log needs none of it.
+    const { createKafkaLog } = await import('../shared/log/kafka/kafka-log.ts');
+    return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
+  }
+  if (!database.embedded) {
+    throw new AppError(
+      'LOG_NOT_CONFIGURED',
+      'KAFKA_BROKERS is not set: name the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
+    );
+  }
+  return createEmbeddedLog({
+    pool: database.pool,
+    clock: context.clock,
+    logger: context.logger,
+    memberId: context.nextId(),
+  });
 }

@@ -1,5 +1,5 @@
-import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring.ts';
-import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../shared/keyring-file.ts';
+import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../shared/keyring/file.ts';
+import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/keyring.ts';
 
 /**
  * The key ring of this data directory, made at the first start. Without it stored credentials are lost, so it is never

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startAdmin } from '../admin/start.ts';
 import { startGateway } from '../gateway/start.ts';
 import { systemClock } from '../shared/clock.ts';
-import type { Config, SettingOf } from '../shared/config.ts';
+import type { Config, SettingOf } from '../shared/config/config.ts';
 import type { Demo } from '../shared/demo-file.ts';
-import { createHealth, type Health } from '../shared/health.ts';
+import { createHealth, type Health } from '../shared/http/health.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
-import { createKeyRing } from '../shared/keyring.ts';
-import { createEmbeddedLog } from '../shared/log/embedded.ts';
+import { createKeyRing } from '../shared/keyring/keyring.ts';
+import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool } from '../shared/postgres/pool.ts';
@@ -17,7 +17,7 @@ import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
 import { ensureCredentialsKey } from './credentials-key.ts';
 import { ensureDemoKey, writeDemo } from './demo.ts';
-import { startEmbeddedPostgres } from './postgres.ts';
+import { startEmbeddedPostgres } from './postgres/postgres.ts';
 
 export interface Instance {
   readonly demo: Demo;

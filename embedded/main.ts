@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8';
-import { environment, loadConfig } from '../shared/config.ts';
+import { environment, loadConfig } from '../shared/config/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
-import { runMain } from '../shared/main.ts';
-import { openOutput } from '../shared/output.ts';
-import { stopOnSignals } from '../shared/shutdown.ts';
+import { runMain } from '../shared/process/main.ts';
+import { openOutput } from '../shared/process/output.ts';
+import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 

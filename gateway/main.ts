@@ -1,17 +1,17 @@
 import { systemClock } from '../shared/clock.ts';
-import { type Config, environment, loadConfig, type SettingOf } from '../shared/config.ts';
+import { type Config, environment, loadConfig, type SettingOf } from '../shared/config/config.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
-import { createKeyRing } from '../shared/keyring.ts';
-import { createKafkaLog } from '../shared/log/kafka.ts';
-import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
-import { watchTopics } from '../shared/log/topic-watch.ts';
+import { createKeyRing } from '../shared/keyring/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka/kafka-log.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
+import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
-import { cannotStart, runMain } from '../shared/main.ts';
-import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics } from '../shared/postgres/topics.ts';
-import { stopOnSignals } from '../shared/shutdown.ts';
+import { cannotStart, runMain } from '../shared/process/main.ts';
+import { openOutput } from '../shared/process/output.ts';
+import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { startGateway } from './start.ts';
 
 const NAME = 'The gateway';

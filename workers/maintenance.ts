@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
 import { sweepErasures } from '../shared/postgres/credential-erasures.ts';
-import { eraseExpiredCredentials } from '../shared/postgres/credentials.ts';
 import { earlierNow } from '../shared/postgres/earlier-now.ts';
-import { sweepEventKeys } from '../shared/postgres/event-keys.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { dayOf, sweepTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
-import { classifyFault } from './faults.ts';
+import { classifyFault } from './consume/faults.ts';
+import { eraseExpiredCredentials } from './sql/credentials.ts';
+import { sweepEventKeys } from './sql/event-keys.ts';
 
 export interface MaintenanceDeps {
   readonly pool: Pool;

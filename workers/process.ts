@@ -1,21 +1,27 @@
 import { systemClock } from '../shared/clock.ts';
-import { type Config, environment, loadConfig, loadSettings, type SettingOf } from '../shared/config.ts';
+import {
+  type Config,
+  environment,
+  loadConfig,
+  loadSettings,
+  type SettingOf,
+} from '../shared/config/config.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
-import { createHealth, healthApp } from '../shared/health.ts';
-import { listen } from '../shared/http/serve.ts';
+import { createHealth, healthApp } from '../shared/http/health.ts';
+import { listen } from '../shared/http/listener/serve.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
-import { createKeyRing } from '../shared/keyring.ts';
-import { createKafkaLog } from '../shared/log/kafka.ts';
-import { kafkaOptionsOf } from '../shared/log/kafka-security.ts';
-import { watchTopics } from '../shared/log/topic-watch.ts';
+import { createKeyRing } from '../shared/keyring/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka/kafka-log.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
+import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
 import { createLogger } from '../shared/logging.ts';
-import { cannotStart, WRONG_USAGE } from '../shared/main.ts';
-import { openOutput } from '../shared/output.ts';
 import { createPool } from '../shared/postgres/pool.ts';
 import { requireSchema } from '../shared/postgres/require-schema.ts';
 import { expectedTopics, TOPIC_RETENTION_MS } from '../shared/postgres/topics.ts';
-import { stopOnSignals } from '../shared/shutdown.ts';
+import { cannotStart, WRONG_USAGE } from '../shared/process/main.ts';
+import { openOutput } from '../shared/process/output.ts';
+import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { startWorkers, type WorkersDeps } from './start.ts';
 import type { WebhooksDeps } from './webhooks/start.ts';
 

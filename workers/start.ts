@@ -1,22 +1,22 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Kind } from '../shared/contracts/kinds.ts';
 import { KINDS } from '../shared/contracts/kinds.ts';
-import type { Health } from '../shared/health.ts';
+import type { Health } from '../shared/http/health.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { agentMetadata } from './agent-metadata.ts';
-import { automationEvents } from './automation-events.ts';
-import { type ConsumeDeps, startConsuming, type TopicConsumer, type TopicStatus } from './consume.ts';
-import { conversationMetadata } from './conversation-metadata.ts';
-import { createCredentialsKind } from './credentials.ts';
+import { type ConsumeDeps, startConsuming, type TopicConsumer, type TopicStatus } from './consume/consume.ts';
+import { type PositionWatch, startPositionWatch } from './consume/position-watch.ts';
+import { createProgressWatch } from './consume/progress.ts';
+import type { BatchStep } from './consume/store-batch.ts';
+import { createTurns } from './consume/transaction-slots.ts';
+import { agentMetadata } from './kinds/agent-metadata.ts';
+import { automationEvents } from './kinds/automation-events.ts';
+import { conversationMetadata } from './kinds/conversation-metadata.ts';
+import { createCredentialsKind } from './kinds/credentials.ts';
+import { messageSent } from './kinds/message-sent.ts';
 import { startMaintenance } from './maintenance.ts';
-import { messageSent } from './message-sent.ts';
-import { type PositionWatch, startPositionWatch } from './position-watch.ts';
-import { createProgressWatch } from './progress.ts';
-import type { BatchStep } from './store-batch.ts';
-import { createTurns } from './turns.ts';
 
 export interface WorkersDeps {
   readonly pool: Pool;

@@ -10,7 +10,7 @@ import {
   SETTINGS,
   type SettingName,
   settingsOf,
-} from '../../shared/config.ts';
+} from '../../shared/config/config.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';

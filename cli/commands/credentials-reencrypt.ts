@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { AppError } from '../../shared/errors.ts';
-import type { KeyRing } from '../../shared/keyring.ts';
-import { countEncrypted, type EncryptedCount } from '../../shared/postgres/encrypted-values.ts';
+import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
+import { type Reencrypted, reencryptStored, type Unreadable } from '../credentials/reencrypt.ts';
 import { JSON_OPTION } from '../options.ts';
-import { type Reencrypted, reencryptStored, type Unreadable } from '../reencrypt.ts';
 import { createProgressBar } from '../send/progress-bar.ts';
-import { keyRingOf } from '../webhook-endpoints.ts';
+import { countEncrypted, type EncryptedCount } from '../sql/encrypted-values.ts';
+import { keyRingOf } from '../webhooks/endpoints.ts';
 
 interface ReencryptOptions {
   readonly dryRun?: boolean;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config.ts';
+import { LOG_SETTINGS } from '../../shared/config/config.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Publisher } from '../../shared/log/log.ts';
 import { loadTopicLayouts } from '../../shared/postgres/topics.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config.ts';
+import { LOG_SETTINGS } from '../../shared/config/config.ts';
 import { KINDS } from '../../shared/contracts/kinds.ts';
 import type { LogReader } from '../../shared/log/log.ts';
 import type { CommandContext } from '../context.ts';

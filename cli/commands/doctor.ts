@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { Config, Role } from '../../shared/config.ts';
+import type { Config, Role } from '../../shared/config/config.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { KeyRing } from '../../shared/keyring.ts';
+import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { CommandContext } from '../context.ts';
 import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
@@ -10,7 +10,7 @@ import { checkDisk, checkNode, checkPort, checkSettings, type Listener } from '.
 import { checkDatabase, checkLog } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
-import { openLog } from './topics.ts';
+import { openLog } from '../with-log.ts';
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   program

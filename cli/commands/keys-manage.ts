@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { describeApiKey } from '../../shared/describe-api-key.ts';
+import { describeApiKey } from '../../shared/http/api-key-auth/describe-api-key.ts';
 import { type ApiKeyDescription, listApiKeys } from '../../shared/postgres/list-api-keys.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
 import { revokeApiKeyAndMade } from '../../shared/postgres/revoke-api-key-and-made.ts';

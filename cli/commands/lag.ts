@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config.ts';
+import { LOG_SETTINGS } from '../../shared/config/config.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { LogReader } from '../../shared/log/log.ts';
-import { listPositions } from '../../shared/postgres/list-positions.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
+import { listPositions } from '../sql/list-positions.ts';
 import { withLogReader } from '../with-log.ts';
 
 interface LagOptions {

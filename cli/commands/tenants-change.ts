@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
 import type { ByteRate, RequestRate } from '../../shared/postgres/create-tenant.ts';
-import { describeTenants, type TenantDescription } from '../../shared/postgres/describe-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { setTenantByteRate } from '../../shared/postgres/set-tenant-byte-rate.ts';
-import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
-import { setTenantQuota } from '../../shared/postgres/set-tenant-quota.ts';
-import { setTenantRate } from '../../shared/postgres/set-tenant-rate.ts';
 import type { CommandContext } from '../context.ts';
 import { bytesNoneOrDefault, JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateNoneOrDefault } from '../options.ts';
 import { timeOf } from '../printable.ts';
+import { describeTenants, type TenantDescription } from '../sql/describe-tenants.ts';
+import { setTenantByteRate } from '../sql/set-tenant-byte-rate.ts';
+import { setTenantDisabled } from '../sql/set-tenant-disabled.ts';
+import { setTenantQuota } from '../sql/set-tenant-quota.ts';
+import { setTenantRate } from '../sql/set-tenant-rate.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 interface JsonOption {

@@ -1,10 +1,12 @@
 import { type Command, Option } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config.ts';
+import { LOG_SETTINGS } from '../../shared/config/config.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { LogReader } from '../../shared/log/log.ts';
-import { acceptLog } from '../../shared/postgres/accept-log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import type { CommandContext } from '../context.ts';
+import { JSON_OPTION } from '../options.ts';
+import { acceptLog } from '../sql/accept-log.ts';
 import {
   type AcceptPlan,
   type Finding,
@@ -13,9 +15,7 @@ import {
   type PlanOptions,
   planAccepts,
   toAccepted,
-} from '../accept-plan.ts';
-import type { CommandContext } from '../context.ts';
-import { JSON_OPTION } from '../options.ts';
+} from '../topics/accept-plan.ts';
 import { withLogReader } from '../with-log.ts';
 
 interface AcceptOptions {

@@ -1,16 +1,15 @@
 import type { Command } from 'commander';
-import { type Config, type KafkaSetting, LOG_SETTINGS, type LogSetting } from '../../shared/config.ts';
+import { type Config, LOG_SETTINGS, type LogSetting } from '../../shared/config/config.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
-import { createEmbeddedLog } from '../../shared/log/embedded.ts';
-import { kafkaOptionsOf } from '../../shared/log/kafka-security.ts';
+import { descriptionOf, type TopicShortfall } from '../../shared/log/kafka/topic-check.ts';
 import type { EventLog } from '../../shared/log/log.ts';
-import { descriptionOf, type TopicShortfall } from '../../shared/log/topic-check.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
 import { expectedTopics, REPLICAS, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
-import { type PlannedTopic, planTopics, type TopicPlan } from '../topic-plan.ts';
+import { type PlannedTopic, planTopics, type TopicPlan } from '../topics/topic-plan.ts';
+import { openLog } from '../with-log.ts';
 import { addTopicsAccept } from './topics-accept.ts';
 
 interface TopicsCreateOptions {
@@ -162,28 +161,3 @@ function withHint(error: unknown): never {
 
 const isEmbedded = (config: Config<LogSetting>, { embedded }: OpenDatabase): boolean =>
   embedded && config.KAFKA_BROKERS === undefined;
-
-/** The event log of the settings: Kafka, or that of the embedded instance. Rejects with AppError `LOG_NOT_CONFIGURED`. */
-export async function openLog(
-  context: CommandContext,
-  database: OpenDatabase,
-  config: Config<KafkaSetting>,
-): Promise<EventLog> {
-  if (config.KAFKA_BROKERS) {
-    // Takes longer to load than all the rest, and the embedded log needs none of it.
-    const { createKafkaLog } = await import('../../shared/log/kafka.ts');
-    return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
-  }
-  if (!database.embedded) {
-    throw new AppError(
-      'LOG_NOT_CONFIGURED',
-      'KAFKA_BROKERS is not set: name the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
-    );
-  }
-  return createEmbeddedLog({
-    pool: database.pool,
-    clock: context.clock,
-    logger: context.logger,
-    memberId: context.nextId(),
-  });
-}

@@ -9,8 +9,8 @@ import type { CommandContext } from '../context.ts';
 import { forwardUrl, JSON_OPTION, webhookSecretsFile, webhookType, wholeNumber } from '../options.ts';
 import { printable } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
-import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhook-endpoints.ts';
-import { type ReceivedWebhook, startWebhookReceiver } from '../webhook-receiver.ts';
+import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhooks/endpoints.ts';
+import { type ReceivedWebhook, startWebhookReceiver } from '../webhooks/receiver.ts';
 
 interface ListenOptions {
   readonly tenant?: string;

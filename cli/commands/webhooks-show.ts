@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { AttemptRecord } from '../../shared/postgres/webhook-insert-attempts.ts';
-import { listAttempts } from '../../shared/postgres/webhook-list-attempts.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { printable, timeOf } from '../printable.ts';
-import { type NamedEndpoint, requireEndpoint } from '../webhook-endpoints.ts';
+import { listAttempts } from '../sql/webhook-list-attempts.ts';
+import { type NamedEndpoint, requireEndpoint } from '../webhooks/endpoints.ts';
 
 const ATTEMPTS_SHOWN = 10;
 /** Attempts of a busy endpoint are many: only these are looked through. */

@@ -17,7 +17,7 @@ import {
   type NamedEndpoint,
   requireEndpoint,
   secretOf,
-} from '../webhook-endpoints.ts';
+} from '../webhooks/endpoints.ts';
 
 /** What a dispatcher gives an endpoint too. */
 const DEADLINE_MS = 15_000;

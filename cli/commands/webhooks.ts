@@ -15,7 +15,7 @@ import {
   keyRingOf,
   requireEndpoint,
   searchEndpoints,
-} from '../webhook-endpoints.ts';
+} from '../webhooks/endpoints.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
 import { addWebhooksShow, endpointJson, typesOf } from './webhooks-show.ts';
 import { addWebhooksTest } from './webhooks-test.ts';

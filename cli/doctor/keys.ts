@@ -1,8 +1,8 @@
-import type { Config } from '../../shared/config.ts';
+import type { Config } from '../../shared/config/config.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
-import { createKeyRing, type KeyRing } from '../../shared/keyring.ts';
-import { keyRingProblems } from '../../shared/keyring-check.ts';
-import { keyRingFileName, readKeyRingFile } from '../../shared/keyring-file.ts';
+import { keyRingProblems } from '../../shared/keyring/check.ts';
+import { keyRingFileName, readKeyRingFile } from '../../shared/keyring/file.ts';
+import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';

@@ -1,7 +1,7 @@
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
-import type { ConfigProblem, Role } from '../../shared/config.ts';
+import type { ConfigProblem, Role } from '../../shared/config/config.ts';
 import { errorCode } from '../../shared/errors.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 

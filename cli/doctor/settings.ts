@@ -10,7 +10,7 @@ import {
   readSetting,
   SETTINGS,
   type SettingName,
-} from '../../shared/config.ts';
+} from '../../shared/config/config.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { type JsonObject, RawJson, writeJson } from '../../shared/contracts/json.ts';
 import { AppError } from '../../shared/errors.ts';
 import { csvRecords } from './csv-records.ts';
-import type { InputLine, InputOptions } from './input.ts';
+import type { InputLine, InputOptions } from './input-line.ts';
 import type { ColumnType, SendKind } from './kinds.ts';
 
 const ATTRIBUTE_PREFIX = 'attributes.';

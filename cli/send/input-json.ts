@@ -7,7 +7,7 @@ import {
   writeJson,
 } from '../../shared/contracts/json.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { InputLine } from './input.ts';
+import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 
 const FILE_BYTES_MAX = 256 * 1024 * 1024;

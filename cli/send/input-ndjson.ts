@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { AppError } from '../../shared/errors.ts';
-import type { InputLine } from './input.ts';
+import type { InputLine } from './input-line.ts';
 import { physicalLines } from './physical-lines.ts';
 
 /** A JSON object a line; empty lines count, but are no records. */

@@ -6,31 +6,12 @@ import type { Readable } from 'node:stream';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { readCsv } from './input-csv.ts';
 import { readJsonFile } from './input-json.ts';
+import type { Format, InputLine, InputOptions } from './input-line.ts';
 import { readNdjson } from './input-ndjson.ts';
-import type { SendKind } from './kinds.ts';
-
-export const FORMATS = ['csv', 'ndjson', 'json'] as const;
-export type Format = (typeof FORMATS)[number];
 
 /** The name that stands for standard input, and what reports call it. */
 export const STDIN = '-';
 export const STDIN_NAME = 'standard input';
-
-/** One record of a file: the text of a JSON object, or why there is none. */
-export type InputLine =
-  | { readonly number: number; readonly text: string; readonly problem?: undefined }
-  | { readonly number: number; readonly problem: string };
-
-export interface InputOptions {
-  readonly format: Format;
-  readonly kind: SendKind;
-  /** A column or member whose value is the record's id. */
-  readonly idColumn?: string | undefined;
-  /** Of CSV files. */
-  readonly delimiter: string;
-  /** Told once, in a sentence. */
-  warn(sentence: string): void;
-}
 
 /** The records of what a stream brings, one after the other. Throws AppError `INPUT_UNREADABLE` where none can be read. */
 export function readLines(stream: Readable, options: InputOptions): AsyncIterable<InputLine> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../shared/contracts/automation-events.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../shared/contracts/event.ts';
 import { type JsonObject, NO_RAW_MEMBERS } from '../../shared/contracts/json.ts';
 import { sampleAgent, sampleConversation, sampleEvent, sampleMessage } from './samples.ts';
 

@@ -5,7 +5,7 @@ import {
   JsonSyntaxError,
   readJsonObject,
 } from '../../shared/contracts/json.ts';
-import type { InputLine } from './input.ts';
+import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 
 /** A record ready to be sent. */

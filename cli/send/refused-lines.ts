@@ -2,8 +2,9 @@ import type { Readable } from 'node:stream';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import { replaceFile } from '../../shared/replace-file.ts';
 import { csvRecords } from './csv-records.ts';
-import { type Format, openFile } from './input.ts';
+import { openFile } from './input.ts';
 import { readJsonFile } from './input-json.ts';
+import type { Format } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 
 export interface RefusedLinesOptions {

@@ -5,16 +5,8 @@ import { writeJson } from '../../shared/contracts/json.ts';
 import type { CommandContext } from '../context.ts';
 import { printable } from '../printable.ts';
 import { createGatewayClient, type SendTarget } from './gateway-client.ts';
-import {
-  digestOf,
-  type Format,
-  formatOf,
-  type InputLine,
-  openFile,
-  readLines,
-  STDIN,
-  STDIN_NAME,
-} from './input.ts';
+import { digestOf, formatOf, openFile, readLines, STDIN, STDIN_NAME } from './input.ts';
+import type { Format, InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { createProgressFile } from './progress-file.ts';

@@ -1,7 +1,7 @@
 import { errorCode } from '../../shared/errors.ts';
 import { deliver } from './deliver.ts';
 import type { GatewayClient } from './gateway-client.ts';
-import type { InputLine } from './input.ts';
+import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 import { createLanes } from './lanes.ts';
 import { createPreparer } from './prepare.ts';

@@ -1,4 +1,4 @@
-import type { Config } from '../../shared/config.ts';
+import type { Config } from '../../shared/config/config.ts';
 import { readDemoFile } from '../../shared/demo-file.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { SendTarget } from './gateway-client.ts';

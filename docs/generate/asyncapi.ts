@@ -1,10 +1,10 @@
 import { DEAD_LETTER_HEADERS, EVENT_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
-import { eventSchema } from '../../shared/contracts/event-schema.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { MARK_HEADERS, SETTLED_AS } from '../../shared/contracts/mark.ts';
-import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from '../../shared/contracts/webhook-schema.ts';
 import { packageVersion } from '../../shared/package-root.ts';
+import { eventSchema } from './event-schema.ts';
+import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /** AsyncAPI 3: the topics of the event log, and the webhooks. The prefix of topics is a setting; here it is the default. */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {

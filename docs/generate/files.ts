@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { adminDocument } from '../../admin/openapi/document.ts';
-import { gatewayDocument } from '../../gateway/openapi/document.ts';
+import { adminDocument } from '../../admin/openapi.ts';
+import { gatewayDocument } from '../../gateway/openapi.ts';
 import { asyncApiDocument } from './asyncapi.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackPart } from './stack.ts';

@@ -1,4 +1,4 @@
-import { defaultOf, GROUPS, type Role, type Setting, type SettingName } from '../../shared/config.ts';
+import { defaultOf, GROUPS, type Role, type Setting, type SettingName } from '../../shared/config/config.ts';
 
 /** What docs/settings.md and `.env.example` say of the settings, made from their table. */
 
@@ -38,7 +38,7 @@ export function envExample(): string {
 
 const INTRODUCTION = `# Settings
 
-<!-- Made by \`npm run docs\` from shared/config-settings.ts and the compose files. -->
+<!-- Made by \`npm run docs\` from shared/config/settings.ts and the compose files. -->
 
 Settings are environment variables; a \`.env\` file in the working directory adds those that are not set. An empty one counts
 as not set. Each part looks only at the settings that it reads. Where one is wrong or missing the part does not start: it

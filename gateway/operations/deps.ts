@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import { RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { AcceptWithin } from '../rates/accept-within.ts';
+import type { AcceptWithin } from '../limits/accept-within.ts';
 
 /** What the operations that write records work with. */
 export interface WriteDeps {

@@ -1,4 +1,3 @@
-import { readItems } from '../../shared/contracts/items.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Parsed } from '../../shared/contracts/parsed.ts';
@@ -10,11 +9,12 @@ import {
 } from '../../shared/contracts/results.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
-import { mapInRequestSlices } from '../../shared/http/request-slices.ts';
-import type { Outcome } from '../accept.ts';
-import { type EncodedRecord, encodeRecord } from '../publish.ts';
-import { type RequestFacts, requestFacts, toRecord } from '../records.ts';
+import { mapInRequestSlices } from '../../shared/http/json-body/request-slices.ts';
+import type { Outcome } from '../accept/accept.ts';
+import { type RequestFacts, requestFacts, toRecord } from '../accept/records.ts';
+import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
 import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
+import { readItems } from './items.ts';
 
 export interface ManyRecords<R extends JsonObject> {
   readonly kind: Kind;

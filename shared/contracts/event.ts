@@ -1,4 +1,3 @@
-import { AUTOMATION_EVENT_RAW_MEMBERS } from './automation-events.ts';
 import { isJsonObject, type JsonObject, JsonSyntaxError, readJson, writeJson } from './json.ts';
 import { isKind, type Kind } from './kinds.ts';
 
@@ -51,6 +50,13 @@ export function cutKey(key: string): string {
 
 /** A record's data once encoded, at most. */
 export const RECORD_BYTES_MAX = 512 * 1024;
+
+/** Members of automation events whose objects are kept byte for byte. */
+export const AUTOMATION_EVENT_RAW_MEMBERS: ReadonlySet<string> = new Set([
+  'inputVariables',
+  'referenceVariables',
+  'transferVariables',
+]);
 
 /** The envelope around data that is itself within the request reader's depth. */
 const EVENT_DEPTH_MAX = 40;

@@ -3,7 +3,7 @@ import { errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { createRateLimitedLog } from '../rate-limited-log.ts';
 import type { HttpMiddleware } from './env.ts';
-import { withoutOwnSecret } from './own-secret.ts';
+import { withoutOwnSecret } from './key-headers.ts';
 
 /**
  * One line a request: debug, 503 as a warning, other failures of ours as errors, both with their cause. Warnings and errors,

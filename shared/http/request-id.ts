@@ -1,6 +1,6 @@
 import type { IdGenerator } from '../ids.ts';
 import type { HttpMiddleware } from './env.ts';
-import { withoutOwnSecret } from './own-secret.ts';
+import { withoutOwnSecret } from './key-headers.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 

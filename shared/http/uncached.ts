@@ -1,5 +1,5 @@
-import { API_ID_HEADER, API_SECRET_HEADER } from './credentials.ts';
 import type { HttpMiddleware } from './env.ts';
+import { API_ID_HEADER, API_SECRET_HEADER } from './key-headers.ts';
 
 /**
  * What keeps shared caches from storing an answer, and from giving one caller's answer to another: the credentials are in

@@ -1,6 +1,6 @@
 import { AppError } from '../errors.ts';
-import type { KeyRing } from '../keyring.ts';
-import { keyRingProblems, wrongKeys } from '../keyring-check.ts';
+import { keyRingProblems, wrongKeys } from '../keyring/check.ts';
+import type { KeyRing } from '../keyring/keyring.ts';
 import type { Pool } from './pool.ts';
 import { type EncryptedSample, sampleNewestCredentials, sampleWebhookSecrets } from './sample-encrypted.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../errors.ts';
-import type { KeyRing } from '../keyring.ts';
+import type { KeyRing } from '../keyring/keyring.ts';
 import type { Logger } from '../logging.ts';
 import { checkSchema } from './migrate.ts';
 import type { Pool } from './pool.ts';

@@ -1,4 +1,4 @@
-import { webhookSecretAad } from '../webhooks/secrets.ts';
+import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from './pool.ts';
 import { queryWithin } from './query-within.ts';
 

@@ -2,10 +2,11 @@ import type { Clock } from '../clock.ts';
 import type { WebhookType } from '../contracts/webhooks.ts';
 import { AppError } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
-import type { KeyRing } from '../keyring.ts';
+import type { KeyRing } from '../keyring/keyring.ts';
+import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from '../postgres/pool.ts';
 import { createEndpointUpTo } from '../postgres/webhook-create-endpoint-up-to.ts';
-import { formatWebhookSecret, newWebhookSecret, webhookSecretAad } from './secrets.ts';
+import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {
   readonly pool: Pool;

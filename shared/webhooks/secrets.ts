@@ -22,8 +22,3 @@ export function parseWebhookSecret(text: string): Buffer | undefined {
   const secret = Buffer.from(match[1]!, 'base64');
   return secret.length >= SECRET_BYTES_MIN && secret.length <= SECRET_BYTES_MAX ? secret : undefined;
 }
-
-/** What an endpoint's stored secret is bound to. The first string keeps it apart from everything else the ring encrypts. */
-export function webhookSecretAad(tenantId: string, endpointId: string): string[] {
-  return ['webhook-secret', tenantId, endpointId];
-}

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createAcceptor } from '../../gateway/accept.ts';
+import { createAcceptor } from '../../gateway/accept/accept.ts';
+import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
-import { createLogWriter } from '../../gateway/publish.ts';
-import { createQuotas } from '../../gateway/rates/quotas.ts';
-import { createReservations } from '../../gateway/reservations.ts';
+import { createQuotas } from '../../gateway/limits/quotas.ts';
+import { createLogWriter } from '../../gateway/publish/publish.ts';
 import { systemClock as clock } from '../../shared/clock.ts';
-import { createHealth } from '../../shared/health.ts';
-import { createBodyMemory } from '../../shared/http/body-memory.ts';
-import { createKeyCache } from '../../shared/http/key-cache.ts';
-import { listen } from '../../shared/http/serve.ts';
+import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
+import { createHealth } from '../../shared/http/health.ts';
+import { createBodyMemory } from '../../shared/http/json-body/body-memory.ts';
+import { listen } from '../../shared/http/listener/serve.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import { createKeyRing } from '../../shared/keyring.ts';
+import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { Publisher } from '../../shared/log/log.ts';
 import { createLogger } from '../../shared/logging.ts';
-import { openOutput } from '../../shared/output.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import { openOutput } from '../../shared/process/output.ts';
 
 /**
  * The gateway's own code on a socket, with a log and a database that answer in the next turn: what is measured is what

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
-import { startEmbeddedPostgres } from '../../embedded/postgres.ts';
+import { startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';

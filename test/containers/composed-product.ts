@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import type { Product } from '../support/product.ts';
 import { ROOT } from '../support/program.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setTenantDisabled } from '../../cli/sql/set-tenant-disabled.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
-import { setTenantDisabled } from '../../shared/postgres/set-tenant-disabled.ts';
 import type { KeyName } from '../conformance/case.ts';
 import { OPERATIONS } from '../conformance/operations/all.ts';
 import { runOperation } from '../conformance/run.ts';

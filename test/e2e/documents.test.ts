@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ADMIN_OPERATIONS } from '../../admin/openapi/document.ts';
+import { ADMIN_OPERATIONS } from '../../admin/openapi.ts';
 import { asyncApiDocument } from '../../docs/generate/asyncapi.ts';
-import { GATEWAY_OPERATIONS } from '../../gateway/openapi/document.ts';
-import { AUTOMATION_EVENT_TYPES } from '../../shared/contracts/automation-events.ts';
+import { GATEWAY_OPERATIONS } from '../../gateway/openapi.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { deadLetterTopicOf, topicOf } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
+import { AUTOMATION_EVENT_TYPES } from '../../shared/kinds/automation-events.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import type { OperationExample } from '../../shared/openapi/operation.ts';
 import { createCaller } from '../support/caller.ts';

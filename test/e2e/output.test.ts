@@ -4,7 +4,7 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { isAlive } from '../../embedded/process-table.ts';
+import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { memoryOf } from '../support/process-memory.ts';
 import { freePorts, ROOT } from '../support/program.ts';
 import { mountSmallDisk } from '../support/small-disk.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, inject, it } from 'vitest';
-import { ConfigError, loadConfig } from '../../shared/config.ts';
+import { ConfigError, loadConfig } from '../../shared/config/config.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { copyTemplate } from '../support/postgres.ts';
 import { freePorts, ROOT } from '../support/program.ts';

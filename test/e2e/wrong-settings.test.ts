@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { SETTINGS, type SettingName, settingsOf } from '../../shared/config.ts';
+import { SETTINGS, type SettingName, settingsOf } from '../../shared/config/config.ts';
 import { runProgram } from '../support/program.ts';
 import { PLANTED, WRONG } from '../support/wrong-settings.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { systemClock } from '../../shared/clock.ts';
-import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { startKafkaCluster } from '../support/kafka-cluster.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive } from '../../embedded/process-table.ts';
+import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { descendantsOf } from '../support/process-memory.ts';
 import { sendSignal, stopProcessTree } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { runMain } from '../../shared/main.ts';
+import { runMain } from '../../shared/process/main.ts';
+import type { BatchStep } from '../../workers/consume/store-batch.ts';
 import { NAME, runWorker } from '../../workers/process.ts';
-import type { BatchStep } from '../../workers/store-batch.ts';
 
 /**
  * The worker of the product, which ends by SIGKILL when it comes to the step of a batch that FAIL_POINT names, the

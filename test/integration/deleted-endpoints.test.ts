@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
-import { insertSignals } from '../../shared/postgres/insert-signals.ts';
 import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
 import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
-import { findSomeListeners } from '../../shared/postgres/webhook-find-listeners.ts';
+import { insertSignals } from '../../workers/sql/insert-signals.ts';
+import { findSomeListeners } from '../../workers/webhooks/sql/find-listeners.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
 

@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import { findCredentials } from '../../admin/sql/find-credentials.ts';
 import { holdErasures } from '../../shared/postgres/credential-erasures.ts';
-import { insertCredentials } from '../../shared/postgres/credentials.ts';
 import { type Erasure, eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
-import { findCredentials } from '../../shared/postgres/find-credentials.ts';
-import { createCredentialsKind } from '../../workers/credentials.ts';
+import { createCredentialsKind } from '../../workers/kinds/credentials.ts';
 import { startMaintenance } from '../../workers/maintenance.ts';
+import { insertCredentials } from '../../workers/sql/credentials.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { isAlive } from '../../embedded/process-table.ts';
+import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import { descendantsOf, memoryOf, memoryOfTree } from '../support/process-memory.ts';

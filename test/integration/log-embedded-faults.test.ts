@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
-import { createEmbeddedLog } from '../../shared/log/embedded.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
+import { readGroupOffset } from '../../shared/log/embedded/sql/group.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
-import { readGroupOffset } from '../../shared/postgres/embedded-log-group.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { collect } from '../support/collect.ts';
 import { createTestDatabase } from '../support/postgres.ts';

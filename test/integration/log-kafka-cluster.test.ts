@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog, Publisher } from '../../shared/log/log.ts';
 import { type Collector, collect } from '../support/collect.ts';
 import { type KafkaCluster, startKafkaCluster } from '../support/kafka-cluster.ts';

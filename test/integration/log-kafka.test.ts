@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { pino } from 'pino';
 import { afterAll, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { collect } from '../support/collect.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { type KafkaBroker, startKafkaBroker } from '../support/kafka-broker.ts';

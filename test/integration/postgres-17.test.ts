@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkSchema, migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
-import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { startPostgresContainer } from '../support/postgres-container.ts';
 import { createWorkerBench } from '../support/worker-bench.ts';
 

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
-import { type CredentialsRow, insertCredentials } from '../../shared/postgres/credentials.ts';
+import { type CredentialsRow, insertCredentials } from '../../workers/sql/credentials.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 

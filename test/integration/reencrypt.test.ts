@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { reencryptStored } from '../../cli/reencrypt.ts';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { reencryptStored } from '../../cli/credentials/reencrypt.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
+import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
+import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
 import {
   type CredentialsRow,
   eraseExpiredCredentials,
   insertCredentials,
-} from '../../shared/postgres/credentials.ts';
-import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
-import { webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+} from '../../workers/sql/credentials.ts';
 import { runSluice, startCommand } from '../support/command.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 

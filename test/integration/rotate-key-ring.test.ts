@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { afterAll, expect, it } from 'vitest';
 import { startAdmin } from '../../admin/start.ts';
+import { listPositions } from '../../cli/sql/list-positions.ts';
 import { startGateway } from '../../gateway/start.ts';
-import { createHealth } from '../../shared/health.ts';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
-import { createEmbeddedLog } from '../../shared/log/embedded.ts';
-import { listPositions } from '../../shared/postgres/list-positions.ts';
+import { createHealth } from '../../shared/http/health.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
+import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { startWorkers } from '../../workers/start.ts';

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createHealth } from '../../shared/health.ts';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
-import { insertCredentials } from '../../shared/postgres/credentials.ts';
+import { createHealth } from '../../shared/http/health.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
+import { insertCredentials } from '../../workers/sql/credentials.ts';
 import { watchKeys } from '../../workers/webhooks/key-watch.ts';
 import { runSluice } from '../support/command.ts';
 import { createTestDatabase } from '../support/postgres.ts';

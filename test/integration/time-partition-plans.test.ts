@@ -1,26 +1,26 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { listAttempts } from '../../cli/sql/webhook-list-attempts.ts';
 import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
-import { insertSignals } from '../../shared/postgres/insert-signals.ts';
 import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
-import { backfillQueue, findEndpointsToBackfill } from '../../shared/postgres/webhook-backfill-queue.ts';
-import { countLeased } from '../../shared/postgres/webhook-count-leased.ts';
-import { dropWaiting } from '../../shared/postgres/webhook-drop-waiting.ts';
 import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
-import { endHolds } from '../../shared/postgres/webhook-end-holds.ts';
-import { findDueDeliveries } from '../../shared/postgres/webhook-find-due.ts';
-import { finishDeliveries } from '../../shared/postgres/webhook-finish-deliveries.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
-import { leaseDeliveries } from '../../shared/postgres/webhook-lease.ts';
-import { listAttempts } from '../../shared/postgres/webhook-list-attempts.ts';
-import { parkDeliveries } from '../../shared/postgres/webhook-park.ts';
-import { postponeDeliveries } from '../../shared/postgres/webhook-postpone.ts';
-import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
-import { recordResults } from '../../shared/postgres/webhook-record-results.ts';
-import { unparkAll, unparkNext } from '../../shared/postgres/webhook-unpark.ts';
+import { insertSignals } from '../../workers/sql/insert-signals.ts';
+import { backfillQueue, findEndpointsToBackfill } from '../../workers/webhooks/sql/backfill-queue.ts';
+import { countLeased } from '../../workers/webhooks/sql/count-leased.ts';
+import { dropWaiting } from '../../workers/webhooks/sql/drop-waiting.ts';
+import { endHolds } from '../../workers/webhooks/sql/end-holds.ts';
+import { findDueDeliveries } from '../../workers/webhooks/sql/find-due.ts';
+import { finishDeliveries } from '../../workers/webhooks/sql/finish-deliveries.ts';
+import { leaseDeliveries } from '../../workers/webhooks/sql/lease.ts';
+import { parkDeliveries } from '../../workers/webhooks/sql/park.ts';
+import { postponeDeliveries } from '../../workers/webhooks/sql/postpone.ts';
+import { findQueuedWeeks } from '../../workers/webhooks/sql/queued-weeks.ts';
+import { recordResults } from '../../workers/webhooks/sql/record-results.ts';
+import { unparkAll, unparkNext } from '../../workers/webhooks/sql/unpark.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
@@ -157,20 +157,20 @@ test('a page of the audit is planned for the weeks that it lies in, and goes bac
 
 /** Files with statements on tables that are partitioned by time, and where those are tested. */
 const FILES: Record<string, string> = {
-  'shared/postgres/insert-signals.ts': 'insertSignals',
+  'workers/sql/insert-signals.ts': 'insertSignals',
   'shared/postgres/list-credential-reads.ts': 'the page of the audit',
-  'shared/postgres/webhook-backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
-  'shared/postgres/webhook-history.ts': 'finishDeliveries, dropWaiting, recordResults',
+  'workers/webhooks/sql/backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
+  'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',
   'shared/postgres/webhook-insert-attempts.ts': 'insertAttempts',
-  'shared/postgres/webhook-lease.ts': 'leaseDeliveries',
-  'shared/postgres/webhook-list-attempts.ts': 'listAttempts',
+  'workers/webhooks/sql/lease.ts': 'leaseDeliveries',
+  'cli/sql/webhook-list-attempts.ts': 'listAttempts',
   // Only inserts, which are routed by their rows.
   'shared/postgres/insert-credential-read.ts': 'none',
-  'shared/postgres/message-sent.ts': 'none',
+  'workers/sql/message-sent.ts': 'none',
   // Inserts, and the history of entities of which a record came late: it needs every week.
-  'shared/postgres/agents.ts': 'none',
-  'shared/postgres/conversations.ts': 'none',
-  'shared/postgres/automation-events.ts': 'none',
+  'workers/sql/agents.ts': 'none',
+  'workers/sql/conversations.ts': 'none',
+  'workers/sql/automation-events.ts': 'none',
 };
 
 test('no statement on a table that is partitioned by time is left out here', () => {
@@ -189,10 +189,10 @@ test('no statement on a table that is partitioned by time is left out here', () 
 /** They name tables to make partitions. */
 const NO_STATEMENTS = [
   'shared/postgres/time-partitions.ts',
-  'workers/agent-metadata.ts',
-  'workers/automation-events.ts',
-  'workers/conversation-metadata.ts',
-  'workers/message-sent.ts',
+  'workers/kinds/agent-metadata.ts',
+  'workers/kinds/automation-events.ts',
+  'workers/kinds/conversation-metadata.ts',
+  'workers/kinds/message-sent.ts',
   'workers/webhooks/start.ts',
   'cli/commands/webhooks-test.ts',
 ];

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type HttpServer, listen } from '../../shared/http/serve.ts';
+import { type HttpServer, listen } from '../../shared/http/listener/serve.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { makeAuthority, makeKeyDirectory } from '../support/certificates.ts';
 import { createGatewayApp, SECRET } from '../support/gateway-app.ts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { insertSignals } from '../../shared/postgres/insert-signals.ts';
 import { inTransaction } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
-import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
+import { insertSignals } from '../../workers/sql/insert-signals.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
+import { findQueuedWeeks } from '../../workers/webhooks/sql/queued-weeks.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';

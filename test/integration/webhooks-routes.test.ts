@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { generateKeySpec } from '../../shared/keyring.ts';
+import { generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { createNetworkNamespace, type NetworkNamespace } from '../support/network-namespace.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { type Program, startProgram } from '../support/program.ts';

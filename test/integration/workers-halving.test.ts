@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import {

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type JsonObject, RawJson } from '../../shared/contracts/json.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { agentMetadata } from '../../workers/agent-metadata.ts';
-import { automationEvents } from '../../workers/automation-events.ts';
-import { conversationMetadata } from '../../workers/conversation-metadata.ts';
-import { createCredentialsKind } from '../../workers/credentials.ts';
-import { messageSent } from '../../workers/message-sent.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
+import { automationEvents } from '../../workers/kinds/automation-events.ts';
+import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
+import { createCredentialsKind } from '../../workers/kinds/credentials.ts';
+import { messageSent } from '../../workers/kinds/message-sent.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWorkerBench } from '../support/worker-bench.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startPositionWatch } from '../../workers/position-watch.ts';
+import { startPositionWatch } from '../../workers/consume/position-watch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { agent, createAgentBench } from '../support/worker-bench.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { BATCH_STEPS } from '../../workers/store-batch.ts';
-import { createTurns } from '../../workers/turns.ts';
+import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
+import { createTurns } from '../../workers/consume/transaction-slots.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';

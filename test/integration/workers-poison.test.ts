@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agentMetadata } from '../../workers/agent-metadata.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { ScriptedConsumer } from '../support/scripted-log.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { vi } from 'vitest';
-import { type Accept, createAcceptor, type Outcome } from '../../gateway/accept.ts';
-import type { EncodedRecord, WriteToLog } from '../../gateway/publish.ts';
-import { createReservations } from '../../gateway/reservations.ts';
-import type { FindStored, StoredKeys } from '../../gateway/stored-keys.ts';
+import { type Accept, createAcceptor, type Outcome } from '../../gateway/accept/accept.ts';
+import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
+import type { FindStored, StoredKeys } from '../../gateway/accept/stored-ids.ts';
+import type { EncodedRecord, WriteToLog } from '../../gateway/publish/publish.ts';
 import type { PublishOutcome } from '../../shared/log/log.ts';
 import type { Choose } from './interleavings.ts';
 

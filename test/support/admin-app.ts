@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { buildAdminApp } from '../../admin/app.ts';
-import { createHealth } from '../../shared/health.ts';
-import { createKeyCache } from '../../shared/http/key-cache.ts';
+import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
+import { createHealth } from '../../shared/http/health.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import { createKeyRing } from '../../shared/keyring.ts';
+import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { apiKey, NOW_MS } from './gateway-app.ts';

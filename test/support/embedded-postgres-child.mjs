@@ -3,7 +3,7 @@
  * directory as its argument; tells `{connectionString}`, or `{code, message}` of the error.
  */
 import { pino } from 'pino';
-import { startEmbeddedPostgres } from '../../dist/embedded/postgres.js';
+import { startEmbeddedPostgres } from '../../dist/embedded/postgres/postgres.js';
 
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 try {

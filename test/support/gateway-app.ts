@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
-import { createAcceptor } from '../../gateway/accept.ts';
+import { createAcceptor } from '../../gateway/accept/accept.ts';
+import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
+import type { FindStored } from '../../gateway/accept/stored-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
-import type { ReadState } from '../../gateway/operations/read-state.ts';
-import { createLogWriter, type LogWriterOptions } from '../../gateway/publish.ts';
-import { createQuotas, type UsageStore } from '../../gateway/rates/quotas.ts';
-import { createReservations } from '../../gateway/reservations.ts';
-import type { FindStored } from '../../gateway/stored-keys.ts';
+import { createQuotas, type UsageStore } from '../../gateway/limits/quotas.ts';
+import type { ReadState } from '../../gateway/operations/automation-state/handler.ts';
+import { createLogWriter, type LogWriterOptions } from '../../gateway/publish/publish.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { createHealth } from '../../shared/health.ts';
-import { createBodyMemory } from '../../shared/http/body-memory.ts';
-import { createKeyCache } from '../../shared/http/key-cache.ts';
+import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
+import { createHealth } from '../../shared/http/health.ts';
+import { createBodyMemory } from '../../shared/http/json-body/body-memory.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import { createKeyRing } from '../../shared/keyring.ts';
+import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import { createScriptedPublisher } from './scripted-publisher.ts';
 

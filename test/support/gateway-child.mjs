@@ -8,17 +8,17 @@ import { pino } from 'pino';
 
 const dist = new URL(`file://${process.argv[2]}`);
 const load = (path) => import(new URL(path, dist));
-const { createAcceptor } = await load('gateway/accept.js');
+const { createAcceptor } = await load('gateway/accept/accept.js');
 const { buildApp } = await load('gateway/app.js');
-const { createLogWriter } = await load('gateway/publish.js');
-const { createQuotas } = await load('gateway/rates/quotas.js');
-const { createReservations } = await load('gateway/reservations.js');
-const { createHealth } = await load('shared/health.js');
-const { createBodyMemory } = await load('shared/http/body-memory.js');
-const { createKeyCache } = await load('shared/http/key-cache.js');
-const { listen } = await load('shared/http/serve.js');
+const { createLogWriter } = await load('gateway/publish/publish.js');
+const { createQuotas } = await load('gateway/limits/quotas.js');
+const { createReservations } = await load('gateway/accept/in-flight-ids.js');
+const { createHealth } = await load('shared/http/health.js');
+const { createBodyMemory } = await load('shared/http/json-body/body-memory.js');
+const { createKeyCache } = await load('shared/http/api-key-auth/key-cache.js');
+const { listen } = await load('shared/http/listener/serve.js');
 const { createUlidGenerator } = await load('shared/ids.js');
-const { createKeyRing } = await load('shared/keyring.js');
+const { createKeyRing } = await load('shared/keyring/keyring.js');
 
 const clock = { nowMs: () => Date.now() };
 const logger = pino({ level: 'silent' });

@@ -5,9 +5,9 @@
 import { Hono } from 'hono';
 
 const dist = new URL(`file://${process.argv[2]}`);
-const { listen } = await import(new URL('shared/http/serve.js', dist));
-const { collectBody } = await import(new URL('shared/http/collect.js', dist));
-const { createHealth, healthRoutes } = await import(new URL('shared/health.js', dist));
+const { listen } = await import(new URL('shared/http/listener/serve.js', dist));
+const { collectBody } = await import(new URL('shared/http/json-body/collect.js', dist));
+const { createHealth, healthRoutes } = await import(new URL('shared/http/health.js', dist));
 const { referenceRoutes } = await import(new URL('shared/http/reference.js', dist));
 
 const released = new Promise((resolve) => process.once('message', resolve));

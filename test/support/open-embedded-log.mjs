@@ -1,7 +1,7 @@
 /** How a child process opens the embedded log. */
 import { pino } from 'pino';
 import { systemClock } from '../../dist/shared/clock.js';
-import { createEmbeddedLog } from '../../dist/shared/log/embedded.js';
+import { createEmbeddedLog } from '../../dist/shared/log/embedded/embedded-log.js';
 import { createPool } from '../../dist/shared/postgres/pool.js';
 
 export async function openLog({ connectionString, leaseMs }) {

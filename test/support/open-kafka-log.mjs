@@ -1,6 +1,6 @@
 /** How a child process opens the log on Kafka. */
 import { pino } from 'pino';
-import { createKafkaLog } from '../../dist/shared/log/kafka.js';
+import { createKafkaLog } from '../../dist/shared/log/kafka/kafka-log.js';
 
 export async function openLog(options) {
   const log = createKafkaLog({ ...options, logger: pino({ level: process.env.LOG_LEVEL ?? 'silent' }) });

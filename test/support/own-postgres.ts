@@ -2,19 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { findBinaries } from '../../embedded/postgres-binaries.ts';
-import { openCluster } from '../../embedded/postgres-cluster.ts';
+import { findBinaries } from '../../embedded/postgres/binaries.ts';
+import { openCluster } from '../../embedded/postgres/cluster.ts';
+import { ensureDatabase } from '../../embedded/postgres/create-database.ts';
 import {
   adminUrl,
   ensurePostmaster,
   HOST,
   type ServerSetup,
   stopPostmaster,
-} from '../../embedded/postmaster.ts';
-import { isAlive } from '../../embedded/process-table.ts';
-import { findServerUser } from '../../embedded/server-user.ts';
+} from '../../embedded/postgres/postmaster.ts';
+import { isAlive } from '../../embedded/postgres/process-table.ts';
+import { findServerUser } from '../../embedded/postgres/server-user.ts';
 import { connectionStringOf } from '../../shared/postgres/connection-file.ts';
-import { ensureDatabase } from '../../shared/postgres/create-database.ts';
 import { descendantsOf } from './process-memory.ts';
 import { sendSignal, stopProcessTree } from './stop-process.ts';
 import { waitFor } from './wait.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, inject } from 'vitest';
-import { startEmbeddedPostgres } from '../../embedded/postgres.ts';
+import { startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';

@@ -1,4 +1,4 @@
-import type { KafkaSasl } from '../../shared/log/kafka-security.ts';
+import type { KafkaSasl } from '../../shared/log/kafka/security.ts';
 import { type Authority, keyStoreOf, makeAuthority, makeKeyDirectory } from './certificates.ts';
 import { type KafkaBroker, startKafkaBroker } from './kafka-broker.ts';
 

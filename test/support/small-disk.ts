@@ -16,7 +16,7 @@ export interface SmallDisk {
 }
 
 export interface SmallDiskOptions {
-  /** Whose it is, such as the user that Postgres runs as (embedded/server-user.ts). Default root; others may enter. */
+  /** Whose it is, such as the user that Postgres runs as (embedded/postgres/server-user.ts). Default root; others may enter. */
   readonly owner?: { readonly uid?: number; readonly gid?: number };
 }
 

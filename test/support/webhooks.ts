@@ -1,13 +1,14 @@
 import { pino } from 'pino';
 import type { Clock } from '../../shared/clock.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
-import { insertSignals, type Signal } from '../../shared/postgres/insert-signals.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
+import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { createEndpoint } from '../../shared/postgres/webhook-create-endpoint.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
-import { formatWebhookSecret, newWebhookSecret, webhookSecretAad } from '../../shared/webhooks/secrets.ts';
+import { formatWebhookSecret, newWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import { insertSignals, type Signal } from '../../workers/sql/insert-signals.ts';
 import {
   type Dispatcher,
   type DispatcherOptions,

@@ -1,4 +1,4 @@
-import type { SettingName } from '../../shared/config.ts';
+import type { SettingName } from '../../shared/config/config.ts';
 
 /** Stands in every wrong value that may be a secret, so that it is seen where it comes out. */
 export const PLANTED = 'planted-s3cret';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig } from '../../shared/config.ts';
+import { ConfigError, loadConfig } from '../../shared/config/config.ts';
 import { type Certificate, makeAuthority, makeKeyDirectory } from '../support/certificates.ts';
 
 describe('settings of TLS and SASL', () => {

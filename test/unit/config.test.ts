@@ -9,7 +9,7 @@ import {
   loadSettings,
   ROLES,
   SETTINGS,
-} from '../../shared/config.ts';
+} from '../../shared/config/config.ts';
 
 /** What no process on services of your own can do without. */
 const NEEDED = {

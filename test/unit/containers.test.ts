@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadConfig, SETTINGS } from '../../shared/config.ts';
+import { loadConfig, SETTINGS } from '../../shared/config/config.ts';
 
 const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { changeAssignment } from '../../shared/log/embedded-assignment.ts';
-import type { GroupPartition, GroupState } from '../../shared/postgres/embedded-log-group.ts';
+import { changeAssignment } from '../../shared/log/embedded/assignment.ts';
+import type { GroupPartition, GroupState } from '../../shared/log/embedded/sql/group.ts';
 
 const now = new Date(1_000_000);
 const later = new Date(1_000_001);

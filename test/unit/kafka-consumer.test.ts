@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
-import type { KafkaConnection } from '../../shared/log/kafka-client.ts';
-import { createKafkaConsumer } from '../../shared/log/kafka-consumer.ts';
-import type { Member, MemberEvents } from '../../shared/log/kafka-member.ts';
+import type { KafkaConnection } from '../../shared/log/kafka/client.ts';
+import { createKafkaConsumer } from '../../shared/log/kafka/consumer.ts';
+import type { Member, MemberEvents } from '../../shared/log/kafka/member.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WAIT = { timeoutMs: 2_000, what: 'the consumer' };
@@ -10,7 +10,7 @@ const members: { readonly events: MemberEvents; crash(reason: string): void }[] 
 const times = { sessionTimeoutMs: 1, rebalanceTimeoutMs: 1, heartbeatIntervalMs: 1, fetchWaitMs: 1 };
 
 /** A group whose coordinator is a script. */
-vi.mock('../../shared/log/kafka-member.ts', () => ({
+vi.mock('../../shared/log/kafka/member.ts', () => ({
   startMember: (...[, , , , events]: [unknown, unknown, unknown, unknown, MemberEvents]): Member => {
     let end: (reason: string) => void = () => undefined;
     const ended = new Promise<string>((resolve) => {

@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net';
 import Connection from 'kafkajs/src/network/connection.js';
 import { expect, onTestFinished, test } from 'vitest';
-import { forgetHalfAnswers } from '../../shared/log/kafka-mends.ts';
-import { createSocketFactory } from '../../shared/log/kafka-sockets.ts';
+import { forgetHalfAnswers } from '../../shared/log/kafka/kafkajs-patches.ts';
+import { createSocketFactory } from '../../shared/log/kafka/sockets.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('a kafkajs connection that was reset in the middle of an answer reads the next one from its beginning', async () => {

@@ -5,7 +5,7 @@ import {
   createPartitionReader,
   type FetchedRecords,
   type PartitionSource,
-} from '../../shared/log/kafka-partition.ts';
+} from '../../shared/log/kafka/partition-reader.ts';
 import {
   type ConsumerOptions,
   type LogBatch,

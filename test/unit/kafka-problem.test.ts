@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { memberProblem } from '../../shared/log/kafka-problem.ts';
+import { memberProblem } from '../../shared/log/kafka/problem.ts';
 
 const failure = (name: string, message: string, more: object = {}) =>
   Object.assign(new Error(message), { name, ...more });

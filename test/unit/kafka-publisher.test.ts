@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createKafkaPublisher } from '../../shared/log/kafka-publisher.ts';
-import type { ProduceAnswer, ProduceBatch, ProduceTransport } from '../../shared/log/kafka-transport.ts';
+import { createKafkaPublisher } from '../../shared/log/kafka/publisher.ts';
+import type { ProduceAnswer, ProduceBatch, ProduceTransport } from '../../shared/log/kafka/transport.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 

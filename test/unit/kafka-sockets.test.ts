@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createKafkaLog } from '../../shared/log/kafka.ts';
+import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import Runner from 'kafkajs/src/consumer/runner.js';
 import { expect, test } from 'vitest';
-import { endStoppedFetchers } from '../../shared/log/kafka-mends.ts';
+import { endStoppedFetchers } from '../../shared/log/kafka/kafkajs-patches.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('a kafkajs consumer that is stopped while its brokers change leaves no loop behind', async () => {

@@ -2,8 +2,8 @@ import { chmod, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { generateKeySpec } from '../../shared/keyring.ts';
-import { readKeyRingFile, writeKeyRingFile } from '../../shared/keyring-file.ts';
+import { readKeyRingFile, writeKeyRingFile } from '../../shared/keyring/file.ts';
+import { generateKeySpec } from '../../shared/keyring/keyring.ts';
 
 describe('the key ring file of a data directory', () => {
   let folder: string;

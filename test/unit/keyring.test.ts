@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyRing, generateKeySpec } from '../../shared/keyring.ts';
+import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 
 const AAD = ['tenant', 'CONVERSATION'];
 

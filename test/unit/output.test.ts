@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOutput, type Sink } from '../../shared/output.ts';
+import { createOutput, type Sink } from '../../shared/process/output.ts';
 
 type Done = Parameters<Sink['send']>[1];
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { type StopOptions, stopOnSignals } from '../../shared/shutdown.ts';
+import { type StopOptions, stopOnSignals } from '../../shared/process/shutdown.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WRITTEN: StopOptions['output'] = { end: async () => {} };

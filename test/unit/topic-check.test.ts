@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { descriptionOf, topicShortfalls } from '../../shared/log/kafka/topic-check.ts';
+import { watchTopics } from '../../shared/log/kafka/topic-watch.ts';
 import type { TopicDescription, TopicReplication } from '../../shared/log/log.ts';
-import { descriptionOf, topicShortfalls } from '../../shared/log/topic-check.ts';
-import { watchTopics } from '../../shared/log/topic-watch.ts';
 import { expectedTopics } from '../../shared/postgres/topics.ts';
 import { waitFor } from '../support/wait.ts';
 

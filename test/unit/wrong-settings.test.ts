@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadSettings, SETTINGS, type SettingName } from '../../shared/config.ts';
+import { ConfigError, loadSettings, SETTINGS, type SettingName } from '../../shared/config/config.ts';
 import { PLANTED, WRONG } from '../support/wrong-settings.ts';
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];

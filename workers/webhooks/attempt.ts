@@ -1,5 +1,5 @@
-import type { LeasedDelivery } from '../../shared/postgres/webhook-lease.ts';
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
+import type { LeasedDelivery } from './sql/lease.ts';
 
 /** A delivery ready to be sent: claimed, with what its endpoint said at that moment. */
 export interface PreparedDelivery extends LeasedDelivery {

@@ -1,9 +1,6 @@
 import type { Pool } from '../../shared/postgres/pool.ts';
-import {
-  type CreatedBetween,
-  findEndpointsToBackfill,
-} from '../../shared/postgres/webhook-backfill-queue.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { type CreatedBetween, findEndpointsToBackfill } from './sql/backfill-queue.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;

@@ -1,17 +1,17 @@
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { PoolClient } from '../../shared/postgres/pool.ts';
-import { countLeased } from '../../shared/postgres/webhook-count-leased.ts';
-import { type DueDelivery, findDueDeliveries } from '../../shared/postgres/webhook-find-due.ts';
-import { finishDeliveries } from '../../shared/postgres/webhook-finish-deliveries.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
-import { leaseDeliveries } from '../../shared/postgres/webhook-lease.ts';
-import type { LockedEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
-import { parkDeliveries } from '../../shared/postgres/webhook-park.ts';
-import { type PostponedDelivery, postponeDeliveries } from '../../shared/postgres/webhook-postpone.ts';
-import { unparkNext } from '../../shared/postgres/webhook-unpark.ts';
 import type { PreparedDelivery } from './attempt.ts';
 import { concurrencyOf } from './health.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
+import { countLeased } from './sql/count-leased.ts';
+import { type DueDelivery, findDueDeliveries } from './sql/find-due.ts';
+import { finishDeliveries } from './sql/finish-deliveries.ts';
+import { leaseDeliveries } from './sql/lease.ts';
+import type { LockedEndpoint } from './sql/lock-endpoint.ts';
+import { parkDeliveries } from './sql/park.ts';
+import { type PostponedDelivery, postponeDeliveries } from './sql/postpone.ts';
+import { unparkNext } from './sql/unpark.ts';
 
 export interface ClaimOptions {
   readonly nowMs: number;

@@ -2,21 +2,21 @@ import { forwardClock } from '../../shared/clock.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
-import { listenForDeliveries } from '../../shared/postgres/webhook-listen.ts';
-import { findQueuedWeeks } from '../../shared/postgres/webhook-queued-weeks.ts';
 import { createRateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend } from '../../shared/webhooks/send.ts';
 import type { PreparedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
-import { Lane } from './lane.ts';
+import { type Visit, visitEndpoint } from './dispatch.ts';
+import { Lane } from './endpoint-queue.ts';
+import { Turns } from './fair-queue.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { HOLD_MS } from './schedule.ts';
 import { Slots } from './slots.ts';
+import { listenForDeliveries } from './sql/listen.ts';
+import { findQueuedWeeks } from './sql/queued-weeks.ts';
 import { createSweep } from './sweep.ts';
-import { Turns } from './turns.ts';
-import { type Visit, visitEndpoint } from './visit.ts';
 
 export type { Dispatcher, DispatcherOptions };
 

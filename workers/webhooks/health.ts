@@ -1,5 +1,5 @@
-import type { EndpointHealth } from '../../shared/postgres/webhook-lock-endpoint.ts';
 import type { Attempt } from './attempt.ts';
+import type { EndpointHealth } from './sql/lock-endpoint.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

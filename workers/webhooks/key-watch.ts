@@ -1,11 +1,11 @@
 import { errorMessage } from '../../shared/errors.ts';
-import type { Health } from '../../shared/health.ts';
-import type { KeyRing } from '../../shared/keyring.ts';
-import { keyRingProblems } from '../../shared/keyring-check.ts';
+import type { Health } from '../../shared/http/health.ts';
+import { keyRingProblems } from '../../shared/keyring/check.ts';
+import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
-import { lookOnce } from '../../shared/look-once.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
+import { lookOnce } from '../../shared/retry-until-success.ts';
 
 export interface KeyWatchOptions {
   readonly pool: Pool;

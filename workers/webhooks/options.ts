@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { KeyRing } from '../../shared/keyring.ts';
+import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';

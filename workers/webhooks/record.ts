@@ -1,15 +1,15 @@
 import type { IdGenerator } from '../../shared/ids.ts';
-import { insertSignals, type Signal } from '../../shared/postgres/insert-signals.ts';
 import type { PoolClient } from '../../shared/postgres/pool.ts';
-import { findSomeListeners } from '../../shared/postgres/webhook-find-listeners.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
-import type { EndpointHealth, LockedEndpoint } from '../../shared/postgres/webhook-lock-endpoint.ts';
-import { type DeliveryResult, recordResults } from '../../shared/postgres/webhook-record-results.ts';
-import { unparkNext } from '../../shared/postgres/webhook-unpark.ts';
-import { updateEndpointHealth } from '../../shared/postgres/webhook-update-health.ts';
+import { insertSignals, type Signal } from '../sql/insert-signals.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
 import { nextAttemptAtMs } from './schedule.ts';
+import { findSomeListeners } from './sql/find-listeners.ts';
+import type { EndpointHealth, LockedEndpoint } from './sql/lock-endpoint.ts';
+import { type DeliveryResult, recordResults } from './sql/record-results.ts';
+import { unparkNext } from './sql/unpark.ts';
+import { updateEndpointHealth } from './sql/update-health.ts';
 
 /**
  * Endpoints that are sent `webhook.endpoint_disabled` at most. Where thousands of a tenant's are disabled, each sending to

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Health } from '../../shared/health.ts';
+import type { Health } from '../../shared/http/health.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { KeyRing } from '../../shared/keyring.ts';
+import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';

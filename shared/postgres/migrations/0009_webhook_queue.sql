@@ -5,7 +5,7 @@
 -- its week of webhook_deliveries in the transaction that ends it.
 --
 -- Nothing is moved here: processes of the previous release still use webhook_deliveries as their queue. The dispatchers
--- of this release move what those leave (shared/postgres/webhook-backfill-queue.ts).
+-- of this release move what those leave (workers/webhooks/sql/backfill-queue.ts).
 
 create table webhook_queue (
   tenant_id text not null,

@@ -1,5 +1,5 @@
+import { listPositions } from '../../../cli/sql/list-positions.ts';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
-import { listPositions } from '../../../shared/postgres/list-positions.ts';
 import { createShiftableClock } from '../../support/shifted-clock.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';

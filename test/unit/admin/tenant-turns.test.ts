@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTenantTurns } from '../../../admin/tenant-turns.ts';
+import { createTenantTurns } from '../../../admin/limits/tenant-turns.ts';
 
 /** Steps that the test ends, by their names. */
 function setUp(waitMaxMs?: number) {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isChange, planAccepts, toAccepted } from '../../../cli/accept-plan.ts';
+import { isChange, planAccepts, toAccepted } from '../../../cli/topics/accept-plan.ts';
 import { fingerprint } from '../../../shared/log/fingerprint.ts';
 import type { LogReader, LogRecord } from '../../../shared/log/log.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { type InputLine, readLines } from '../../../cli/send/input.ts';
+import { readLines } from '../../../cli/send/input.ts';
+import type { InputLine } from '../../../cli/send/input-line.ts';
 import { KIND_BY_NAME, type SendKindName } from '../../../cli/send/kinds.ts';
 
 async function read(text: string | Buffer, kind: SendKindName = 'agents', delimiter = ',') {

@@ -4,7 +4,7 @@ import { createGatewayClient } from '../../../cli/send/gateway-client.ts';
 import { KIND_BY_NAME } from '../../../cli/send/kinds.ts';
 import { createLanes } from '../../../cli/send/lanes.ts';
 import { createPreparer, type Prepared } from '../../../cli/send/prepare.ts';
-import { readAutomationEvent } from '../../../shared/contracts/automation-events.ts';
+import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 
 const target = { url: 'http://gateway/', apiKeyId: 'id', apiKeySecret: 'secret' };
 

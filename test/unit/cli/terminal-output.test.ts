@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { CommandProcess } from '../../../cli/context.ts';
 import { createContext } from '../../../cli/context.ts';
 import { printableJson } from '../../../cli/printable.ts';
-import type { CommandProcess } from '../../../cli/program.ts';
 
 /** Characters that steer a terminal, turn the order of text or break a line, each with a name. */
 const HOSTILE = [

@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { agentSchema } from '../../../shared/contracts/agents.ts';
-import {
-  AUTOMATION_EVENT_RAW_MEMBERS,
-  automationEventSchema,
-} from '../../../shared/contracts/automation-events.ts';
-import { conversationSchema } from '../../../shared/contracts/conversations.ts';
-import { CREDENTIALS_RAW_MEMBERS, credentialsSchema } from '../../../shared/contracts/credentials.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
 import { NO_RAW_MEMBERS, readJson } from '../../../shared/contracts/json.ts';
 import { jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
-import { messageSentSchema } from '../../../shared/contracts/message-sent.ts';
 import { endpointSchema } from '../../../shared/contracts/webhook-endpoints.ts';
+import { agentSchema } from '../../../shared/kinds/agent-metadata.ts';
+import { automationEventSchema } from '../../../shared/kinds/automation-events.ts';
+import { conversationSchema } from '../../../shared/kinds/conversation-metadata.ts';
+import { CREDENTIALS_RAW_MEMBERS, credentialsSchema } from '../../../shared/kinds/credentials.ts';
+import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
 import { compileSchema, schemaErrors } from '../../support/json-schema.ts';
 import { printedSeed, seededRandom } from '../../support/random.ts';
 

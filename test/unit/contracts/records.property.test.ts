@@ -1,18 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readAgentItem } from '../../../shared/contracts/agents.ts';
-import {
-  AUTOMATION_EVENT_RAW_MEMBERS,
-  readAutomationEvent,
-} from '../../../shared/contracts/automation-events.ts';
-import { readConversation } from '../../../shared/contracts/conversations.ts';
-import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/contracts/credentials.ts';
-import { decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS, decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
 import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
 import type { Kind } from '../../../shared/contracts/kinds.ts';
-import { readMessageSent } from '../../../shared/contracts/message-sent.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
 import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
+import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
+import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
+import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
+import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/kinds/credentials.ts';
+import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 
 const RUNS = { numRuns: 1000 };
 const RAW = new Set([...AUTOMATION_EVENT_RAW_MEMBERS, ...CREDENTIALS_RAW_MEMBERS]);

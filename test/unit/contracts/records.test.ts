@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { readAgentItem } from '../../../shared/contracts/agents.ts';
-import {
-  AUTOMATION_EVENT_RAW_MEMBERS,
-  readAutomationEvent,
-} from '../../../shared/contracts/automation-events.ts';
-import { readConversation } from '../../../shared/contracts/conversations.ts';
-import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/contracts/credentials.ts';
-import { readItems } from '../../../shared/contracts/items.ts';
+import { readItems } from '../../../gateway/operations/items.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
 import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
-import { readMessageSent } from '../../../shared/contracts/message-sent.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
+import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
+import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
+import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
+import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/kinds/credentials.ts';
+import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 
 type Reader = (value: JsonValue) => Parsed<object>;
 

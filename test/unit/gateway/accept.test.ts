@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Accept, createAcceptor, type Outcome } from '../../../gateway/accept.ts';
-import { createLogWriter, type EncodedRecord, encodeRecord } from '../../../gateway/publish.ts';
-import { createReservations } from '../../../gateway/reservations.ts';
-import type { StoredKeys } from '../../../gateway/stored-keys.ts';
+import { type Accept, createAcceptor, type Outcome } from '../../../gateway/accept/accept.ts';
+import { createReservations } from '../../../gateway/accept/in-flight-ids.ts';
+import type { StoredKeys } from '../../../gateway/accept/stored-ids.ts';
+import { createLogWriter, type EncodedRecord, encodeRecord } from '../../../gateway/publish/publish.ts';
 import { HEALTHY } from '../../support/gateway-app.ts';
 import { createScriptedPublisher, REFUSED, TIMED_OUT } from '../../support/scripted-publisher.ts';
 import { waitFor } from '../../support/wait.ts';

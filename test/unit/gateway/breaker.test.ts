@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBreaker } from '../../../gateway/breaker.ts';
+import { createBreaker } from '../../../gateway/publish/breaker.ts';
 
 const HOUR_MS = 3_600_000;
 

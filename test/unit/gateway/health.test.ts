@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createTopicLayouts } from '../../../gateway/topic-layouts.ts';
+import { createTopicLayouts } from '../../../gateway/publish/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
-import { createHealth, healthApp, healthRoutes } from '../../../shared/health.ts';
+import { createHealth, healthApp, healthRoutes } from '../../../shared/http/health.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createLogHealth } from '../../../gateway/log-health.ts';
+import { createLogHealth } from '../../../gateway/publish/log-health.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { createHealth } from '../../../shared/health.ts';
+import { createHealth } from '../../../shared/http/health.ts';
 import type { OutgoingRecord, PublishOutcome } from '../../../shared/log/log.ts';
 
 const OK: PublishOutcome = { ok: true, partition: 0, offset: 0n };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { UsageStore } from '../../../gateway/rates/quotas.ts';
+import type { UsageStore } from '../../../gateway/limits/quotas.ts';
 import type { TenantDay } from '../../../shared/postgres/tenant-usage.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { REFUSED } from '../../support/scripted-publisher.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createReservations, type Settlement } from '../../../gateway/reservations.ts';
+import { createReservations, type Settlement } from '../../../gateway/accept/in-flight-ids.ts';
 
 function setUp(options: { settledMax?: number; memoryMs?: number } = {}) {
   const time = { elapsedMs: 0 };

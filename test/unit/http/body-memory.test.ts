@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createBodyMemory } from '../../../shared/http/body-memory.ts';
+import { createBodyMemory } from '../../../shared/http/json-body/body-memory.ts';
 
 const MIB = 1024 * 1024;
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
-import { credentials } from '../../../shared/http/credentials.ts';
+import { credentials } from '../../../shared/http/api-key-auth/api-key-auth.ts';
+import { createKeyCache, type KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
 import type { HttpEnv } from '../../../shared/http/env.ts';
-import { createKeyCache, type KeyCache } from '../../../shared/http/key-cache.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { apiKey, NOW_MS, SECRET } from '../../support/gateway-app.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeyLookup } from '../../../shared/http/key-lookup.ts';
+import { createKeyLookup } from '../../../shared/http/api-key-auth/key-lookup.ts';
 import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
 import { apiKey } from '../../support/gateway-app.ts';
 

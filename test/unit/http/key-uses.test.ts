@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createKeyUses } from '../../../shared/http/key-uses.ts';
+import { createKeyUses } from '../../../shared/http/api-key-auth/key-uses.ts';
 import type { KeyUse } from '../../../shared/postgres/record-key-uses.ts';
 
 beforeEach(() => void vi.useFakeTimers());

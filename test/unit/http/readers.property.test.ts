@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkContentHeaders } from '../../../shared/http/content-headers.ts';
-import { gunzipBounded } from '../../../shared/http/gunzip.ts';
+import { checkContentHeaders } from '../../../shared/http/json-body/content-headers.ts';
+import { gunzipBounded } from '../../../shared/http/json-body/gunzip.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 
 const ROOM = { bytesMax: 1000, take: () => true };

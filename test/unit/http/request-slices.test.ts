@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mapInRequestSlices } from '../../../shared/http/request-slices.ts';
+import { mapInRequestSlices } from '../../../shared/http/json-body/request-slices.ts';
 
 /** Keeps the thread busy. */
 function workFor(ms: number): void {

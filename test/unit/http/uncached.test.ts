@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createHealth, healthApp } from '../../../shared/health.ts';
+import { createHealth, healthApp } from '../../../shared/http/health.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 

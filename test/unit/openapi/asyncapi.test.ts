@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { asyncApiDocument } from '../../../docs/generate/asyncapi.ts';
-import { GATEWAY_OPERATIONS } from '../../../gateway/openapi/document.ts';
+import { GATEWAY_OPERATIONS } from '../../../gateway/openapi.ts';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import { SETTLED_AS, writeMark } from '../../../shared/contracts/mark.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';

@@ -1,7 +1,7 @@
 import { validate } from '@scalar/openapi-parser';
 import { describe, expect, it } from 'vitest';
-import { ADMIN_OPERATIONS, adminDocument } from '../../../admin/openapi/document.ts';
-import { GATEWAY_OPERATIONS, gatewayDocument } from '../../../gateway/openapi/document.ts';
+import { ADMIN_OPERATIONS, adminDocument } from '../../../admin/openapi.ts';
+import { GATEWAY_OPERATIONS, gatewayDocument } from '../../../gateway/openapi.ts';
 import { ERRORS, type ErrorCode, type ErrorEnvelope } from '../../../shared/contracts/errors.ts';
 import { SCOPES } from '../../../shared/contracts/scopes.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { gatewayDocument } from '../../../gateway/openapi/document.ts';
+import { gatewayDocument } from '../../../gateway/openapi.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 

@@ -1,6 +1,5 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
-import type { EndpointHealth } from '../../../shared/postgres/webhook-lock-endpoint.ts';
 import type { Outcome } from '../../../shared/webhooks/exchange.ts';
 import { pausedUntilMs } from '../../../shared/webhooks/retry-after.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../../shared/webhooks/secrets.ts';
@@ -8,6 +7,7 @@ import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
 import type { Attempt } from '../../../workers/webhooks/attempt.ts';
 import { concurrencyOf, FAILING_MAX_MS, healthAfter } from '../../../workers/webhooks/health.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from '../../../workers/webhooks/schedule.ts';
+import type { EndpointHealth } from '../../../workers/webhooks/sql/lock-endpoint.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { type ReceivedWebhook, startWebhookReceiver } from '../../../cli/webhook-receiver.ts';
+import { type ReceivedWebhook, startWebhookReceiver } from '../../../cli/webhooks/receiver.ts';
 import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
 
 const SECRET = Buffer.alloc(32, 7);

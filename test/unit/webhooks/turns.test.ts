@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { Turns } from '../../../workers/webhooks/fair-queue.ts';
 import { Slots } from '../../../workers/webhooks/slots.ts';
-import { Turns } from '../../../workers/webhooks/turns.ts';
 
 describe('turns', () => {
   const take = (turns: Turns<string>, count: number) =>

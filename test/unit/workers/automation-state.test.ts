@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AutomationEventRow } from '../../../shared/postgres/automation-events.ts';
-import type { ConversationState } from '../../../shared/postgres/conversation-states.ts';
-import { applyAutomationEvent } from '../../../workers/automation-state.ts';
+import { applyAutomationEvent } from '../../../workers/kinds/automation-state.ts';
+import type { AutomationEventRow } from '../../../workers/sql/automation-events.ts';
+import type { ConversationState } from '../../../workers/sql/conversation-states.ts';
 
 let count = 0;
 function event(type: string, more: Partial<AutomationEventRow> = {}): AutomationEventRow {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LogRecord } from '../../../shared/log/log.ts';
-import { BATCH_BYTES_MAX, createBatchSize } from '../../../workers/batch-size.ts';
+import { BATCH_BYTES_MAX, createBatchSize } from '../../../workers/consume/batch-size.ts';
 
 const records = (count: number, bytes = 1): LogRecord[] =>
   Array.from({ length: count }, (_, i) => ({

@@ -1,10 +1,10 @@
 import type { KafkaMessage } from 'kafkajs';
 import { describe, expect, it } from 'vitest';
-import { toLogRecord } from '../../../shared/log/kafka-member.ts';
-import { recordBytes } from '../../../shared/log/kafka-queue.ts';
+import { toLogRecord } from '../../../shared/log/kafka/member.ts';
+import { recordBytes } from '../../../shared/log/kafka/publish-queue.ts';
 import type { OutgoingRecord, Publisher } from '../../../shared/log/log.ts';
-import { type Rejection, rejectedUnread } from '../../../workers/candidates.ts';
-import { publishDeadLetters } from '../../../workers/dead-letters.ts';
+import { publishDeadLetters } from '../../../workers/consume/dead-letters.ts';
+import { type Rejection, rejectedUnread } from '../../../workers/consume/decode.ts';
 
 /** Batches of 2 MiB, whose header is 61 bytes. */
 const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;

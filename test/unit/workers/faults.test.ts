@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/errors.ts';
 import { POSITION_LOST } from '../../../shared/log/log.ts';
-import { classifyFault } from '../../../workers/faults.ts';
+import { classifyFault } from '../../../workers/consume/faults.ts';
 
 const server = (code: string, more: object = {}) =>
   Object.assign(new Error('value "planted" of the record'), {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { type PositionWatch, startPositionWatch } from '../../../workers/position-watch.ts';
+import { type PositionWatch, startPositionWatch } from '../../../workers/consume/position-watch.ts';
 
 let nowMs: number;
 let rows: unknown[];

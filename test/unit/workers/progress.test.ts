@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
-import type { TopicStatus } from '../../../workers/consume.ts';
-import { createProgressWatch, type ProgressWatch } from '../../../workers/progress.ts';
+import type { TopicStatus } from '../../../workers/consume/consume.ts';
+import { createProgressWatch, type ProgressWatch } from '../../../workers/consume/progress.ts';
 
 let nowMs = 0;
 let watch: ProgressWatch;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
-import { createTurns } from '../../../workers/turns.ts';
+import { createTurns } from '../../../workers/consume/transaction-slots.ts';
 
 /** Work that ends when it is told to. */
 function held() {

@@ -1,0 +1,97 @@
+import type { Clock } from '../../../shared/clock.ts';
+import { RawJson, writeJson } from '../../../shared/contracts/json.ts';
+import { errorCode } from '../../../shared/errors.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import type { IdGenerator } from '../../../shared/ids.ts';
+import type { KeyRing } from '../../../shared/keyring/keyring.ts';
+import {
+  type CredentialReadOutcome,
+  insertCredentialRead,
+} from '../../../shared/postgres/insert-credential-read.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
+import { withDatabase } from '../../request/database.ts';
+import { findCredentials, type StoredSubmission } from '../../sql/find-credentials.ts';
+
+export interface ReadCredentialsDeps {
+  readonly pool: Pool;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+}
+
+/** What was found; `auth` is the JSON text as it was sent. */
+type Opened =
+  | { readonly outcome: 'read'; readonly submission: StoredSubmission; readonly auth: string }
+  | {
+      readonly outcome: Exclude<CredentialReadOutcome, 'read'>;
+      readonly submission: StoredSubmission | undefined;
+      readonly cause?: unknown;
+    };
+
+const DEADLINE_MS = 5000;
+
+/**
+ * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the caller's tenant that has
+ * not expired. 404-01 where there is none, 500-01 where the key that encrypted it is gone. What comes of it is in the
+ * audit before the answer leaves: without its line nothing is handed out.
+ */
+export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadCredentialsDeps) {
+  return async (c: HttpContext): Promise<Response> => {
+    const conversationId = c.req.param('conversationId')!;
+    const { tenantId, apiKeyId } = c.var.apiKey;
+    const readAtMs = clock.nowMs();
+    const opened = await withDatabase(c, async () => {
+      const submission = await findCredentials(pool, { tenantId, conversationId }, readAtMs, DEADLINE_MS);
+      const result = open(keyRing, submission, [tenantId, conversationId], readAtMs);
+      await insertCredentialRead(pool, {
+        tenantId,
+        readId: nextId(),
+        readAtMs,
+        apiKeyId,
+        requestId: c.var.requestId,
+        conversationId,
+        outcome: result.outcome,
+        eventId: submission?.eventId ?? null,
+      });
+      return result;
+    });
+    if (!opened.ok) return opened.answer;
+    return answerOf(c, conversationId, opened.value);
+  };
+}
+
+function open(
+  keyRing: KeyRing,
+  submission: StoredSubmission | undefined,
+  aad: readonly string[],
+  nowMs: number,
+): Opened {
+  if (!submission) return { outcome: 'missing', submission };
+  if (submission.expiresAtMs <= nowMs) return { outcome: 'expired', submission };
+  if (submission.ciphertext === null) return { outcome: 'erased', submission };
+  try {
+    const auth = keyRing.decrypt(submission.keyId, submission.ciphertext, aad).toString();
+    return { outcome: 'read', submission, auth };
+  } catch (cause) {
+    return { outcome: errorCode(cause) === 'KEY_LOST' ? 'key-lost' : 'unreadable', submission, cause };
+  }
+}
+
+function answerOf(c: HttpContext, conversationId: string, opened: Opened): Response {
+  if (opened.outcome !== 'read') {
+    if (opened.cause === undefined) return fail(c, '404-01');
+    c.set('cause', opened.cause);
+    return fail(c, '500-01');
+  }
+  const { submission, auth } = opened;
+  const answer = writeJson({
+    conversationId,
+    customerExternalId: submission.customerExternalId,
+    streamId: submission.streamId ?? undefined,
+    auth: new RawJson(auth),
+    acceptedAt: new Date(submission.acceptedAtMs).toISOString(),
+    expiresAt: new Date(submission.expiresAtMs).toISOString(),
+  });
+  return c.body(answer, 200, { 'content-type': 'application/json' });
+}

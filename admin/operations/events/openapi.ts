@@ -1,0 +1,92 @@
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
+import { KINDS } from '../../../shared/contracts/kinds.ts';
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { exampleError } from '../../../shared/openapi/errors.ts';
+import type { Operations } from '../../../shared/openapi/operation.ts';
+import { UNAVAILABLE } from '../unavailable-openapi.ts';
+
+export const EVENT_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['id', 'kind', 'status', 'acceptedAt', 'storedAt', 'conflicts'],
+  properties: {
+    id: { type: 'string' },
+    kind: { type: 'string', enum: KINDS },
+    status: { type: 'string', enum: ['stored', 'dead-lettered'] },
+    acceptedAt: { type: 'string', format: 'date-time' },
+    storedAt: {
+      type: ['string', 'null'],
+      format: 'date-time',
+      description: 'Null when it is a dead letter.',
+    },
+    conflicts: {
+      type: 'integer',
+      minimum: 0,
+      description:
+        'How often other content with the id was accepted and set aside; what was refused (409-01) is not counted.',
+    },
+    error: { type: 'string', description: 'Why it is a dead letter.' },
+  },
+};
+
+export const EVENT_OPERATIONS: Operations = {
+  'GET /admin/v1/events/:id': {
+    operationId: 'show-event',
+    tag: 'events',
+    scope: 'events:read',
+    summary: 'Tell what became of a record',
+    description: '404-01 while no worker has seen it.',
+    parameters: [
+      {
+        name: 'id',
+        in: 'path',
+        description: 'The eventId or messageId.',
+        schema: { type: 'string', minLength: 1 },
+      },
+      {
+        name: 'kind',
+        in: 'query',
+        description: 'Needed where records of several kinds have the id; the only parameter, given once.',
+        schema: { type: 'string', enum: KINDS },
+      },
+    ],
+    answers: { 200: { description: 'What became of it.', schema: schemaRef('Event') } },
+    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+    ownErrors: {
+      ...UNAVAILABLE,
+      '400-01': {
+        meaning:
+          'The path or the query is malformed, or records of several kinds have the id and `kind` is not there.',
+      },
+      '404-01': {
+        meaning: 'No worker has seen a record with this id (yet), or the path or method does not exist.',
+      },
+    },
+    examples: {
+      known: {
+        summary: "A message of the gateway's examples, once it is stored",
+        parameters: { id: 'docs-message-1', kind: 'message-sent' },
+        status: 200,
+        answer: {
+          id: 'docs-message-1',
+          kind: 'message-sent',
+          status: 'stored',
+          acceptedAt: '2026-01-02T03:04:05.678Z',
+          storedAt: '2026-01-02T03:04:05.789Z',
+          conflicts: 0,
+        },
+      },
+      unknown: {
+        summary: 'No worker has seen it',
+        parameters: { id: 'no-such-record' },
+        status: 404,
+        answer: exampleError('404-01'),
+      },
+      unknownKind: {
+        summary: 'There is no such kind',
+        parameters: { id: 'docs-message-1', kind: 'message' },
+        status: 400,
+        answer: exampleError('400-01', { path: 'kind', message: `must be one of ${KINDS.join(', ')}` }),
+      },
+    },
+  },
+};

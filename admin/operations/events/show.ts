@@ -1,0 +1,73 @@
+import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
+import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import { type EventTrace, findEvents, type TracePosition } from '../../../shared/postgres/find-event.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
+import { withDatabase } from '../../request/database.ts';
+import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
+
+/**
+ * `GET /admin/v1/events/{id}?kind=`: what became of the record with this eventId or messageId. 404-01 while no worker
+ * has seen it; 400-01 naming the kinds where several have the id and none is asked for.
+ */
+export function showEventOperation(pool: Pool) {
+  return async (c: HttpContext): Promise<Response> => {
+    const id = pathId(c);
+    if (id === undefined) return fail(c, '400-01', [MALFORMED_PATH]);
+    const kinds = readKinds(new URL(c.req.url).searchParams);
+    if (!kinds.ok) return fail(c, '400-01', [kinds.detail]);
+    if (!id.isWellFormed() || id.includes('\0')) return fail(c, '404-01');
+    const found = await withDatabase(c, () => findEvents(pool, c.var.apiKey.tenantId, id, kinds.value));
+    if (!found.ok) return found.answer;
+    const [event, ...others] = found.value;
+    if (!event) return fail(c, '404-01');
+    if (others.length > 0) {
+      const names = found.value.map(({ kind }) => kind).join(', ');
+      return fail(c, '400-01', [
+        { path: 'kind', message: `is required, as records of several kinds have this id: ${names}` },
+      ]);
+    }
+    return c.json(answerOf(event));
+  };
+}
+
+function readKinds(
+  query: URLSearchParams,
+):
+  | { readonly ok: true; readonly value: readonly Kind[] }
+  | { readonly ok: false; readonly detail: ErrorDetail } {
+  const refuse = (path: string, message: string) => ({ ok: false as const, detail: { path, message } });
+  for (const name of query.keys())
+    if (name !== 'kind') return refuse('query', 'must hold no parameter but kind');
+  const given = query.getAll('kind');
+  if (given.length > 1) return refuse('kind', 'must be given once');
+  const [kind] = given;
+  if (kind === undefined) return { ok: true, value: KINDS };
+  if (!isKind(kind)) return refuse('kind', `must be one of ${KINDS.join(', ')}`);
+  return { ok: true, value: [kind] };
+}
+
+function answerOf(event: EventTrace) {
+  const { id, kind, status, acceptedAtMs, storedAtMs, position, conflicts, lastConflict, error } = event;
+  return {
+    id,
+    kind,
+    status,
+    acceptedAt: new Date(acceptedAtMs).toISOString(),
+    storedAt: status === 'stored' ? new Date(storedAtMs).toISOString() : null,
+    ...(status === 'dead-lettered' && { position: positionOf(position) }),
+    conflicts,
+    ...(lastConflict && {
+      lastConflict: {
+        at: new Date(lastConflict.atMs).toISOString(),
+        position: positionOf(lastConflict.position),
+      },
+    }),
+    ...(error === null ? {} : { error }),
+  };
+}
+
+function positionOf({ generation, partition, offset }: TracePosition) {
+  return { generation, partition, offset: String(offset) };
+}

@@ -1,0 +1,53 @@
+import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-key.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import { listApiKeys } from '../../../shared/postgres/list-api-keys.ts';
+import { withDatabase } from '../../request/database.ts';
+import { readPageQuery } from '../../request/page-query.ts';
+import type { KeysDeps } from './create.ts';
+import { isKeyId, keyIdOf } from './key-id.ts';
+
+/**
+ * `GET /admin/v1/keys?limit=&after=`: the keys of the caller's tenant, oldest first, without their secrets. `next` is there
+ * when there are more: it is the `after` of the next page.
+ */
+export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
+  return async (c: HttpContext): Promise<Response> => {
+    const query = readPageQuery(new URL(c.req.url).searchParams, ['limit', 'after']);
+    if (!query.ok) return fail(c, '400-01', [query.detail]);
+    const { limit } = query;
+    const after = query.values.after;
+    const { tenantId } = c.var.apiKey;
+    const found = await withDatabase(c, async () => {
+      if (after !== undefined && !(await isKeyOf(after, tenantId))) return undefined;
+      // One more than asked for tells whether there is a next page.
+      return await listApiKeys(pool, { tenantId, after, limit: limit + 1 });
+    });
+    if (!found.ok) return found.answer;
+    if (!found.value) {
+      return fail(c, '400-01', [{ path: 'after', message: 'must be the next of an earlier answer' }]);
+    }
+    const nowMs = clock.nowMs();
+    const items = found.value.slice(0, limit).map((key) => describeApiKey(key, nowMs));
+    const more = found.value.length > limit;
+    return c.json({ items, ...(more ? { next: items.at(-1)!.apiKeyId } : {}) });
+  };
+
+  async function isKeyOf(apiKeyId: string, tenantId: string): Promise<boolean> {
+    return isKeyId(apiKeyId) && (await listApiKeys(pool, { tenantId, apiKeyId })).length > 0;
+  }
+}
+
+/** `GET /admin/v1/keys/{apiKeyId}`: one of them. */
+export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
+  return async (c: HttpContext): Promise<Response> => {
+    const id = keyIdOf(c);
+    if (!id.ok) return id.answer;
+    const { apiKeyId } = id;
+    const { tenantId } = c.var.apiKey;
+    const found = await withDatabase(c, () => listApiKeys(pool, { tenantId, apiKeyId }));
+    if (!found.ok) return found.answer;
+    const [key] = found.value;
+    return key ? c.json(describeApiKey(key, clock.nowMs())) : fail(c, '404-01');
+  };
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../../../shared/clock.ts';
+import { readEndpointRequest } from '../../../shared/contracts/webhook-endpoints.ts';
+import { AppError } from '../../../shared/errors.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import type { IdGenerator } from '../../../shared/ids.ts';
+import type { KeyRing } from '../../../shared/keyring/keyring.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
+import { type AllowRule, urlProblem } from '../../../shared/webhooks/addresses.ts';
+import {
+  createWebhookEndpoint,
+  ENDPOINTS_EXHAUSTED,
+  MAKER_REVOKED,
+} from '../../../shared/webhooks/create-endpoint.ts';
+import { withDatabase } from '../../request/database.ts';
+
+export interface CreateWebhookDeps {
+  readonly pool: Pool;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly allow: readonly AllowRule[];
+  /** Endpoints that a tenant may have. */
+  readonly endpointsMax: number;
+}
+
+/** `POST /admin/v1/webhooks`: adds an endpoint. Its secret is in this answer and in no other. */
+export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
+  return async (c: HttpContext): Promise<Response> => {
+    const parsed = readEndpointRequest(c.var.body);
+    if (!parsed.ok) return fail(c, '422-01', parsed.details);
+    const { url, eventTypes } = parsed.request;
+    const problem = urlProblem(url, allow);
+    if (problem !== undefined) return fail(c, '422-01', [{ path: 'url', message: problem }]);
+
+    const { tenantId, apiKeyId } = c.var.apiKey;
+    const created = await withDatabase(c, () =>
+      createWebhookEndpoint(deps, { tenantId, url, eventTypes, createdBy: apiKeyId }).catch(refused),
+    );
+    if (!created.ok) return created.answer;
+    if (created.value instanceof AppError) {
+      if (created.value.code === MAKER_REVOKED) return fail(c, '401-01');
+      return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
+    }
+    return c.json(created.value, 201);
+  };
+}
+
+/** Returns the error of a request that is refused, and throws any other. */
+function refused(error: unknown): AppError {
+  if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, MAKER_REVOKED].includes(error.code)) return error;
+  throw error;
+}
+
+function tooMany(endpointsMax: number): string {
+  return `a tenant may have at most ${endpointsMax} webhook endpoints: delete one first`;
+}

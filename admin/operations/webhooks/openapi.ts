@@ -1,0 +1,185 @@
+import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import { endpointSchema } from '../../../shared/contracts/webhook-endpoints.ts';
+import { WEBHOOK_TYPES } from '../../../shared/contracts/webhooks.ts';
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import type {
+  OperationDescription,
+  OperationParameter,
+  Operations,
+} from '../../../shared/openapi/operation.ts';
+import { BODY_BYTES_MAX } from '../../limits/bounds.ts';
+import { MALFORMED_PATH } from '../../request/path-id.ts';
+import { MADE_OR_NOT, UNAVAILABLE } from '../unavailable-openapi.ts';
+
+const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
+const TYPES: JsonSchema = {
+  type: ['array', 'null'],
+  items: { type: 'string', enum: WEBHOOK_TYPES },
+  description: 'The types that it gets; null: all, those of later releases included.',
+};
+
+export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  NewEndpoint: newEndpoint(),
+  CreatedEndpoint: {
+    type: 'object',
+    required: ['endpointId', 'url', 'eventTypes', 'secret', 'createdAt'],
+    properties: {
+      endpointId: ID,
+      url: { type: 'string' },
+      eventTypes: TYPES,
+      secret: { type: 'string', pattern: '^whsec_', description: 'Signs webhooks. Shown this once.' },
+      createdAt: { type: 'string', format: 'date-time' },
+    },
+  },
+  Endpoint: {
+    type: 'object',
+    required: ['endpointId', 'url', 'eventTypes', 'state', 'createdAt', 'createdBy'],
+    properties: {
+      endpointId: ID,
+      url: { type: 'string' },
+      eventTypes: TYPES,
+      state: { type: 'string', enum: ['enabled', 'disabled'] },
+      disabledReason: {
+        type: 'string',
+        description:
+          '`gone` (it answered 410), `failing` (for five days), or `revoked`, with the key that made it.',
+      },
+      createdAt: { type: 'string', format: 'date-time' },
+      createdBy: {
+        type: ['string', 'null'],
+        description:
+          'The key that made it; null: whoever runs the service did, or it is older than this member.',
+      },
+    },
+  },
+  Endpoints: {
+    type: 'object',
+    required: ['items'],
+    properties: { items: { type: 'array', items: schemaRef('Endpoint') } },
+  },
+};
+
+/** The request's schema; that the URL is one is checked after it, with where it leads. */
+function newEndpoint(): JsonSchema {
+  const made = jsonSchemaOf(endpointSchema);
+  const { url, ...others } = made.properties as Record<'url', JsonSchema>;
+  return { ...made, properties: { url: { ...url, format: 'uri' }, ...others } };
+}
+
+const ENDPOINT_ID: OperationParameter = {
+  name: 'endpointId',
+  in: 'path',
+  description: 'Id of the endpoint.',
+  schema: { type: 'string', minLength: 1 },
+};
+const COMMON = { tag: 'webhooks', scope: 'webhooks:manage', ownErrors: UNAVAILABLE } as const;
+const OF_ONE_ENDPOINT = {
+  ...UNAVAILABLE,
+  '400-01': { details: [MALFORMED_PATH] },
+  '404-01': { meaning: 'Your tenant has no such endpoint, or the path or method does not exist.' },
+};
+const parameters = { endpointId: EXAMPLE_ULID };
+const unknown = {
+  summary: 'There is no such endpoint',
+  parameters: { endpointId: 'no-such-endpoint' },
+  status: 404,
+  answer: exampleError('404-01'),
+};
+const SHOWN = {
+  endpointId: EXAMPLE_ULID,
+  url: 'http://127.0.0.1:9000/',
+  eventTypes: null,
+  state: 'enabled',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  createdBy: EXAMPLE_ULID,
+};
+
+function link(operationId: string): JsonSchema {
+  return { operationId, parameters: { endpointId: '$response.body#/endpointId' } };
+}
+
+const CREATE: OperationDescription = {
+  ...COMMON,
+  operationId: 'create-webhook',
+  summary: 'Add a webhook endpoint',
+  description:
+    'Its URL must be https to a public address on port 443 or 8443, unless the setting SLUICE_WEBHOOK_ALLOW permits more ' +
+    '(`npm start` permits loopback). A tenant may have 20 endpoints, unless the setting SLUICE_WEBHOOK_ENDPOINTS_MAX ' +
+    'permits another number.',
+  body: { schema: schemaRef('NewEndpoint'), bytesMax: BODY_BYTES_MAX },
+  answers: {
+    201: {
+      description: 'The endpoint, with its secret this once.',
+      schema: schemaRef('CreatedEndpoint'),
+      links: { show: link('show-webhook'), delete: link('delete-webhook') },
+    },
+  },
+  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  ownErrors: MADE_OR_NOT,
+  examples: {
+    minimal: {
+      summary: 'An endpoint for all types',
+      body: { url: 'http://127.0.0.1:9000/' },
+      status: 201,
+      answer: {
+        endpointId: EXAMPLE_ULID,
+        url: 'http://127.0.0.1:9000/',
+        eventTypes: null,
+        secret: 'whsec_aSecretThatIsShownOnceAndKeptEncryptedFor1t=',
+        createdAt: '2026-01-02T03:04:05.678Z',
+      },
+    },
+    refused: {
+      summary: 'The URL and the types break rules',
+      body: { url: ' ', eventTypes: [] },
+      status: 422,
+      answer: exampleError(
+        '422-01',
+        { path: 'url', message: 'must not be blank' },
+        { path: 'eventTypes', message: 'must have at least one entry; leave it out for all types' },
+      ),
+    },
+  },
+};
+
+const LIST: OperationDescription = {
+  ...COMMON,
+  operationId: 'list-webhooks',
+  summary: "List the tenant's webhook endpoints",
+  description: 'Without their secrets.',
+  answers: { 200: { description: 'The endpoints.', schema: schemaRef('Endpoints') } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+  examples: { all: { summary: 'One endpoint', status: 200, answer: { items: [SHOWN] } } },
+};
+
+const SHOW: OperationDescription = {
+  ...COMMON,
+  operationId: 'show-webhook',
+  summary: 'Show a webhook endpoint',
+  description: 'Without its secret.',
+  parameters: [ENDPOINT_ID],
+  answers: { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_ENDPOINT,
+  examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN }, unknown },
+};
+
+const DELETE: OperationDescription = {
+  ...COMMON,
+  operationId: 'delete-webhook',
+  summary: 'Delete a webhook endpoint',
+  description: 'Nothing is sent to it any more, what waits included.',
+  parameters: [ENDPOINT_ID],
+  answers: { 204: { description: 'It is gone. No body.' } },
+  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+  ownErrors: OF_ONE_ENDPOINT,
+  examples: { known: { summary: 'An endpoint', parameters, status: 204 }, unknown },
+};
+
+export const WEBHOOK_OPERATIONS: Operations = {
+  'POST /admin/v1/webhooks': CREATE,
+  'GET /admin/v1/webhooks': LIST,
+  'GET /admin/v1/webhooks/:endpointId': SHOW,
+  'DELETE /admin/v1/webhooks/:endpointId': DELETE,
+};

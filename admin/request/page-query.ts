@@ -1,0 +1,29 @@
+import type { ErrorDetail } from '../../shared/contracts/errors.ts';
+
+const LIMIT_DEFAULT = 100;
+const LIMIT_MAX = 1000;
+
+export type PageQuery<Name extends string> =
+  | { readonly ok: true; readonly limit: number; readonly values: Readonly<Partial<Record<Name, string>>> }
+  | { readonly ok: false; readonly detail: ErrorDetail };
+
+/** Reads the query of a list in pages: parameters of these names, each at most once, `limit` being one of them. */
+export function readPageQuery<Name extends string>(
+  parameters: URLSearchParams,
+  names: readonly Name[],
+): PageQuery<Name> {
+  const refuse = (path: string, message: string) => ({ ok: false as const, detail: { path, message } });
+  const values: Partial<Record<string, string>> = {};
+  for (const [name, value] of parameters) {
+    if (!(names as readonly string[]).includes(name)) {
+      return refuse('query', `must hold no parameters but ${names.join(', ')}`);
+    }
+    if (values[name] !== undefined) return refuse(name, 'must be given once');
+    values[name] = value;
+  }
+  const limit = values.limit ?? String(LIMIT_DEFAULT);
+  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > LIMIT_MAX) {
+    return refuse('limit', `must be a whole number from 1 to ${LIMIT_MAX}`);
+  }
+  return { ok: true, limit: Number(limit), values: values as Partial<Record<Name, string>> };
+}

@@ -1,0 +1,53 @@
+import { createApiKey, type NewApiKey } from '../../shared/postgres/create-api-key.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+
+/** How many keys a tenant may make by its own keys. */
+export interface KeyLimits {
+  /** Keys that are neither revoked nor expired, those included that the command made. */
+  readonly validMax: number;
+  /** Keys that the tenant's keys made in 24 hours, whatever became of them. */
+  readonly perDayMax: number;
+}
+
+export type CreatedApiKey =
+  | { readonly ok: true; readonly secret: string }
+  /** `maker-revoked`: the key that makes it was revoked meanwhile. */
+  | { readonly ok: false; readonly why: 'valid-keys' | 'keys-per-day' | 'maker-revoked' };
+
+/** A key that another key of the tenant makes. */
+export type KeyOfKey = NewApiKey & { readonly createdBy: string };
+
+const DAY_MS = 86_400_000;
+
+/**
+ * As {@link createApiKey}, within the tenant's limits. Concurrent calls for one tenant are serialized by its row, so that
+ * together they stay within them, and so that a key which is being revoked with all that it made makes no other.
+ */
+export async function createApiKeyUpTo(
+  pool: Pool,
+  { validMax, perDayMax }: KeyLimits,
+  key: KeyOfKey,
+): Promise<CreatedApiKey> {
+  const { tenantId, createdBy, createdAtMs } = key;
+  return await inTransaction(pool, async (client) => {
+    await client.query('select 1 from tenants where tenant_id = $1::text for no key update', [tenantId]);
+    const { rows } = await client.query<{ maker_valid: boolean; valid: boolean; of_day: boolean }>(
+      `select exists (select from api_keys
+                       where tenant_id = $1::text and api_key_id = $3::text and revoked_at is null) as maker_valid,
+              (select count(*)
+                 from api_keys
+                where tenant_id = $1::text and revoked_at is null
+                  and (expires_at is null or expires_at > $2::timestamptz)) < $5::integer as valid,
+              (select count(*)
+                 from api_keys
+                where tenant_id = $1::text and created_at > $4::timestamptz
+                  and created_by is not null) < $6::integer as of_day`,
+      [tenantId, new Date(createdAtMs), createdBy, new Date(createdAtMs - DAY_MS), validMax, perDayMax],
+    );
+    const room = rows[0]!;
+    if (!room.maker_valid) return { ok: false, why: 'maker-revoked' };
+    if (!room.valid) return { ok: false, why: 'valid-keys' };
+    if (!room.of_day) return { ok: false, why: 'keys-per-day' };
+    return { ok: true, secret: await createApiKey(client, key) };
+  });
+}

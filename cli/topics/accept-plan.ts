@@ -1,0 +1,205 @@
+import { deadLetterTopicOf } from '../../shared/contracts/kinds.ts';
+import { AppError } from '../../shared/errors.ts';
+import { fingerprint } from '../../shared/log/fingerprint.ts';
+import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { type PositionRow, positionsOf } from '../../shared/postgres/positions.ts';
+import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
+import type { AcceptedTopic } from '../sql/accept-log.ts';
+
+/**
+ * How a partition of the log compares with its position.
+ * - `fits`: it goes on where it is stored up to.
+ * - `ends-below`: the log ends below what was stored from it.
+ * - `other-record`: the record before the position is not the one that was stored.
+ * - `gone`: records between what was stored and the log's first one are gone.
+ * - `other-generation`: it fits, but its generation is not the topic's.
+ */
+export type Finding = 'fits' | 'ends-below' | 'other-record' | 'gone' | 'other-generation';
+
+/** What was found of one partition, and where it would be read from. */
+export interface PartitionPlan {
+  readonly partition: number;
+  readonly finding: Finding;
+  readonly bounds: PartitionBounds;
+  readonly position: PositionRow | undefined;
+  readonly nextOffset: bigint;
+  /** Records that are gone and were not stored; of another log nobody can tell. */
+  readonly skipped: bigint;
+}
+
+export interface AcceptPlan {
+  readonly topic: string;
+  readonly generationFound: number;
+  readonly generation: number;
+  /** Partitions that records go to now; the log may have more. */
+  readonly partitionsRegistered: number;
+  /** Numbers of partitions to register, by topic; empty where they stay. */
+  readonly layouts: ReadonlyMap<string, number>;
+  readonly partitions: readonly PartitionPlan[];
+}
+
+/** A topic as it was found, by partition. */
+interface FoundTopic {
+  readonly topic: string;
+  readonly registered: RegisteredTopic;
+  /** Read before the bounds: a worker that stores meanwhile must not seem to be ahead of the log. */
+  readonly positions: ReadonlyMap<number, PositionRow>;
+  readonly bounds: ReadonlyMap<number, PartitionBounds>;
+  readonly deadLetterPartitions: number;
+}
+
+export interface PlanOptions {
+  /** Whether partitions that were added to a topic are registered, so that records go to them too. */
+  readonly takePartitions: boolean;
+}
+
+/**
+ * Compares topics with their positions. Throws an AppError that says what to do where one of them cannot be taken as it is.
+ */
+export async function planAccepts(
+  pool: Pool,
+  reader: LogReader,
+  topics: readonly string[],
+  options: PlanOptions,
+): Promise<AcceptPlan[]> {
+  const plans: AcceptPlan[] = [];
+  for (const found of await find(pool, reader, topics)) plans.push(await planAccept(reader, found, options));
+  return plans;
+}
+
+async function find(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<FoundTopic[]> {
+  const positions = new Map<string, FoundTopic['positions']>();
+  for (const topic of topics) positions.set(topic, await positionsOf(pool, topic));
+  const bounds = await reader.bounds([...topics, ...topics.map(deadLetterTopicOf)]);
+  const found: FoundTopic[] = [];
+  for (const topic of topics) {
+    const registered = (await loadTopicLayouts(pool, topic)).get(topic);
+    if (!registered) {
+      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``);
+    }
+    const { partitions } = registered;
+    const held = bounds.get(topic);
+    if (!held) {
+      throw new AppError(
+        'TOPIC_MISSING',
+        `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
+      );
+    }
+    if (held.size < partitions) {
+      throw new AppError(
+        'TOPIC_LAYOUT_DIFFERS',
+        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
+          `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
+      );
+    }
+    const deadLetterPartitions = bounds.get(deadLetterTopicOf(topic))?.size ?? 0;
+    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held, deadLetterPartitions });
+  }
+  return found;
+}
+
+/** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
+async function planAccept(
+  reader: LogReader,
+  { topic, registered, positions, bounds, deadLetterPartitions }: FoundTopic,
+  { takePartitions }: PlanOptions,
+): Promise<AcceptPlan> {
+  const newest = Math.max(registered.generation, ...[...positions.values()].map((row) => row.generation));
+  const partitions: PartitionPlan[] = [];
+  for (const [partition, held] of [...bounds].sort(([a], [b]) => a - b)) {
+    const position = positions.get(partition);
+    const stands = position ?? { nextOffset: 0n, lastId: null, generation: newest };
+    const finding = await compare(reader, { topic, partition }, stands, held, newest);
+    const moves = mustMove(finding);
+    partitions.push({
+      partition,
+      finding,
+      bounds: held,
+      position,
+      nextOffset: moves ? held.earliest : stands.nextOffset,
+      skipped: finding === 'gone' ? held.earliest - stands.nextOffset : 0n,
+    });
+  }
+  const otherLog = partitions.some(({ finding }) => finding === 'ends-below' || finding === 'other-record');
+  const takes = takePartitions && bounds.size > registered.partitions;
+  if (takes) requireAllStored(topic, partitions, deadLetterPartitions);
+  return {
+    topic,
+    generationFound: registered.generation,
+    generation: otherLog || takes ? newest + 1 : newest,
+    partitionsRegistered: registered.partitions,
+    layouts: new Map(
+      takes
+        ? [
+            [topic, bounds.size],
+            [deadLetterTopicOf(topic), deadLetterPartitions],
+          ]
+        : [],
+    ),
+    partitions,
+  };
+}
+
+/**
+ * With another number of partitions, keys move to other partitions: records of one entity that wait in its old partition
+ * and in its new one would be stored in any order. Dead letters go to the partition of their number.
+ */
+function requireAllStored(topic: string, partitions: readonly PartitionPlan[], deadLetterPartitions: number) {
+  if (deadLetterPartitions < partitions.length) {
+    throw new AppError(
+      'TOPIC_LAYOUT_DIFFERS',
+      `${deadLetterTopicOf(topic)} has ${deadLetterPartitions} partitions, but ${topic} has ${partitions.length}: add partitions to it first`,
+    );
+  }
+  const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {
+    return (finding !== 'fits' && finding !== 'other-generation') || bounds.latest > nextOffset;
+  });
+  if (waiting.length === 0) return;
+  throw new AppError(
+    'RECORDS_WAIT',
+    `${topic} has records that are not stored yet, in ${waiting.length === 1 ? 'partition' : 'partitions'} ` +
+      `${waiting.map(({ partition }) => partition).join(', ')}: stop the gateways, wait until \`npx sluice lag\` shows none, ` +
+      'and run this again',
+    { retryable: true },
+  );
+}
+
+/** Whether the plan would change anything. */
+export const isChange = ({ generation, generationFound, partitions }: AcceptPlan): boolean =>
+  generation !== generationFound || partitions.some(({ finding }) => finding !== 'fits');
+
+export function toAccepted({ topic, generation, layouts, partitions }: AcceptPlan): AcceptedTopic {
+  const moved = partitions.filter(({ finding }) => mustMove(finding));
+  const staying = partitions.filter(({ finding }) => !mustMove(finding));
+  return {
+    topic,
+    generation,
+    layouts,
+    stay: staying.map(({ partition }) => partition),
+    move: moved.map(({ partition, position, nextOffset }) => ({ partition, from: position, to: nextOffset })),
+  };
+}
+
+function mustMove(finding: Finding): boolean {
+  return finding === 'ends-below' || finding === 'other-record' || finding === 'gone';
+}
+
+async function compare(
+  reader: LogReader,
+  place: { readonly topic: string; readonly partition: number },
+  { nextOffset, lastId, generation }: Pick<PositionRow, 'nextOffset' | 'lastId' | 'generation'>,
+  { earliest, latest }: PartitionBounds,
+  newest: number,
+): Promise<Finding> {
+  if (latest < nextOffset) return 'ends-below';
+  if (earliest > nextOffset) return 'gone';
+  if (earliest < nextOffset && lastId !== null) {
+    const range = { ...place, from: nextOffset - 1n, to: nextOffset };
+    for await (const [record] of reader.pages(range)) {
+      if (record && record.offset === nextOffset - 1n && fingerprint(record) !== lastId)
+        return 'other-record';
+    }
+  }
+  return generation === newest ? 'fits' : 'other-generation';
+}

@@ -1,0 +1,90 @@
+import { AppError, errorMessage } from '../../shared/errors.ts';
+import { readKeyRingFile } from '../../shared/keyring/file.ts';
+import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
+import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
+import { type Endpoint, findEndpoints } from '../../shared/postgres/webhook-find-endpoints.ts';
+import type { AllowRule } from '../../shared/webhooks/addresses.ts';
+import type { CommandContext } from '../context.ts';
+import type { OpenDatabase } from '../database.ts';
+import { readEndpointSecret } from '../sql/webhook-read-secret.ts';
+import { tenantsToSearch } from '../tenant-lookup.ts';
+
+/** An endpoint with the name of its tenant. */
+export interface NamedEndpoint extends Endpoint {
+  readonly tenant: string;
+}
+
+/** The endpoints of one tenant, or of all; with `endpointId` that one. Throws AppError `TENANT_UNKNOWN`. */
+export async function searchEndpoints(
+  { pool }: OpenDatabase,
+  tenant: string | undefined,
+  endpointId?: string,
+): Promise<NamedEndpoint[]> {
+  const tenants = await tenantsToSearch(pool, tenant);
+  const names = new Map(tenants.map(({ tenantId, name }) => [tenantId, name]));
+  const found = await findEndpoints(pool, [...names.keys()], endpointId);
+  return found.map((endpoint) => ({ tenant: names.get(endpoint.tenantId)!, ...endpoint }));
+}
+
+/** That endpoint. Throws AppError `ENDPOINT_UNKNOWN`. */
+export async function requireEndpoint(
+  database: OpenDatabase,
+  tenant: string | undefined,
+  endpointId: string,
+): Promise<NamedEndpoint> {
+  const [endpoint] = await searchEndpoints(database, tenant, endpointId);
+  if (endpoint) return endpoint;
+  throw new AppError(
+    'ENDPOINT_UNKNOWN',
+    `there is no webhook endpoint ${endpointId}: see \`npx sluice webhooks list\``,
+  );
+}
+
+/** The bytes of an endpoint's signing secret. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`. */
+export async function secretOf(
+  { pool }: OpenDatabase,
+  keyRing: KeyRing,
+  { tenantId, endpointId }: Pick<Endpoint, 'tenantId' | 'endpointId'>,
+): Promise<Buffer> {
+  const secret = await readEndpointSecret(pool, tenantId, endpointId);
+  if (!secret) throw new AppError('ENDPOINT_UNKNOWN', `the webhook endpoint ${endpointId} was just deleted`);
+  return keyRing.decrypt(secret.keyId, secret.ciphertext, webhookSecretAad(tenantId, endpointId));
+}
+
+/**
+ * The ring that the running parts sign with: of the settings, else of the embedded instance. Throws AppError
+ * `KEYS_NOT_CONFIGURED` saying where it is to come from.
+ */
+export async function keyRingOf(context: CommandContext, { embedded }: OpenDatabase): Promise<KeyRing> {
+  const config = context.config(['SLUICE_CREDENTIALS_KEYS', 'SLUICE_DATA_DIR']);
+  if (config.SLUICE_CREDENTIALS_KEYS !== undefined) return createKeyRing(config.SLUICE_CREDENTIALS_KEYS);
+  const keyRing = embedded ? await keysOfInstance(config.SLUICE_DATA_DIR) : undefined;
+  if (keyRing) return keyRing;
+  throw new AppError(
+    'KEYS_NOT_CONFIGURED',
+    'SLUICE_CREDENTIALS_KEYS is not set, and what this works with is encrypted: set it to what the gateway, the workers and the admin listener have',
+  );
+}
+
+/** Addresses that webhooks may go to, as the instance that sends them has it. */
+export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
+  return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
+}
+
+/** Webhook endpoints that a tenant may have, as the instance that sends them has it. */
+export function endpointsMaxOf(context: CommandContext, { embedded }: OpenDatabase): number {
+  const config = context.config(['SLUICE_WEBHOOK_ENDPOINTS_MAX'], embedded ? 'embedded' : 'cli');
+  return config.SLUICE_WEBHOOK_ENDPOINTS_MAX;
+}
+
+async function keysOfInstance(dataDir: string): Promise<KeyRing | undefined> {
+  try {
+    return await readKeyRingFile(dataDir);
+  } catch (error) {
+    throw new AppError(
+      'DATA_DIR_UNREADABLE',
+      `the keys in SLUICE_DATA_DIR ${dataDir} cannot be read: ${errorMessage(error)}`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { agentSchema } from '../../shared/kinds/agent-metadata.ts';
+import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
+import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
+import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
+
+/**
+ * What the log carries, for the AsyncAPI document: nothing is checked with these, as workers read tolerantly, with readers
+ * of their own. A test holds them to what the gateway publishes.
+ */
+
+/** Credentials as they are in the log: only a holder of the key ring can open them. */
+const encryptedSchema = z.object({
+  customerExternalId: z.string().describe("The customer's id in the caller's system."),
+  streamId: z.string().optional().describe('Id of the connection that responses should go to.'),
+  keyId: z.string().describe('The key of the ring that encrypted.'),
+  ciphertext: z
+    .string()
+    .meta({ contentEncoding: 'base64', description: 'AES-256-GCM, bound to tenant and conversation.' }),
+});
+
+const DATA: Readonly<Record<Kind, z.ZodType>> = {
+  'agent-metadata': agentSchema,
+  'conversation-metadata': conversationSchema,
+  credentials: encryptedSchema,
+  'message-sent': messageSentSchema,
+  'automation-events': automationEventSchema,
+};
+
+/** A record of a kind in the log: a CloudEvents 1.0 event in structured JSON mode. */
+export function eventSchema(kind: Kind) {
+  return z.object({
+    specversion: z.literal('1.0'),
+    id: z.string().min(1).describe('The eventId, or the messageId of a MessageSent event.'),
+    source: z
+      .string()
+      .regex(new RegExp(`^/tenants/[^/]+/${kind}$`))
+      .describe('Tenant and kind.'),
+    type: z.literal(`sluice.${kind}.v1`).describe('Within v1 members are only added.'),
+    subject: z.string().min(1).describe('What the record is about and ordered by.'),
+    time: z.iso.datetime().describe('When the gateway accepted it.'),
+    datacontenttype: z.literal('application/json'),
+    tenantid: z.string().min(1).describe('The tenant.'),
+    requestid: z.string().describe('The request that brought it.'),
+    traceparent: z.string().optional().describe('W3C trace context of the request, where it had one.'),
+    contenthash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional()
+      .describe('SHA-256 of what was sent; credentials have none.'),
+    generatedid: z.literal(true).optional().describe('The gateway made the id.'),
+    data: DATA[kind],
+  });
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { KINDS } from '../../shared/contracts/kinds.ts';
+import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks.ts';
+
+/** What webhooks carry, for the AsyncAPI document. A test holds it to what the workers send. */
+
+const about = {
+  automationAgentMessageId: z.string().describe('The eventId of the event.'),
+  conversationId: z.string().describe("The service's id of the conversation."),
+  externalConversationId: z.string().describe('Id of the conversation in the chat or voice system.'),
+};
+const freeForm = z.record(z.string(), z.unknown());
+const latest = {
+  currentTaskName: z.string().optional().describe('The task that the agent works on.'),
+  inputVariables: freeForm.optional().describe('The last input variables, byte for byte.'),
+};
+const reply = z.object({ messageId: z.string(), text: z.string() }).describe('What the agent answered.');
+const transferToSystem = z
+  .object({
+    referenceVariables: freeForm.nullish(),
+    transferVariables: freeForm.nullish(),
+    currentTaskName: z.string().nullish(),
+  })
+  .describe('What the agent hands back.');
+/** The feed may carry either object with any type. */
+const automation = z.object({
+  ...about,
+  ...latest,
+  reply: reply.optional(),
+  transferToSystem: transferToSystem.optional(),
+});
+
+const DATA: Readonly<Record<WebhookType, z.ZodType>> = {
+  'automation.processing_started': automation,
+  'automation.reply': automation.extend({ reply }),
+  'automation.processing_ended': automation,
+  'automation.confirmation_required': automation,
+  'automation.authentication_required': automation,
+  'automation.transferred_to_agent': automation,
+  'automation.transferred_to_system': automation,
+  'conversation.credentials_stored': z.object({
+    conversationId: z.string().describe("The service's id of the conversation."),
+    customerExternalId: z.string().describe("The customer's id in the caller's system."),
+    streamId: z.string().optional().describe('Id of the connection that responses should go to.'),
+  }),
+  'ingestion.record_rejected': z.object({
+    eventId: z.string().describe('The eventId or messageId of the record.'),
+    kind: z.enum(KINDS),
+    reason: z.string().describe('In one word, such as `conflict`.'),
+    error: z.string().describe('In words, without values of the record.'),
+  }),
+  'webhook.endpoint_disabled': z.object({
+    endpointId: z.string(),
+    url: z.string(),
+    reason: z.enum(['gone', 'failing']).describe('It answered 410, or failed for five days.'),
+  }),
+  'webhook.test': z.object({ endpointId: z.string() }),
+};
+
+/** The body of a webhook of a type. */
+export function webhookSchema(type: WebhookType) {
+  return z.object({
+    type: z.literal(type),
+    timestamp: z.iso.datetime().describe('When what it tells of happened.'),
+    data: DATA[type],
+  });
+}
+
+export const WEBHOOK_SCHEMAS = WEBHOOK_TYPES.map((type) => [type, webhookSchema(type)] as const);
+
+/** The headers of Standard Webhooks. */
+export const webhookHeadersSchema = z.object({
+  'webhook-id': z.string().min(1).describe('The same at every attempt.'),
+  'webhook-timestamp': z
+    .string()
+    .regex(/^[0-9]+$/)
+    .describe('Seconds since 1970, of this attempt.'),
+  'webhook-signature': z
+    .string()
+    .regex(/^v1,[A-Za-z0-9+/=]+(?: v1,[A-Za-z0-9+/=]+)*$/)
+    .describe('HMAC-SHA256 over id, timestamp and body, joined by dots; one for each secret.'),
+});

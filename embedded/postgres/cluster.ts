@@ -1,0 +1,222 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  access,
+  chmod,
+  chown,
+  constants,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
+import { PRIVATE } from '../../shared/replace-file.ts';
+import { type PostgresBinaries, serverProcess } from './binaries.ts';
+import { isAlive } from './process-table.ts';
+import { canEnter, makePlace } from './server-place.ts';
+import type { ServerUser } from './server-user.ts';
+
+const run = promisify(execFile);
+
+/** The files of one embedded database. */
+export interface Cluster {
+  /** Absolute, links resolved. */
+  readonly directory: string;
+  /** Where the server's own log goes. */
+  readonly logFile: string;
+  readonly user: string;
+  readonly password: string;
+}
+
+const DIRECTORY = 'postgres';
+const UNFINISHED_PREFIX = 'postgres.unfinished-';
+/** Beside the data, so that it comes into being, and moves, with the cluster whose password it is. */
+const PASSWORD_FILE = 'sluice-password';
+const DATABASE_USER = 'sluice';
+
+/**
+ * Opens the database files below `dataDir`, and makes them first where there are none. An initialisation that was
+ * killed leaves nothing that counts; of two at once one wins, and both go on with its files.
+ * Throws AppErrors `DATA_DIR_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED`.
+ */
+export async function openCluster(
+  dataDir: string,
+  binaries: PostgresBinaries,
+  user: ServerUser,
+): Promise<Cluster> {
+  const root = await prepareDataDir(resolve(dataDir), user);
+  await removeUnfinished(root);
+  if (!(await exists(join(root, DIRECTORY)))) await makeCluster(root, binaries, user);
+  const directory = await locate(root);
+  await checkReach(directory, user);
+  await checkVersion(directory, binaries);
+  return {
+    directory,
+    logFile: join(root, 'postgres.log'),
+    user: DATABASE_USER,
+    password: await readFile(join(directory, PASSWORD_FILE), 'utf8'),
+  };
+}
+
+async function prepareDataDir(dataDir: string, user: ServerUser): Promise<string> {
+  const otherUser = user.uid !== undefined;
+  try {
+    await mkdir(dataDir, { recursive: true, mode: otherUser ? 0o711 : 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    // The server's user must pass through; what lies here is readable by its owner only.
+    if (otherUser) await chmod(dataDir, ((await stat(dataDir)).mode & 0o777) | 0o011);
+    return await realpath(dataDir);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError(
+      'DATA_DIR_UNUSABLE',
+      `the data directory ${dataDir} cannot be written (${errorMessage(error)}): make it writable, or set SLUICE_DATA_DIR to another directory`,
+      { cause: error },
+    );
+  }
+}
+
+async function checkReach(directory: string, user: ServerUser): Promise<void> {
+  if (await canEnter(directory, user)) return;
+  throw new AppError(
+    'DATA_DIR_UNUSABLE',
+    `the user that Postgres runs as cannot reach ${directory}: let others pass through the directories above it, or set SLUICE_DATA_DIR to another directory`,
+  );
+}
+
+async function locate(root: string): Promise<string> {
+  try {
+    return await realpath(join(root, DIRECTORY));
+  } catch (error) {
+    throw new AppError(
+      'DATA_DIR_UNUSABLE',
+      `${join(root, DIRECTORY)} points to a database that is gone: put it back, or set SLUICE_DATA_DIR to a new directory`,
+      { cause: error },
+    );
+  }
+}
+
+/** In the data directory itself or, where the server's user cannot reach that, in a place of its own behind a link. */
+async function makeCluster(root: string, binaries: PostgresBinaries, user: ServerUser): Promise<void> {
+  const link = join(root, DIRECTORY);
+  if (await canEnter(root, user)) {
+    await initialise(root, link, binaries, user);
+    return;
+  }
+  const place = await makePlace();
+  const directory = join(place, DIRECTORY);
+  try {
+    await initialise(place, directory, binaries, user);
+    await symlink(directory, link);
+  } catch (error) {
+    await rm(place, { recursive: true, force: true });
+    // Another start was faster, or the link is a broken one.
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+}
+
+async function initialise(
+  root: string,
+  directory: string,
+  binaries: PostgresBinaries,
+  user: ServerUser,
+): Promise<void> {
+  const unfinished = join(root, `${UNFINISHED_PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
+  const passwordFile = `${unfinished}.password`;
+  const password = randomBytes(24).toString('base64url');
+  try {
+    await mkdir(unfinished, { mode: 0o700 });
+    await writeFile(passwordFile, password, { mode: PRIVATE, flag: 'wx' });
+    await giveTo(user, unfinished, passwordFile);
+    await run(
+      binaries.initdb,
+      [
+        `--pgdata=${unfinished}`,
+        `--username=${DATABASE_USER}`,
+        `--pwfile=${passwordFile}`,
+        '--auth=scram-sha-256',
+        '--encoding=UTF8',
+        '--locale=C',
+      ],
+      serverProcess(user),
+    );
+    const kept = join(unfinished, PASSWORD_FILE);
+    await rename(passwordFile, kept);
+    await rename(unfinished, directory);
+  } catch (error) {
+    // Another start was faster: its cluster is as good as ours would have been.
+    if (await exists(join(directory, PASSWORD_FILE))) return;
+    throw new AppError('POSTGRES_FAILED', `the database could not be initialised: ${initdbReason(error)}`, {
+      cause: error,
+    });
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+    await rm(passwordFile, { force: true });
+  }
+}
+
+async function giveTo(user: ServerUser, ...paths: string[]): Promise<void> {
+  if (user.uid === undefined || user.gid === undefined) return;
+  for (const path of paths) await chown(path, user.uid, user.gid);
+}
+
+/** Removes what killed initialisations left. */
+async function removeUnfinished(root: string): Promise<void> {
+  for (const name of await readdir(root)) {
+    if (!name.startsWith(UNFINISHED_PREFIX)) continue;
+    const path = join(root, name);
+    if (await isAtWork(Number.parseInt(name.slice(UNFINISHED_PREFIX.length), 10), path)) continue;
+    // An initdb whose parent was killed may still be writing: then the rest goes at the next start.
+    await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
+  }
+}
+
+async function isAtWork(pid: number, path: string): Promise<boolean> {
+  if (pid !== process.pid) return isAlive(pid);
+  // In a container every start may get the same process id: what is older than this process is not its own.
+  const { birthtimeMs } = await stat(path);
+  return birthtimeMs >= performance.timeOrigin;
+}
+
+async function checkVersion(directory: string, binaries: PostgresBinaries): Promise<void> {
+  const version = await readFile(join(directory, 'PG_VERSION'), 'utf8').then(
+    (text) => text.trim(),
+    (error) => {
+      throw new AppError(
+        'DATA_DIR_UNUSABLE',
+        `${directory} holds no database of Sluice (${errorMessage(error)}): set SLUICE_DATA_DIR to another directory`,
+        { cause: error },
+      );
+    },
+  );
+  if (version === binaries.majorVersion) return;
+  throw new AppError(
+    'POSTGRES_VERSION_MISMATCH',
+    `${directory} was made by Postgres ${version} and this release brings Postgres ${binaries.majorVersion}: ` +
+      'go on with the release that made it, or set SLUICE_DATA_DIR to a new directory',
+  );
+}
+
+function initdbReason(error: unknown): string {
+  const stderr = (error as { stderr?: unknown }).stderr;
+  const text = typeof stderr === 'string' && stderr.trim() !== '' ? stderr : errorMessage(error);
+  return text.trim().split('\n').slice(0, 5).join(' ');
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,93 @@
+import type { AppError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/logging.ts';
+import {
+  connectionStringOf,
+  type DatabaseConnection,
+  removeConnectionFile,
+  writeConnectionFile,
+} from '../../shared/postgres/connection-file.ts';
+import { findBinaries } from './binaries.ts';
+import { openCluster } from './cluster.ts';
+import { ensureDatabase } from './create-database.ts';
+import { takeInstanceLock } from './lock.ts';
+import {
+  adminUrl,
+  endPostmaster,
+  ensurePostmaster,
+  HOST,
+  type ServerSetup,
+  stopPostmaster,
+} from './postmaster.ts';
+import { findServerUser } from './server-user.ts';
+import { superviseServer } from './supervisor.ts';
+
+/** Options of {@link startEmbeddedPostgres}. */
+export interface EmbeddedPostgresOptions {
+  /** Holds the database (`postgres/`), its log (`postgres.log`) and how it is reached (`postgres.json`, mode 0600). */
+  readonly dataDir: string;
+  readonly logger: Logger;
+  /** Called once when this data directory belongs to another process from now on: the caller should end. */
+  onLost?(error: AppError): void;
+  /** More server settings, by name; tests turn fsync off. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A running database that belongs to this process. */
+export interface EmbeddedPostgres {
+  readonly connectionString: string;
+  readonly connection: DatabaseConnection;
+  /** Stops the server, whoever started it. Close what uses it before. */
+  stop(): Promise<void>;
+}
+
+const DATABASE = 'sluice';
+
+/**
+ * Runs Postgres on the data directory, which is made when missing, and makes this process its owner. A server that an
+ * earlier process left running is taken over; one that dies later is started again on the same port.
+ *
+ * Throws AppError, not retryable unless said otherwise: `ALREADY_RUNNING` (another live process owns the directory),
+ * `DATA_DIR_UNUSABLE`, `SERVER_USER_MISSING`, `POSTGRES_BINARIES_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`,
+ * `POSTGRES_FAILED` (retryable).
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, logger } = options;
+  const serverUser = await findServerUser();
+  const binaries = await findBinaries(serverUser);
+  const cluster = await openCluster(dataDir, binaries, serverUser);
+  const setup: ServerSetup = { cluster, binaries, serverUser, settings: options.settings ?? {}, logger };
+  const postmaster = await ensurePostmaster(setup);
+  const { port } = postmaster;
+  await ensureDatabase(adminUrl(cluster, port), DATABASE);
+  const connection = { host: HOST, port, user: cluster.user, password: cluster.password, database: DATABASE };
+  const connectionString = connectionStringOf(connection);
+  const lock = await takeInstanceLock(connectionString);
+  await writeConnectionFile(dataDir, connection);
+  const supervisor = superviseServer({
+    postmaster,
+    lock,
+    ensure: (signal) => ensurePostmaster(setup, port, signal),
+    takeLock: () => takeInstanceLock(connectionString),
+    onLost: (error) => options.onLost?.(error),
+    logger,
+  });
+  // A process that ends without stopping it (a second signal, the grace period, an uncaught exception) leaves no server.
+  const endServer = () => {
+    const owned = supervisor.owned();
+    if (owned) endPostmaster(owned.postmaster);
+  };
+  process.once('exit', endServer);
+  return {
+    connectionString,
+    connection,
+    async stop() {
+      const owned = await supervisor.end();
+      if (owned !== undefined) {
+        await removeConnectionFile(dataDir);
+        await stopPostmaster(setup, owned.postmaster);
+        await owned.lock.release().catch(() => undefined);
+      }
+      process.removeListener('exit', endServer);
+    },
+  };
+}

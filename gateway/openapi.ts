@@ -1,0 +1,78 @@
+import { type JsonSchema, jsonSchemaOf } from '../shared/contracts/json-schema.ts';
+import { BURST_SECONDS, REQUESTS_PER_SECOND } from '../shared/http/rates/policy.ts';
+import { agentSchema } from '../shared/kinds/agent-metadata.ts';
+import { automationEventSchema } from '../shared/kinds/automation-events.ts';
+import { conversationSchema } from '../shared/kinds/conversation-metadata.ts';
+import { credentialsSchema } from '../shared/kinds/credentials.ts';
+import { messageSentSchema } from '../shared/kinds/message-sent.ts';
+import { openApiDocument } from '../shared/openapi/document.ts';
+import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
+import type { Operations } from '../shared/openapi/operation.ts';
+import { BYTES_PER_SECOND, RECORDS_PER_REQUEST } from './limits/policies.ts';
+import { AUTHENTICATE } from './operations/authenticate/openapi.ts';
+import { AUTOMATION_EVENTS } from './operations/automation-events/openapi.ts';
+import { STATE, STATE_SCHEMA } from './operations/automation-state/openapi.ts';
+import { MANY_AGENT_METADATA } from './operations/many-agent-metadata/openapi.ts';
+import { MESSAGE_SENT } from './operations/message-sent/openapi.ts';
+import { itemsOf, RESULT_SCHEMAS } from './operations/results-openapi.ts';
+import { SINGLE_CONVO_METADATA } from './operations/single-convo-metadata/openapi.ts';
+import { PATHS } from './paths.ts';
+
+/** The gateway's operations, those whose examples others build on first. */
+export const GATEWAY_OPERATIONS: Operations = {
+  [`POST ${PATHS.manyAgentMetadata}`]: MANY_AGENT_METADATA,
+  [`POST ${PATHS.singleConvoMetadata}`]: SINGLE_CONVO_METADATA,
+  [`POST ${PATHS.messageSent}`]: MESSAGE_SENT,
+  [`POST ${PATHS.authenticate}`]: AUTHENTICATE,
+  [`POST ${PATHS.automationEvents}`]: AUTOMATION_EVENTS,
+  [`GET ${PATHS.state}`]: STATE,
+  ...HEALTH_OPERATIONS,
+};
+
+/** What `GET /openapi.json` of the gateway answers. */
+export function gatewayDocument(): JsonSchema {
+  return openApiDocument({
+    title: 'Sluice',
+    description: DESCRIPTION,
+    tags: {
+      metadata: 'Metadata of agents and conversations.',
+      analytics: 'How agents write messages.',
+      credentials: "Customers' credentials.",
+      automation: 'The automated agent.',
+      health: 'For load balancers.',
+    },
+    operations: GATEWAY_OPERATIONS,
+    schemas: {
+      Agent: jsonSchemaOf(agentSchema),
+      AgentItems: itemsOf('Agent'),
+      Conversation: jsonSchemaOf(conversationSchema),
+      MessageSent: jsonSchemaOf(messageSentSchema),
+      Credentials: jsonSchemaOf(credentialsSchema),
+      AutomationEvent: jsonSchemaOf(automationEventSchema),
+      AutomationEventItems: itemsOf('AutomationEvent'),
+      AutomationState: STATE_SCHEMA,
+      ...RESULT_SCHEMAS,
+      Health: HEALTH_SCHEMA,
+    },
+  });
+}
+
+const MIB = 1024 * 1024;
+const ofRequests = (seconds: number) => (seconds * REQUESTS_PER_SECOND).toLocaleString('en');
+const ofRecords = (seconds: number) =>
+  (seconds * REQUESTS_PER_SECOND * RECORDS_PER_REQUEST).toLocaleString('en');
+
+const DESCRIPTION = `Metadata, credentials and analytics events about conversations go in; signed webhooks come out.
+
+- **2xx is durable**: what was answered 2xx is acknowledged by the event log.
+- **Once**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, whoever sends it again. The
+  same id with other content is a conflict. A record without an id is a new one each time.
+- Bodies are one JSON object in UTF-8, at most 32 levels deep and of at most 250,000 values, those inside free-form objects included. Members that are not listed are ignored. Optional members may be
+  \`null\`. Lengths count Unicode code points. No string may hold U+0000 or an unpaired surrogate; no timestamp a day that its month
+  does not have, or a leap second. One record is at most 512 KiB once encoded.
+- A tenant may make ${ofRequests(1)} requests a second of each operation, ${ofRequests(BURST_SECONDS)} at once, and bring
+  ${ofRecords(1)} records a second, ${ofRecords(BURST_SECONDS)} at once, and bodies of ${BYTES_PER_SECOND / MIB} MiB a second after unpacking,
+  ${(BURST_SECONDS * BYTES_PER_SECOND) / MIB} MiB at once, unless it was given others or none; a key may have a lower
+  rate of its own. There is a daily quota of records only where one was set. What is over is 429-01, whole. \`RateLimit\` and
+  \`RateLimit-Policy\` of the answers tell what is left.
+- An unknown path or method is 404-01 without \`details\`; there is no 405.`;

@@ -1,0 +1,40 @@
+import { type JsonObject, writeJson } from '../../../shared/contracts/json.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import type { KeyRing } from '../../../shared/keyring/keyring.ts';
+import { type CredentialsRecord, readCredentials } from '../../../shared/kinds/credentials.ts';
+import { requestFacts, toRecord } from '../../accept/records.ts';
+import { encodeRecord } from '../../publish/publish.ts';
+import { TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+
+export interface AuthenticateDeps extends WriteDeps {
+  readonly keyRing: KeyRing;
+}
+
+/** `POST /conversation/v1/conversations/{conversationId}/authenticate`: stores credentials for a conversation. */
+export function authenticateOperation(deps: AuthenticateDeps) {
+  return async (c: HttpContext): Promise<Response> => {
+    const conversationId = c.req.param('conversationId')!;
+    const parsed = readCredentials(c.get('body'), conversationId);
+    if (!parsed.ok) return fail(c, '422-01', parsed.details);
+    const facts = requestFacts(c, deps.clock);
+    const data = encrypted(deps.keyRing, facts.tenantId, conversationId, parsed.record);
+    const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
+    if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
+    return outcome === 'accepted' ? c.body(null, 204) : fail(c, '503-01');
+  };
+}
+
+/** From here on nobody sees the credentials but who holds the key; they only open for this tenant and conversation. */
+function encrypted(
+  keyRing: KeyRing,
+  tenantId: string,
+  conversationId: string,
+  { customerExternalId, streamId, auth }: CredentialsRecord,
+): JsonObject {
+  const { keyId, ciphertext } = keyRing.encrypt(Buffer.from(writeJson(auth)), [tenantId, conversationId]);
+  return { customerExternalId, streamId, keyId, ciphertext: ciphertext.toString('base64') };
+}

@@ -1,8 +1,0 @@
-import { readAgentItem } from '../../shared/contracts/agents.ts';
-import type { WriteDeps } from './deps.ts';
-import { recordManyOperation } from './record-many.ts';
-
-/** `POST /metadata-ingestion/v1/many-agent-metadata`: metadata of up to 1000 agents. */
-export function manyAgentMetadataOperation(deps: WriteDeps) {
-  return recordManyOperation(deps, { kind: 'agent-metadata', readItem: readAgentItem });
-}

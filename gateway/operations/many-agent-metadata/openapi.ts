@@ -1,0 +1,109 @@
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import type { OperationDescription } from '../../../shared/openapi/operation.ts';
+import { ITEMS_BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+import { MANY_ANSWERS } from '../results-openapi.ts';
+
+const FULL = {
+  eventId: 'docs-agent-1',
+  externalAgentId: 'agent-1',
+  startTs: '2026-01-02T03:04:05.123456789+01:00',
+  lobId: 'lob-1',
+  lobName: 'Support',
+  groupId: 'group-1',
+  groupName: 'Billing',
+  agentName: 'Ada',
+  agentLocation: 'Leeds',
+  supervisorId: 'agent-9',
+  supervisorName: 'Grace',
+  languages: ['en-gb', 'de'],
+  concurrency: 3,
+  categoryLabel: 'senior',
+  accountAccessLevel: 'standard',
+  ranking: 4,
+  vendor: 'in-house',
+  jobTitle: 'Agent',
+  jobRole: 'billing',
+  workShift: 'early',
+  emailAddress: 'ada@example.org',
+  attributes: [{ name: 'desk', value: '4.17' }],
+};
+
+export const MANY_AGENT_METADATA: OperationDescription = {
+  operationId: 'add-many-agent-metadata',
+  tag: 'metadata',
+  summary: 'Add metadata of many agents',
+  description:
+    'Each item is a merge patch on what is stored of its agent: an omitted member leaves, `null` clears, an array replaces. ' +
+    'Items are accepted or refused one by one; 200 when at least one is kept.',
+  scope: 'agent-metadata:write',
+  body: { schema: schemaRef('AgentItems'), bytesMax: ITEMS_BODY_BYTES_MAX },
+  answers: MANY_ANSWERS,
+  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  examples: {
+    minimal: {
+      summary: 'One agent, without an id: sent again it is a new record',
+      body: { items: [{ externalAgentId: 'agent-1' }] },
+      status: 200,
+      answer: { errorCount: 0, results: [{ eventId: EXAMPLE_ULID, error: '' }] },
+    },
+    full: {
+      summary: 'Every member, and an agent whose e-mail address is cleared',
+      body: {
+        items: [FULL, { eventId: 'docs-agent-2', externalAgentId: 'agent-2', emailAddress: null }],
+      },
+      status: 200,
+      answer: {
+        errorCount: 0,
+        results: [
+          { eventId: 'docs-agent-1', error: '' },
+          { eventId: 'docs-agent-2', error: '' },
+        ],
+      },
+    },
+    partlyRefused: {
+      summary: 'Two items of four are refused',
+      body: {
+        items: [
+          { eventId: 'docs-agent-3', externalAgentId: 'agent-3' },
+          { externalAgentId: ' ' },
+          { eventId: 'docs-agent-1', externalAgentId: 'agent-1', agentName: 'Ida' },
+          { eventId: 'docs-agent-4', externalAgentId: 'agent-4', concurrency: 2 },
+        ],
+      },
+      status: 200,
+      answer: {
+        errorCount: 2,
+        results: [
+          { eventId: 'docs-agent-3', error: '' },
+          { eventId: EXAMPLE_ULID, error: 'FAIL_BAD_PARAMS: ERROR: agent id cannot be blank' },
+          {
+            eventId: 'docs-agent-1',
+            error: 'FAIL_CONFLICT: this eventId was accepted before with other content',
+          },
+          { eventId: 'docs-agent-4', error: '' },
+        ],
+      },
+    },
+    allRefused: {
+      summary: 'No item was accepted',
+      body: { items: [{ eventId: 'docs-agent-5', externalAgentId: 'agent-5', concurrency: -1 }] },
+      status: 400,
+      answer: {
+        errorCount: 1,
+        results: [
+          {
+            eventId: 'docs-agent-5',
+            error: 'FAIL_BAD_PARAMS: ERROR: concurrency must be a whole number from 0 to 2147483647',
+          },
+        ],
+      },
+    },
+    noItems: {
+      summary: 'The request has no items',
+      body: { items: [] },
+      status: 422,
+      answer: exampleError('422-01', { path: 'items', message: 'must have at least one entry' }),
+    },
+  },
+};

@@ -1,0 +1,30 @@
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
+import { requestFacts, toRecord } from '../../accept/records.ts';
+import { encodeRecord } from '../../publish/publish.ts';
+import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+
+/** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never asks the database. */
+export function messageSentOperation(deps: WriteDeps) {
+  return async (c: HttpContext): Promise<Response> => {
+    const parsed = readMessageSent(c.get('body'));
+    if (!parsed.ok) return fail(c, '422-01', parsed.details);
+    const facts = requestFacts(c, deps.clock);
+    const encoded = encodeRecord(toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId));
+    if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
+    switch (outcome) {
+      case 'accepted':
+        return c.body(null, 200, { 'content-length': '0' });
+      case 'conflict':
+        return fail(c, '409-01', [conflictDetail('messageId')]);
+      case 'too-large':
+        return fail(c, '422-01', [TOO_LARGE_DETAIL]);
+      default:
+        return fail(c, '503-01');
+    }
+  };
+}

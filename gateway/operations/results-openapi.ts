@@ -1,0 +1,63 @@
+import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
+import { schemaRef } from '../../shared/openapi/document.ts';
+import { ITEMS_MAX } from './items.ts';
+
+/** The schemas of what the writing operations take and answer. */
+
+/** A request of many items. */
+export function itemsOf(name: string): JsonSchema {
+  return {
+    type: 'object',
+    required: ['items'],
+    properties: { items: { type: 'array', minItems: 1, maxItems: ITEMS_MAX, items: schemaRef(name) } },
+  };
+}
+
+const ITEM_RESULT: JsonSchema = {
+  type: 'object',
+  required: ['eventId', 'error'],
+  properties: {
+    eventId: { type: 'string', description: 'The id that was sent where it is valid, else a new one.' },
+    error: {
+      type: 'string',
+      description:
+        'Empty when the record is kept. Else `FAIL_BAD_PARAMS: …`, `FAIL_BAD_JSON: …`, `FAIL_CONFLICT: …` or ' +
+        '`FAIL_UNAVAILABLE: …` (send it again with the same `eventId`).',
+      pattern: '^$|^FAIL_(BAD_PARAMS|BAD_JSON|CONFLICT|UNAVAILABLE): ',
+    },
+  },
+};
+
+export const RESULT_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
+  ItemResult: ITEM_RESULT,
+  ItemResults: {
+    type: 'object',
+    required: ['errorCount', 'results'],
+    properties: {
+      errorCount: {
+        type: 'integer',
+        minimum: 0,
+        maximum: ITEMS_MAX,
+        description: 'Items that were refused.',
+      },
+      results: {
+        type: 'array',
+        minItems: 1,
+        maxItems: ITEMS_MAX,
+        items: schemaRef('ItemResult'),
+        description: 'One for each item, in order.',
+      },
+    },
+  },
+  SingleResult: {
+    type: 'object',
+    required: ['result'],
+    properties: { result: schemaRef('ItemResult') },
+  },
+};
+
+/** What the operations with many items answer. */
+export const MANY_ANSWERS = {
+  200: { description: 'At least one item is kept; each has its result.', schema: schemaRef('ItemResults') },
+  400: { description: 'No item was accepted; each has its result.', schema: schemaRef('ItemResults') },
+};

@@ -1,0 +1,43 @@
+import { failBadJson, failBadParams } from '../../../shared/contracts/results.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import type { IdGenerator } from '../../../shared/ids.ts';
+import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
+import { requestFacts, toRecord } from '../../accept/records.ts';
+import { encodeRecord } from '../../publish/publish.ts';
+import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+
+/** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
+export function singleConvoMetadataOperation(deps: WriteDeps) {
+  return async (c: HttpContext): Promise<Response> => {
+    const parsed = readConversation(c.get('body'));
+    if (!parsed.ok) return answer(c, 400, parsed.id ?? deps.nextId(), failBadParams(parsed.details));
+    const facts = requestFacts(c, deps.clock);
+    const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
+    const encoded = encodeRecord(record);
+    if (!encoded) return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
+    const outcomes = await deps.accept(c, [encoded], { lookUpStored: true });
+    if (outcomes instanceof Response) return outcomes;
+    const [outcome] = outcomes;
+    switch (outcome) {
+      case 'accepted':
+        return answer(c, 200, record.id, '');
+      case 'conflict':
+        return fail(c, '409-01', [conflictDetail('eventId')]);
+      case 'too-large':
+        return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
+      default:
+        return fail(c, '503-01');
+    }
+  };
+}
+
+/** The answer to a body that is no JSON object: a result as for any other refused input. */
+export function badJsonResult(nextId: IdGenerator) {
+  return (c: HttpContext, path: string, message: string): Response =>
+    answer(c, 400, nextId(), failBadJson(`${path} ${message}`));
+}
+
+function answer(c: HttpContext, status: 200 | 400, eventId: string, error: string): Response {
+  return c.json({ result: { eventId, error } }, status);
+}

@@ -1,0 +1,82 @@
+import { schemaRef } from '../../../shared/openapi/document.ts';
+import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import type { OperationDescription } from '../../../shared/openapi/operation.ts';
+import { BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+
+const FULL = {
+  eventId: 'docs-conversation-1',
+  externalConversationId: 'docs-1',
+  lobId: 'lob-1',
+  lobName: 'Support',
+  groupId: 'group-1',
+  groupName: 'Billing',
+  agentRoutingCode: 'R_1',
+  campaign: 'spring',
+  deviceType: 'PHONE',
+  platform: 'IOS',
+  companySegment: ['gold', 'north'],
+  companySubdivision: 'retail',
+  businessRule: 'Answer within a day',
+  entryType: 'app',
+  operatingSystem: 'IOS',
+  browserType: 'none',
+  browserVersion: '17.4',
+  attributes: [{ name: 'plan', value: 'yearly' }],
+};
+
+export const SINGLE_CONVO_METADATA: OperationDescription = {
+  operationId: 'add-conversation-metadata',
+  tag: 'metadata',
+  summary: 'Add metadata of one conversation',
+  description:
+    'A merge patch on what is stored of the conversation: an omitted member leaves, `null` clears, an array replaces.',
+  scope: 'conversation-metadata:write',
+  body: { schema: schemaRef('Conversation'), bytesMax: BODY_BYTES_MAX },
+  answers: {
+    200: { description: 'The record is kept.', schema: schemaRef('SingleResult') },
+    400: {
+      description: 'The body is not one JSON object, or breaks a rule; the result says what is wrong.',
+      schema: schemaRef('SingleResult'),
+    },
+  },
+  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '429-01', '500-01', '503-01'],
+  ownErrors: {
+    // What is wrong with the body is told in the result.
+    '400-01': {
+      meaning: 'The request is not valid HTTP, its headers are too large, or it did not arrive in time.',
+      details: [{ path: 'request', message: 'headers are larger than 16 KiB' }],
+    },
+  },
+  examples: {
+    minimal: {
+      summary: 'Without an id: sent again it is a new record',
+      body: { externalConversationId: 'docs-1', platform: 'WEB' },
+      status: 200,
+      answer: { result: { eventId: EXAMPLE_ULID, error: '' } },
+    },
+    full: {
+      summary: 'Every member',
+      body: FULL,
+      status: 200,
+      answer: { result: { eventId: 'docs-conversation-1', error: '' } },
+    },
+    conflict: {
+      summary: 'The id was accepted before with other content',
+      body: { ...FULL, campaign: 'summer' },
+      status: 409,
+      answer: exampleError('409-01', { path: 'eventId', message: 'was accepted before with other content' }),
+    },
+    refused: {
+      summary: 'The record breaks a rule',
+      body: { eventId: 'docs-conversation-2', externalConversationId: 'docs 1' },
+      status: 400,
+      answer: {
+        result: {
+          eventId: 'docs-conversation-2',
+          error:
+            "FAIL_BAD_PARAMS: ERROR: externalConversationId must be one or more letters, digits, '_' or '-'",
+        },
+      },
+    },
+  },
+};

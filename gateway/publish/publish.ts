@@ -1,0 +1,63 @@
+import {
+  type AcceptedRecord,
+  EVENT_HEADERS,
+  encodeEvent,
+  RECORD_BYTES_MAX,
+} from '../../shared/contracts/event.ts';
+import { writeJson } from '../../shared/contracts/json.ts';
+import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
+import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
+import type { LogHealth } from './log-health.ts';
+
+/** A record and its bytes in the log. */
+export interface EncodedRecord {
+  readonly record: AcceptedRecord;
+  readonly value: Buffer;
+}
+
+/** Encodes a record for the log; undefined when its data is larger than a record may be. */
+export function encodeRecord(record: AcceptedRecord): EncodedRecord | undefined {
+  const value = encodeEvent(record);
+  // The event is larger than its data: only where even the event is too large the data is measured by itself.
+  if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(writeJson(record.data)) > RECORD_BYTES_MAX) {
+    return undefined;
+  }
+  return { record, value };
+}
+
+/** Publishes records of one kind in order; one outcome a record. Never rejects. */
+export type WriteToLog = (kind: Kind, records: readonly EncodedRecord[]) => Promise<PublishOutcome[]>;
+
+export interface LogWriterOptions {
+  readonly publisher: Publisher;
+  readonly topicPrefix: string;
+  /** How a topic's keys are spread; undefined until it is known. */
+  readonly layoutOf: (topic: string) => TopicLayout | undefined;
+  /** While the log takes nothing, it admits only trials; all else is refused at once. */
+  readonly logHealth: Pick<LogHealth, 'admits' | 'onOutcomes'>;
+}
+
+/** The gateway's only way into the log: chooses each record's partition and publishes. */
+export function createLogWriter(options: LogWriterOptions): WriteToLog {
+  const { publisher, topicPrefix, layoutOf, logHealth } = options;
+  return async (kind, records) => {
+    if (records.length === 0) return [];
+    const topic = topicOf(topicPrefix, kind);
+    const layout = layoutOf(topic);
+    if (!layout) return notSent(records);
+    const outgoing = records.map(({ record, value }): OutgoingRecord => {
+      const key = recordKey(record.tenantId, record.entity);
+      return { partition: partitionOf(record.tenantId, key, layout), key, value, headers: EVENT_HEADERS };
+    });
+    if (!logHealth.admits(topic, outgoing)) return notSent(records);
+    const outcomes = await publisher.publish(topic, outgoing);
+    logHealth.onOutcomes(topic, outgoing, outcomes);
+    return outcomes;
+  };
+}
+
+/** The ids of these records are free again. */
+function notSent(records: readonly EncodedRecord[]): PublishOutcome[] {
+  return records.map(() => ({ ok: false, reason: 'unavailable', outcomeUnknown: false }));
+}

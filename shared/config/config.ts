@@ -1,0 +1,149 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import type { z } from 'zod';
+import { AppError, errorCode, errorMessage } from '../errors.ts';
+import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './services.ts';
+import { type Role, SETTINGS, type Setting, type SettingName } from './settings.ts';
+
+/** Reads the settings from the environment. Nothing else looks at process.env. */
+
+export * from './settings.ts';
+
+/** The settings that every one of these roles reads. */
+export type SettingOf<R extends Role> = {
+  [Name in SettingName]: [R] extends [(typeof SETTINGS)[Name]['usedBy'][number]] ? Name : never;
+}[SettingName];
+/** Settings as they are used: checked, and with their defaults. */
+export type Config<Name extends SettingName = SettingName> = {
+  readonly [Each in Name]: z.output<(typeof SETTINGS)[Each]['schema']>;
+};
+
+/** One setting that is wrong or missing. Never holds the value. */
+export interface ConfigProblem {
+  readonly name: SettingName;
+  readonly problem: string;
+  readonly example: string;
+}
+
+/** All settings that are wrong, at once. `message` has a line for each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    const lines = problems.map(
+      ({ name, problem, example }) => `  ${name} ${problem}, for example ${name}=${example}`,
+    );
+    super(`The settings cannot be used:\n${lines.join('\n')}`);
+    this.problems = problems;
+  }
+}
+
+/** Where the settings come from: the variables, and the names of those that the `.env` file set. */
+export interface Environment {
+  readonly env: NodeJS.ProcessEnv;
+  readonly fromFile: ReadonlySet<string>;
+}
+
+/** The environment of this process, with what a `.env` file in the working directory adds to it. */
+export function environment(): NodeJS.ProcessEnv {
+  return readEnvironment().env;
+}
+
+/** {@link environment}, and which of its variables the file set. Throws AppError `ENV_FILE_UNREADABLE`. */
+export function readEnvironment(): Environment {
+  if (!existsSync('.env')) return { env: process.env, fromFile: new Set() };
+  // What is set already wins over the file.
+  const names = Object.keys(parseEnv(readEnvFile()));
+  const fromFile = new Set(names.filter((name) => process.env[name] === undefined));
+  process.loadEnvFile('.env');
+  return { env: process.env, fromFile };
+}
+
+function readEnvFile(): string {
+  try {
+    return readFileSync('.env', 'utf8');
+  } catch (cause) {
+    const reason = errorCode(cause) ?? errorMessage(cause);
+    const message = `the file .env in the working directory cannot be read (${reason}): make it readable for this user, or start elsewhere`;
+    throw new AppError('ENV_FILE_UNREADABLE', message, { cause });
+  }
+}
+
+/** Reads the settings that a role uses. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */
+export function loadConfig<R extends Role>(
+  env: Readonly<Record<string, string | undefined>>,
+  role: R,
+): Config<SettingOf<R>> {
+  return loadSettings(env, role, settingsOf(role));
+}
+
+/** Reads these settings only, as a role does: what is wrong with others is none of the caller's matter. */
+export function loadSettings<Name extends SettingName>(
+  env: Readonly<Record<string, string | undefined>>,
+  role: Role,
+  names: readonly Name[],
+): Config<Name> {
+  const values: Record<string, unknown> = {};
+  const problems = new Map<SettingName, string>();
+  for (const name of names) {
+    const { value, problem } = readSetting(env, role, name);
+    if (problem === undefined) values[name] = value;
+    else problems.set(name, problem);
+  }
+  for (const { name, problem } of togetherProblems(values, names)) {
+    if (!problems.has(name)) problems.set(name, problem);
+  }
+  if (problems.size > 0) throw new ConfigError(inOrder(problems));
+  if (values.DATABASE_URL !== undefined) values.DATABASE_URL = databaseUrlOf(values);
+  return values as Config<Name>;
+}
+
+function inOrder(problems: ReadonlyMap<SettingName, string>): ConfigProblem[] {
+  const names = Object.keys(SETTINGS) as SettingName[];
+  return names.flatMap((name) => {
+    const problem = problems.get(name);
+    return problem === undefined ? [] : [{ name, problem, example: SETTINGS[name].example }];
+  });
+}
+
+/** The names of the settings that a role uses, in the order of {@link SETTINGS}. */
+export function settingsOf<R extends Role>(role: R): SettingOf<R>[] {
+  const names = Object.keys(SETTINGS) as SettingName[];
+  return names.filter((name) => (SETTINGS[name] as Setting).usedBy.includes(role)) as SettingOf<R>[];
+}
+
+/** Whoever does not ask Kafka needs none of its files. */
+function togetherProblems(settings: ServiceSettings, names: readonly SettingName[]) {
+  return [
+    ...(names.includes('DATABASE_URL') ? databaseProblems(settings) : []),
+    ...(names.includes('KAFKA_BROKERS') ? kafkaProblems(settings) : []),
+  ];
+}
+
+/** One setting as a role reads it: its value (undefined where it has none), or what is wrong with it. */
+export function readSetting(
+  env: Readonly<Record<string, string | undefined>>,
+  role: Role,
+  name: SettingName,
+): { readonly value?: unknown; readonly problem?: string } {
+  const setting: Setting = SETTINGS[name];
+  const result = setting.schema.safeParse(env[name] || defaultOf(name, role));
+  if (!result.success) return { problem: result.error.issues[0]!.message };
+  if (result.data === undefined && setting.requiredBy?.includes(role)) return { problem: 'is missing' };
+  return { value: result.data };
+}
+
+/** Whether a setting's value must never be shown. */
+export function isSecret(name: SettingName): boolean {
+  const setting: Setting = SETTINGS[name];
+  return setting.secret === true;
+}
+
+/** What a setting is where it is not set, as text; undefined where it then has no value. */
+export function defaultOf(name: SettingName, role: Role): string | undefined {
+  const setting: Setting = SETTINGS[name];
+  if (role === 'embedded' && setting.embeddedDefault !== undefined) return setting.embeddedDefault;
+  const standard = setting.schema.parse(undefined);
+  return standard === undefined ? undefined : String(standard);
+}

@@ -1,0 +1,35 @@
+import type { ApiKeyDescription } from '../../postgres/list-api-keys.ts';
+
+/** `rotating`: two secrets are valid. */
+export type KeyState = 'valid' | 'rotating' | 'expired' | 'revoked';
+
+/** A key as the command and `/admin/v1/keys` show it, at a time. */
+export function describeApiKey(key: ApiKeyDescription, nowMs: number) {
+  const state = stateOf(key, nowMs);
+  return {
+    apiKeyId: key.apiKeyId,
+    name: key.name,
+    scopes: key.scopes,
+    rate: key.rate,
+    state,
+    createdAt: timeOf(key.createdAtMs),
+    createdBy: key.createdBy,
+    expiresAt: timeOf(key.expiresAtMs),
+    revokedAt: timeOf(key.revokedAtMs),
+    lastUsedAt: timeOf(key.lastUsedAtMs),
+    previousSecretValidUntil: state === 'rotating' ? timeOf(key.previousValidUntilMs) : null,
+  };
+}
+
+function stateOf(
+  { revokedAtMs, expiresAtMs, previousValidUntilMs }: ApiKeyDescription,
+  nowMs: number,
+): KeyState {
+  if (revokedAtMs !== null) return 'revoked';
+  if (expiresAtMs !== null && expiresAtMs <= nowMs) return 'expired';
+  return previousValidUntilMs !== null && previousValidUntilMs > nowMs ? 'rotating' : 'valid';
+}
+
+function timeOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../../errors.ts';
+import type { HttpContext } from '../env.ts';
+import { REQUEST_ABORTED } from '../failures.ts';
+
+/** Bytes, or why there are none: more than allowed, or more than there is room for now. */
+export type Collected =
+  | { readonly ok: true; readonly bytes: Buffer }
+  | { readonly ok: false; readonly reason: 'too-large' }
+  | { readonly ok: false; readonly reason: 'no-memory' };
+
+/** What may be held of a body. */
+export interface BodyBounds {
+  readonly bytesMax: number;
+  /** Makes room for so many more bytes, or says that there is none. */
+  readonly take: (bytes: number) => boolean;
+}
+
+/**
+ * The raw bytes of the request's body within the bounds. Past them some of the rest is read and thrown away after the
+ * answer (see pipelining.ts), so that a sender who is still writing gets the answer instead of a reset.
+ * Throws AppError REQUEST_ABORTED when the sender goes away.
+ */
+export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
+  const declared = c.req.header('content-length');
+  if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
+  const { incoming, outgoing } = c.env ?? {};
+  if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
+  // The sender waits for a word before it sends the body (see serve.ts, which leaves that word to us).
+  if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
+  return await collectFromSocket(incoming, bounds);
+}
+
+const TOO_LARGE = { ok: false, reason: 'too-large' } as const;
+const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
+
+/** Less is not worth a growth of its own. */
+const GROWTH_BYTES_MIN = 1024;
+
+/**
+ * Gathers chunks as long as they stay within the bounds; what `add` returns is why they did not. They are copied together
+ * into one buffer of at most twice their size: as they came, each of one byte would take some 400.
+ */
+export function boundedChunks({ bytesMax, take }: BodyBounds) {
+  /** The only chunk so far, as it came: the usual body is one. */
+  let first: Buffer | undefined;
+  let gathered = Buffer.alloc(0);
+  let bytes = 0;
+
+  function append(chunk: Uint8Array, at: number): void {
+    if (at + chunk.length > gathered.length) {
+      const length = Math.max(at + chunk.length, GROWTH_BYTES_MIN, Math.min(2 * gathered.length, bytesMax));
+      const grown = Buffer.allocUnsafeSlow(length);
+      gathered.copy(grown, 0, 0, at);
+      gathered = grown;
+    }
+    gathered.set(chunk, at);
+  }
+
+  return {
+    add(chunk: Uint8Array): Extract<Collected, { ok: false }> | undefined {
+      const at = bytes;
+      bytes += chunk.length;
+      if (bytes > bytesMax) return TOO_LARGE;
+      if (!take(chunk.length)) return NO_MEMORY;
+      if (at === 0 && Buffer.isBuffer(chunk)) {
+        first = chunk;
+        return undefined;
+      }
+      if (first) append(first, 0);
+      first = undefined;
+      append(chunk, at);
+      return undefined;
+    },
+    all: (): Collected => ({ ok: true, bytes: first ?? gathered.subarray(0, bytes) }),
+  };
+}
+
+function collectFromSocket(incoming: IncomingMessage, bounds: BodyBounds): Promise<Collected> {
+  return new Promise((resolve, reject) => {
+    const body = boundedChunks(bounds);
+    const settle = () => {
+      incoming.off('data', onData).off('end', onEnd).off('close', onClose);
+      incoming.resume();
+    };
+    const onData = (chunk: Buffer) => {
+      const refusal = body.add(chunk);
+      if (!refusal) return;
+      settle();
+      resolve(refusal);
+    };
+    const onEnd = () => {
+      settle();
+      resolve(body.all());
+    };
+    const onClose = () => {
+      settle();
+      reject(new AppError(REQUEST_ABORTED, 'the sender closed the connection', { retryable: true }));
+    };
+    // Stays attached: an error that comes after the answer must not end the process.
+    incoming.on('error', onClose);
+    incoming.on('data', onData).on('end', onEnd).on('close', onClose);
+    if (incoming.destroyed) onClose();
+  });
+}
+
+async function collectFromStream(
+  body: ReadableStream<Uint8Array> | null,
+  bounds: BodyBounds,
+): Promise<Collected> {
+  const kept = boundedChunks(bounds);
+  for await (const chunk of body ?? []) {
+    const refusal = kept.add(chunk);
+    if (refusal) return refusal;
+  }
+  return kept.all();
+}

@@ -1,0 +1,178 @@
+import { RECORD_BYTES_MAX } from '../../contracts/event.ts';
+import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../../contracts/json.ts';
+import type { HttpContext, HttpMiddleware } from '../env.ts';
+import { fail } from '../failures.ts';
+import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
+import type { BodyHold, BodyMemory } from './body-memory.ts';
+import { collectBody } from './collect.ts';
+import { checkContentHeaders } from './content-headers.ts';
+import { gunzipBounded, unpackedBytesMax, unpackedBytesSaid } from './gunzip.ts';
+import { runInRequestSlices } from './request-slices.ts';
+
+/** What a chunk costs of the byte rate at least: Node takes some 12 µs to parse one, however few bytes it has. */
+const CHUNK_COST_BYTES = 1024;
+
+/** The limit on a caller's bytes; undefined for a caller without one. */
+export type ByteRate = (c: HttpContext) => BodyRate | undefined;
+
+export interface ReadBodyOptions {
+  /** Bytes of the body at most, as sent and after gunzip. */
+  readonly bytesMax: number;
+  /** What all bodies together may take, as sent and after gunzip, until they are answered. Default: anything. */
+  readonly memory?: BodyMemory;
+  /** What limits a caller's bytes per second. Default: nothing. */
+  readonly byteRate?: ByteRate;
+  /** Members whose objects are kept byte for byte. */
+  readonly rawMembers: ReadonlySet<string>;
+  /** The answer to a body that is not one JSON object; without it 400-01 with the problem as its detail. */
+  readonly onUnreadable?: (c: HttpContext, path: string, message: string) => Response;
+}
+
+/** The body as one JSON object, or why there is none. */
+export type BodyRead =
+  | { readonly ok: true; readonly body: JsonObject }
+  | { readonly ok: false; readonly reason: 'too-large' }
+  | { readonly ok: false; readonly reason: 'no-memory' }
+  /** Over the byte rate, which must hold so many bytes before the body can be read. */
+  | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
+  | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
+
+/**
+ * Reads the body into `c.get('body')`: 413-01 over the limit, 429-01 over the caller's byte rate, 503-01 where other
+ * bodies leave no room for it, 400-01 (or `onUnreadable`) for what is not a JSON object.
+ */
+export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
+  return async (c, next) => {
+    const hold = options.memory?.open(c.get('apiKey').tenantId);
+    const rate = options.byteRate?.(c);
+    try {
+      const read = await readBody(c, options, rate, hold);
+      if (!read.ok && read.reason === 'rate') return rate!.refuse(read.bytes);
+      rate?.tell();
+      if (!read.ok) return refusalOf(c, read, options);
+      if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
+      c.set('body', read.body);
+      return await next();
+    } finally {
+      hold?.release();
+    }
+  };
+}
+
+type Refused = Extract<BodyRead, { ok: false }>;
+
+function refusalOf(
+  c: HttpContext,
+  read: Exclude<Refused, { reason: 'rate' }>,
+  { bytesMax, onUnreadable }: ReadBodyOptions,
+): Response {
+  switch (read.reason) {
+    case 'too-large':
+      return fail(c, '413-01', [{ path: 'body', message: `must be at most ${bytesMax} bytes` }]);
+    case 'no-memory':
+      return fail(c, '503-01', [NO_ROOM]);
+    case 'unreadable':
+      if (onUnreadable) return onUnreadable(c, read.path, read.message);
+      return fail(c, '400-01', [{ path: read.path, message: read.message }]);
+  }
+}
+
+const NO_ROOM = { path: 'body', message: 'there is no room for it beside those of other requests now' };
+
+const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
+
+function itemsOf({ items }: JsonObject): number {
+  return Array.isArray(items) ? items.length : 1;
+}
+
+async function readBody(
+  c: HttpContext,
+  options: ReadBodyOptions,
+  rate: BodyRate | undefined,
+  hold: BodyHold | undefined,
+): Promise<BodyRead> {
+  const charge = rate && chargeBody(rate, options.bytesMax);
+  try {
+    const bytes = await readBytes(c, options, hold, rate, charge);
+    const read = bytes.ok ? await parse(bytes.bytes, options, hold) : bytes;
+    // The caller will send it again, and judging it is what costs.
+    if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
+    return read;
+  } finally {
+    charge?.end();
+  }
+}
+
+type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
+
+/** The bytes of the body, unpacked, within the bounds of size, memory and rate. */
+async function readBytes(
+  c: HttpContext,
+  { bytesMax }: ReadBodyOptions,
+  hold: BodyHold | undefined,
+  rate: BodyRate | undefined,
+  charge: BodyCharge | undefined,
+): Promise<BytesRead> {
+  const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
+  const packed = content.ok && content.gzip;
+  const length = c.req.header('content-length');
+  const declared = length === undefined ? undefined : Number(length);
+  // Where the size is not known, a caller that comes back when this much can be taken is not refused again.
+  const needed = packed && declared !== undefined ? unpackedBytesMax(declared) : (declared ?? bytesMax);
+  const overRate = { ok: false, reason: 'rate', bytes: Math.min(needed, bytesMax) } as const;
+  if (packed || declared === undefined) {
+    if (rate?.holds(1) === false) return overRate;
+  } else if (declared <= bytesMax && charge?.reserve(declared) === false) {
+    return overRate;
+  }
+  let isOverRate = false;
+  const bounds = (isCharged: (bytes: number) => boolean | undefined) => ({
+    bytesMax,
+    take(bytes: number) {
+      isOverRate = isCharged(bytes) === false;
+      return !isOverRate && hold?.take(bytes) !== false;
+    },
+  });
+  const chunkCost = c.req.header('transfer-encoding') === undefined ? 0 : CHUNK_COST_BYTES;
+  // Size first: a body that is too large is 413-01 whatever its headers say.
+  const raw = await collectBody(
+    c,
+    bounds((bytes) => charge?.takeRead(packed ? 0 : bytes, chunkCost)),
+  );
+  if (isOverRate) {
+    // Reading on to the end of the chunks would cost what the rate is to spare.
+    if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
+    return overRate;
+  }
+  if (!raw.ok) return raw;
+  if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
+  if (!content.gzip) return raw;
+  const said = Math.min(Math.max(1, unpackedBytesSaid(raw.bytes)), bytesMax);
+  if (charge?.reserve(said) === false) return { ok: false, reason: 'rate', bytes: said };
+  const unpacked = await gunzipBounded(
+    raw.bytes,
+    bounds((bytes) => charge?.takeUnpacked(bytes)),
+  );
+  if (isOverRate) return overRate;
+  if (unpacked.ok) return unpacked;
+  const { reason } = unpacked;
+  if (reason !== 'broken') return { ok: false, reason };
+  return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
+}
+
+async function parse(
+  bytes: Buffer,
+  { rawMembers }: ReadBodyOptions,
+  hold: BodyHold | undefined,
+): Promise<BodyRead> {
+  if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
+  try {
+    const body = await runInRequestSlices(
+      readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
+    );
+    return { ok: true, body };
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    return { ok: false, reason: 'unreadable', path: 'body', message: error.message };
+  }
+}

@@ -1,0 +1,66 @@
+import { mapOneByOne } from '../../map-in-slices.ts';
+
+/** Milliseconds that a request works before others have their turn, besides the step that exceeds them. */
+const SLICE_MS = 4;
+/** Of a request that has not worked yet: small requests are done with it, and need not wait behind large ones. */
+const FIRST_SLICE_MS = 1;
+/** Requests that have not worked yet and have their first slice in one turn. */
+const FIRST_SLICES = 4;
+
+/** Requests that wait, of this process: they share its one thread. Those that have not worked yet go first. */
+const fresh: (() => void)[] = [];
+const continuing: (() => void)[] = [];
+let scheduled = false;
+/** When the work of this turn of the event loop has to end. */
+let turnEndMs: number | undefined;
+
+/**
+ * Runs a generator to its end, with the slices of all requests one after another: however many large requests are open,
+ * one turn of the event loop works for some 8 ms on them.
+ */
+export async function runInRequestSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
+  let sliceMs = FIRST_SLICE_MS;
+  if (!mayBegin()) await turnOf(fresh);
+  for (;;) {
+    const sliceEndMs = performance.now() + sliceMs;
+    let step = work.next();
+    while (!step.done && performance.now() < sliceEndMs) step = work.next();
+    if (step.done) return step.value;
+    sliceMs = SLICE_MS;
+    await turnOf(continuing);
+  }
+}
+
+/** As `values.map(work)`, in slices. */
+export function mapInRequestSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
+  return runInRequestSlices(mapOneByOne(values, work));
+}
+
+/** Whether this turn has time left for a request that comes new. */
+function mayBegin(): boolean {
+  schedule();
+  turnEndMs ??= performance.now() + SLICE_MS;
+  return performance.now() < turnEndMs;
+}
+
+function turnOf(queue: (() => void)[]): Promise<void> {
+  schedule();
+  return new Promise((resolve) => queue.push(resolve));
+}
+
+function schedule(): void {
+  if (scheduled) return;
+  scheduled = true;
+  setImmediate(nextTurn);
+}
+
+function nextTurn(): void {
+  scheduled = false;
+  turnEndMs = undefined;
+  if (fresh.length + continuing.length === 0) return;
+  schedule();
+  // Time for both: neither new requests nor large ones may keep the others waiting for ever.
+  turnEndMs = performance.now() + FIRST_SLICE_MS;
+  for (const begin of fresh.splice(0, FIRST_SLICES)) begin();
+  continuing.shift()?.();
+}

@@ -1,0 +1,49 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError, errorCode } from '../errors.ts';
+import { PRIVATE, replaceFile } from '../replace-file.ts';
+import { createKeyRing, type KeyRing } from './keyring.ts';
+
+const FILE = 'credentials.key';
+/** Bits of permissions of all but the owner. */
+const OTHERS = 0o077;
+
+/**
+ * The key ring of an embedded instance, which its file has in the form of SLUICE_CREDENTIALS_KEYS; undefined where its data
+ * directory holds none. Rejects when the file cannot be read, and with AppError `KEY_RING_EXPOSED` (others than its owner
+ * may read it) or `KEY_RING_INVALID`.
+ */
+export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefined> {
+  const file = join(dataDir, FILE);
+  let spec: string;
+  try {
+    await refuseExposed(file);
+    spec = await readFile(file, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  return createKeyRing(spec, keyRingFileName(dataDir));
+}
+
+/** How messages name that file. */
+export function keyRingFileName(dataDir: string): string {
+  return `${FILE} in ${dataDir}`;
+}
+
+/** Writes the ring, readable by its owner only. A start that is killed here leaves no half of a key. */
+export async function writeKeyRingFile(dataDir: string, spec: string): Promise<void> {
+  await replaceFile(join(dataDir, FILE), `${spec}\n`, PRIVATE);
+}
+
+async function refuseExposed(file: string): Promise<void> {
+  // Windows has no such bits.
+  if (process.platform === 'win32') return;
+  const { mode } = await stat(file);
+  if ((mode & OTHERS) === 0) return;
+  throw new AppError(
+    'KEY_RING_EXPOSED',
+    `${file} may be read by others than its owner (permissions ${(mode & 0o777).toString(8)}): run \`chmod 600 ${file}\`; ` +
+      'if somebody may have read it, rotate the key as docs/operations.md says under "The key ring leaks"',
+  );
+}

@@ -1,0 +1,110 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { AppError } from '../errors.ts';
+
+/**
+ * AES-256-GCM under a ring of named keys: the first one encrypts, all of them decrypt, so that a new key can be put in
+ * front while what older ones encrypted stays readable.
+ */
+export interface KeyRing {
+  /** Where it was read from, for messages. */
+  readonly source: string;
+  /** Ids of its keys; the first one encrypts. */
+  readonly keyIds: readonly [string, ...string[]];
+  /** `aad` is what the text belongs to (tenant, conversation …): it decrypts only with the same strings in the same order. */
+  encrypt(plain: Uint8Array, aad: readonly string[]): Encrypted;
+  /**
+   * Throws AppError `KEY_LOST` when the ring has no key of that id, and `CIPHERTEXT_INVALID` when the text was changed
+   * or belongs to something else. Neither is retryable.
+   */
+  decrypt(keyId: string, ciphertext: Uint8Array, aad: readonly string[]): Buffer;
+}
+
+export interface Encrypted {
+  readonly keyId: string;
+  /** 12 bytes nonce, the encrypted bytes, 16 bytes tag. */
+  readonly ciphertext: Buffer;
+}
+
+const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
+/** Random nonces of 96 bits are safe for 2^32 encryptions a key (NIST SP 800-38D, 8.3). */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const ENTRY = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9+/]{43}=)$/;
+
+/**
+ * Reads `id:base64(32 bytes)` entries separated by commas. Throws AppError `KEY_RING_INVALID`, which names the source
+ * and never repeats a key.
+ */
+export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'): KeyRing {
+  const keys = readKeys(spec, source);
+  const [firstId, firstKey] = keys.entries().next().value!;
+  return {
+    source,
+    keyIds: [...keys.keys()] as [string, ...string[]],
+
+    encrypt(plain, aad) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(ALGORITHM, firstKey, nonce).setAAD(joinAad(aad));
+      const body = [cipher.update(plain), cipher.final()];
+      return { keyId: firstId, ciphertext: Buffer.concat([nonce, ...body, cipher.getAuthTag()]) };
+    },
+
+    decrypt(keyId, ciphertext, aad) {
+      const key = keys.get(keyId);
+      if (!key) throw new AppError('KEY_LOST', `${source} has no key ${keyId} any more`);
+      if (ciphertext.length < NONCE_BYTES + TAG_BYTES) throw invalidCiphertext();
+      const tagAt = ciphertext.length - TAG_BYTES;
+      const decipher = createDecipheriv(ALGORITHM, key, ciphertext.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
+      decipher.setAAD(joinAad(aad)).setAuthTag(ciphertext.subarray(tagAt));
+      try {
+        return Buffer.concat([decipher.update(ciphertext.subarray(NONCE_BYTES, tagAt)), decipher.final()]);
+      } catch {
+        throw invalidCiphertext();
+      }
+    },
+  };
+}
+
+/** A ring of one new random key, as {@link createKeyRing} reads it. */
+export function generateKeySpec(): string {
+  return `k${randomBytes(4).toString('hex')}:${randomBytes(KEY_BYTES).toString('base64')}`;
+}
+
+function readKeys(spec: string, source: string): Map<string, Buffer> {
+  const keys = new Map<string, Buffer>();
+  for (const entry of spec.split(',')) {
+    const match = ENTRY.exec(entry.trim());
+    const key = Buffer.from(match?.[2] ?? '', 'base64');
+    if (!match || key.length !== KEY_BYTES) throw invalidRing(source, 'has an entry that is not id:key');
+    if (keys.has(match[1]!)) throw invalidRing(source, `names the key ${match[1]} twice`);
+    keys.set(match[1]!, key);
+  }
+  return keys;
+}
+
+function invalidRing(source: string, problem: string): AppError {
+  return new AppError(
+    'KEY_RING_INVALID',
+    `${source} ${problem}; it must be id:key entries separated by commas, each key 32 bytes in ` +
+      'base64, for example 2026a:THE_OUTPUT_OF_openssl_rand_-base64_32',
+  );
+}
+
+function invalidCiphertext(): AppError {
+  return new AppError('CIPHERTEXT_INVALID', 'an encrypted value was changed, or belongs to something else');
+}
+
+/** Each string with its length before it: ['a', 'bc'] and ['ab', 'c'] must differ. */
+function joinAad(parts: readonly string[]): Buffer {
+  return Buffer.concat(
+    parts.flatMap((part) => {
+      const bytes = Buffer.from(part);
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(bytes.length);
+      return [length, bytes];
+    }),
+  );
+}

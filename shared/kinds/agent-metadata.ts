@@ -1,0 +1,85 @@
+import type { z } from 'zod';
+import {
+  arrayOf,
+  attributesField,
+  eventIdField,
+  int32,
+  objectOf,
+  optionalId,
+  requiredId,
+  stringField,
+  text256,
+  timestampField,
+} from '../contracts/fields.ts';
+import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
+import { type Parsed, parseRecord } from '../contracts/parsed.ts';
+import { BLANK_AGENT_ID } from '../contracts/results.ts';
+
+const languageTag = stringField({
+  lengthMax: 256,
+  pattern: /^[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*$/,
+  patternText: "a language tag: letters and digits, subtags separated by '-'",
+});
+
+export const agentSchema = objectOf({
+  eventId: eventIdField
+    .nullish()
+    .describe(
+      'Your id of this item. An item with the same id and content is stored once; without one, an id is made.',
+    ),
+  externalAgentId: requiredId.describe("The agent's id in your system."),
+  startTs: timestampField.nullish().describe('When what is reported began to hold; kept to the nanosecond.'),
+  lobId: optionalId.nullish().describe('Id of the line of business.'),
+  lobName: text256.nullish().describe('Name of the line of business.'),
+  groupId: optionalId.nullish().describe('Id of the group.'),
+  groupName: text256.nullish().describe('Name of the group.'),
+  agentName: text256.nullish().describe("The agent's name."),
+  agentLocation: text256.nullish().describe('Where the agent works.'),
+  supervisorId: optionalId.nullish().describe("The supervisor's id."),
+  supervisorName: text256.nullish().describe("The supervisor's name."),
+  languages: arrayOf(languageTag).nullish().describe('Language tags such as en-gb; stored in lower case.'),
+  concurrency: int32(0).nullish().describe('How many conversations the agent holds at a time.'),
+  categoryLabel: text256.nullish().describe('Label of the category.'),
+  accountAccessLevel: text256.nullish().describe("Label of the account's access level."),
+  ranking: int32().nullish().describe("The agent's rank."),
+  vendor: text256.nullish().describe('Label of the vendor.'),
+  jobTitle: text256.nullish().describe('Job title.'),
+  jobRole: text256.nullish().describe('Job role.'),
+  workShift: text256.nullish().describe('Label of the shift.'),
+  emailAddress: stringField({
+    lengthMax: 256,
+    pattern: /^[^\s@]+@[^\s@]+\.[^\s@]+$/,
+    patternText: 'an e-mail address such as name@example.org',
+  })
+    .nullish()
+    .describe("The agent's e-mail address."),
+  attributes: attributesField.nullish().describe('Further facts.'),
+});
+
+/** One agent as reported: a merge patch, in which an omitted member leaves and null clears what is stored. */
+export type AgentRecord = z.output<typeof agentSchema>;
+
+export const AGENT_RAW_MEMBERS = NO_RAW_MEMBERS;
+
+/** Reads one item of a request of many agents. */
+export function readAgentItem(value: JsonValue): Parsed<AgentRecord> {
+  const parsed = parseRecord(value, {
+    schema: agentSchema,
+    idMember: 'eventId',
+    keepNull: true,
+    entity: (agent) => agent.externalAgentId,
+  });
+  if (!parsed.ok) {
+    return isAgentIdBlank(value) ? { ...parsed, details: [{ path: '', message: BLANK_AGENT_ID }] } : parsed;
+  }
+  const { languages } = parsed.record;
+  if (!languages) return parsed;
+  return { ...parsed, record: { ...parsed.record, languages: languages.map((tag) => tag.toLowerCase()) } };
+}
+
+function isAgentIdBlank(value: JsonValue): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const { externalAgentId } = value as { externalAgentId?: unknown };
+  if (externalAgentId === undefined || externalAgentId === null) return true;
+  return typeof externalAgentId === 'string' && externalAgentId.trim() === '';
+}

@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import {
+  freeForm,
+  objectOf,
+  oneOf,
+  requiredId,
+  stringField,
+  TEXT_LENGTH_MAX,
+  text256,
+  timestampField,
+  ulidField,
+} from '../contracts/fields.ts';
+import type { JsonValue } from '../contracts/json.ts';
+import { type Parsed, parseRecord } from '../contracts/parsed.ts';
+
+export const AUTOMATION_EVENT_TYPES = [
+  'processingStart',
+  'reply',
+  'processingEnd',
+  'confirmationRequired',
+  'authenticationRequired',
+  'transferToAgent',
+  'transferToSystem',
+] as const;
+
+export type AutomationEventType = (typeof AUTOMATION_EVENT_TYPES)[number];
+
+/** The states that a conversation's automation can be in, as the state operation names them. */
+export const AUTOMATION_STATES = [
+  'ready',
+  'processing',
+  'waitingForConfirmation',
+  'waitingForAuth',
+  'transferredToAgent',
+  'transferredToSystem',
+] as const;
+
+export type AutomationState = (typeof AUTOMATION_STATES)[number];
+
+export const automationEventSchema = objectOf({
+  eventId: ulidField.nullish().describe('Your id of this event, a ULID; without one, an id is made.'),
+  conversationId: requiredId.describe("The service's id of the conversation."),
+  externalConversationId: requiredId.describe('Id of the conversation in the chat or voice system.'),
+  type: oneOf(AUTOMATION_EVENT_TYPES).describe('What the automated agent did.'),
+  occurredAt: timestampField.describe('When; the order in which events arrive decides, not this.'),
+  currentTaskName: text256.nullish().describe('The task that it works on.'),
+  inputVariables: freeForm.nullish().describe('The last input variables, kept byte for byte.'),
+  reply: objectOf({
+    messageId: requiredId.describe('Id of the reply.'),
+    text: stringField({ lengthMax: TEXT_LENGTH_MAX }).describe('The reply.'),
+  })
+    .nullish()
+    .describe('What it answered the customer; needed for type reply.'),
+  transferToSystem: objectOf({
+    referenceVariables: freeForm.nullish().describe('Kept byte for byte.'),
+    transferVariables: freeForm.nullish().describe('Kept byte for byte.'),
+    currentTaskName: text256.nullish().describe('The task that it works on.'),
+  })
+    .nullish()
+    .describe('What it hands back to the calling system.'),
+})
+  .check((ctx) => {
+    if (ctx.value.type === 'reply' && !ctx.value.reply) {
+      ctx.issues.push({
+        code: 'custom',
+        path: ['reply'],
+        message: 'is required when type is reply',
+        input: undefined,
+      });
+    }
+  })
+  .meta({
+    if: { properties: { type: { const: 'reply' } } },
+    // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+    then: { required: ['reply'], properties: { reply: { type: 'object' } } },
+  });
+
+/** One thing that the automated agent did. */
+export type AutomationEventRecord = z.output<typeof automationEventSchema>;
+
+/** Reads one item of a request of the engine's feed. */
+export function readAutomationEvent(value: JsonValue): Parsed<AutomationEventRecord> {
+  return parseRecord(value, {
+    schema: automationEventSchema,
+    idMember: 'eventId',
+    keepNull: false,
+    entity: (event) => event.externalConversationId,
+  });
+}

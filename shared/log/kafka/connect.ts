@@ -1,0 +1,102 @@
+import kafkajs from 'kafkajs';
+import Broker from 'kafkajs/src/broker/index.js';
+import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js';
+import loggers from 'kafkajs/src/loggers/index.js';
+import { AppError } from '../../errors.ts';
+import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './client.ts';
+import { mendKafkajs } from './kafkajs-patches.ts';
+import { type MetadataResponse, metadataOf } from './metadata.ts';
+import { kafkajsSecurity } from './security.ts';
+import { type Address, addressOf, createSocketFactory, shuffled } from './sockets.ts';
+
+/** Makes kafkajs's broker objects, which connect when they are told to. */
+export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
+
+export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs: number): OpenBroker {
+  mendKafkajs();
+  const logger = loggers.createLogger({
+    level: kafkajs.logLevel.INFO,
+    logCreator: kafkaLogCreator(connection.logger),
+  });
+  const pools = connectionPoolBuilder({
+    brokers: [...connection.brokers],
+    ...kafkajsSecurity(connection),
+    clientId: connection.clientId,
+    socketFactory: createSocketFactory(),
+    connectionTimeout: CONNECTION_TIMEOUT_MS,
+    requestTimeout: requestTimeoutMs,
+    enforceRequestTimeout: true,
+    maxInFlightRequests: null,
+    logger,
+  });
+  return async (address, nodeId) =>
+    new Broker({
+      connectionPool: await pools.build(address),
+      logger,
+      nodeId: nodeId ?? null,
+      allowAutoTopicCreation: false,
+    });
+}
+
+/** The brokers of the settings, in random order, so that one that hangs is not everybody's first. */
+export function seedAddresses(connection: KafkaConnection): Address[] {
+  return shuffled(connection.brokers).map(addressOf);
+}
+
+/** Closes a broker's connections. With an error, so that kafkajs fails what is under way at once instead of at its timeout. */
+export function cut(broker: Broker): void {
+  for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
+}
+
+/** Rejects when the work takes longer. */
+export async function within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([work(), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
+const METADATA_TIMEOUT_MS = 2_000;
+
+/**
+ * Asks brokers about topics, one after another until one answers. Each on a connection of its own: a broker answers one
+ * request of a connection after the other, so a question behind a produce request that waits for a dead replica would wait
+ * as long. Rejects with what the last one failed with.
+ */
+export async function askForMetadata(
+  openBroker: OpenBroker,
+  addresses: readonly Address[],
+  topics: readonly string[],
+): Promise<MetadataResponse> {
+  let lastError: unknown = new AppError('LOG_UNAVAILABLE', 'no broker is known', { retryable: true });
+  for (const address of addresses) {
+    try {
+      return await ask(openBroker, address, topics);
+    } catch (error) {
+      lastError = error;
+    }
+  }
+  throw lastError;
+}
+
+async function ask(
+  openBroker: OpenBroker,
+  address: Address,
+  topics: readonly string[],
+): Promise<MetadataResponse> {
+  const broker = await openBroker(address);
+  try {
+    return await within(METADATA_TIMEOUT_MS, async () => {
+      await broker.connect();
+      return metadataOf(broker, topics);
+    });
+  } finally {
+    cut(broker);
+  }
+}

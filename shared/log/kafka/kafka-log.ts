@@ -1,0 +1,94 @@
+import type { Admin } from 'kafkajs';
+import { AppError } from '../../errors.ts';
+import type { Logger } from '../../logging.ts';
+import type { EventLog, PartitionBounds } from '../log.ts';
+import { type AskedBounds, askBounds, boundsOf, findTopics } from './bounds.ts';
+import { createKafkaBoundsWatch } from './bounds-watch.ts';
+import { createKafkaBrokers } from './brokers.ts';
+import { createKafkaClient, type KafkaConnection } from './client.ts';
+import { createKafkaConsumer } from './consumer.ts';
+import { describeTopics } from './describe.ts';
+import type { MemberTimes } from './member.ts';
+import { kafkaError, TOPIC_MISSING_TEXT } from './problem.ts';
+import { createKafkaPublisher } from './publisher.ts';
+import { createKafkaReader } from './reader.ts';
+import type { KafkaSecurity } from './security.ts';
+import { createTopics } from './topics.ts';
+
+/** Options of {@link createKafkaLog}. */
+export interface KafkaLogOptions extends KafkaSecurity {
+  /** `host:port`, any of the cluster's brokers. */
+  readonly brokers: readonly string[];
+  readonly clientId: string;
+  readonly logger: Logger;
+  /** Times of consumers, where they differ from the defaults. */
+  readonly consumerTimes?: Partial<MemberTimes>;
+}
+
+const DEFAULT_TIMES: MemberTimes = {
+  sessionTimeoutMs: 30_000,
+  rebalanceTimeoutMs: 60_000,
+  heartbeatIntervalMs: 3_000,
+  fetchWaitMs: 200,
+};
+
+/** A produce request is given up after its callers' deadline, when nobody waits for it any more, but not before this. */
+const PRODUCE_TIMEOUT_MIN_MS = 1_000;
+
+/** The event log on Apache Kafka. Connects when first used; nothing here throws because Kafka is down. */
+export function createKafkaLog(options: KafkaLogOptions): EventLog {
+  const connection: KafkaConnection = options;
+  const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
+  const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
+  const asking = new Map<string, Promise<AskedBounds>>();
+
+  /** The partitions of one assignment ask at the same time: they share one answer. */
+  async function bounds(topic: string, partition: number): Promise<PartitionBounds> {
+    const asked = asking.get(topic) ?? boundsOfTopic(topic).finally(() => asking.delete(topic));
+    asking.set(topic, asked);
+    const found = (await asked).get(partition);
+    if (found === undefined) {
+      throw new AppError('LOG_UNAVAILABLE', `${topic} has no partition ${partition}`, { retryable: true });
+    }
+    return boundsOf(found);
+  }
+
+  async function boundsOfTopic(topic: string): Promise<AskedBounds> {
+    const bounds = (await askBounds(connection, [topic])).get(topic);
+    if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
+    return bounds;
+  }
+
+  return {
+    createPublisher(publisherOptions) {
+      const requestTimeoutMs = Math.max(publisherOptions.deadlineMs, PRODUCE_TIMEOUT_MIN_MS);
+      const transport = createKafkaBrokers(connection, requestTimeoutMs);
+      return createKafkaPublisher(transport, publisherOptions, connection.logger);
+    },
+    createConsumer: (consumerOptions) =>
+      createKafkaConsumer(consumerOptions, { connection, times, bounds, watch }),
+    createReader: () => createKafkaReader(connection),
+    createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
+    async partitionCounts(topics) {
+      const found = await findTopics(connection, topics);
+      return new Map(found.map(({ topic, partitionMetadata }) => [topic, partitionMetadata.length]));
+    },
+    describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
+    async close() {
+      await Promise.allSettled([watch.close(), ...asking.values()]);
+    },
+  };
+}
+
+/** A connection for one question: questions are rare, and one that is kept would have to be watched and rebuilt. */
+async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = createKafkaClient(connection).admin();
+  try {
+    await admin.connect();
+    return await work(admin);
+  } catch (error) {
+    throw kafkaError(error, connection);
+  } finally {
+    await admin.disconnect().catch(() => undefined);
+  }
+}

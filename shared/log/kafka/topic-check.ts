@@ -1,0 +1,116 @@
+import type { TopicDescription, TopicSpec } from '../log.ts';
+
+/** Bytes of a batch that a topic must take: twice what one produce request brings for a partition. */
+export const BATCH_BYTES_MAX = 2 * 1_048_576;
+
+/** Copies that must have a record before it is acknowledged, where there are as many copies. */
+const IN_SYNC_MIN = 2;
+const REPLICAS_MIN = 3;
+
+/**
+ * How brokers store batches, however they come: kafkajs reads none but gzip's, and one batch that it cannot read stops its
+ * topic. We send ours uncompressed.
+ */
+export const COMPRESSION = 'uncompressed';
+/** Kafka's own `segment.ms`. */
+const BROKERS_SEGMENT_MS = 7 * 86_400_000;
+const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
+
+/** What is set for a topic that is made with so many replicas: with two, one that is lost would stop all publishing. */
+export const inSyncMinOf = (replicas: number): number => (replicas >= REPLICAS_MIN ? IN_SYNC_MIN : 1);
+
+/** What Kafka says of a topic that was made by `createTopics` of the Kafka log. */
+export function descriptionOf({ partitions, replicas, retentionMs, segmentMs }: TopicSpec): TopicDescription {
+  return {
+    partitions,
+    retentionMs,
+    replication: {
+      replicas,
+      inSyncMin: inSyncMinOf(replicas),
+      uncleanElections: false,
+      batchBytesMax: BATCH_BYTES_MAX,
+      retentionBytes: Number.POSITIVE_INFINITY,
+      compacted: false,
+      compression: COMPRESSION,
+      segmentMs: segmentMs ?? BROKERS_SEGMENT_MS,
+    },
+  };
+}
+
+/** One thing that several topics lack, in a sentence that says what it can cost and how it is mended. */
+export interface TopicShortfall {
+  readonly topics: readonly string[];
+  readonly problem: string;
+}
+
+/**
+ * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size, retention, segments and compression.
+ * Topics that do not exist are none of its business.
+ */
+export function topicShortfalls(
+  specs: readonly TopicSpec[],
+  found: ReadonlyMap<string, TopicDescription>,
+): TopicShortfall[] {
+  const byProblem = new Map<string, string[]>();
+  for (const spec of specs) {
+    const description = found.get(spec.topic);
+    for (const problem of description ? shortfallsOf(spec, description) : []) {
+      byProblem.set(problem, [...(byProblem.get(problem) ?? []), spec.topic]);
+    }
+  }
+  return [...byProblem].map(([problem, topics]) => ({ topics, problem }));
+}
+
+function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescription): string[] {
+  const problems: string[] = [];
+  if (replication) {
+    const { replicas, inSyncMin, uncleanElections, batchBytesMax } = replication;
+    const { retentionBytes, compacted, compression, segmentMs } = replication;
+    if (replicas < REPLICAS_MIN) {
+      problems.push(
+        `${replicas === 1 ? 'only one replica' : `only ${replicas} replicas`} instead of ${REPLICAS_MIN}: a broker that is lost can take accepted records with it; add brokers and reassign the partitions`,
+      );
+    }
+    if (inSyncMin < IN_SYNC_MIN) {
+      problems.push(
+        `min.insync.replicas is ${inSyncMin}: a record counts as accepted with a single copy; set it to ${IN_SYNC_MIN} once there are ${REPLICAS_MIN} replicas`,
+      );
+    }
+    if (uncleanElections) {
+      problems.push(
+        'unclean.leader.election.enable is true: a replica that lags can become the leader, which loses accepted records; set it to false',
+      );
+    }
+    if (batchBytesMax < BATCH_BYTES_MAX) {
+      problems.push(
+        `max.message.bytes is ${batchBytesMax}: Kafka will refuse large records; set it to ${BATCH_BYTES_MAX}`,
+      );
+    }
+    if (retentionBytes !== Number.POSITIVE_INFINITY) {
+      problems.push(
+        `retention.bytes is ${retentionBytes}: records that workers have not stored are lost when more than that waits; set it to -1`,
+      );
+    }
+    if (compacted) {
+      problems.push(
+        'cleanup.policy has compact: of the records about one thing only the last would be kept; set it to delete',
+      );
+    }
+    if (!READABLE_COMPRESSIONS.includes(compression)) {
+      problems.push(
+        `compression.type is ${compression}: workers may be unable to read what brokers or other producers compressed, and the topic stops; set it to ${COMPRESSION}`,
+      );
+    }
+    if (spec.segmentMs !== undefined && segmentMs > spec.segmentMs) {
+      problems.push(
+        `segment.ms is ${segmentMs}: a quiet partition keeps records for so much longer than its retention says; set it to ${spec.segmentMs}`,
+      );
+    }
+  }
+  if (retentionMs < spec.retentionMs) {
+    problems.push(
+      `retention.ms is ${retentionMs}: records that workers have not stored by then are lost; set it to ${spec.retentionMs}`,
+    );
+  }
+  return problems;
+}

@@ -1,0 +1,86 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
+import { AppError, errorMessage } from '../../errors.ts';
+import type { TopicSpec } from '../log.ts';
+import { isNotAllowed } from './problem.ts';
+import { BATCH_BYTES_MAX, COMPRESSION, inSyncMinOf } from './topic-check.ts';
+
+const LEADERS_TIMEOUT_MS = 30_000;
+const LEADERS_POLL_MS = 100;
+
+/**
+ * Creates the topics that are missing and waits until each of their partitions has a leader. Topics that exist are left
+ * as they are. Throws AppError `TOPIC_REFUSED` (not retryable) when Kafka does not create one, `LOG_UNAVAILABLE`
+ * (retryable) when leaders do not come.
+ */
+export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): Promise<string[]> {
+  if (specs.length === 0) return [];
+  const existing = new Set(await admin.listTopics());
+  const created: string[] = [];
+  for (const spec of specs) {
+    if (!existing.has(spec.topic) && (await createTopic(admin, spec))) created.push(spec.topic);
+  }
+  await leadersElected(
+    admin,
+    specs.map((spec) => spec.topic),
+  );
+  return created;
+}
+
+/** False when another process was faster. */
+async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
+  try {
+    // Waiting for leaders here has thrown although the topic was created; leadersElected does it instead.
+    return await admin.createTopics({ waitForLeaders: false, topics: [topicConfig(spec)] });
+  } catch (error) {
+    if (!(error instanceof kafkajs.KafkaJSAggregateError) || isNotAllowed(error)) throw error;
+    const reason = error.errors.map(errorMessage).join('; ');
+    throw new AppError(
+      'TOPIC_REFUSED',
+      `Kafka did not create ${spec.topic} with ${spec.replicas} replicas: ${reason}`,
+      { cause: error },
+    );
+  }
+}
+
+function topicConfig(spec: TopicSpec): ITopicConfig {
+  const config: Record<string, string> = {
+    'min.insync.replicas': String(inSyncMinOf(spec.replicas)),
+    'unclean.leader.election.enable': 'false',
+    'max.message.bytes': String(BATCH_BYTES_MAX),
+    // The broker's clock decides what is old enough to delete, not the clock of whoever wrote it.
+    'message.timestamp.type': 'LogAppendTime',
+    'retention.ms': String(spec.retentionMs),
+    // Brokers may have other defaults; records go by their age alone, one by one.
+    'retention.bytes': '-1',
+    'cleanup.policy': 'delete',
+    'compression.type': COMPRESSION,
+  };
+  if (spec.segmentMs !== undefined) config['segment.ms'] = String(spec.segmentMs);
+  return {
+    topic: spec.topic,
+    numPartitions: spec.partitions,
+    replicationFactor: spec.replicas,
+    configEntries: Object.entries(config).map(([name, value]) => ({ name, value })),
+  };
+}
+
+/** Metadata of a topic that is being created is an error or a partition without a leader, for a moment. */
+async function leadersElected(admin: Admin, topics: readonly string[]): Promise<void> {
+  const giveUpAtMs = performance.now() + LEADERS_TIMEOUT_MS;
+  let lastError: unknown;
+  while (performance.now() < giveUpAtMs) {
+    try {
+      const metadata = await admin.fetchTopicMetadata({ topics: [...topics] });
+      const partitions = metadata.topics.flatMap((topic) => topic.partitions);
+      if (partitions.every(({ leader }) => leader >= 0)) return;
+    } catch (error) {
+      lastError = error;
+    }
+    await delay(LEADERS_POLL_MS);
+  }
+  throw new AppError('LOG_UNAVAILABLE', `not every partition of ${topics.join(', ')} has a leader`, {
+    retryable: true,
+    cause: lastError,
+  });
+}

@@ -1,9 +1,0 @@
-import { AGENT_TABLES } from '../shared/postgres/agents.ts';
-import { mergePatchKind } from './merge-patch.ts';
-
-/** Agents: every record is a merge patch on the agent's current row. */
-export const agentMetadata = mergePatchKind({
-  kind: 'agent-metadata',
-  timePartitioned: ['agent_records'],
-  tables: AGENT_TABLES,
-});

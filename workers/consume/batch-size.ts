@@ -1,0 +1,59 @@
+import type { LogRecord } from '../../shared/log/log.ts';
+
+/** Bytes of values and keys that one transaction stores at most; a larger record goes alone. */
+export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
+/** Commits of the present size before it doubles; twice as many after each time that the larger size failed again. */
+const COMMITS_BEFORE_GROWTH = 4;
+const COMMITS_BEFORE_GROWTH_MAX = 64;
+
+/** How many records of one partition are stored together: fewer after batches that may have failed for their size. */
+export interface BatchSize {
+  /** The next records from `at` on: at least one, and no more than are stored together now. */
+  take(records: readonly LogRecord[], at: number): LogRecord[];
+  /** A batch of so many records is too large. */
+  halve(records: number): void;
+  noteCommit(records: number): void;
+}
+
+export function createBatchSize(recordsMax: number): BatchSize {
+  let size = recordsMax;
+  let commits = 0;
+  let commitsNeeded = COMMITS_BEFORE_GROWTH;
+  /** Whether the size was raised, and nothing of the new size was stored yet. */
+  let onTrial = false;
+
+  return {
+    take(records, at) {
+      let end = at + 1;
+      let bytes = bytesOf(records[at]!);
+      while (end < records.length && end - at < size) {
+        bytes += bytesOf(records[end]!);
+        if (bytes > BATCH_BYTES_MAX) break;
+        end += 1;
+      }
+      return records.slice(at, end);
+    },
+    halve(records) {
+      size = Math.max(1, Math.min(size, records) >> 1);
+      commits = 0;
+      commitsNeeded = onTrial
+        ? Math.min(commitsNeeded * 2, COMMITS_BEFORE_GROWTH_MAX)
+        : COMMITS_BEFORE_GROWTH;
+      onTrial = false;
+    },
+    noteCommit(records) {
+      if (records < size) return;
+      if (onTrial) commitsNeeded = COMMITS_BEFORE_GROWTH;
+      onTrial = false;
+      commits += 1;
+      if (size === recordsMax || commits < commitsNeeded) return;
+      size = Math.min(size * 2, recordsMax);
+      commits = 0;
+      onTrial = true;
+    },
+  };
+}
+
+function bytesOf({ key, value }: LogRecord): number {
+  return value.length + (key?.length ?? 0);
+}

@@ -1,0 +1,135 @@
+import { type AcceptedRecord, decodeEvent, EventError, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { readOrigin } from '../../shared/contracts/origin.ts';
+import type { LogRecord } from '../../shared/log/log.ts';
+import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
+import type { ReadAt } from '../sql/entity-tables.ts';
+
+/** Why a record becomes a dead letter. */
+export interface Rejection {
+  readonly reason: 'undecodable' | 'unknown-version' | 'invalid' | 'time' | 'conflict' | 'refused' | 'crash';
+  /** Where it was found: reading the event, checking its data, storing it. */
+  readonly stage: 'decode' | 'check' | 'store';
+  /** In words, without values of the record. */
+  readonly text: string;
+}
+
+/** Whose record it is, as far as that can be read from what may be unreadable otherwise. */
+export interface Identity {
+  readonly tenantId: string;
+  readonly id: string;
+  readonly idGenerated: boolean;
+  readonly contentHash: string | null;
+  readonly acceptedAtMs: number;
+}
+
+/** A record of the log after decoding: either one that can be stored, or one that cannot. */
+export interface Candidate<Row> {
+  readonly log: LogRecord;
+  readonly origin: ReadAt;
+  /** Whether it is a dead letter that was published again. */
+  readonly replayed: boolean;
+  readonly identity: Identity | undefined;
+  readonly outcome:
+    | { readonly ok: true; readonly record: ReadRecord<Row> }
+    | { readonly ok: false; readonly rejection: Rejection };
+}
+
+export interface DecodeContext {
+  readonly topic: string;
+  readonly partition: number;
+  readonly generation: number;
+  readonly nowMs: number;
+  /** Records accepted longer ago than this cannot be stored any more. */
+  readonly recordAgeMaxMs: number;
+}
+
+const DAY_MS = 86_400_000;
+const SHA256_HEX = /^[0-9a-f]{64}$/;
+
+/** Decodes and checks one record of the log. Never throws for what the record holds. */
+export function toCandidate<Row>(
+  kind: RecordKind<Row>,
+  log: LogRecord,
+  context: DecodeContext,
+): Candidate<Row> {
+  const read = { generation: context.generation, partition: context.partition, offset: log.offset };
+  const first = originOf(log, context.topic);
+  const place = { log, origin: first ?? read, replayed: first !== undefined };
+  let event: AcceptedRecord;
+  try {
+    event = decodeEvent(log.value, kind.kind);
+  } catch (error) {
+    if (!(error instanceof EventError)) throw error;
+    const rejection: Rejection = { reason: error.reason, stage: 'decode', text: error.message };
+    return { ...place, identity: partialIdentity(error, log), outcome: { ok: false, rejection } };
+  }
+  const identity: Identity = {
+    tenantId: event.tenantId,
+    id: event.id,
+    idGenerated: event.idGenerated,
+    contentHash: event.contentHash ?? null,
+    acceptedAtMs: event.acceptedAtMs,
+  };
+  try {
+    checkEnvelope(event, context);
+    const record = { event, row: kind.read(event), read, origin: place.origin };
+    return { ...place, identity, outcome: { ok: true, record } };
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    const reason = error instanceof TimeError ? 'time' : 'invalid';
+    return {
+      ...place,
+      // A hash or a time that cannot be stored must not keep the id from being traceable.
+      identity: { ...identity, contentHash: null, acceptedAtMs: log.timestampMs },
+      outcome: { ok: false, rejection: { reason, stage: 'check', text: error.message } },
+    };
+  }
+}
+
+/** The candidate as one that cannot be stored. */
+export function rejected<Row>(candidate: Candidate<Row>, rejection: Rejection): Candidate<Row> {
+  return { ...candidate, outcome: { ok: false, rejection } };
+}
+
+/** A record that is not even decoded. */
+export function rejectedUnread<Row>(
+  log: LogRecord,
+  rejection: Rejection,
+  context: DecodeContext,
+): Candidate<Row> {
+  const first = originOf(log, context.topic);
+  const read = { generation: context.generation, partition: context.partition, offset: log.offset };
+  return {
+    log,
+    origin: first ?? read,
+    replayed: first !== undefined,
+    identity: undefined,
+    outcome: { ok: false, rejection },
+  };
+}
+
+class TimeError extends DataError {}
+
+function checkEnvelope(event: AcceptedRecord, context: DecodeContext): void {
+  if (event.contentHash !== undefined && !SHA256_HEX.test(event.contentHash)) {
+    throw new DataError('contenthash is not a SHA-256 in hex');
+  }
+  if (event.acceptedAtMs > context.nowMs + DAY_MS) throw new TimeError('time lies more than a day ahead');
+  if (event.acceptedAtMs < context.nowMs - context.recordAgeMaxMs) {
+    throw new TimeError('time lies further back than records are kept');
+  }
+}
+
+function partialIdentity(error: EventError, log: LogRecord): Identity | undefined {
+  const { tenantId, id } = error;
+  if (!tenantId || !id) return undefined;
+  return { tenantId, id, idGenerated: false, contentHash: null, acceptedAtMs: log.timestampMs };
+}
+
+/** The position at which a replayed record was read first; undefined for a record that was not published again. */
+function originOf(log: LogRecord, topic: string): ReadAt | undefined {
+  const origin = readOrigin(log.headers[ORIGIN_HEADER] ?? '');
+  if (origin?.topic !== topic) return undefined;
+  const { generation, partition, offset } = origin;
+  return { generation, partition, offset };
+}

@@ -1,0 +1,128 @@
+import { AppError, BATCH_BOUND_EXCEEDED, errorCode } from '../../shared/errors.ts';
+import { POSITION_LOST } from '../../shared/log/log.ts';
+import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
+
+/**
+ * What a failed batch calls for.
+ * - `record`: one of its records cannot be stored, whoever tries: find it.
+ * - `bound`: its records together exceed a bound of ours: fewer at a time.
+ * - `no-partition`: a table has no partition for one of its times: make it.
+ * - `wait`: something outside is down or busy: the same batch again, for as long as it lasts.
+ * - `stop`: the partition is not read from where its position is, or the log is not the one that was read before: the
+ *   start is asked for anew, which only a person can make possible where the log is another one.
+ * - `unexpected`: anything else: the same batch again, but not ready meanwhile.
+ */
+export interface Fault {
+  readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
+  /** In words, without values of records. */
+  readonly text: string;
+  /** The table that lacks a partition. */
+  readonly table?: string;
+  /**
+   * Whether the batch itself may be the cause, by its size or by one of its records. `time`: its transaction took too long.
+   * `records`: the server or our own code failed while it was at the batch.
+   */
+  readonly suspected?: 'time' | 'records';
+}
+
+const CHECK_VIOLATION = '23514';
+/** Cardinality, data, constraint, program limit: what a value of a record can cause. */
+const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
+/** Connection, rollback, resources, state, operator, system. */
+const WAIT_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
+/** The server ended a transaction that its client left idle, as a frozen worker does. */
+const WAIT_CODES = new Set(['25P03', '25P04']);
+/** The transaction, or one of its statements, took longer than the server or we allow. */
+const TIME_CODES = new Set(['25P03', '25P04', '57014']);
+/**
+ * The session or the server ended, or failed inside: a large batch or one record can cause it. Not contention, a full disk,
+ * or a refusal of what every batch does alike.
+ */
+const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
+const OUT_OF_MEMORY = '53200';
+
+const CONDITIONS: Readonly<Record<string, string>> = {
+  '21000': 'the same row twice in one statement',
+  '22001': 'a string that is too long',
+  '22003': 'a number out of range',
+  '22007': 'a malformed time',
+  '22008': 'a time out of range',
+  '22021': 'a character that cannot be stored',
+  '22P02': 'a malformed value',
+  '22P05': 'a character that cannot be stored',
+  '23502': 'a value that is missing',
+  '23505': 'a key that exists',
+  '23514': 'a value that breaks a rule of the table',
+  '54000': 'a row that is too large',
+};
+
+/** What an operator can do something about. */
+const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
+  '53100': 'its disk is full',
+  '53300': 'it has no connection left',
+  '55P03': 'another session holds a lock that it needs',
+};
+
+/** Classifies what storing a batch threw, by SQLSTATE, code and type, never by the text of its message. */
+export function classifyFault(error: unknown): Fault {
+  const refusal = databaseRefusal(error);
+  if (refusal) return { kind: 'unexpected', text: refusal };
+  const sqlState = sqlStateOf(error);
+  if (sqlState) return classifySqlState(error as PostgresError, sqlState);
+  if (error instanceof AppError) {
+    if (error.code === POSITION_LOST) return { kind: 'stop', text: error.message };
+    if (error.code === BATCH_BOUND_EXCEEDED) return { kind: 'bound', text: error.message };
+    if (error.retryable) return { kind: 'wait', text: error.message };
+    return { kind: 'unexpected', text: error.message, suspected: 'records' };
+  }
+  if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
+  // The driver reports lost and refused connections as plain errors without a code; bugs come as TypeErrors and such.
+  if (error instanceof Error && error.constructor === Error) {
+    return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
+  }
+  return {
+    kind: 'unexpected',
+    text: `a fault of the worker (${error instanceof Error ? error.name : typeof error})`,
+    suspected: 'records',
+  };
+}
+
+interface PostgresError extends Error {
+  readonly table?: string;
+  readonly column?: string;
+  readonly constraint?: string;
+}
+
+function classifySqlState(error: PostgresError, sqlState: string): Fault {
+  const where = [error.table, error.column].filter(Boolean).join('.');
+  if (sqlState === CHECK_VIOLATION && error.constraint === undefined && error.table !== undefined) {
+    return { kind: 'no-partition', text: `${error.table} has no partition for the time`, table: error.table };
+  }
+  const sqlClass = sqlState.slice(0, 2);
+  if (RECORD_CLASSES.has(sqlClass)) {
+    // Never the message: it repeats values.
+    const condition = CONDITIONS[sqlState] ?? 'a value that cannot be stored';
+    return { kind: 'record', text: `${condition} (SQLSTATE ${sqlState}${where ? `, ${where}` : ''})` };
+  }
+  if (WAIT_CLASSES.has(sqlClass) || WAIT_CODES.has(sqlState)) {
+    const condition = WAIT_CONDITIONS[sqlState];
+    const because = condition ? `: ${condition}` : '';
+    const text = `the database cannot take it now${because} (SQLSTATE ${sqlState})`;
+    return { kind: 'wait', text, ...suspicionOf(sqlState) };
+  }
+  const text = `the database refuses: ${error.message} (SQLSTATE ${sqlState})`;
+  return { kind: 'unexpected', text, ...suspicionOf(sqlState) };
+}
+
+function suspicionOf(sqlState: string): Pick<Fault, 'suspected'> {
+  if (TIME_CODES.has(sqlState)) return { suspected: 'time' };
+  const suspicious = SUSPICIOUS_CLASSES.has(sqlState.slice(0, 2)) || sqlState === OUT_OF_MEMORY;
+  return suspicious ? { suspected: 'records' } : {};
+}
+
+/** Only what the server itself reported has a severity; codes of sockets look alike. */
+function sqlStateOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('severity' in error)) return undefined;
+  const code = errorCode(error);
+  return code && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}

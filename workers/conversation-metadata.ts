@@ -1,9 +1,0 @@
-import { CONVERSATION_TABLES } from '../shared/postgres/conversations.ts';
-import { mergePatchKind } from './merge-patch.ts';
-
-/** Conversations: every record is a merge patch on the conversation's current row. */
-export const conversationMetadata = mergePatchKind({
-  kind: 'conversation-metadata',
-  timePartitioned: ['conversation_records'],
-  tables: CONVERSATION_TABLES,
-});

@@ -1,0 +1,9 @@
+import { AGENT_TABLES } from '../sql/agents.ts';
+import { mergePatchKind } from './merge-patch.ts';
+
+/** Agents: every record is a merge patch on the agent's current row. */
+export const agentMetadata = mergePatchKind({
+  kind: 'agent-metadata',
+  timePartitioned: ['agent_records'],
+  tables: AGENT_TABLES,
+});

@@ -1,0 +1,103 @@
+import type { AcceptedRecord } from '../../shared/contracts/event.ts';
+import { type JsonObject, RawJson } from '../../shared/contracts/json.ts';
+import type { WebhookType } from '../../shared/contracts/webhooks.ts';
+import { AUTOMATION_EVENT_TYPES, type AutomationEventType } from '../../shared/kinds/automation-events.ts';
+import {
+  type AutomationEventRow,
+  insertAutomationEvents,
+  readAutomationEvents,
+} from '../sql/automation-events.ts';
+import { lockConversationStates, upsertConversationStates } from '../sql/conversation-states.ts';
+import type { Signal } from '../sql/insert-signals.ts';
+import { applyAutomationEvent } from './automation-state.ts';
+import { foldRecords } from './fold.ts';
+import { objectMember, rawMember, requiredText, textMember, timestampMember } from './members.ts';
+import { DataError, type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
+
+const SIGNAL_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
+  processingStart: 'automation.processing_started',
+  reply: 'automation.reply',
+  processingEnd: 'automation.processing_ended',
+  confirmationRequired: 'automation.confirmation_required',
+  authenticationRequired: 'automation.authentication_required',
+  transferToAgent: 'automation.transferred_to_agent',
+  transferToSystem: 'automation.transferred_to_system',
+};
+
+/** What the automated agent did: every event is kept and signalled, and moves the conversation's state. */
+export const automationEvents: RecordKind<AutomationEventRow> = {
+  kind: 'automation-events',
+  timePartitioned: ['automation_events'],
+  read: readEvent,
+  async write(db, records, { nowMs }) {
+    await insertAutomationEvents(db, sortedByEntity(records).map(toPlaced), nowMs);
+    const versions = await foldRecords(records, {
+      apply: applyAutomationEvent,
+      lock: (ids) => lockConversationStates(db, ids),
+      history: (ids) => readAutomationEvents(db, ids),
+      changeOf: ({ event }) => event,
+    });
+    await upsertConversationStates(db, versions, nowMs);
+    return records.map(toSignal);
+  },
+};
+
+function readEvent({ id, data }: AcceptedRecord): AutomationEventRow {
+  const type = requiredText(data, 'type');
+  if (!isEventType(type)) throw new DataError('type is not one of ours');
+  const occurredAtNs = timestampMember(data, 'occurredAt');
+  if (occurredAtNs === undefined) throw new DataError('occurredAt is missing');
+  const reply = objectMember(data, 'reply');
+  if (type === 'reply' && !reply) throw new DataError('reply is missing');
+  const transfer = objectMember(data, 'transferToSystem') ?? {};
+  return {
+    eventId: id,
+    conversationId: requiredText(data, 'conversationId'),
+    type,
+    occurredAtNs,
+    currentTaskName: textMember(data, 'currentTaskName') ?? null,
+    inputVariables: rawMember(data, 'inputVariables') ?? null,
+    replyMessageId: reply ? requiredText(reply, 'messageId') : null,
+    replyText: reply ? requiredText(reply, 'text') : null,
+    transferReferenceVariables: rawMember(transfer, 'referenceVariables') ?? null,
+    transferVariables: rawMember(transfer, 'transferVariables') ?? null,
+    transferTaskName: textMember(transfer, 'currentTaskName') ?? null,
+  };
+}
+
+function isEventType(type: string): type is AutomationEventType {
+  return (AUTOMATION_EVENT_TYPES as readonly string[]).includes(type);
+}
+
+function toPlaced({ event, row, origin }: ReadRecord<AutomationEventRow>) {
+  return {
+    tenantId: event.tenantId,
+    entity: event.entity,
+    event: row,
+    acceptedAtMs: event.acceptedAtMs,
+    ...origin,
+    requestId: event.requestId,
+  };
+}
+
+function toSignal({ event, row }: ReadRecord<AutomationEventRow>): Signal {
+  return {
+    tenantId: event.tenantId,
+    type: SIGNAL_TYPES[row.type as AutomationEventType],
+    orderingKey: event.entity,
+    timestampMs: Number(row.occurredAtNs / 1_000_000n),
+    data: {
+      automationAgentMessageId: event.id,
+      conversationId: row.conversationId,
+      externalConversationId: event.entity,
+      reply: row.replyText === null ? undefined : replyOf(row),
+      transferToSystem: objectMember(event.data, 'transferToSystem'),
+      currentTaskName: row.currentTaskName ?? undefined,
+      inputVariables: row.inputVariables === null ? undefined : new RawJson(row.inputVariables),
+    },
+  };
+}
+
+function replyOf(row: AutomationEventRow): JsonObject {
+  return { messageId: row.replyMessageId, text: row.replyText };
+}

@@ -1,0 +1,40 @@
+import type { AutomationEventType, AutomationState } from '../../shared/kinds/automation-events.ts';
+import type { AutomationEventRow } from '../sql/automation-events.ts';
+import type { ConversationState } from '../sql/conversation-states.ts';
+
+/** What each type of event makes of the state; `reply` and `processingEnd` depend on more. */
+const NEXT_STATE: Readonly<Partial<Record<string, AutomationState>>> = {
+  processingStart: 'processing',
+  authenticationRequired: 'waitingForAuth',
+  confirmationRequired: 'waitingForConfirmation',
+  transferToAgent: 'transferredToAgent',
+  transferToSystem: 'transferredToSystem',
+} satisfies Partial<Record<AutomationEventType, AutomationState>>;
+
+/** States that the end of processing does not end: the conversation waits for somebody else, or was handed over. */
+const KEPT_AT_END: ReadonlySet<AutomationState | null> = new Set([
+  'waitingForAuth',
+  'waitingForConfirmation',
+  'transferredToAgent',
+  'transferredToSystem',
+]);
+
+/** The state of an external conversation after an event. Events apply in the log's order. */
+export function applyAutomationEvent(
+  before: ConversationState | undefined,
+  event: AutomationEventRow,
+): ConversationState {
+  return {
+    conversationId: event.conversationId,
+    state: nextState(before?.state ?? null, event.type),
+    lastAutomationAgentMessageId:
+      event.type === 'reply' ? event.eventId : (before?.lastAutomationAgentMessageId ?? null),
+    currentTaskName: event.transferTaskName ?? event.currentTaskName ?? before?.currentTaskName ?? null,
+    inputVariables: event.inputVariables ?? before?.inputVariables ?? null,
+  };
+}
+
+function nextState(before: AutomationState | null, type: string): AutomationState | null {
+  if (type === 'processingEnd') return KEPT_AT_END.has(before) ? before : 'ready';
+  return NEXT_STATE[type] ?? before;
+}

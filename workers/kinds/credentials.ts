@@ -1,0 +1,107 @@
+import { compareText } from '../../shared/compare-text.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import { findErasures, holdErasures } from '../../shared/postgres/credential-erasures.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { type CredentialsRow, insertCredentials } from '../sql/credentials.ts';
+import type { Signal } from '../sql/insert-signals.ts';
+import { requiredText, textMember } from './members.ts';
+import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
+
+/** What the log holds of a submission: the credentials themselves are encrypted before they get there. */
+export interface StoredCredentials {
+  readonly customerExternalId: string;
+  readonly streamId: string | undefined;
+  readonly keyId: string;
+  readonly ciphertext: Buffer;
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/**
+ * Credentials: one row a submission, kept for `ttlMs` from their acceptance. What is read later than that, or was accepted
+ * before its conversation's credentials were erased on request, is stored without its ciphertext. Customers are told that they came, never what they are.
+ */
+export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentials> {
+  return {
+    kind: 'credentials',
+    timePartitioned: [],
+    read: ({ data }) => readCredentials(data),
+    async write(db, records, { nowMs }) {
+      const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);
+      await holdErasures(
+        db,
+        rows.map(({ tenantId }) => tenantId),
+      );
+      await insertCredentials(db, await withoutErased(db, rows), nowMs);
+      return records.map(toSignal);
+    },
+  };
+}
+
+function readCredentials(data: JsonObject): StoredCredentials {
+  const ciphertext = requiredText(data, 'ciphertext');
+  if (ciphertext === '' || !BASE64.test(ciphertext)) throw new DataError('ciphertext is not base64');
+  return {
+    customerExternalId: requiredText(data, 'customerExternalId'),
+    streamId: textMember(data, 'streamId'),
+    keyId: requiredText(data, 'keyId'),
+    ciphertext: Buffer.from(ciphertext, 'base64'),
+  };
+}
+
+function toRow(
+  { event, row, origin }: ReadRecord<StoredCredentials>,
+  ttlMs: number,
+  nowMs: number,
+): CredentialsRow {
+  const expiresAtMs = event.acceptedAtMs + ttlMs;
+  return {
+    tenantId: event.tenantId,
+    conversationId: event.entity,
+    eventId: event.id,
+    customerExternalId: row.customerExternalId,
+    streamId: row.streamId ?? null,
+    keyId: row.keyId,
+    ciphertext: expiresAtMs > nowMs ? row.ciphertext : null,
+    acceptedAtMs: event.acceptedAtMs,
+    expiresAtMs,
+    ...origin,
+    requestId: event.requestId,
+  };
+}
+
+async function withoutErased(
+  db: Queryable,
+  rows: readonly CredentialsRow[],
+): Promise<readonly CredentialsRow[]> {
+  const erasures = await findErasures(db, rows);
+  if (erasures.length === 0) return rows;
+  // No id of a tenant holds a space.
+  const times = new Map(erasures.map((row) => [`${row.tenantId} ${row.conversationId}`, row.erasedAtMs]));
+  return rows.map((row) => {
+    const erasedAtMs = times.get(`${row.tenantId} ${row.conversationId}`);
+    return erasedAtMs !== undefined && row.acceptedAtMs <= erasedAtMs ? { ...row, ciphertext: null } : row;
+  });
+}
+
+function compareRows(a: CredentialsRow, b: CredentialsRow): number {
+  return (
+    compareText(a.tenantId, b.tenantId) ||
+    compareText(a.conversationId, b.conversationId) ||
+    compareText(a.eventId, b.eventId)
+  );
+}
+
+function toSignal({ event, row }: ReadRecord<StoredCredentials>): Signal {
+  return {
+    tenantId: event.tenantId,
+    type: 'conversation.credentials_stored',
+    orderingKey: event.entity,
+    timestampMs: event.acceptedAtMs,
+    data: {
+      conversationId: event.entity,
+      customerExternalId: row.customerExternalId,
+      streamId: row.streamId,
+    },
+  };
+}

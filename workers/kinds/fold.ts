@@ -1,0 +1,90 @@
+import type { EntityId, EntityVersion, OrderedAt } from '../sql/entity-tables.ts';
+import { compareOrder, type ReadRecord, sortedByEntity } from './record-kind.ts';
+
+/** `Stored` is a change of an entity as its history keeps it. */
+export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
+  /** The state after a change; undefined is an entity that nothing is known of yet. */
+  apply(state: State | undefined, change: Change): State;
+  /** Current rows of the entities that have one, locked. */
+  lock(ids: readonly EntityId[]): Promise<EntityVersion<State>[]>;
+  /** The whole history of the entities in pages, with the records of this transaction, each entity's in its order. */
+  history(ids: readonly EntityId[]): AsyncIterable<readonly Stored[]>;
+  changeOf(stored: Stored): Change;
+}
+
+/**
+ * The entities' new current rows, sorted. What comes in order is applied on the current row; where a record is older
+ * than what the row holds (a dead letter that was published again), the row becomes the fold of the whole history.
+ */
+export async function foldRecords<State, Change, Stored extends EntityId & OrderedAt>(
+  records: readonly ReadRecord<Change>[],
+  folding: Folding<State, Change, Stored>,
+): Promise<EntityVersion<State>[]> {
+  const groups = groupByEntity(records);
+  const stored = indexById(await folding.lock(groups.map((group) => group.id)));
+  const late = groups.filter(({ id, records: own }) => {
+    const current = stored.get(entityKey(id));
+    return current !== undefined && compareOrder(own[0]!.origin, current.newest) <= 0;
+  });
+  const refolded = await foldHistories(late, folding);
+  return groups.map(({ id, records: own, lastRead }) => {
+    const whole = refolded.get(entityKey(id));
+    if (whole) return { ...id, ...whole, lastRead };
+    let state = stored.get(entityKey(id))?.state;
+    for (const { row } of own) state = folding.apply(state, row);
+    const { generation, offset } = own.at(-1)!.origin;
+    return { ...id, state: state as State, newest: { generation, offset }, lastRead };
+  });
+}
+
+/** A history may have hundreds of thousands of records: all that is kept of it is what they amount to so far. */
+async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>(
+  groups: readonly { readonly id: EntityId }[],
+  folding: Folding<State, Change, Stored>,
+): Promise<Map<string, Pick<EntityVersion<State>, 'state' | 'newest'>>> {
+  const folded = new Map<string, Pick<EntityVersion<State>, 'state' | 'newest'>>();
+  if (groups.length === 0) return folded;
+  for await (const page of folding.history(groups.map(({ id }) => id))) {
+    for (const stored of page) {
+      const key = entityKey(stored);
+      const state = folding.apply(folded.get(key)?.state, folding.changeOf(stored));
+      const { generation, offset } = stored;
+      folded.set(key, { state, newest: { generation, offset } });
+    }
+  }
+  return folded;
+}
+
+interface EntityGroup<Change> {
+  readonly id: EntityId;
+  /** In the entity's order. */
+  readonly records: ReadRecord<Change>[];
+  readonly lastRead: ReadRecord<Change>['read'];
+}
+
+function groupByEntity<Change>(records: readonly ReadRecord<Change>[]): EntityGroup<Change>[] {
+  const lastRead = new Map(records.map((record) => [keyOfRecord(record), record.read]));
+  const groups = new Map<string, EntityGroup<Change>>();
+  for (const record of sortedByEntity(records)) {
+    const key = keyOfRecord(record);
+    const group = groups.get(key);
+    if (group) group.records.push(record);
+    else {
+      const { tenantId, entity } = record.event;
+      groups.set(key, { id: { tenantId, entity }, records: [record], lastRead: lastRead.get(key)! });
+    }
+  }
+  return [...groups.values()];
+}
+
+function keyOfRecord({ event }: ReadRecord<unknown>): string {
+  return entityKey(event);
+}
+
+function entityKey(id: EntityId): string {
+  return JSON.stringify([id.tenantId, id.entity]);
+}
+
+function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
+  return new Map(rows.map((row) => [entityKey(row), row]));
+}

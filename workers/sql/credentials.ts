@@ -1,0 +1,62 @@
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
+
+export interface CredentialsRow {
+  readonly tenantId: string;
+  readonly conversationId: string;
+  readonly eventId: string;
+  readonly customerExternalId: string;
+  readonly streamId: string | null;
+  readonly keyId: string;
+  /** Null where they had expired, or were erased, before they were stored. */
+  readonly ciphertext: Buffer | null;
+  readonly acceptedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly requestId: string;
+}
+
+/** Stores submissions of credentials (sorted by tenant, conversation and event). */
+export async function insertCredentials(
+  db: Queryable,
+  rows: readonly CredentialsRow[],
+  nowMs: number,
+): Promise<void> {
+  const columns: Column<CredentialsRow>[] = [
+    { name: 'tenant_id', type: 'text', value: (row) => row.tenantId },
+    { name: 'conversation_id', type: 'text', value: (row) => row.conversationId },
+    { name: 'event_id', type: 'text', value: (row) => row.eventId },
+    { name: 'customer_external_id', type: 'text', value: (row) => row.customerExternalId },
+    { name: 'stream_id', type: 'text', value: (row) => row.streamId },
+    { name: 'key_id', type: 'text', value: (row) => row.keyId },
+    { name: 'ciphertext', type: 'bytea', value: (row) => row.ciphertext },
+    { name: 'accepted_at', type: 'timestamptz', value: (row) => row.acceptedAtMs },
+    { name: 'expires_at', type: 'timestamptz', value: (row) => row.expiresAtMs },
+    { name: 'generation', type: 'integer', value: (row) => row.generation },
+    { name: 'partition', type: 'integer', value: (row) => row.partition },
+    { name: 'offset', type: 'bigint', value: (row) => row.offset },
+    { name: 'request_id', type: 'text', value: (row) => row.requestId },
+    { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
+  ];
+  const { text, values } = insertRows('credentials', columns, rows);
+  await db.query(text, values);
+}
+
+/** Erases up to `rowsMax` ciphertexts whose time is over, and resolves with their number. The rows stay. */
+export async function eraseExpiredCredentials(
+  db: Queryable,
+  nowMs: number,
+  rowsMax: number,
+): Promise<number> {
+  const result = await db.query(
+    `update credentials set ciphertext = null where (tenant_id, conversation_id, event_id) in (
+       select tenant_id, conversation_id, event_id from credentials
+       where expires_at <= $1 and ciphertext is not null
+       order by expires_at limit $2 for update skip locked
+     )`,
+    [new Date(nowMs).toISOString(), rowsMax],
+  );
+  return result.rowCount ?? 0;
+}

@@ -1,0 +1,28 @@
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { queryWithin } from '../../shared/postgres/query-within.ts';
+
+/** Where a partition stands in the database. */
+export interface WatchedPosition {
+  readonly topic: string;
+  /** Null, as the rest, for a topic of which no record was begun. */
+  readonly partition: number | null;
+  readonly topicGeneration: number;
+  readonly generation: number | null;
+  readonly nextOffset: bigint | null;
+}
+
+/** The generations of the topics and the positions of their partitions. Gives up after `deadlineMs`. */
+export async function watchPositions(
+  pool: Pool,
+  topics: readonly string[],
+  deadlineMs: number,
+): Promise<WatchedPosition[]> {
+  return await queryWithin<WatchedPosition>(
+    pool,
+    deadlineMs,
+    `select t.topic, t.generation as "topicGeneration", p.partition, p.generation, p.next_offset as "nextOffset"
+     from log_topics t left join log_positions p on p.topic = t.topic
+     where t.topic = any ($1::text[])`,
+    [topics],
+  );
+}
