@@ -6,7 +6,7 @@ import { packageVersion } from '../../shared/package-root.ts';
 import { eventSchema } from './event-schema.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
-/** AsyncAPI 3: the topics of the event log, and the webhooks. The prefix of topics is a setting; here it is the default. */
+/** Returns the AsyncAPI 3 document of the topics and the webhooks. The topic prefix is a setting with this default. */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
   const topics = KINDS.flatMap((kind) => {
     const topic = topicOf(prefix, kind);
@@ -28,8 +28,8 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
       title: 'Sluice events and webhooks',
       version: packageVersion(),
       description:
-        'The topics of the event log (SLUICE_TOPIC_PREFIX changes their prefix), which any CloudEvents consumer can read, and the ' +
-        'webhooks that endpoints get. Consumers must ignore members that they do not know.',
+        'The topics of the event log, which any CloudEvents consumer can read (SLUICE_TOPIC_PREFIX sets their prefix), and the ' +
+        'webhooks that endpoints receive. Consumers must ignore unknown members.',
     },
     defaultContentType: 'application/json',
     channels: {
@@ -37,7 +37,7 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
       webhooks: {
         address: null,
         description:
-          'The URL of an endpoint. At least once; in the order of a conversation while the endpoint is healthy.',
+          'The URL of an endpoint. Delivered at least once, and in order per conversation while the endpoint is healthy.',
         messages: references(
           'messages',
           WEBHOOK_SCHEMAS.map(([type]) => type),
@@ -51,14 +51,14 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
           {
             action: 'send',
             channel: { $ref: `#/channels/${name}` },
-            summary: `What Sluice puts into ${name}.`,
+            summary: `Messages that Sluice publishes to ${name}.`,
           },
         ]),
       ),
       'send-webhook': {
         action: 'send',
         channel: { $ref: '#/channels/webhooks' },
-        summary: 'A POST to an endpoint.',
+        summary: 'A POST request to an endpoint.',
       },
     },
     components: {

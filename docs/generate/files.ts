@@ -7,7 +7,7 @@ import { stackPart } from './stack.ts';
 
 const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 
-/** Every file that is made, by its path from the root, with what it must hold. */
+/** Returns the content of every generated file by its path from the root. */
 export function generatedFiles(): Readonly<Record<string, string>> {
   const stack = stackPart(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
   return {

@@ -14,34 +14,34 @@ import {
 } from './schemas.ts';
 
 /**
- * The table of all settings. `.env.example` and docs/settings.md are made from it (`npm run docs`); what is said of a
- * wrong setting is its `allowed` and its example.
+ * The table of all settings. `npm run docs` generates `.env.example` and docs/settings.md from it. The error message of a
+ * wrong setting contains its `allowed` and its example.
  */
 
-/** What kind of process asks: each needs other settings. Only webhooks need the keys. */
+/** The kind of process that reads settings. Only workers with webhooks need the key ring. */
 export const ROLES = ['embedded', 'gateway', 'worker', 'worker-without-webhooks', 'admin', 'cli'] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Setting {
   readonly schema: z.ZodType;
-  /** In words what its value may be, to go on after "must be". */
+  /** The allowed values in words, which complete "must be". */
   readonly allowed: string;
-  /** Roles that read it. No other one can, nor is stopped by it when it is wrong. */
+  /** Roles that read it. Other roles ignore it, even if it is wrong. */
   readonly usedBy: readonly Role[];
-  /** Of those, the ones that cannot start without it. */
+  /** Roles that cannot start without it. */
   readonly requiredBy?: readonly Role[];
-  /** The default under `npm start`, where it differs. */
+  /** The default of `npm start`, if it differs. */
   readonly embeddedDefault?: string;
   readonly meaning: string;
   readonly example: string;
-  /** Whether its value must never be shown. */
+  /** True if its value must never be shown. */
   readonly secret?: true;
 }
 
 type Settings = Readonly<Record<string, Setting>>;
 
 const WORKERS = ['worker', 'worker-without-webhooks'] as const;
-/** The processes that run on services of your own. */
+/** The processes that run on your own services. */
 const PARTS = ['gateway', ...WORKERS, 'admin'] as const;
 const KAFKA_USERS = ['gateway', ...WORKERS, 'cli'] as const;
 
@@ -55,7 +55,7 @@ const database = {
     usedBy: [...PARTS, 'cli'],
     requiredBy: PARTS,
     meaning:
-      'Your own Postgres, 15 or later; sslmode (disable, verify-full, no-verify) and sslrootcert may be part of it. `npm start` runs one of its own instead.',
+      'URL of your own Postgres, 15 or later. It may contain sslmode (disable, verify-full, no-verify) and sslrootcert. `npm start` uses its own Postgres instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
   },
   DATABASE_TLS_CA: {
@@ -63,14 +63,13 @@ const database = {
     schema: certificates.schema.optional(),
     usedBy: [...PARTS, 'cli'],
     meaning:
-      'Certificates that the server of DATABASE_URL is verified by, its name included, as sslmode=verify-full does. Without it those that Node knows are used, where sslmode asks for TLS.',
+      'CA certificates to verify the server of DATABASE_URL and its name, as sslmode=verify-full does. Unset: those that Node knows, if sslmode requests TLS.',
     example: '/etc/sluice/postgres-ca.pem',
   },
   SLUICE_DATABASE_CONNECTIONS: {
     ...wholeNumber(10, 1000, 16),
     usedBy: ['embedded', ...PARTS],
-    meaning:
-      'Database connections of one process, at most. `npm start` opens 6 more, for its admin listener alone.',
+    meaning: 'Maximum database connections per process. `npm start` opens 6 more for its admin listener.',
     example: '16',
   },
   SLUICE_DATA_DIR: {
@@ -78,7 +77,7 @@ const database = {
     schema: anyText('').schema.default('.sluice'),
     usedBy: ['embedded', 'cli'],
     meaning:
-      'Where `npm start` keeps its Postgres, its key and its demo tenant. The command finds them there where DATABASE_URL is not set.',
+      'Folder in which `npm start` stores its Postgres, its key ring and its demo tenant. The command uses it if DATABASE_URL is not set.',
     example: '.sluice',
   },
 } as const satisfies Settings;
@@ -89,7 +88,7 @@ const prefix = text("at most 100 letters, digits, '.', '_' or '-'", (given) =>
   /^[a-zA-Z0-9._-]{0,100}$/.test(given),
 );
 
-/** How Kafka is reached. */
+/** The connection to Kafka. */
 const kafkaConnection = {
   KAFKA_BROKERS: {
     allowed: brokers.allowed,
@@ -97,7 +96,7 @@ const kafkaConnection = {
     usedBy: KAFKA_USERS,
     requiredBy: ['gateway', ...WORKERS],
     meaning:
-      'Your own Kafka: brokers to begin with. `npm start` keeps the event log in its Postgres instead.',
+      'Bootstrap brokers of your own Kafka. `npm start` uses the embedded event log in its Postgres instead.',
     example: 'localhost:9092',
   },
   KAFKA_SASL_MECHANISM: {
@@ -105,21 +104,21 @@ const kafkaConnection = {
     schema: mechanism.schema.optional(),
     usedBy: KAFKA_USERS,
     meaning:
-      'How Kafka checks the user and the password. Unset: it does not. With plain the password travels as it is, so use it with KAFKA_TLS=on.',
+      'SASL mechanism. Unset: no authentication. plain sends the password unencrypted, so use it only with TLS.',
     example: 'scram-sha-512',
   },
   KAFKA_SASL_USERNAME: {
     allowed: 'any text',
     schema: anyText('').schema.optional(),
     usedBy: KAFKA_USERS,
-    meaning: 'User at Kafka, for KAFKA_SASL_MECHANISM.',
+    meaning: 'SASL user name, for KAFKA_SASL_MECHANISM.',
     example: 'sluice',
   },
   KAFKA_SASL_PASSWORD: {
     allowed: 'any text',
     schema: anyText('').schema.optional(),
     usedBy: KAFKA_USERS,
-    meaning: "That user's password.",
+    meaning: 'SASL password, for KAFKA_SASL_MECHANISM.',
     example: 'THE_PASSWORD',
     secret: true,
   },
@@ -127,28 +126,28 @@ const kafkaConnection = {
     allowed: onOrOff.allowed,
     schema: onOrOff.schema.default('off'),
     usedBy: KAFKA_USERS,
-    meaning: "Whether Kafka is reached by TLS; the brokers' certificates and names are then verified.",
+    meaning: "Connects to Kafka with TLS and verifies the brokers' certificates and names.",
     example: 'on',
   },
   KAFKA_TLS_CA: {
     allowed: certificates.allowed,
     schema: certificates.schema.optional(),
     usedBy: KAFKA_USERS,
-    meaning: 'Certificates that brokers are verified by. Unset: those that Node knows.',
+    meaning: 'CA certificates to verify brokers. Unset: those that Node knows.',
     example: '/etc/sluice/kafka-ca.pem',
   },
   KAFKA_TLS_CERT: {
     allowed: certificates.allowed,
     schema: certificates.schema.optional(),
     usedBy: KAFKA_USERS,
-    meaning: 'The certificate that is shown to brokers which ask for one.',
+    meaning: 'Client certificate for brokers that require one.',
     example: '/etc/sluice/kafka-client.pem',
   },
   KAFKA_TLS_KEY: {
     allowed: 'the path of a file with a private key in PEM form, without a passphrase',
     schema: anyText('').schema.optional(),
     usedBy: KAFKA_USERS,
-    meaning: 'The key of KAFKA_TLS_CERT.',
+    meaning: 'Private key of KAFKA_TLS_CERT.',
     example: '/etc/sluice/kafka-client.key',
   },
 } as const satisfies Settings;
@@ -159,14 +158,14 @@ const kafka = {
     ...wholeNumber(6000, 300_000, 30_000, 'milliseconds'),
     usedBy: WORKERS,
     meaning:
-      'How long Kafka waits for a worker that died before others get its partitions. Shorter also means that a worker which was only slow loses them.',
+      'Session timeout of the consumer group: how long after a worker died Kafka reassigns its partitions. A shorter timeout also reassigns those of slow workers.',
     example: '30000',
   },
   SLUICE_TOPIC_PREFIX: {
     allowed: prefix.allowed,
     schema: prefix.schema.default('sluice.'),
     usedBy: ['embedded', ...KAFKA_USERS],
-    meaning: 'What the names of topics and consumer groups begin with.',
+    meaning: 'Prefix of the names of topics and consumer groups.',
     example: 'sluice.',
   },
 } as const satisfies Settings;
@@ -178,14 +177,14 @@ const keys = {
     usedBy: ['embedded', 'gateway', 'worker', 'admin', 'cli'],
     requiredBy: ['gateway', 'worker', 'admin'],
     meaning:
-      'Keys that encrypt credentials and webhook secrets, the same for all parts; the first one encrypts, all decrypt. Make one with: openssl rand -base64 32. `npm start` makes its own unless it is set.',
+      'Key ring that encrypts credentials and webhook secrets, the same for all parts. The first key encrypts, all decrypt. Generate a key with: openssl rand -base64 32. Unset, `npm start` generates one.',
     example: '2026a:THE_OUTPUT_OF_openssl_rand_-base64_32',
     secret: true,
   },
   SLUICE_CREDENTIALS_TTL_HOURS: {
     ...wholeNumber(1, 24 * 365, 24, 'hours'),
     usedBy: ['embedded', ...WORKERS],
-    meaning: 'How long stored credentials are kept before they are erased.',
+    meaning: 'Time after which stored credentials are erased.',
     example: '24',
   },
 } as const satisfies Settings;
@@ -194,7 +193,7 @@ const listeners = {
   PORT: {
     ...port(8080),
     usedBy: ['embedded', 'gateway'],
-    meaning: 'Port of the gateway; 0 picks a free one.',
+    meaning: 'Port of the gateway; 0 selects a free port.',
     example: '8080',
   },
   HOST: {
@@ -202,20 +201,20 @@ const listeners = {
     schema: listenAddress.schema.default('0.0.0.0'),
     embeddedDefault: '127.0.0.1',
     usedBy: ['embedded', 'gateway'],
-    meaning: 'Address the gateway listens on.',
+    meaning: 'Address on which the gateway listens.',
     example: '0.0.0.0',
   },
   ADMIN_PORT: {
     ...port(8081),
     usedBy: ['embedded', 'admin'],
-    meaning: 'Port of the admin listener; 0 picks a free one.',
+    meaning: 'Port of the admin listener; 0 selects a free port.',
     example: '8081',
   },
   ADMIN_HOST: {
     allowed: listenAddress.allowed,
     schema: listenAddress.schema.default('127.0.0.1'),
     usedBy: ['embedded', 'admin'],
-    meaning: 'Address the admin listener listens on.',
+    meaning: 'Address on which the admin listener listens.',
     example: '127.0.0.1',
   },
   SLUICE_DOCS: {
@@ -223,20 +222,20 @@ const listeners = {
     schema: onOrOff.schema.default('on'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'Whether the gateway serves /docs and /openapi.json, which need no key. The admin listener always serves its own.',
+      'Serves /docs and /openapi.json on the gateway, without a key. The admin listener always serves its own.',
     example: 'off',
   },
   WORKER_PORT: {
     ...port(8082),
     usedBy: WORKERS,
-    meaning: "Port of the workers' health checks; 0 picks a free one.",
+    meaning: "Port of the workers' health checks; 0 selects a free port.",
     example: '8082',
   },
   WORKER_HOST: {
     allowed: listenAddress.allowed,
     schema: listenAddress.schema.default('127.0.0.1'),
     usedBy: WORKERS,
-    meaning: "Address the workers' health checks listen on.",
+    meaning: "Address on which the workers' health checks listen.",
     example: '127.0.0.1',
   },
 } as const satisfies Settings;
@@ -247,14 +246,14 @@ const webhooks = {
     schema: allowRules.schema.optional(),
     embeddedDefault: '127.0.0.0/8,::1/128',
     usedBy: ['embedded', 'worker', 'admin', 'cli'],
-    meaning: 'Addresses that webhooks may go to besides public https ones, http included.',
+    meaning: 'Addresses to which webhooks may be sent in addition to public https ones, also with http.',
     example: '127.0.0.0/8,10.20.0.0/16:8080-8090',
   },
   SLUICE_WEBHOOK_ENDPOINTS_MAX: {
     ...wholeNumber(1, 1000, 20),
     usedBy: ['embedded', 'admin', 'cli'],
     meaning:
-      'Webhook endpoints that a tenant may have; deleted ones do not count. Each event is sent to every one of them. A tenant that has more keeps them and cannot add any.',
+      'Maximum webhook endpoints per tenant; deleted ones do not count. Each event is sent to every endpoint. A tenant over a lowered limit keeps its endpoints and cannot add any.',
     example: '20',
   },
 } as const satisfies Settings;
@@ -265,21 +264,21 @@ const command = {
     schema: httpUrl.schema.optional(),
     usedBy: ['cli'],
     meaning:
-      'Where `sluice send` finds the gateway. Unset: the embedded instance that runs on SLUICE_DATA_DIR.',
+      'Base URL of the gateway for `sluice send`. Unset: the `npm start` that runs on SLUICE_DATA_DIR.',
     example: 'http://localhost:8080',
   },
   SLUICE_API_KEY_ID: {
     allowed: headerValue.allowed,
     schema: headerValue.schema.optional(),
     usedBy: ['cli'],
-    meaning: 'Id of the API key that `sluice send` uses. Unset: that of the embedded demo tenant.',
+    meaning: 'Id of the API key for `sluice send`. Unset: the key of the demo tenant of `npm start`.',
     example: '01JABCDEFGHJKMNPQRSTVWXYZ0',
   },
   SLUICE_API_KEY_SECRET: {
     allowed: headerValue.allowed,
     schema: headerValue.schema.optional(),
     usedBy: ['cli'],
-    meaning: 'Secret of that key.',
+    meaning: 'Secret of the API key in SLUICE_API_KEY_ID.',
     example: 'THE_SECRET_THAT_keys_create_PRINTED',
     secret: true,
   },
@@ -288,7 +287,7 @@ const command = {
     schema: anyText('').schema.optional(),
     usedBy: ['cli'],
     meaning:
-      'What to type for the command, in what it says to do next. Unset: `npx sluice` where npm runs it, else `sluice`.',
+      'How the command names itself in its suggestions. Unset: `npx sluice` if npm runs it, else `sluice`.',
     example: 'docker compose run --rm cli',
   },
 } as const satisfies Settings;
@@ -297,77 +296,76 @@ const limits = {
   SLUICE_PUBLISH_DEADLINE_MS: {
     ...wholeNumber(100, 60_000, 5000, 'milliseconds'),
     usedBy: ['embedded', 'gateway', ...WORKERS],
-    meaning: 'How long a request waits for the event log before it is answered 503.',
+    meaning: 'Time that a request waits for the event log before it is answered 503.',
     example: '5000',
   },
   SLUICE_PUBLISH_BUFFER_BYTES: {
     ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway', ...WORKERS],
     meaning:
-      'How much may wait for the event log; no tenant holds more of it than it leaves free. Past it requests are answered 503.',
+      'Maximum bytes that wait for the event log. A tenant holds at most as much as it leaves free. Over it, requests are answered 503.',
     example: '67108864',
   },
   SLUICE_GATEWAYS: {
     ...wholeNumber(1, 1000, 1),
     usedBy: ['gateway'],
     meaning:
-      'How many gateways share the callers. Each takes its part of every rate, so that all together keep to it; daily quotas need no share.',
+      'Number of gateways that share the callers. Each enforces its share of every rate. Daily quotas are not shared.',
     example: '2',
   },
   SLUICE_CONNECTIONS_MAX: {
     ...wholeNumber(10, 1_000_000, 5000),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'Connections of callers to one gateway, at most, of one address a tenth. Past it new ones are closed at once, so that a load balancer tries another gateway; a few more are taken for health checks.',
+      'Maximum connections to one gateway; one address gets at most a tenth. Further ones are closed immediately, so that a load balancer tries another gateway. A few more are accepted for health checks.',
     example: '5000',
   },
   SLUICE_TRUSTED_HOPS: {
     ...wholeNumber(0, 10, 0),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      "Proxies in front of the gateway that add to X-Forwarded-For. 0: callers connect themselves, and one address gets a tenth of SLUICE_CONNECTIONS_MAX. Otherwise connections are the proxy's, in any number; the tenth bounds the open requests of the address that the outermost of these proxies saw.",
+      'Number of proxies in front of the gateway that add to X-Forwarded-For. 0: callers connect directly, and one address gets a tenth of SLUICE_CONNECTIONS_MAX connections. Otherwise the tenth limits the open requests of the address that the outermost of these proxies saw.',
     example: '1',
   },
   SLUICE_KEEP_ALIVE_MS: {
     ...wholeNumber(1000, 3_600_000, 620_000, 'milliseconds'),
     usedBy: ['embedded', 'gateway', 'admin'],
     meaning:
-      'How long a connection that has shown a valid key is kept without a request. Longer than the idle timeout of what is in front, or requests get no answer. Without a key it is 15 s, unless SLUICE_TRUSTED_HOPS is set.',
+      'Idle timeout of a connection that has shown a valid key. It must be longer than the idle timeout of a proxy in front, or requests get no answer. Without a key it is 15 s, unless SLUICE_TRUSTED_HOPS is set.',
     example: '620000',
   },
   SLUICE_BODY_BUFFER_BYTES: {
     ...wholeNumber(32 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'How much the bodies of requests may hold at once, as sent and unpacked, those of one tenant half of it, of several equal parts; past it requests are answered 503.',
+      'Maximum bytes of all request bodies, as sent and after gunzip. One tenant gets at most half of it, several tenants equal parts. Over it, requests are answered 503.',
     example: '67108864',
   },
   SLUICE_ADMIN_RATE: {
     ...wholeNumber(1, 1_000_000, 100),
     usedBy: ['embedded', 'admin'],
     meaning:
-      "Requests per second that a tenant may make of one admin listener, for each scope; twice as many at once. A lower rate of the tenant's own holds here too, and a tenant with `--rate none` has no limit.",
+      "Requests per second per tenant and scope at one admin listener, with a burst of twice as many. A tenant's own lower rate applies here too. A tenant with `--rate none` has no limit.",
     example: '100',
   },
   SLUICE_KEYS_PER_DAY: {
     ...wholeNumber(1, 1_000_000, 1000),
     usedBy: ['embedded', 'admin'],
     meaning:
-      'API keys that the keys of one tenant may make in 24 hours by the admin listener, revoked ones included. `sluice keys create` has no such limit.',
+      'Maximum API keys that one tenant may create in 24 hours at the admin listener, including revoked ones. `sluice keys create` has no such limit.',
     example: '1000',
   },
   SLUICE_DRAIN_DELAY_MS: {
     ...wholeNumber(0, 86_400_000, 5000, 'milliseconds'),
     embeddedDefault: '0',
     usedBy: ['embedded', 'gateway', 'admin'],
-    meaning:
-      'How long a process that was told to stop goes on serving, so that load balancers see that it is not ready.',
+    meaning: 'Time that a stopping process keeps serving, so that load balancers see that it is not ready.',
     example: '5000',
   },
   SLUICE_SHUTDOWN_GRACE_MS: {
     ...wholeNumber(1000, 600_000, 30_000, 'milliseconds'),
     usedBy: ['embedded', ...PARTS],
-    meaning: 'How long a stopping process may take in all.',
+    meaning: 'Maximum time of a graceful shutdown.',
     example: '30000',
   },
 } as const satisfies Settings;
@@ -378,10 +376,10 @@ const logs = {
   SLUICE_LOG_LEVEL: {
     allowed: level.allowed,
     schema: level.schema.default('info'),
-    // The terminal belongs to what a first try needs to read.
+    // A first try needs the terminal for its own output.
     embeddedDefault: 'warn',
     usedBy: ['embedded', ...PARTS],
-    meaning: 'Least severe lines that are logged.',
+    meaning: 'Minimum level of logged lines.',
     example: 'info',
   },
 } as const satisfies Settings;
@@ -412,11 +410,11 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** Which database a command works on, and how it is reached. */
+/** Settings of the database that a command uses. */
 export const DATABASE_SETTINGS = ['DATABASE_URL', 'DATABASE_TLS_CA', 'SLUICE_DATA_DIR'] as const;
-/** How Kafka is reached. */
+/** Settings of the connection to Kafka. */
 export const KAFKA_SETTINGS = Object.keys(kafkaConnection) as (keyof typeof kafkaConnection)[];
-/** Where records lie: the database with the embedded log, or Kafka; and the topics. */
+/** Settings of the event log: the database with the embedded log, or Kafka, and the topics. */
 export const LOG_SETTINGS = [...DATABASE_SETTINGS, ...KAFKA_SETTINGS, 'SLUICE_TOPIC_PREFIX'] as const;
 export type DatabaseSetting = (typeof DATABASE_SETTINGS)[number];
 export type KafkaSetting = (typeof KAFKA_SETTINGS)[number];
