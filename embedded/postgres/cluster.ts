@@ -137,7 +137,7 @@ async function initialise(
     await writeFile(passwordFile, password, { mode: PRIVATE, flag: 'wx' });
     await giveTo(user, unfinished, passwordFile);
     await run(
-      binaries.initdb,
+      join(binaries.directory, 'initdb'),
       [
         `--pgdata=${unfinished}`,
         `--username=${DATABASE_USER}`,

@@ -10,14 +10,8 @@ import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { ensureDatabase } from './create-database.ts';
 import { takeInstanceLock } from './lock.ts';
-import {
-  adminUrl,
-  endPostmaster,
-  ensurePostmaster,
-  HOST,
-  type ServerSetup,
-  stopPostmaster,
-} from './postmaster.ts';
+import { HOST, type ServerSetup } from './pg-ctl.ts';
+import { adminUrl, endPostmaster, ensurePostmaster, stopPostmaster } from './postmaster.ts';
 import { findServerUser } from './server-user.ts';
 import { superviseServer } from './supervisor.ts';
 

@@ -1,19 +1,14 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AppError, errorCode } from '../../shared/errors.ts';
-import type { Logger } from '../../shared/logging.ts';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
+import { openClient } from '../../shared/postgres/client.ts';
 import { connectionStringOf } from '../../shared/postgres/connection-file.ts';
-import { type PostgresBinaries, serverProcess } from './binaries.ts';
 import type { Cluster } from './cluster.ts';
-import { probeServer } from './probe.ts';
+import { HOST, runPgCtl, type ServerSetup, START_TIMEOUT_MS, startServer } from './pg-ctl.ts';
 import { isAlive, isServerOf } from './process-table.ts';
-import type { ServerUser } from './server-user.ts';
-
-export const HOST = '127.0.0.1';
 
 /** A server process that answers. */
 export interface Postmaster {
@@ -21,22 +16,16 @@ export interface Postmaster {
   readonly port: number;
 }
 
-/** What is needed to run the server of one cluster. */
-export interface ServerSetup {
-  readonly cluster: Cluster;
-  readonly binaries: PostgresBinaries;
-  readonly serverUser: ServerUser;
-  /** More server settings, by name. */
-  readonly settings: Readonly<Record<string, string>>;
-  readonly logger: Logger;
-}
-
-/** Recovery after a crash reads at most a gigabyte of write-ahead log; a slow disk needs minutes for it. */
-const ANSWER_TIMEOUT_MS = 300_000;
 /** A dead server's processes may hold its memory for a moment, and a port may be taken between choice and use. */
 const RETRY_MS = 5000;
+const RETRY_PAUSE_MS = 250;
 const POLL_MS = 25;
-const LOG_BYTES_MAX = 8 * 1024 * 1024;
+const CONNECT_TIMEOUT_MS = 2000;
+/** `fast` rolls open transactions back and writes everything; `immediate` leaves the rest to recovery at the next start. */
+const STOP_MODES = [
+  { mode: 'fast', timeoutMs: 60_000 },
+  { mode: 'immediate', timeoutMs: 10_000 },
+];
 
 /**
  * Resolves with a server of the cluster that answers: the one that already runs, whoever started it, else a new one
@@ -48,65 +37,67 @@ export async function ensurePostmaster(
   port?: number,
   signal?: AbortSignal,
 ): Promise<Postmaster> {
-  const answerBy = Date.now() + ANSWER_TIMEOUT_MS;
-  let retryUntil: number | undefined;
-  let reason = 'it does not answer';
+  let giveUpAt = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     signal?.throwIfAborted();
-    const running = await findRunning(setup.cluster);
-    if (running?.port !== undefined) {
-      const state = await probeServer(adminUrl(setup.cluster, running.port), setup.cluster.directory);
-      if (state === 'ready') return { pid: running.pid, port: running.port };
-      if (state === 'rejected') {
-        retryUntil ??= Date.now() + RETRY_MS;
-        reason = 'another server, or one with another password, answers on its port';
-        if (Date.now() > retryUntil) break;
-      }
+    const attempt = await findOrStart(setup, port, signal);
+    if ('pid' in attempt) return attempt;
+    const { failed, reason } = attempt;
+    if (failed) giveUpAt = Math.min(giveUpAt, performance.now() + RETRY_MS);
+    if (performance.now() > giveUpAt) {
+      const message = `Postgres does not run: ${reason} (its log is ${setup.cluster.logFile})`;
+      throw new AppError('POSTGRES_FAILED', message, { retryable: true });
     }
-    if (running === undefined) {
-      retryUntil ??= Date.now() + RETRY_MS;
-      const failure = await spawnServer(setup, port ?? (await freePort()));
-      if (failure !== undefined) {
-        reason = failure;
-        setup.logger.debug({ reason }, 'Postgres did not start');
-        if (Date.now() > retryUntil) break;
-        await delay(250);
-      }
-    }
-    if (Date.now() > answerBy) break;
-    await delay(POLL_MS);
+    await delay(failed ? RETRY_PAUSE_MS : POLL_MS);
   }
-  throw new AppError(
-    'POSTGRES_FAILED',
-    `Postgres does not run: ${reason} (its log is ${setup.cluster.logFile})`,
-    {
-      retryable: true,
-    },
-  );
+}
+
+/** Why there is no server yet, and whether it failed: otherwise it may only need more time. */
+interface NoServer {
+  readonly failed: boolean;
+  readonly reason: string;
+}
+
+async function findOrStart(
+  setup: ServerSetup,
+  port: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Postmaster | NoServer> {
+  const running = await findRunning(setup.cluster);
+  if (running === undefined) {
+    const failure = await startServer(setup, port ?? (await freePort()), signal);
+    if (failure === undefined) return { failed: false, reason: 'it has just started' };
+    setup.logger.debug({ reason: failure }, 'Postgres did not start');
+    return { failed: true, reason: failure };
+  }
+  const { status, ...postmaster } = running;
+  if (status !== 'ready') return { failed: false, reason: `it is ${status}` };
+  try {
+    const connectionString = adminUrl(setup.cluster, postmaster.port);
+    const options = { applicationName: 'sluice-probe', connectionTimeoutMs: CONNECT_TIMEOUT_MS };
+    await (await openClient({ connectionString, ...options })).end();
+    return postmaster;
+  } catch (error) {
+    // Class 28 is a wrong password, which no time changes; after the crash of one of its processes, a server is not ready.
+    return { failed: errorCode(error)?.startsWith('28') ?? false, reason: errorMessage(error) };
+  }
 }
 
 /** Ends all sessions and the server, and waits for it. Does nothing when that server is gone. */
-export async function stopPostmaster(setup: ServerSetup, postmaster: Postmaster): Promise<void> {
-  // SIGINT is Postgres' fast shutdown: open transactions roll back, everything is written. SIGQUIT leaves the rest to
-  // recovery at the next start.
-  for (const [signal, patienceMs] of [['SIGINT', 60_000] as const, ['SIGQUIT', 10_000] as const]) {
-    if (!(await isServerOf(postmaster.pid, setup.cluster.directory))) return;
-    try {
-      process.kill(postmaster.pid, signal);
-    } catch (error) {
-      if (errorCode(error) === 'ESRCH') return;
-      throw error;
-    }
-    const deadline = Date.now() + patienceMs;
-    while (Date.now() < deadline) {
-      if (!(await isAlive(postmaster.pid))) return;
-      await delay(POLL_MS);
-    }
-    setup.logger.warn({ pid: postmaster.pid, signal }, 'Postgres does not stop');
+export async function stopPostmaster(setup: ServerSetup, { pid }: Postmaster): Promise<void> {
+  for (const { mode, timeoutMs } of STOP_MODES) {
+    // pg_ctl would signal whatever program has the process id of a dead server.
+    if (!(await isServerOf(pid, setup.cluster.directory))) return;
+    const failure = await runPgCtl(setup, ['stop', '-m', mode, '-t', `${timeoutMs / 1000}`], 'ignore');
+    if (failure === undefined) break;
+    setup.logger.warn({ pid, mode, reason: failure }, 'Postgres did not stop in time');
   }
+  // Its lock file goes a moment before the process.
+  const endBy = performance.now() + RETRY_MS;
+  while ((await isAlive(pid)) && performance.now() < endBy) await delay(POLL_MS);
 }
 
-/** Begins Postgres' fast shutdown without waiting for its end, for a process that is ending itself. */
+/** Begins a fast shutdown without waiting for its end, for a process that is ending itself. */
 export function endPostmaster(postmaster: Postmaster): void {
   try {
     process.kill(postmaster.pid, 'SIGINT');
@@ -125,20 +116,24 @@ export function adminUrl(cluster: Cluster, port: number): string {
   });
 }
 
-/** The server named by the cluster's lock file, if it lives; its port is undefined while it starts. */
-async function findRunning(cluster: Cluster): Promise<{ pid: number; port: number | undefined } | undefined> {
+/** Lines of `postmaster.pid`, from 0 (Postgres: src/include/utils/pidfile.h). */
+const LOCK_FILE_LINES = { pid: 0, port: 3, status: 7 };
+
+/** Returns the server that the cluster's lock file names, if it lives; status: starting, ready or stopping. */
+async function findRunning(cluster: Cluster): Promise<(Postmaster & { status: string }) | undefined> {
   const lockFile = join(cluster.directory, 'postmaster.pid');
   const content = await readIfThere(lockFile);
   if (content === undefined) return undefined;
   const lines = content.split('\n');
-  const pid = Number(lines[0]);
+  const pid = Number(lines[LOCK_FILE_LINES.pid]);
   if (await isServerOf(pid, cluster.directory)) {
-    if (await isAlive(pid)) return { pid, port: lines[3] ? Number(lines[3]) : undefined };
-  } else if (processExists(pid)) {
-    // Postgres clears a lock file of a dead process itself, with the checks for what that one left. It would stop
-    // only at a number that now belongs to some other program.
-    await removeStale(lockFile, content);
+    if (!(await isAlive(pid))) return undefined;
+    const status = lines[LOCK_FILE_LINES.status]?.trim() || 'starting';
+    return { pid, port: Number(lines[LOCK_FILE_LINES.port]), status };
   }
+  // Postgres itself clears the lock file of a dead process, after checks of what that one left. It refuses to start
+  // only where the process id now belongs to another program.
+  if (processExists(pid)) await removeStale(lockFile, content);
   return undefined;
 }
 
@@ -152,79 +147,6 @@ async function removeStale(lockFile: string, judged: string): Promise<void> {
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error;
   }
-}
-
-/** Starts the server; resolves with undefined once it wrote its lock file, or with the reason when it ended before. */
-async function spawnServer(setup: ServerSetup, port: number): Promise<string | undefined> {
-  const { cluster } = setup;
-  const log = await openLog(cluster.logFile);
-  const logStart = (await log.stat()).size;
-  const child = spawn(setup.binaries.postgres, serverArguments(cluster, port, setup.settings), {
-    ...serverProcess(setup.serverUser),
-    // A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when nothing needs it.
-    detached: true,
-    stdio: ['ignore', log.fd, log.fd],
-  });
-  child.unref();
-  let failure: string | undefined;
-  // Before anything is awaited: a server that ends at once would end unheard.
-  child.once('error', (error) => {
-    failure = error.message;
-  });
-  child.once('exit', (code, signal) => {
-    failure ??= `it ended with ${signal ?? `code ${code}`}`;
-  });
-  await log.close();
-  const lockFile = join(cluster.directory, 'postmaster.pid');
-  while (failure === undefined) {
-    const content = await readIfThere(lockFile);
-    if (content !== undefined && Number(content.split('\n')[0]) === child.pid) return undefined;
-    await delay(POLL_MS);
-  }
-  return (await fatalLines(cluster.logFile, logStart)) ?? failure;
-}
-
-function serverArguments(
-  cluster: Cluster,
-  port: number,
-  settings: Readonly<Record<string, string>>,
-): string[] {
-  const all = {
-    listen_addresses: HOST,
-    port: String(port),
-    unix_socket_directories: '',
-    max_connections: '200',
-    // Errors that the code handles, and what clients sent, stay out of the log: it would grow, and it is no place for data.
-    log_min_messages: 'log',
-    log_min_error_statement: 'panic',
-    log_error_verbosity: 'terse',
-    log_checkpoints: 'off',
-    timezone: 'UTC',
-    log_timezone: 'UTC',
-    ...settings,
-  };
-  return [
-    '-D',
-    cluster.directory,
-    ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ];
-}
-
-async function openLog(file: string) {
-  const size = await stat(file).then(
-    (stats) => stats.size,
-    () => 0,
-  );
-  if (size > LOG_BYTES_MAX) await rename(file, `${file}.1`);
-  return open(file, 'a', 0o600);
-}
-
-async function fatalLines(file: string, from: number): Promise<string | undefined> {
-  const text = (await readFile(file)).subarray(from).toString('utf8');
-  const lines = text.split('\n').filter((line) => /FATAL|PANIC|HINT/.test(line));
-  return lines.length === 0
-    ? undefined
-    : lines.map((line) => line.replace(/^.*?(FATAL|PANIC|HINT):\s*/, '')).join('; ');
 }
 
 async function readIfThere(file: string): Promise<string | undefined> {

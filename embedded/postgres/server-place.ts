@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ServerUser } from './server-user.ts';
 
@@ -12,7 +12,7 @@ const run = promisify(execFile);
  */
 const PLACE = '/var/lib/sluice';
 
-/** Whether the server's user may enter the directory. */
+/** Resolves with whether the server's user may enter the directory. */
 export async function canEnter(directory: string, user: ServerUser): Promise<boolean> {
   if (user.uid === undefined) return true;
   try {
@@ -23,7 +23,7 @@ export async function canEnter(directory: string, user: ServerUser): Promise<boo
   }
 }
 
-/** A new directory that the server's user may pass through; what lies in it is another's to protect. */
+/** Makes a directory that the server's user may pass through; its content has permissions of its own. */
 export async function makePlace(): Promise<string> {
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
   const directory = await mkdtemp(join(PLACE, 'data-'));
@@ -32,23 +32,23 @@ export async function makePlace(): Promise<string> {
 }
 
 /**
- * Copies the server's programs to where its user may run them, once for each version, and resolves with the new path of
- * the program. `program` is `<prefix>/bin/<name>`; the libraries and files beside it go with it.
+ * Copies the server's programs to where its user may run them, once per version, and resolves with the new folder.
+ * `directory` is `<prefix>/bin`; the libraries and files next to it are copied too.
  */
-export async function copyPrograms(program: string, version: string): Promise<string> {
-  const prefix = dirname(dirname(program));
+export async function copyPrograms(directory: string, version: string): Promise<string> {
+  const prefix = dirname(directory);
   const copy = join(PLACE, `programs-${version}`);
-  const copied = program.replace(prefix, copy);
+  const copied = join(copy, basename(directory));
   if (await exists(copied)) return copied;
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
-  // Renamed when it is whole: a start that is killed leaves no half of it under the name.
+  // Renamed when it is complete: a start that is killed leaves no partial copy under the name.
   const unfinished = await mkdtemp(join(PLACE, 'unfinished-'));
   try {
     await cp(prefix, join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true });
     await run('chmod', ['-R', 'go=u,go-w', unfinished]);
     await rename(join(unfinished, 'native'), copy);
   } catch (error) {
-    // Another start was faster.
+    // A concurrent start was faster.
     if (!(await exists(copied))) throw error;
   } finally {
     await rm(unfinished, { recursive: true, force: true });

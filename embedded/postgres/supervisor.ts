@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/logging.ts';
 import type { InstanceLock } from './instance-lock.ts';
 import type { Postmaster } from './postmaster.ts';
 
-/** What this process owns while it is the instance. */
+/** The server and the lock of the process that is the instance. */
 export interface OwnedServer {
   readonly postmaster: Postmaster;
   readonly lock: InstanceLock;
@@ -25,13 +25,13 @@ const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5000;
 
 /**
- * Keeps the server running: the lock's connection ends when the server dies (or ends it), and then the server is
- * started again and the lock taken again, for as long as it takes.
+ * Keeps the server running. The lock's connection ends when the server dies; the server is then started again and the lock
+ * taken again, with a backoff and without a limit.
  */
 export function superviseServer(options: SupervisorOptions): {
-  /** What is owned now; undefined while the server is down and when it is lost. */
+  /** Returns what is owned now; undefined while the server is down, and after another process took over. */
   owned(): OwnedServer | undefined;
-  /** Stops supervising; resolves with what is owned, or undefined when it is lost or the server is down. */
+  /** Stops supervising; resolves with what `owned` would return. */
   end(): Promise<OwnedServer | undefined>;
 } {
   const ending = new AbortController();
@@ -61,7 +61,7 @@ async function watch(
     await Promise.race([owned.lock.lost, ended]);
     if (signal.aborted) break;
     onChange(undefined);
-    options.logger.warn('the connection to the embedded Postgres was lost');
+    options.logger.warn('embedded Postgres connection lost');
     owned = await recover(options, signal);
     onChange(owned);
   }
@@ -76,7 +76,7 @@ async function recover(options: SupervisorOptions, signal: AbortSignal): Promise
         throw new AppError('ALREADY_RUNNING', 'another process runs Postgres on this data directory now');
       }
       const lock = await options.takeLock();
-      options.logger.info({ pid: postmaster.pid }, 'the embedded Postgres runs again');
+      options.logger.info({ pid: postmaster.pid }, 'embedded Postgres restarted');
       return { postmaster, lock };
     } catch (error) {
       if (signal.aborted) break;
@@ -84,7 +84,7 @@ async function recover(options: SupervisorOptions, signal: AbortSignal): Promise
         options.onLost(error);
         break;
       }
-      options.logger.error({ reason: errorMessage(error) }, 'the embedded Postgres could not be started');
+      options.logger.error({ reason: errorMessage(error) }, 'embedded Postgres start failed, retrying');
       await delay(backoffMs, undefined, { signal }).catch(() => undefined);
     }
   }

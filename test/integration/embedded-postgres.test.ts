@@ -151,6 +151,32 @@ test('starts a server that is killed again on the same port, so that pools go on
   await expect(startOwner()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
 });
 
+test('notices within a second that the server was killed', async () => {
+  await useMadeDatabase();
+  const messages: string[] = [];
+  const watched = pino(
+    { level: 'warn' },
+    { write: (line: string) => void messages.push(JSON.parse(line).msg) },
+  );
+  await start({ logger: watched });
+  process.kill(await serverPid(), 'SIGKILL');
+  await waitFor(() => messages.includes('embedded Postgres connection lost'), {
+    timeoutMs: 1000,
+    what: 'the loss to be logged',
+  });
+});
+
+test('runs on a data directory whose name a shell would change', async () => {
+  dataDir = join(dataDir, `it's "$HOME" \`id\``);
+  await mkdir(join(dataDir, '..'));
+  if (isRoot) await chmod(join(dataDir, '..'), 0o711);
+  await useMadeDatabase();
+  const postgres = await start();
+  expect(await query(postgres.connectionString, 'SHOW data_directory')).toEqual([
+    { data_directory: join(dataDir, 'postgres') },
+  ]);
+});
+
 test('says so when another process became the owner', async () => {
   await useMadeDatabase();
   const lost: AppError[] = [];
@@ -271,7 +297,7 @@ describe.runIf(isRoot)('in a directory that only root may enter', () => {
   });
 });
 
-async function start(options: { onLost?(error: AppError): void; settings?: Record<string, string> } = {}) {
+async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {}) {
   const postgres = await startEmbeddedPostgres({ dataDir, logger, settings, ...options });
   onTestFinished(() => postgres.stop());
   return postgres;

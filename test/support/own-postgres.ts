@@ -5,13 +5,8 @@ import { pino } from 'pino';
 import { findBinaries } from '../../embedded/postgres/binaries.ts';
 import { openCluster } from '../../embedded/postgres/cluster.ts';
 import { ensureDatabase } from '../../embedded/postgres/create-database.ts';
-import {
-  adminUrl,
-  ensurePostmaster,
-  HOST,
-  type ServerSetup,
-  stopPostmaster,
-} from '../../embedded/postgres/postmaster.ts';
+import { HOST, type ServerSetup } from '../../embedded/postgres/pg-ctl.ts';
+import { adminUrl, ensurePostmaster, stopPostmaster } from '../../embedded/postgres/postmaster.ts';
 import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { findServerUser } from '../../embedded/postgres/server-user.ts';
 import { connectionStringOf } from '../../shared/postgres/connection-file.ts';
