@@ -55,10 +55,5 @@ export async function openLog(
       'KAFKA_BROKERS is not set: name the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
     );
   }
-  return createEmbeddedLog({
-    pool: database.pool,
-    clock: context.clock,
-    logger: context.logger,
-    memberId: context.nextId(),
-  });
+  return createEmbeddedLog({ pool: database.pool, clock: context.clock, logger: context.logger });
 }

@@ -44,8 +44,6 @@ const ADMIN_CONNECTIONS = 6;
 /** Past it the start goes on; `/health/ready` tells what is wrong. */
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
-/** The data directory belongs to one process at a time, so one name takes its partitions back at once after a crash. */
-const MEMBER_ID = 'embedded';
 
 /**
  * Wires all parts in this process and resolves once they are ready to take requests. What was started is stopped again
@@ -94,7 +92,7 @@ async function start(
     logger,
   });
   onStop(() => pool.end());
-  const log = createEmbeddedLog({ pool, clock, logger, memberId: MEMBER_ID });
+  const log = createEmbeddedLog({ pool, clock, logger });
   onStop(() => log.close());
   const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, TOPIC_COUNTS);
   await log.createTopics(specs);

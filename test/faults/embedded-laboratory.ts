@@ -55,7 +55,7 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
     if (opened?.url === url) return opened;
     await close();
     const pool = createPool({ connectionString: url, max: 4, applicationName: 'sluice-faults', logger });
-    opened = { url, pool, log: createEmbeddedLog({ pool, clock: systemClock, logger, memberId: 'faults' }) };
+    opened = { url, pool, log: createEmbeddedLog({ pool, clock: systemClock, logger }) };
     return opened;
   }
 

@@ -216,7 +216,7 @@ describe('keys', () => {
   it('that are revoked, and those of a tenant that is disabled, are refused by a running gateway within 5 s', async () => {
     const { pool } = database;
     const logger = pino({ level: 'silent' });
-    const log = createEmbeddedLog({ pool, clock, logger, memberId: 'cli-test' });
+    const log = createEmbeddedLog({ pool, clock, logger });
     const specs = topicSpecs('c.', { partitions: 1, replicas: 1 });
     await log.createTopics(specs);
     await registerTopics(pool, specs, { tenantPartitions: 1, clock });

@@ -141,7 +141,7 @@ describe('a statement that writes', () => {
       create function note() returns trigger language plpgsql as $$
       begin insert into modes select ${show}; return new; end $$;
       create trigger note after insert on log_records for each row execute function note()`);
-    const log = createEmbeddedLog({ pool, clock: { nowMs: Date.now }, logger, memberId: 'durable' });
+    const log = createEmbeddedLog({ pool, clock: { nowMs: Date.now }, logger });
     await log.createTopics([{ topic: 'durable', partitions: 1, replicas: 1, retentionMs: HOUR_MS }]);
     const publisher = log.createPublisher({ deadlineMs: 5000, bufferedBytesMax: 1e6 });
     await publisher.publish('durable', [{ partition: 0, key: 'k', value: Buffer.from('v') }]);
@@ -466,7 +466,7 @@ async function useWebhooks(pool: Pool): Promise<unknown> {
 }
 
 async function useEmbeddedLog(pool: Pool): Promise<unknown> {
-  const log = createEmbeddedLog({ pool, clock: { nowMs: Date.now }, logger, memberId: 'settings' });
+  const log = createEmbeddedLog({ pool, clock: { nowMs: Date.now }, logger });
   const topic = 'settings';
   await log.createTopics([{ topic, partitions: 2, replicas: 1, retentionMs: HOUR_MS }]);
   const publisher = log.createPublisher({ deadlineMs: DEADLINE_MS, bufferedBytesMax: 1e6 });

@@ -64,7 +64,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     log =
       which === 'kafka'
         ? createKafkaLog({ brokers, clientId: 'letters', logger, consumerTimes: CONSUMER_TIMES })
-        : createEmbeddedLog({ pool: database.pool, clock: systemClock, logger, memberId: 'letters' });
+        : createEmbeddedLog({ pool: database.pool, clock: systemClock, logger });
     const specs = topicSpecs(prefix, { ...LAYOUT, replicas: 1 });
     await log.createTopics(specs);
     await registerTopics(database.pool, specs, { ...LAYOUT, clock: systemClock });

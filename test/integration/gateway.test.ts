@@ -38,7 +38,7 @@ beforeAll(async () => {
   appends = await startProxiedPool(database.url, { max: 10 });
   await createTenant(database.pool, { tenantId: 'T', name: 'tenant', rate: 'none', createdAtMs: 0 });
   secret = await newKey('K');
-  log = createEmbeddedLog({ pool: appends.pool, clock, logger, memberId: 'gateway-test' });
+  log = createEmbeddedLog({ pool: appends.pool, clock, logger });
   const specs = topicSpecs(PREFIX, { partitions: 4, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(database.pool, specs, { tenantPartitions: 2, clock });

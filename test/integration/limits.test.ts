@@ -71,7 +71,7 @@ function start(pool: Pool): Promise<Gateway> {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  log = createEmbeddedLog({ pool: database.pool, clock: systemClock, logger, memberId: 'limits-test' });
+  log = createEmbeddedLog({ pool: database.pool, clock: systemClock, logger });
   const specs = topicSpecs(PREFIX, { partitions: 2, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(database.pool, specs, { tenantPartitions: 1, clock: systemClock });

@@ -2,7 +2,6 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
-import { readGroupOffset } from '../../shared/log/embedded/sql/group.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { collect } from '../support/collect.ts';
@@ -145,43 +144,7 @@ test('a partition that does not exist fails alone, and says that nothing was sto
   expect(await publisher.publish('no-such-topic', [record(0, 'nowhere')])).toEqual([absent]);
 });
 
-test('two members share the partitions, the first one alone has all again when the other leaves', async () => {
-  const log = openLog({ memberId: 'first' });
-  await makeTopic(log, 'shared', 5);
-  const first = collect(log, 'shared', 'sharers');
-  onTestFinished(() => first.consumer.close());
-  const shareOf = (consumer: { status(): { partitions: readonly number[] } }) =>
-    consumer.status().partitions.length;
-  await waitFor(() => shareOf(first.consumer) === 5, { timeoutMs: 5000, what: 'all partitions' });
-  const second = collect(openLog({ memberId: 'second' }), 'shared', 'sharers');
-  onTestFinished(() => second.consumer.close());
-  await waitFor(() => shareOf(first.consumer) === 3 && shareOf(second.consumer) === 2, {
-    timeoutMs: 10_000,
-    what: 'shares of 3 and 2',
-  });
-  await second.consumer.close();
-  await waitFor(() => shareOf(first.consumer) === 5, { timeoutMs: 10_000, what: 'all partitions again' });
-});
-
-test('a member that starts again under its name does not wait for its own leases', async () => {
-  const leaseMs = 60_000;
-  const before = openLog({ memberId: 'same', leaseMs });
-  await makeTopic(before, 'again', 4);
-  const dead = collect(before, 'again', 'restarters');
-  onTestFinished(() => dead.consumer.close());
-  await waitFor(() => dead.consumer.status().partitions.length === 4, {
-    timeoutMs: 5000,
-    what: 'the first one',
-  });
-  const next = collect(openLog({ memberId: 'same', leaseMs }), 'again', 'restarters');
-  onTestFinished(() => next.consumer.close());
-  await waitFor(() => next.consumer.status().partitions.length === 4, {
-    timeoutMs: 5000,
-    what: 'the second one',
-  });
-});
-
-test('deletes what is older than the retention and handled by every group, and nothing else', async () => {
+test('deletes what is older than the retention and handled by every consumer, and nothing else', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   await log.createTopics([{ topic: 'kept', partitions: 1, replicas: 1, retentionMs: HOUR_MS }]);
@@ -201,7 +164,6 @@ test('deletes what is older than the retention and handled by every group, and n
     what: 'the deletion',
   });
   expect(await storedValues('kept')).toEqual(['old, not handled', 'new']);
-  expect(await readGroupOffset(database.pool, 'readers', 'kept', 0)).toBe(2500n);
   const again = collect(log, 'kept', 'readers', (_, bounds) => {
     expect(bounds).toEqual({ earliest: 2500n, latest: 2502n });
     return 0n;
@@ -215,7 +177,7 @@ test('deletes what is older than the retention and handled by every group, and n
   expect(await storedValues('kept')).toEqual(['new']);
 });
 
-test('deletes old dead letters, which no group reads', async () => {
+test('deletes old dead letters, which no consumer reads', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   const topic = 'set-aside.dead-letter';
@@ -237,7 +199,7 @@ test('deletes old dead letters, which no group reads', async () => {
 
 function openLog(options: Partial<Parameters<typeof createEmbeddedLog>[0]> = {}): EventLog {
   const log = createEmbeddedLog({
-    ...{ pool: database.pool as Pool, clock: systemClock, logger, memberId: 'test', leaseMs: 1000 },
+    ...{ pool: database.pool as Pool, clock: systemClock, logger },
     ...options,
   });
   onTestFinished(() => log.close());

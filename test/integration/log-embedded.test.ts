@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../../shared/clock.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
-import { readGroupOffset } from '../../shared/log/embedded/sql/group.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import type { FreezableLog, LogHarness } from '../support/log-bench.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
@@ -12,9 +10,8 @@ import { startProxiedPool } from '../support/proxied-pool.ts';
 import { describeEventLog } from './log-conformance.ts';
 
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
-const LEASE_MS = 2000;
 
-describeEventLog('embedded', makeHarness);
+describeEventLog('embedded', makeHarness, { hasGroups: false });
 
 async function makeHarness(): Promise<LogHarness> {
   const database = await copyTemplate();
@@ -24,10 +21,8 @@ async function makeHarness(): Promise<LogHarness> {
     prefix: 'conformance',
     child: {
       module: path.join(import.meta.dirname, '../support/open-embedded-log.mjs'),
-      options: { connectionString: database.url, leaseMs: LEASE_MS },
+      options: { connectionString: database.url },
     },
-    takeoverMs: LEASE_MS,
-    groupOffset: (group, topic, partition) => readGroupOffset(database.pool, group, topic, partition),
     freezable: () => freezable(database),
     delayCommits: async (topic) => delayCommits(database.pool, topic),
     async close() {
@@ -38,8 +33,7 @@ async function makeHarness(): Promise<LogHarness> {
 }
 
 function openLog(pool: Pool) {
-  const memberId = `test-${randomBytes(4).toString('hex')}`;
-  return createEmbeddedLog({ pool, clock: systemClock, logger, memberId, leaseMs: LEASE_MS });
+  return createEmbeddedLog({ pool, clock: systemClock, logger });
 }
 
 /** Behind a relay that can fall silent: the shared server stays as it is. */

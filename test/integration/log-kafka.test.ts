@@ -18,7 +18,7 @@ const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalM
 
 if (brokers.length === 0) describe.skip('event log: Kafka (no broker)');
 else {
-  describeEventLog('Kafka', makeHarness);
+  describeEventLog('Kafka', makeHarness, { hasGroups: true });
   describe('event log: Kafka, its reader', () => {
     it('says that it did not get to the end, where brokers hand out nothing more', readBeyondTheEnd, 30_000);
   });
@@ -36,8 +36,7 @@ async function makeHarness(): Promise<LogHarness> {
     log,
     prefix,
     child: { module: path.join(import.meta.dirname, '../support/open-kafka-log.mjs'), options },
-    takeoverMs: SESSION_TIMEOUT_MS,
-    groupOffset: admin.groupOffset,
+    groups: { takeoverMs: SESSION_TIMEOUT_MS, offset: admin.groupOffset },
     freezable,
     async close() {
       await log.close();

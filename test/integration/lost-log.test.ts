@@ -59,7 +59,7 @@ async function openKafka({ url }: TestDatabase, prefix: string): Promise<Losable
 }
 
 async function openEmbedded({ pool, url }: TestDatabase, prefix: string): Promise<LosableLog> {
-  const log = createEmbeddedLog({ pool, clock: systemClock, logger, memberId: 'test', leaseMs: 2000 });
+  const log = createEmbeddedLog({ pool, clock: systemClock, logger });
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-lost-'));
   const { hostname, port, username, password, pathname } = new URL(url);
   await writeConnectionFile(dataDir, {

@@ -26,7 +26,7 @@ const running: Workers[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  const log = openLog('setup');
+  const log = openLog();
   const specs = topicSpecs(PREFIX, { partitions: LAYOUT.partitions, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(database.pool, specs, {
@@ -40,17 +40,17 @@ afterAll(async () => {
   await Promise.all(logs.map((log) => log.close()));
 });
 
-function openLog(memberId: string): EventLog {
-  const log = createEmbeddedLog({ pool: database.pool, clock: systemClock, logger, memberId });
+function openLog(): EventLog {
+  const log = createEmbeddedLog({ pool: database.pool, clock: systemClock, logger });
   logs.push(log);
   return log;
 }
 
-function start(memberId: string) {
+function start() {
   const health = createHealth();
   const workers = startWorkers({
     pool: database.pool,
-    log: openLog(memberId),
+    log: openLog(),
     clock: systemClock,
     nextId: createUlidGenerator(systemClock),
     logger,
@@ -85,8 +85,8 @@ function message(id: string, text = ''): OutgoingRecord {
   };
 }
 
-it('two processes share the partitions and store everything once, while one comes and goes', async () => {
-  const publisher = openLog('publisher').createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
+it('two processes that read the same partitions store every record once, while one comes and goes', async () => {
+  const publisher = openLog().createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
   const publish = async (from: number, to: number) => {
     const records = Array.from({ length: to - from }, (_, i) =>
       message(`m${from + i}`, (from + i) % 500 === 250 ? 'nul \u0000' : 'text'),
@@ -97,12 +97,12 @@ it('two processes share the partitions and store everything once, while one come
   const storedCount = async () =>
     (await database.pool.query<{ n: number }>('select count(*)::int as n from message_sent')).rows[0]!.n;
 
-  const first = start('first');
+  const first = start();
   await publish(0, 2000);
-  const second = start('second');
+  const second = start();
   await waitFor(() => second.workers.status()[3]!.consumer.partitions.length > 0, {
     timeoutMs: 15_000,
-    what: 'the second process to have partitions',
+    what: 'the second process to read',
   });
   await publish(2000, 4000);
   await first.workers.close();
@@ -120,7 +120,7 @@ it('two processes share the partitions and store everything once, while one come
     { status: 'dead-lettered', n: 10, conflicts: 0 },
     { status: 'stored', n: 4990, conflicts: 0 },
   ]);
-  const dead = collect(openLog('reader'), deadLetterTopicOf(TOPIC), 'reader');
+  const dead = collect(openLog(), deadLetterTopicOf(TOPIC), 'reader');
   await waitFor(() => dead.count() >= 10, { timeoutMs: 10_000, what: 'the dead letters' });
   await dead.consumer.close();
   const origins = [...dead.byPartition.values()].flat().map(({ headers }) => headers['sluice-origin']);

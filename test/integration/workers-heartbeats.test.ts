@@ -25,34 +25,30 @@ import { waitFor } from '../support/wait.ts';
 
 const DAY_MS = 86_400_000;
 const PARTITIONS = 2;
+/** Kafka's default smallest session timeout. */
+const SESSION_TIMEOUT_MS = 6_000;
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 
-/** A log, and how long a member of a group may be silent. */
 interface LogUnderTest {
   readonly log: EventLog;
-  readonly silenceMaxMs: number;
   close(): Promise<void>;
 }
 
-describe('a worker on the embedded log', () => testWorker(openEmbeddedLog));
+describe('a worker on the embedded log', () => testWorker(openEmbeddedLog, { hasGroups: false }));
 if (brokers.length === 0) describe.skip('a worker on Kafka (no broker)');
-else describe('a worker on Kafka', () => testWorker(openKafkaLog));
+else describe('a worker on Kafka', () => testWorker(openKafkaLog, { hasGroups: true }));
 
 async function openEmbeddedLog({ pool }: TestDatabase): Promise<LogUnderTest> {
-  const leaseMs = 3_000;
-  const log = createEmbeddedLog({ pool, clock: systemClock, logger, memberId: 'test', leaseMs });
-  return { log, silenceMaxMs: leaseMs, close: () => log.close() };
+  const log = createEmbeddedLog({ pool, clock: systemClock, logger });
+  return { log, close: () => log.close() };
 }
 
 async function openKafkaLog(_: TestDatabase, prefix: string): Promise<LogUnderTest> {
-  // Kafka's default smallest session timeout.
-  const sessionTimeoutMs = 6_000;
-  const consumerTimes = { sessionTimeoutMs, heartbeatIntervalMs: 600, fetchWaitMs: 100 };
+  const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalMs: 600, fetchWaitMs: 100 };
   const log = createKafkaLog({ brokers, clientId: 'sluice-test', consumerTimes, logger });
   return {
     log,
-    silenceMaxMs: sessionTimeoutMs,
     async close() {
       await log.close();
       const admin = await createKafkaAdmin(brokers);
@@ -62,7 +58,11 @@ async function openKafkaLog(_: TestDatabase, prefix: string): Promise<LogUnderTe
   };
 }
 
-function testWorker(openLog: (database: TestDatabase, prefix: string) => Promise<LogUnderTest>): void {
+/** Tests of membership apply only to a log with consumer groups. */
+function testWorker(
+  openLog: (database: TestDatabase, prefix: string) => Promise<LogUnderTest>,
+  { hasGroups }: { readonly hasGroups: boolean },
+): void {
   const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
   let database: TestDatabase;
   let opened: LogUnderTest;
@@ -177,51 +177,59 @@ function testWorker(openLog: (database: TestDatabase, prefix: string) => Promise
     expectMember(starts);
   }, 90_000);
 
-  it('stays a member of its group while the database takes longer for a batch than a session lasts', async () => {
-    const ids = numbered('s', 5);
-    const sleepS = (opened.silenceMaxMs * 1.4) / 1000;
-    await database.pool.query(`insert into slowness values ('slow', null, $1)`, [sleepS]);
-    const { starts } = start(agentMetadata);
-    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
-    await publish(
-      'agent-metadata',
-      ids.map((id) => agentRecord('slow', id)),
-    );
-    await waitFor(async () => (await storedAgents('slow')).length >= ids.length, {
-      timeoutMs: 40_000,
-      what: 'all records of the batch',
-    });
-    expect(await storedAgents('slow')).toEqual(ids);
-    expectMember(starts);
-  }, 90_000);
+  it.runIf(hasGroups)(
+    'stays a member of its group while the database takes longer for a batch than a session lasts',
+    async () => {
+      const ids = numbered('s', 5);
+      const sleepS = (SESSION_TIMEOUT_MS * 1.4) / 1000;
+      await database.pool.query(`insert into slowness values ('slow', null, $1)`, [sleepS]);
+      const { starts } = start(agentMetadata);
+      await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+      await publish(
+        'agent-metadata',
+        ids.map((id) => agentRecord('slow', id)),
+      );
+      await waitFor(async () => (await storedAgents('slow')).length >= ids.length, {
+        timeoutMs: 40_000,
+        what: 'all records of the batch',
+      });
+      expect(await storedAgents('slow')).toEqual(ids);
+      expectMember(starts);
+    },
+    90_000,
+  );
 
-  it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
-    const ids = numbered('d', 100);
-    const busyMs = (opened.silenceMaxMs * 1.25) / ids.length;
-    const heavy: RecordKind<Patch> = {
-      ...agentMetadata,
-      read(event) {
-        if (event.tenantId === 'heavy') keepBusy(busyMs);
-        return agentMetadata.read(event);
-      },
-    };
-    // It reads all of the records again to learn which time partitions they lack.
-    const partition = timePartitionName('agent_records', systemClock.nowMs());
-    await database.pool.query(`alter table agent_records detach partition ${partition}`);
-    await database.pool.query(`alter table ${partition} rename to detached`);
-    const { starts } = start(heavy);
-    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
-    await publish(
-      'agent-metadata',
-      ids.map((id) => agentRecord('heavy', id)),
-    );
-    await waitFor(async () => (await storedAgents('heavy')).length >= ids.length, {
-      timeoutMs: 80_000,
-      what: 'all records of the batch',
-    });
-    expect(await storedAgents('heavy')).toEqual(ids);
-    expectMember(starts);
-  }, 120_000);
+  it.runIf(hasGroups)(
+    'stays a member of its group while decoding a batch, twice, takes longer than a session lasts',
+    async () => {
+      const ids = numbered('d', 100);
+      const busyMs = (SESSION_TIMEOUT_MS * 1.25) / ids.length;
+      const heavy: RecordKind<Patch> = {
+        ...agentMetadata,
+        read(event) {
+          if (event.tenantId === 'heavy') keepBusy(busyMs);
+          return agentMetadata.read(event);
+        },
+      };
+      // It reads all of the records again to learn which time partitions they lack.
+      const partition = timePartitionName('agent_records', systemClock.nowMs());
+      await database.pool.query(`alter table agent_records detach partition ${partition}`);
+      await database.pool.query(`alter table ${partition} rename to detached`);
+      const { starts } = start(heavy);
+      await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+      await publish(
+        'agent-metadata',
+        ids.map((id) => agentRecord('heavy', id)),
+      );
+      await waitFor(async () => (await storedAgents('heavy')).length >= ids.length, {
+        timeoutMs: 80_000,
+        what: 'all records of the batch',
+      });
+      expect(await storedAgents('heavy')).toEqual(ids);
+      expectMember(starts);
+    },
+    120_000,
+  );
 
   it("stores another tenant's record within seconds beside one whose events cause many deliveries", async () => {
     const endpoints = 12;

@@ -19,6 +19,14 @@ export interface FreezableLog {
   close(): Promise<void>;
 }
 
+/** What the suite needs to know of a log's consumer groups. */
+export interface LogGroups {
+  /** How long a consumer that stopped may keep its partitions, in milliseconds (session timeout). */
+  readonly takeoverMs: number;
+  /** The group's offset as lag tools see it; undefined where the group has none. */
+  offset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
+}
+
 /** What the suite needs of an implementation: made once for the suite, closed after it. */
 export interface LogHarness {
   /** The log as this process holds it; the harness closes it. */
@@ -32,10 +40,8 @@ export interface LogHarness {
     /** Given to openLog as it is, through JSON. */
     readonly options: unknown;
   };
-  /** How long a consumer that stopped may keep its partitions, in milliseconds (session timeout, lease). */
-  readonly takeoverMs: number;
-  /** The group's offset as lag tools see it; undefined where the group has none. */
-  groupOffset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
+  /** Consumer groups of several members; undefined for a log that one process reads. */
+  readonly groups?: LogGroups;
   /** A log of its own (a second server, a proxy, a lock) that the test may freeze; undefined skips that test. */
   freezable(): Promise<FreezableLog | undefined>;
   /**

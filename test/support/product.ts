@@ -70,13 +70,7 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
   // Postgres takes another port at each start that does not find it running, so the pool is made anew then.
   let pool = await openPool(dataDir);
-  const openLog = () =>
-    createEmbeddedLog({
-      pool,
-      clock: systemClock,
-      logger,
-      memberId: `test-${randomBytes(4).toString('hex')}`,
-    });
+  const openLog = () => createEmbeddedLog({ pool, clock: systemClock, logger });
   let log = openLog();
   const closeTools = async () => {
     await log.close();

@@ -1,63 +1,63 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import type { ConsumerOptions, EventLog, LogConsumer } from '../log.ts';
-import { startConsumer } from './consumer.ts';
-import { createEmbeddedPublisher } from './publisher.ts';
+import type { EventLog } from '../log.ts';
+import { EmbeddedConsumer } from './consumer.ts';
+import { EmbeddedPublisher } from './publisher.ts';
 import { askLog, createEmbeddedReader } from './reader.ts';
 import { startRetention } from './retention.ts';
 import { readBounds } from './sql/bounds.ts';
 import { createLogTopic } from './sql/create-topic.ts';
 import { describeLogTopics } from './sql/describe.ts';
-import { createBoundsWatch } from './watch.ts';
+import { BoundsWatch } from './watch.ts';
 
 /** Options of {@link createEmbeddedLog}. */
 export interface EmbeddedLogOptions {
-  /** On the database that holds the log. Publishers and consumers borrow connections of it for a statement at a time. */
+  /** On the database that holds the log. Publishers and consumers borrow its connections for one statement at a time. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
-  /**
-   * Names this process among the members of consumer groups. A process that starts again under the same name takes its
-   * partitions back at once; two live processes must never share one.
-   */
-  readonly memberId: string;
   /** Milliseconds after which records of other processes are seen at the latest. Default 100. */
   readonly pollIntervalMs?: number;
-  /** Milliseconds after which a member that froze or died loses its partitions. Default 10,000. */
-  readonly leaseMs?: number;
-  /** Milliseconds between two looks for records that are too old to keep. Default 60,000. */
+  /** Milliseconds between two searches for records that are too old to keep. Default 60,000. */
   readonly retentionIntervalMs?: number;
 }
 
-/** The event log on Postgres: what Kafka is elsewhere, for a single machine. How long records stay belongs to each topic. */
+const POLL_INTERVAL_MS = 100;
+const RETENTION_INTERVAL_MS = 60_000;
+
+/**
+ * Opens the event log on Postgres: what Kafka is elsewhere, for a single machine. One process consumes it, the owner of
+ * the data directory; commands may append and read besides. How long records are kept is stored with each topic.
+ */
 export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
-  const watch = createBoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? 100 });
-  const memberNames = createMemberNames(options.memberId);
+  const watch = new BoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? POLL_INTERVAL_MS });
+  /** The last consumer of each topic and group. A closed one stays: what it has not handled is not deleted. */
+  const consumers = new Map<string, { readonly topic: string; readonly consumer: EmbeddedConsumer }>();
   let retention: { close(): Promise<void> } | undefined;
 
-  return {
-    createPublisher: (publisher) => createEmbeddedPublisher({ ...publisher, pool, clock, logger, watch }),
+  function handledTo(topic: string, partition: number): bigint | undefined {
+    let lowest: bigint | undefined;
+    for (const entry of consumers.values()) {
+      if (entry.topic !== topic) continue;
+      const handled = entry.consumer.handledTo(partition) ?? 0n;
+      if (lowest === undefined || handled < lowest) lowest = handled;
+    }
+    return lowest;
+  }
 
-    createConsumer(consumer) {
-      // Only who reads cleans up: a command that looks at the log has no time for it.
-      retention ??= startRetention({
-        pool,
-        clock,
-        logger,
-        intervalMs: options.retentionIntervalMs ?? 60_000,
-      });
-      const name = memberNames.take(consumer);
-      const started = startConsumer(consumer, {
-        pool,
-        clock,
-        logger,
-        watch,
-        member: name.member,
-        leaseMs: options.leaseMs ?? 10_000,
-      });
-      return closingWith(started, name.giveBack);
+  return {
+    createPublisher: (publisher) => new EmbeddedPublisher({ ...publisher, pool, clock, logger, watch }),
+
+    createConsumer(consumerOptions) {
+      const { topic, group } = consumerOptions;
+      const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch });
+      consumers.set(`${group} ${topic}`, { topic, consumer });
+      // Started by the first consumer: a command that only reads or appends is no place for deletions.
+      const intervalMs = options.retentionIntervalMs ?? RETENTION_INTERVAL_MS;
+      retention ??= startRetention({ pool, clock, logger, intervalMs, handledTo });
+      return consumer;
     },
 
     createReader: () => createEmbeddedReader(pool),
@@ -72,8 +72,9 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
 
     async partitionCounts(topics) {
       const counts = new Map<string, number>();
-      for (const { topic } of await askLog(() => readBounds(pool, topics)))
+      for (const { topic } of await askLog(() => readBounds(pool, topics))) {
         counts.set(topic, (counts.get(topic) ?? 0) + 1);
+      }
       return counts;
     },
 
@@ -81,31 +82,6 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
 
     async close() {
       await Promise.all([watch.close(), retention?.close()]);
-    },
-  };
-}
-
-function closingWith(consumer: LogConsumer, afterwards: () => void): LogConsumer {
-  return {
-    status: () => consumer.status(),
-    askStart: (partition) => consumer.askStart(partition),
-    async close() {
-      await consumer.close();
-      afterwards();
-    },
-  };
-}
-
-/** Gives the consumers of one process names that are the same after a restart, and differ within a group. */
-function createMemberNames(memberId: string) {
-  const taken = new Set<string>();
-  return {
-    take({ group, topic }: ConsumerOptions): { member: string; giveBack(): void } {
-      let number = 1;
-      while (taken.has(`${group} ${topic} ${number}`)) number += 1;
-      const name = `${group} ${topic} ${number}`;
-      taken.add(name);
-      return { member: `${memberId}.${number}`, giveBack: () => taken.delete(name) };
     },
   };
 }

@@ -6,205 +6,218 @@ import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
 import { readRecords, type StoredRecord } from './sql/read.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** What one assigned partition needs of its consumer. */
+/** What one partition's reader needs of its consumer. */
 export interface PartitionReaderOptions {
   readonly consumer: ConsumerOptions;
   readonly partition: number;
   readonly pool: Pool;
   readonly watch: BoundsWatch;
   readonly logger: Logger;
-  /** Whether the lease still runs by this process's own clock: a process that was frozen learns it here first. */
-  leaseHolds(): boolean;
-  /** Moves the group's offset; resolves with false when the partition belongs to another member. */
-  commit(nextOffset: bigint): Promise<boolean>;
 }
 
-/** One partition being read. */
-export interface PartitionReader {
-  /** The next offset to handle; undefined until it is known where to start. */
-  position(): bigint | undefined;
-  /** Why the partition is not read; undefined when it is. */
-  stopped(): string | undefined;
-  /** Asks for the start anew once the handler has ended. */
-  askStart(): void;
-  /** Aborts the current batch's signal. */
-  abort(): void;
-  /** Resolves when the handler has ended and its work is committed; never rejects. */
-  readonly ended: Promise<void>;
+interface Backoff {
+  readonly minMs: number;
+  readonly maxMs: number;
 }
 
-/** Bytes of values a batch. */
+/** Bytes of values per batch. */
 const BATCH_BYTES_MAX = 4 * 1024 * 1024;
-/** Short: a person who has mended what was wrong looks at whether it goes on. */
-const START_BACKOFF_MS = { min: 250, max: 5_000 };
-const BATCH_BACKOFF_MS = { min: 100, max: 5000 };
+/** Short: an operator who fixed the cause watches whether the partition makes progress. */
+const START_BACKOFF: Backoff = { minMs: 250, maxMs: 5000 };
+const BATCH_BACKOFF: Backoff = { minMs: 100, maxMs: 5000 };
 
-/** Reads one partition from where the consumer wants it, batch after batch, until it is aborted. */
-export function readPartition(options: PartitionReaderOptions): PartitionReader {
-  const { consumer, partition, pool, watch, logger } = options;
-  const { topic } = consumer;
-  const aborting = new AbortController();
-  const { signal } = aborting;
-  let position: bigint | undefined;
-  let committed: bigint | undefined;
-  let stopped: string | undefined;
-  /** Why its records could not be read, the last time that this was tried. */
-  let unread: string | undefined;
-  /** Batches in a row that ended with `POSITION_LOST`. */
-  let lost = 0;
-  let startWanted = new AbortController();
-  /** Made with each start and not with each wait: Node keeps what hangs on a signal for as long as that lives. */
-  let ending = AbortSignal.any([signal, startWanted.signal]);
-  let lastBatchAtMs = Number.NEGATIVE_INFINITY;
+/** Reads one partition from where the consumer starts it, batch after batch, until it is closed. */
+export class PartitionReader {
+  private readonly options: PartitionReaderOptions;
+  private readonly topic: string;
+  private readonly partition: number;
+  private readonly closing = new AbortController();
+  private readonly ended: Promise<void>;
+  /** The next offset to handle; undefined until the consumer has said where to start. */
+  private next: bigint | undefined;
+  private stopReason: string | undefined;
+  /** Why the last read failed; undefined when it did not. */
+  private readFailure: string | undefined;
+  /** Consecutive batches that ended with `POSITION_LOST`. */
+  private lostBatches = 0;
+  private restarting = new AbortController();
+  /** Replaced with each start and not with each wait: Node keeps listeners for as long as their signal lives. */
+  private interrupted: AbortSignal;
+  private lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      if (position === undefined || startWanted.signal.aborted) await retrying(START_BACKOFF_MS, start);
-      else await readOn(position);
+  constructor(options: PartitionReaderOptions) {
+    this.options = options;
+    this.topic = options.consumer.topic;
+    this.partition = options.partition;
+    this.interrupted = AbortSignal.any([this.closing.signal, this.restarting.signal]);
+    this.ended = this.run();
+  }
+
+  /** The next offset to handle; undefined until it is known where to start. */
+  position(): bigint | undefined {
+    return this.next;
+  }
+
+  /** Records that are not handled, as far as is known. */
+  lag(): bigint {
+    const bounds = this.bounds();
+    if (bounds === undefined) return 0n;
+    const lag = bounds.latest - (this.next ?? bounds.earliest);
+    return lag > 0n ? lag : 0n;
+  }
+
+  /** Why the partition is not read; undefined when it is. */
+  stopped(): string | undefined {
+    return this.stopReason ?? this.readFailure;
+  }
+
+  /** Asks the consumer again where to start, once the handler has ended. */
+  askStart(): void {
+    this.restarting.abort();
+  }
+
+  /** Aborts the current batch's signal and waits for its handler. Never rejects. */
+  close(): Promise<void> {
+    this.closing.abort();
+    return this.ended;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.closing.signal.aborted) {
+      if (this.next === undefined || this.restarting.signal.aborted) {
+        await this.retry(START_BACKOFF, () => this.start());
+      } else await this.readNext(this.next);
     }
-    await commit();
   }
 
-  async function readOn(from: bigint): Promise<void> {
-    await watch.reached(topic, partition, from, ending);
-    if (!ending.aborted) await gather(from);
-    if (!ending.aborted) await retrying(BATCH_BACKOFF_MS, handleNext);
-  }
-
-  async function start(): Promise<void> {
-    startWanted = new AbortController();
-    ending = AbortSignal.any([signal, startWanted.signal]);
-    await watch.reached(topic, partition, -1n, signal);
-    const bounds = watch.bounds(topic, partition);
+  private async start(): Promise<void> {
+    const { consumer, watch } = this.options;
+    this.restarting = new AbortController();
+    this.interrupted = AbortSignal.any([this.closing.signal, this.restarting.signal]);
+    await watch.reached(this.topic, this.partition, -1n, this.closing.signal);
+    const bounds = this.bounds();
     if (bounds === undefined) return;
     try {
-      position = await consumer.startOffset(partition, bounds);
-      // Where there is a record, only its handler can tell whether the partition is the one that was read before.
-      if (lost === 0 || position >= bounds.latest) stopped = undefined;
+      this.next = await consumer.startOffset(this.partition, bounds);
+      // Where there is a record, only its handler can say whether this is still the log that was read before.
+      if (this.lostBatches === 0 || this.next >= bounds.latest) this.stopReason = undefined;
     } catch (error) {
-      position = undefined;
-      stop(error);
+      this.next = undefined;
+      this.stop(error);
       throw error;
     }
   }
 
-  function stop(error: unknown): void {
+  private stop(error: unknown): void {
+    const { topic, partition } = this;
     const reason = errorMessage(error);
-    if (reason !== stopped) logger.warn({ topic, partition, reason }, 'partition is not read');
-    stopped = reason;
+    if (reason !== this.stopReason) {
+      this.options.logger.warn({ topic, partition, reason }, 'partition is not read');
+    }
+    this.stopReason = reason;
   }
 
-  async function gather(from: bigint): Promise<void> {
-    const waitMs = lastBatchAtMs + (consumer.batchIntervalMs ?? 0) - performance.now();
-    const latest = watch.bounds(topic, partition)?.latest ?? from;
-    if (waitMs > 0 && latest - from < consumer.batchRecordsMax) await pause(waitMs);
-    lastBatchAtMs = performance.now();
+  private async readNext(from: bigint): Promise<void> {
+    await this.options.watch.reached(this.topic, this.partition, from, this.interrupted);
+    if (!this.interrupted.aborted) await this.linger(from);
+    if (!this.interrupted.aborted) await this.retry(BATCH_BACKOFF, () => this.handleBatch(from));
   }
 
-  async function handleNext(): Promise<void> {
-    const from = position!;
-    const stored = await read(from);
-    if (stored.length === 0) return skipDeleted(from);
+  /** Waits for `batchIntervalMs` since the previous batch, unless a full batch waits already. */
+  private async linger(from: bigint): Promise<void> {
+    const { batchIntervalMs = 0, batchRecordsMax } = this.options.consumer;
+    const waitMs = this.lastBatchAtMs + batchIntervalMs - performance.now();
+    const latest = this.bounds()?.latest ?? from;
+    if (waitMs > 0 && latest - from < batchRecordsMax) await this.pause(waitMs);
+    this.lastBatchAtMs = performance.now();
+  }
+
+  private async handleBatch(from: bigint): Promise<void> {
+    const stored = await this.read(from);
+    if (stored.length === 0) return this.skipDeleted(from);
     const records = stored.map(toLogRecord);
-    // The same records again until they are handled: a retry must not find its batch cut elsewhere.
-    await retrying(BATCH_BACKOFF_MS, async () => {
-      // No lease, no batch: the consumer finds out and aborts.
-      if (!options.leaseHolds()) throw new Error('the lease ran out');
-      const end = records.at(-1)!.offset + 1n;
-      watch.appended(topic, partition, end);
-      const latest = watch.bounds(topic, partition)?.latest ?? end;
-      try {
-        await consumer.onBatch({ topic, partition, records, latest, signal });
-      } catch (error) {
-        if (signal.aborted) throw error;
-        if (errorCode(error) === POSITION_LOST) return lose(error);
-        if (!startWanted.signal.aborted) throw error;
-        return;
-      }
-      lost = 0;
-      stopped = undefined;
-      position = end;
-    });
-    await commit();
+    // The same batch again until it is handled: a retry must not cut it elsewhere.
+    await this.retry(BATCH_BACKOFF, () => this.handle(records));
   }
 
-  async function read(from: bigint): Promise<StoredRecord[]> {
+  private async read(from: bigint): Promise<StoredRecord[]> {
+    const { topic, partition } = this;
+    const { pool, consumer } = this.options;
+    const limits = { recordsMax: consumer.batchRecordsMax, bytesMax: BATCH_BYTES_MAX };
     try {
-      const { batchRecordsMax: recordsMax } = consumer;
-      const stored = await readRecords(pool, {
-        topic,
-        partition,
-        from,
-        recordsMax,
-        bytesMax: BATCH_BYTES_MAX,
-      });
-      unread = undefined;
+      const stored = await readRecords(pool, { topic, partition, from, ...limits });
+      this.readFailure = undefined;
       return stored;
     } catch (error) {
-      unread = errorMessage(error);
+      this.readFailure = errorMessage(error);
       throw error;
     }
   }
 
-  async function lose(error: unknown): Promise<void> {
-    stop(error);
-    startWanted.abort();
-    await pause(Math.min(START_BACKOFF_MS.min * 2 ** Math.min(lost++, 10), START_BACKOFF_MS.max));
-  }
-
-  /** Nothing from here on: all of it was deleted, it is about to be seen, or the partition is another one. */
-  async function skipDeleted(from: bigint): Promise<void> {
-    const { earliest, latest } = watch.bounds(topic, partition) ?? { earliest: 0n, latest: from };
-    if (latest < from) startWanted.abort();
-    else if (earliest > from) position = earliest;
-    else await pause(BATCH_BACKOFF_MS.min);
-  }
-
-  async function commit(): Promise<void> {
-    if (position === undefined || position === committed) return;
-    const target = position;
+  private async handle(records: readonly LogRecord[]): Promise<void> {
+    const { topic, partition } = this;
+    const { consumer, watch } = this.options;
+    const { signal } = this.closing;
+    const end = records.at(-1)!.offset + 1n;
+    watch.appended(topic, partition, end);
+    const latest = this.bounds()?.latest ?? end;
     try {
-      if (await options.commit(target)) committed = target;
-      else aborting.abort();
+      await consumer.onBatch({ topic, partition, records, latest, signal });
     } catch (error) {
-      // The next batch moves it further; where to start is never decided by it.
-      logger.warn({ topic, partition, reason: errorMessage(error) }, "the group's offset could not be moved");
+      if (signal.aborted) throw error;
+      if (errorCode(error) === POSITION_LOST) return this.restartAfterLoss(error);
+      if (!this.restarting.signal.aborted) throw error;
+      return;
     }
+    this.lostBatches = 0;
+    this.stopReason = undefined;
+    this.next = end;
   }
 
-  /** Repeats until it succeeds or the partition is taken away. */
-  async function retrying(
-    backoffMs: { min: number; max: number },
-    attempt: () => Promise<void>,
-  ): Promise<void> {
-    for (let waitMs = backoffMs.min; !signal.aborted; waitMs = Math.min(waitMs * 2, backoffMs.max)) {
+  private async restartAfterLoss(error: unknown): Promise<void> {
+    this.stop(error);
+    this.restarting.abort();
+    await this.pause(
+      Math.min(START_BACKOFF.minMs * 2 ** Math.min(this.lostBatches, 10), START_BACKOFF.maxMs),
+    );
+    this.lostBatches += 1;
+  }
+
+  /** Nothing is stored from here on: it was deleted, it is about to be visible, or the topic was created again. */
+  private async skipDeleted(from: bigint): Promise<void> {
+    const { earliest, latest } = this.bounds() ?? { earliest: 0n, latest: from };
+    if (latest < from) this.restarting.abort();
+    else if (earliest > from) this.next = earliest;
+    else await this.pause(BATCH_BACKOFF.minMs);
+  }
+
+  /** Repeats the attempt until it succeeds or the reader is closed. */
+  private async retry({ minMs, maxMs }: Backoff, attempt: () => Promise<void>): Promise<void> {
+    const { topic, partition } = this;
+    for (let waitMs = minMs; !this.closing.signal.aborted; waitMs = Math.min(waitMs * 2, maxMs)) {
       try {
         return await attempt();
       } catch (error) {
-        if (signal.aborted) return;
-        logger.debug(
+        if (this.closing.signal.aborted) return;
+        this.options.logger.debug(
           { topic, partition, reason: errorMessage(error) },
-          'a partition waits before it tries again',
+          'partition failed, retrying',
         );
-        await pause(waitMs);
+        await this.pause(waitMs);
       }
     }
   }
 
-  async function pause(waitMs: number): Promise<void> {
-    await delay(waitMs, undefined, { signal }).catch(() => undefined);
+  private async pause(waitMs: number): Promise<void> {
+    await delay(waitMs, undefined, { signal: this.closing.signal }).catch(() => undefined);
   }
 
-  return {
-    position: () => position,
-    stopped: () => stopped ?? unread,
-    askStart: () => startWanted.abort(),
-    abort: () => aborting.abort(),
-    ended: run(),
-  };
+  private bounds() {
+    return this.options.watch.bounds(this.topic, this.partition);
+  }
 }
 
-/** A stored record as readers get it. */
+/** Returns a stored record as readers get it. */
 export function toLogRecord(stored: StoredRecord): LogRecord {
   return {
     offset: stored.offset,

@@ -3,12 +3,12 @@ import type { Clock } from '../../clock.ts';
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { createRateLimitedLog } from '../../rate-limited-log.ts';
+import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
-import { createPublishMemory, type MemoryShare } from '../publish-memory.ts';
-import { createTenantLines } from '../tenant-lines.ts';
-import { createAppendSession } from './append-session.ts';
+import { createPublishMemory, type MemoryShare, type PublishMemory } from '../publish-memory.ts';
+import { createTenantLines, type TenantLines } from '../tenant-lines.ts';
+import { type AppendSession, createAppendSession } from './append-session.ts';
 import {
   type CallOutcome,
   type PreparedCall,
@@ -27,91 +27,99 @@ export interface PublisherContext extends PublisherOptions {
   readonly watch: BoundsWatch;
 }
 
-/** A statement takes whole calls up to about this size; a larger call goes alone. */
+/** A statement takes whole calls up to about this size; a larger call has a statement of its own. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 const BACKOFF_MS = { min: 25, max: 1000 };
-/** SQLSTATE classes that time can heal: connection, rollback, resources, object in use, operator, system. */
-const HEALING_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
+/** SQLSTATE classes of transient errors: connection, rollback, resources, object in use, operator, system. */
+const TRANSIENT_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
 
 /**
- * Appends what all concurrent callers want in one statement at a time: while one is under way the next gathers. Where more
- * waits than goes into a statement, tenants take turns. A statement without an answer is sent again within the deadline,
- * before anything newer; where it was stored after all, its records are in the log twice, which consumers tell by their ids.
+ * Appends the records of all concurrent callers in one statement at a time: while one is in flight, the next one fills.
+ * Where more waits than fits into a statement, tenants take turns. A statement without an answer is retried within the
+ * deadline, before anything newer; where it was stored after all, the log holds its records twice, and consumers
+ * deduplicate them by their ids.
  */
-export function createEmbeddedPublisher(context: PublisherContext): Publisher {
-  const { clock, watch } = context;
-  const limited = createRateLimitedLog(context.logger);
-  const session = createAppendSession(context.pool, clock);
-  const queue = createTenantLines<PublishCall>();
-  const memory = createPublishMemory(context.bufferedBytesMax);
-  let closed = false;
-  let draining: Promise<void> | undefined;
+export class EmbeddedPublisher implements Publisher {
+  private readonly watch: BoundsWatch;
+  private readonly deadlineMs: number;
+  private readonly limited: RateLimitedLog;
+  private readonly session: AppendSession;
+  private readonly memory: PublishMemory;
+  private readonly queue: TenantLines<PublishCall> = createTenantLines();
+  private closed = false;
+  private draining: Promise<void> | undefined;
 
-  async function publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
-    const prepared = prepareCall(topic, outgoing);
-    if (closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
-    if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
-    const share = memory.take(tenantOfKey(outgoing[0]!.key), prepared.bytes);
-    if (share === undefined) return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
-    return prepared.outcomes(await enqueue(topic, prepared, share));
+  constructor(context: PublisherContext) {
+    this.watch = context.watch;
+    this.deadlineMs = context.deadlineMs;
+    this.limited = createRateLimitedLog(context.logger);
+    this.session = createAppendSession(context.pool, context.clock);
+    this.memory = createPublishMemory(context.bufferedBytesMax);
   }
 
-  function enqueue(
-    topic: string,
-    { records, bytes }: PreparedCall,
-    share: MemoryShare,
-  ): Promise<CallOutcome> {
+  async publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
+    const prepared = prepareCall(topic, outgoing);
+    if (this.closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
+    if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
+    const share = this.memory.take(tenantOfKey(outgoing[0]!.key), prepared.bytes);
+    if (share === undefined) return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
+    return prepared.outcomes(await this.enqueue(topic, prepared, share));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.draining;
+  }
+
+  private enqueue(topic: string, { records, bytes }: PreparedCall, share: MemoryShare): Promise<CallOutcome> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
         call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
-      }, context.deadlineMs);
+      }, this.deadlineMs);
       const call: PublishCall = {
         share,
         topic,
         records,
         bytes,
-        deadlineAtMs: performance.now() + context.deadlineMs,
+        deadlineAtMs: performance.now() + this.deadlineMs,
         settled: false,
         inFlight: false,
         maybeStored: false,
-        resolve(outcome) {
+        resolve: (outcome) => {
           if (call.settled) return;
           call.settled = true;
           clearTimeout(timer);
-          // What is on its way keeps its bytes until the statement ends.
-          if (!call.inFlight) release(call);
+          // A call in flight keeps its bytes until the statement ends.
+          if (!call.inFlight) this.release(call);
           resolve(outcome);
         },
       };
-      queue.add(call);
-      draining ??= drain();
+      this.queue.add(call);
+      this.draining ??= this.drain();
     });
   }
 
-  function release(call: PublishCall): void {
-    memory.give(call.share, call.bytes);
+  private release(call: PublishCall): void {
+    this.memory.give(call.share, call.bytes);
     call.records = [];
   }
 
-  async function drain(): Promise<void> {
-    // One turn of the event loop, so that callers of the same moment share the first statement.
+  private async drain(): Promise<void> {
+    // One turn of the event loop, so that concurrent callers share the first statement.
     await new Promise((resolve) => setImmediate(resolve));
-    while (!queue.isEmpty()) await appendCalls(queue.take(STATEMENT_BYTES_MAX));
-    draining = undefined;
+    while (!this.queue.isEmpty()) await this.appendCalls(this.queue.take(STATEMENT_BYTES_MAX));
+    this.draining = undefined;
   }
 
-  /** Appends the calls, again and again until it succeeds or none waits for it any more. */
-  async function appendCalls(calls: readonly PublishCall[]): Promise<void> {
+  /** Retries the append until it succeeds or none of the calls waits for it any more. */
+  private async appendCalls(calls: readonly PublishCall[]): Promise<void> {
     for (let backoffMs = BACKOFF_MS.min; ; backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.max)) {
       const waiting = calls.filter((call) => !call.settled);
       if (waiting.length === 0) return;
-      const failure = await appendOnce(waiting);
+      const failure = await this.appendOnce(waiting);
       if (failure === undefined) return;
-      limited.warn(
-        { reason: errorMessage(failure), calls: waiting.length },
-        'records could not be appended to the log',
-      );
-      if (!canHeal(failure)) {
+      this.limited.warn({ reason: errorMessage(failure), calls: waiting.length }, 'append to the log failed');
+      if (!isTransient(failure)) {
         for (const call of waiting) call.resolve({ failed: 'unavailable', outcomeUnknown: call.maybeStored });
         return;
       }
@@ -120,11 +128,11 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
   }
 
   /** Resolves with the error when the records were not appended, or may not have been. */
-  async function appendOnce(calls: readonly PublishCall[]): Promise<unknown> {
+  private async appendOnce(calls: readonly PublishCall[]): Promise<unknown> {
     let sent: PublishCall[] = [];
-    const attempt = await session.append(
+    const attempt = await this.session.append(
       () => {
-        // Who has given up while the connection was made was told that nothing was sent, and so it stays.
+        // A call that timed out during the connect was answered that nothing was sent, and that stays true.
         sent = calls.filter((call) => !call.settled);
         for (const call of sent) call.inFlight = true;
         return sent.flatMap((call) => call.records);
@@ -136,31 +144,23 @@ export function createEmbeddedPublisher(context: PublisherContext): Publisher {
       call.inFlight = false;
       if ('effect' in attempt && attempt.effect === 'unknown') call.maybeStored = true;
     }
-    for (const call of abandoned) memory.give(call.share, call.bytes);
+    for (const call of abandoned) this.memory.give(call.share, call.bytes);
     if ('effect' in attempt) return attempt.error;
     settleAppended(sent, attempt.ranges);
-    tellReaders(attempt.ranges);
+    this.notifyReaders(attempt.ranges);
     return undefined;
   }
 
-  function tellReaders(ranges: readonly AppendedRange[]): void {
+  private notifyReaders(ranges: readonly AppendedRange[]): void {
     for (const { topic, partition, first, count } of ranges) {
-      if (first !== undefined) watch.appended(topic, partition, first + BigInt(count));
+      if (first !== undefined) this.watch.appended(topic, partition, first + BigInt(count));
     }
   }
-
-  return {
-    publish,
-    async close() {
-      closed = true;
-      await draining;
-    },
-  };
 }
 
 /** Errors without an SQLSTATE are those of connections. */
-function canHeal(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   const code = errorCode(error);
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) return true;
-  return HEALING_CLASSES.has(code.slice(0, 2));
+  return TRANSIENT_CLASSES.has(code.slice(0, 2));
 }

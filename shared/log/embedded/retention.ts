@@ -4,7 +4,7 @@ import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import { earlierNow } from '../../postgres/earlier-now.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { deleteDeadMembers, deleteOldRecords, readRetained } from './sql/retention.ts';
+import { deleteOldRecords, readRetained } from './sql/retention.ts';
 
 /** Options of {@link startRetention}. */
 export interface RetentionOptions {
@@ -12,13 +12,14 @@ export interface RetentionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly intervalMs: number;
+  /** The first offset that some consumer has not handled; undefined where no consumer reads the topic. */
+  handledTo(topic: string, partition: number): bigint | undefined;
 }
 
-/** Records a statement: few enough that publishers of the partition hardly wait for it. */
+/** Records per statement: few enough that publishers of the partition hardly wait for it. */
 const RECORDS_MAX = 1000;
-const DEAD_MEMBER_MS = 24 * 60 * 60 * 1000;
 
-/** Deletes, again and again, what is older than its topic's retention and handled by every group that reads the topic. */
+/** Periodically deletes what is older than its topic's retention and handled by every consumer of the topic. */
 export function startRetention(options: RetentionOptions): { close(): Promise<void> } {
   const ending = new AbortController();
   const running = repeat(options, ending.signal);
@@ -37,22 +38,21 @@ async function repeat(options: RetentionOptions, signal: AbortSignal): Promise<v
     try {
       await sweep(options, signal);
     } catch (error) {
-      options.logger.warn(
-        { reason: errorMessage(error) },
-        'old records of the event log could not be deleted',
-      );
+      options.logger.warn({ reason: errorMessage(error) }, 'event log retention failed');
     }
   }
 }
 
-async function sweep({ pool, clock }: RetentionOptions, signal: AbortSignal): Promise<void> {
-  await deleteDeadMembers(pool, new Date(clock.nowMs() - DEAD_MEMBER_MS));
+async function sweep(options: RetentionOptions, signal: AbortSignal): Promise<void> {
+  const { pool, clock, handledTo } = options;
   const nowMs = await earlierNow(pool, clock);
-  for (const partition of await readRetained(pool)) {
-    const olderThan = new Date(nowMs - Number(partition.retention_ms));
+  for (const { topic, partition, first_offset, next_offset, retention_ms } of await readRetained(pool)) {
+    const to = handledTo(topic, partition) ?? next_offset;
+    if (to <= first_offset) continue;
+    const olderThan = new Date(nowMs - Number(retention_ms));
     let deleted = RECORDS_MAX;
     while (deleted === RECORDS_MAX && !signal.aborted) {
-      deleted = await deleteOldRecords(pool, partition, olderThan, RECORDS_MAX);
+      deleted = await deleteOldRecords(pool, { topic, partition, to }, olderThan, RECORDS_MAX);
     }
   }
 }

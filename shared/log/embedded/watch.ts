@@ -3,30 +3,19 @@ import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { PartitionBounds } from '../log.ts';
-import { readBounds } from './sql/bounds.ts';
+import { readBounds, type StoredBounds } from './sql/bounds.ts';
 
-/** Knows the bounds of the partitions that somebody follows, as new as the last poll or the last append of this process. */
-export interface BoundsWatch {
-  /** Starts watching a topic; the returned function ends it. */
-  follow(topic: string): () => void;
-  bounds(topic: string, partition: number): PartitionBounds | undefined;
-  /**
-   * Resolves once the partition holds the offset (any below 0: once its bounds are known), ends below it (it was made
-   * anew), or the signal is aborted.
-   */
-  reached(topic: string, partition: number, offset: bigint, signal: AbortSignal): Promise<void>;
-  /** Tells of records that this process appended, so that nobody waits for the next poll. */
-  appended(topic: string, partition: number, latest: bigint): void;
-  /** Why the last poll failed; undefined when it did not. */
-  problem(): string | undefined;
-  close(): Promise<void>;
-}
-
-/** Options of {@link createBoundsWatch}. */
+/** Options of {@link BoundsWatch}. */
 export interface BoundsWatchOptions {
   readonly pool: Pool;
   readonly logger: Logger;
   readonly pollIntervalMs: number;
+}
+
+/** One consumer that follows a topic. */
+interface Follower {
+  /** Called once per partition of the topic. */
+  onPartition(partition: number): void;
 }
 
 interface Waiter {
@@ -38,98 +27,139 @@ interface Waiter {
 /** Milliseconds between polls while the database does not answer. */
 const RETRY_MS = 1000;
 
-/** One query a poll for all partitions of all topics that are followed, however many read them; none while none does. */
-export function createBoundsWatch(options: BoundsWatchOptions): BoundsWatch {
-  const followers = new Map<string, number>();
-  const known = new Map<string, PartitionBounds>();
-  const waiters = new Set<Waiter>();
-  const ending = new AbortController();
-  let polling: Promise<void> | undefined;
-  let problem: string | undefined;
+/**
+ * Knows the bounds of all partitions of the topics that consumers follow, as of the last poll or the last append of this
+ * process. One query per poll reads all of them, however many consumers follow; none runs while nobody does.
+ */
+export class BoundsWatch {
+  private readonly options: BoundsWatchOptions;
+  private readonly followers = new Map<string, Set<Follower>>();
+  /** By topic, then by partition. A topic is there once a poll has read it. */
+  private readonly known = new Map<string, Map<number, PartitionBounds>>();
+  private readonly waiters = new Set<Waiter>();
+  private readonly ending = new AbortController();
+  private polling: Promise<void> | undefined;
+  private pollProblem: string | undefined;
 
-  function learn(partition: string, bounds: PartitionBounds): void {
-    known.set(partition, bounds);
-    for (const waiter of waiters) {
-      if (waiter.partition === partition && waiter.offset !== bounds.latest) waiter.resolve();
-    }
+  constructor(options: BoundsWatchOptions) {
+    this.options = options;
   }
 
-  async function poll(): Promise<void> {
-    while (followers.size > 0 && !ending.signal.aborted) {
-      const before = new Map([...known].map(([partition, { latest }]) => [partition, latest]));
-      try {
-        for (const row of await readBounds(options.pool, [...followers.keys()])) {
-          if (!followers.has(row.topic)) continue;
-          const partition = nameOf(row.topic, row.partition);
-          // An append of this process may have been told while the answer was on its way.
-          const told = known.get(partition)?.latest;
-          const latest = told === before.get(partition) ? row.next_offset : later(told, row.next_offset);
-          learn(partition, { earliest: row.first_offset, latest });
-        }
-        problem = undefined;
-      } catch (error) {
-        if (problem === undefined)
-          options.logger.warn({ reason: errorMessage(error) }, 'the event log cannot be polled');
-        problem = `the database does not answer: ${errorMessage(error)}`;
-      }
-      const pauseMs =
-        problem === undefined ? options.pollIntervalMs : Math.max(RETRY_MS, options.pollIntervalMs);
-      await delay(pauseMs, undefined, { signal: ending.signal }).catch(() => undefined);
-    }
-    polling = undefined;
+  /** Starts watching a topic, and reports each of its partitions once; the returned function ends it. */
+  follow(topic: string, onPartition: (partition: number) => void): () => void {
+    const follower: Follower = { onPartition };
+    const followers = this.followers.get(topic) ?? new Set();
+    this.followers.set(topic, followers.add(follower));
+    for (const partition of this.known.get(topic)?.keys() ?? []) onPartition(partition);
+    this.polling ??= this.poll();
+    return () => {
+      followers.delete(follower);
+      if (followers.size > 0 || this.followers.get(topic) !== followers) return;
+      this.followers.delete(topic);
+      // Without followers, no poll keeps these up to date.
+      this.known.delete(topic);
+    };
   }
 
-  return {
-    follow(topic) {
-      followers.set(topic, (followers.get(topic) ?? 0) + 1);
-      polling ??= poll();
-      return () => {
-        const others = (followers.get(topic) ?? 1) - 1;
-        if (others > 0) return void followers.set(topic, others);
-        followers.delete(topic);
-        // Nobody keeps these up to date from here on.
-        for (const name of known.keys()) if (name.endsWith(` ${topic}`)) known.delete(name);
+  /** Returns whether the topic's partitions have been read. */
+  knows(topic: string): boolean {
+    return this.known.has(topic);
+  }
+
+  bounds(topic: string, partition: number): PartitionBounds | undefined {
+    return this.known.get(topic)?.get(partition);
+  }
+
+  /**
+   * Resolves once the partition holds the offset (any offset below 0: once its bounds are known), ends below it (the
+   * topic was created again), or the signal is aborted.
+   */
+  reached(topic: string, partition: number, offset: bigint, signal: AbortSignal): Promise<void> {
+    const bounds = this.bounds(topic, partition);
+    if (signal.aborted || (bounds !== undefined && offset !== bounds.latest)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const waiter: Waiter = {
+        partition: nameOf(topic, partition),
+        offset,
+        resolve: () => {
+          this.waiters.delete(waiter);
+          signal.removeEventListener('abort', waiter.resolve);
+          resolve();
+        },
       };
-    },
+      this.waiters.add(waiter);
+      signal.addEventListener('abort', waiter.resolve, { once: true });
+    });
+  }
 
-    bounds: (topic, partition) => known.get(nameOf(topic, partition)),
+  /** Notes records that this process appended, so that no reader waits for the next poll. */
+  appended(topic: string, partition: number, latest: bigint): void {
+    const bounds = this.bounds(topic, partition);
+    if (bounds !== undefined && bounds.latest < latest) this.learn(topic, partition, { ...bounds, latest });
+  }
 
-    reached(topic, partition, offset, signal) {
-      const name = nameOf(topic, partition);
-      const bounds = known.get(name);
-      if (signal.aborted || (bounds !== undefined && offset !== bounds.latest)) return Promise.resolve();
-      return new Promise((resolve) => {
-        const waiter: Waiter = {
-          partition: name,
-          offset,
-          resolve() {
-            waiters.delete(waiter);
-            signal.removeEventListener('abort', waiter.resolve);
-            resolve();
-          },
-        };
-        waiters.add(waiter);
-        signal.addEventListener('abort', waiter.resolve, { once: true });
-      });
-    },
+  /** Why the last poll failed; undefined when it did not. */
+  problem(): string | undefined {
+    return this.pollProblem;
+  }
 
-    appended(topic, partition, latest) {
-      const name = nameOf(topic, partition);
-      const bounds = known.get(name);
-      if (bounds !== undefined && bounds.latest < latest) learn(name, { ...bounds, latest });
-    },
+  async close(): Promise<void> {
+    this.ending.abort();
+    await this.polling;
+  }
 
-    problem: () => problem,
+  private async poll(): Promise<void> {
+    const { pollIntervalMs } = this.options;
+    while (this.followers.size > 0 && !this.ending.signal.aborted) {
+      const failed = !(await this.pollOnce());
+      const pauseMs = failed ? Math.max(RETRY_MS, pollIntervalMs) : pollIntervalMs;
+      await delay(pauseMs, undefined, { signal: this.ending.signal }).catch(() => undefined);
+    }
+    this.polling = undefined;
+  }
 
-    async close() {
-      ending.abort();
-      await polling;
-    },
-  };
-}
+  /** Resolves with whether the database answered. */
+  private async pollOnce(): Promise<boolean> {
+    const topics = [...this.followers.keys()];
+    const before = new Map(topics.map((topic) => [topic, new Map(this.known.get(topic))]));
+    try {
+      const rows = await readBounds(this.options.pool, topics);
+      for (const topic of topics) {
+        if (this.followers.has(topic) && !this.known.has(topic)) this.known.set(topic, new Map());
+      }
+      for (const row of rows) this.learnRow(row, before.get(row.topic)?.get(row.partition)?.latest);
+      this.pollProblem = undefined;
+      return true;
+    } catch (error) {
+      const reason = errorMessage(error);
+      if (this.pollProblem === undefined) this.options.logger.warn({ reason }, 'event log poll failed');
+      this.pollProblem = `the database does not answer: ${reason}`;
+      return false;
+    }
+  }
 
-function later(one: bigint | undefined, other: bigint): bigint {
-  return one !== undefined && one > other ? one : other;
+  /** Takes over what a poll read, unless this process appended while the answer was on its way. */
+  private learnRow(row: StoredBounds, latestBefore: bigint | undefined): void {
+    if (!this.followers.has(row.topic)) return;
+    const latestNow = this.bounds(row.topic, row.partition)?.latest;
+    const appendedMeanwhile =
+      latestNow !== undefined && latestNow !== latestBefore && latestNow > row.next_offset;
+    const latest = appendedMeanwhile ? latestNow : row.next_offset;
+    this.learn(row.topic, row.partition, { earliest: row.first_offset, latest });
+  }
+
+  private learn(topic: string, partition: number, bounds: PartitionBounds): void {
+    const partitions = this.known.get(topic);
+    if (partitions === undefined) return;
+    const isNew = !partitions.has(partition);
+    partitions.set(partition, bounds);
+    const name = nameOf(topic, partition);
+    for (const waiter of this.waiters) {
+      if (waiter.partition === name && waiter.offset !== bounds.latest) waiter.resolve();
+    }
+    if (!isNew) return;
+    for (const follower of this.followers.get(topic) ?? []) follower.onPartition(partition);
+  }
 }
 
 function nameOf(topic: string, partition: number): string {

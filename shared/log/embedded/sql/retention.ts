@@ -1,64 +1,56 @@
 import type { Queryable } from '../../../postgres/pool.ts';
+import type { StoredBounds } from './bounds.ts';
 
-/** A partition whose first record may be too old to keep. */
-export interface RetainedPartition {
-  readonly topic: string;
-  readonly partition: number;
+/** A partition that holds records, and how long its topic keeps them. */
+export interface RetainedPartition extends StoredBounds {
   readonly retention_ms: bigint;
-  /** Records from here on stay whatever their age: a group has not handled them. */
-  readonly keep_from: bigint;
 }
 
-/** The partitions that hold records which every group of their topic has handled; topics without groups count too. */
+/** Reads the partitions that hold records. */
 export async function readRetained(db: Queryable): Promise<RetainedPartition[]> {
-  const result = await db.query<RetainedPartition>(
-    `SELECT topic, partition, retention_ms, keep_from
-     FROM (
-       SELECT p.topic, p.partition, p.retention_ms, p.first_offset,
-              -- Without a group the join still gives a row, of nulls.
-              coalesce(min(coalesce(g.next_offset, 0)) FILTER (WHERE g.group_name IS NOT NULL), p.next_offset)
-                AS keep_from
-       FROM log_partitions p LEFT JOIN log_group_partitions g USING (topic, partition)
-       GROUP BY p.topic, p.partition
-     ) AS held
-     WHERE keep_from > first_offset
-     ORDER BY topic, partition`,
+  const { rows } = await db.query<RetainedPartition>(
+    `select topic, partition, first_offset, next_offset, retention_ms
+     from log_partitions
+     where next_offset > first_offset
+     order by topic, partition`,
   );
-  return result.rows;
+  return rows;
+}
+
+/** Which records of a partition may be deleted: those below `to`. */
+export interface DeletableRange {
+  readonly topic: string;
+  readonly partition: number;
+  readonly to: bigint;
 }
 
 /**
  * Deletes from the partition's start what was appended before `olderThan`, at most `recordsMax` records; resolves with
- * how many went. One statement, so that the partition's first offset is right whenever anybody looks.
+ * how many were deleted. One statement, so that the partition's first offset is right whenever it is read.
  */
 export async function deleteOldRecords(
   db: Queryable,
-  { topic, partition, keep_from }: RetainedPartition,
+  { topic, partition, to }: DeletableRange,
   olderThan: Date,
   recordsMax: number,
 ): Promise<number> {
-  const result = await db.query<{ deleted: number }>(
-    `WITH head AS (
-       SELECT "offset", appended_at FROM log_records
-       WHERE topic = $1 AND partition = $2 AND "offset" < $3
-       ORDER BY "offset" LIMIT $5
-     ), old AS (
-       SELECT coalesce(min("offset") FILTER (WHERE appended_at >= $4), max("offset") + 1) AS until FROM head
-     ), deleted AS (
-       DELETE FROM log_records r USING old
-       WHERE r.topic = $1 AND r.partition = $2 AND r."offset" < old.until
-       RETURNING 1
-     ), moved AS (
-       UPDATE log_partitions p SET first_offset = old.until FROM old
-       WHERE p.topic = $1 AND p.partition = $2 AND p.first_offset < old.until
+  const { rows } = await db.query<{ deleted: number }>(
+    `with head as (
+       select "offset", appended_at from log_records
+       where topic = $1 and partition = $2 and "offset" < $3
+       order by "offset" limit $5
+     ), old as (
+       select coalesce(min("offset") filter (where appended_at >= $4), max("offset") + 1) as until from head
+     ), deleted as (
+       delete from log_records r using old
+       where r.topic = $1 and r.partition = $2 and r."offset" < old.until
+       returning 1
+     ), moved as (
+       update log_partitions p set first_offset = old.until from old
+       where p.topic = $1 and p.partition = $2 and p.first_offset < old.until
      )
-     SELECT count(*)::int AS deleted FROM deleted`,
-    [topic, partition, keep_from, olderThan, recordsMax],
+     select count(*)::int as deleted from deleted`,
+    [topic, partition, to, olderThan, recordsMax],
   );
-  return result.rows[0]!.deleted;
-}
-
-/** Forgets members of consumer groups that have not been alive since `before`. */
-export async function deleteDeadMembers(db: Queryable, before: Date): Promise<void> {
-  await db.query('DELETE FROM log_group_members WHERE alive_until < $1', [before]);
+  return rows[0]!.deleted;
 }

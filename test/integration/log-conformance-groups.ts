@@ -1,0 +1,67 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { collect } from '../support/collect.ts';
+import { type LogBench, PARTITIONS, record } from '../support/log-bench.ts';
+import { waitFor } from '../support/wait.ts';
+
+/** Consumer groups of several members: who has a partition, and what the group's offset counts. */
+export function testGroups(bench: LogBench): void {
+  const { makeGroup, makePublisher, makeTopic, startChild } = bench;
+
+  it("moves the group's offset behind what was handled, and not before", async () => {
+    const groups = bench.harness.groups!;
+    const topic = await makeTopic();
+    const group = makeGroup();
+    const records = Array.from({ length: 30 }, (_, index) => record(0, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    const child = startChild({ role: 'consume', topic, group });
+    await child.saw('the batch', ({ type }) => type === 'batch');
+    await child.stop();
+    expect((await groups.offset(group, topic, 0)) ?? 0n).toBe(0n);
+
+    const collector = collect(bench.harness.log, topic, group);
+    onTestFinished(() => collector.consumer.close());
+    const timeoutMs = groups.takeoverMs + 20_000;
+    await waitFor(() => collector.count() === 30, { timeoutMs, what: '30 records' });
+    await waitFor(async () => (await groups.offset(group, topic, 0)) === 30n, {
+      timeoutMs: 10_000,
+      what: 'the group offset 30',
+    });
+  }, 60_000);
+
+  it('takes over from a frozen process, and what that one does after it thawed moves no offset', async () => {
+    const groups = bench.harness.groups!;
+    const topic = await makeTopic();
+    const group = makeGroup();
+    const records = Array.from({ length: 90 }, (_, index) => record(index % PARTITIONS, `record ${index}`));
+    await makePublisher().publish(topic, records);
+    const frozen = startChild({ role: 'consume', topic, group });
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const matches = (message: { type: string; partition?: number }): boolean =>
+        message.type === 'batch' && message.partition === partition;
+      await frozen.saw(`a batch of partition ${partition}`, matches);
+    }
+    await frozen.freeze();
+
+    const collector = collect(bench.harness.log, topic, group);
+    onTestFinished(() => collector.consumer.close());
+    const handled = async (): Promise<boolean> => {
+      const offsets = [0, 1, 2].map((partition) => groups.offset(group, topic, partition));
+      return (await Promise.all(offsets)).every((offset) => offset === 30n);
+    };
+    const timeoutMs = groups.takeoverMs + 15_000;
+    await waitFor(() => collector.count() === 90, {
+      timeoutMs,
+      what: 'all records at the second consumer',
+    });
+    await waitFor(handled, { timeoutMs: 10_000, what: 'the group offsets' });
+
+    frozen.release();
+    frozen.thaw();
+    await frozen.saw(
+      'the thawed one in the group again',
+      (message) => message.type === 'assigned' && message.again,
+    );
+    expect(await handled()).toBe(true);
+    expect(collector.count()).toBe(90);
+  }, 60_000);
+}
