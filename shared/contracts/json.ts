@@ -118,10 +118,12 @@ const DEPTH_MAX = 32;
 const VALUES_MAX = 250_000;
 /** Characters of a number at most. Converting a longer one to a double takes too long to do in one go. */
 const NUMBER_LENGTH_MAX = 65_536;
-/** Characters that are read between two points where the reader can pause. */
+/** Bytes that are read between two points where the reader can pause. */
 const STRETCH = 16_384;
-/** Characters of a run that are looked at one by one before a pattern, which is faster on long runs, takes over. */
-const SHORT_RUN = 32;
+/** Characters of a string that are looked at one by one before a pattern, which is faster on long runs, takes over. */
+const SHORT_RUN = 64;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
+const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -146,16 +148,21 @@ const LOWER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
-const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
-const WHITESPACE = /[ \t\n\r]*/y;
 /** Digits of which every integer is exact as a double. */
 const EXACT_DIGITS = 15;
 /** Powers of 10 up to this one are exact as doubles. */
 const EXACT_POWER = 22;
 const POWERS = Array.from({ length: EXACT_POWER + 1 }, (_, power) => Number(`1e${power}`));
-/** Escapes of a string that are resolved one by one before JSON.parse, which is faster on many, takes over. */
-const FEW_ESCAPES = 8;
+
+/** What the reader expects next, after white space except inside a string. */
+const VALUE = 0;
+const VALUE_OR_END = 1;
+const NAME = 2;
+const NAME_OR_END = 3;
+const NAME_REST = 4;
+const NAME_COLON = 5;
+const STRING_REST = 6;
+const COMMA_OR_END = 7;
 
 /**
  * An object without Object.prototype, where a member named __proto__ is a member like any other. Made by a constructor:
@@ -165,10 +172,21 @@ function bareObject() {}
 bareObject.prototype = Object.create(null);
 const BareObject = bareObject as unknown as new () => JsonObject;
 
+/** What is wrong at a byte. To count the characters before it takes too long to do in one go. */
+class Misplaced extends Error {
+  readonly at: number;
+
+  constructor(what: string, at: number) {
+    super(what);
+    this.at = at;
+  }
+}
+
 /**
- * Reads one JSON value. {@link read} is a generator that pauses about every {@link STRETCH} characters, inside strings and
- * white space too, so that whoever runs it can let others run. Arrays and objects that are open stand on a stack instead
- * of in recursion, and nothing is built inside raw objects.
+ * Reads one JSON value. {@link read} is a generator that pauses about every {@link STRETCH} bytes, inside strings and
+ * white space too, so that its caller can let others run. Open arrays and objects are on a stack instead of in recursion,
+ * and nothing is built inside raw objects. It scans bytes, which is faster than to scan the characters of a string, and
+ * decodes only what it keeps.
  */
 class Reader {
   private readonly bytes: Buffer;
@@ -176,10 +194,14 @@ class Reader {
   private readonly depthMax: number;
   private readonly valuesMax: number;
   private readonly rawBytesMax: number;
-  private text = '';
+  /** The bytes as text where all are ASCII: a slice of it costs less than one that is decoded. */
+  private asciiText: string | undefined;
+  /** Where the text begins, after a byte order mark. */
+  private start = 0;
   private at = 0;
-  private pauseAt = STRETCH;
+  private expected = VALUE;
   private values = 0;
+  private result: JsonValue = null;
 
   /** The innermost open array or object; inside a raw object the one around that. */
   private container: JsonObject | JsonValue[] | undefined;
@@ -200,8 +222,11 @@ class Reader {
   /** The string that is being read: what is decoded of it, and where the rest begins. */
   private string = '';
   private stringFrom = 0;
-  /** Escapes of the string since `stringFrom` was last set by a pause. */
+  /** Escapes since `stringFrom` (a surrogate pair is one), and the first of them: where it begins and ends, its text. */
   private escapes = 0;
+  private escapeAt = 0;
+  private escapeEnd = 0;
+  private escapeText = '';
   private stringHasNul = false;
   private stringHasLoneSurrogate = false;
 
@@ -216,62 +241,91 @@ class Reader {
   }
 
   *read(): Generator<undefined, JsonValue, undefined> {
-    this.text = yield* decodeUtf8(this.bytes);
-    const { text } = this;
-    while (!this.skipWhitespace()) yield;
-    if (this.at === text.length) throw new JsonSyntaxError('is empty');
-    for (;;) {
-      if (this.at >= this.pauseAt) {
-        this.pauseAt = this.at + STRETCH;
+    const { bytes } = this;
+    if (!isUtf8(bytes)) throw new JsonSyntaxError('is not valid UTF-8');
+    if (isAscii(bytes)) this.asciiText = bytes.toString('latin1');
+    else if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) this.start = 3;
+    this.at = this.start;
+    try {
+      while (!this.readStretch()) yield;
+      return this.result;
+    } catch (error) {
+      if (!(error instanceof Misplaced)) throw error;
+      let characters = 0;
+      for (let from = this.start; from < error.at; from += STRETCH) {
+        characters += charactersOf(bytes, from, Math.min(from + STRETCH, error.at));
         yield;
       }
-      let value: JsonValue;
-      const first = codeAt(text, this.at);
-      this.countValue();
-      if (first === OPEN_BRACE || first === OPEN_BRACKET) {
-        this.open(first);
-        while (!this.skipWhitespace()) yield;
-        if (codeAt(text, this.at) !== this.closer) {
-          if (first === OPEN_BRACE) {
-            this.beginName();
-            while (!this.readString()) yield;
-            while (!this.skipWhitespace()) yield;
-            this.endName();
-            while (!this.skipWhitespace()) yield;
+      throw new JsonSyntaxError(`is not valid JSON: ${error.message} at character ${characters + 1}`);
+    }
+  }
+
+  /** Reads on for about {@link STRETCH} bytes; true at the end of the text. */
+  private readStretch(): boolean {
+    const { bytes } = this;
+    const pauseAt = this.at + STRETCH;
+    while (this.at < pauseAt) {
+      const { expected } = this;
+      if (expected === STRING_REST || expected === NAME_REST) {
+        this.readString(pauseAt);
+        continue;
+      }
+      const byte = byteAt(bytes, this.at);
+      if (isWhitespace(byte)) {
+        this.at = whitespaceEnd(bytes, this.at + 1, pauseAt);
+        continue;
+      }
+      switch (expected) {
+        case COMMA_OR_END:
+          if (this.closer === 0) {
+            if (this.at !== bytes.length) this.fail('text after the JSON value');
+            return true;
           }
-          continue;
-        }
-        value = this.close();
-      } else if (first === QUOTE) {
-        this.beginString();
-        while (!this.readString()) yield;
-        value = this.string;
-      } else {
-        value = this.readScalar(first);
-      }
-      // Adds the value to what it is in, and closes what ends after it.
-      for (;;) {
-        while (!this.skipWhitespace()) yield;
-        if (this.closer === 0) {
-          if (this.at !== text.length) this.fail('text after the JSON value');
-          return value;
-        }
-        this.add(value);
-        const next = codeAt(text, this.at);
-        if (next === COMMA) break;
-        if (next !== this.closer) this.fail(`',' or '${String.fromCharCode(this.closer)}' expected`);
-        value = this.close();
-      }
-      this.at++;
-      while (!this.skipWhitespace()) yield;
-      if (this.closer === CLOSE_BRACE) {
-        this.beginName();
-        while (!this.readString()) yield;
-        while (!this.skipWhitespace()) yield;
-        this.endName();
-        while (!this.skipWhitespace()) yield;
+          if (byte === COMMA) {
+            this.at++;
+            this.expected = this.closer === CLOSE_BRACE ? NAME : VALUE;
+          } else if (byte === this.closer) {
+            this.endValue(this.close());
+          } else {
+            this.fail(`',' or '${String.fromCharCode(this.closer)}' expected`);
+          }
+          break;
+        case VALUE_OR_END:
+        case NAME_OR_END:
+          if (byte === this.closer) this.endValue(this.close());
+          else this.expected = expected === NAME_OR_END ? NAME : VALUE;
+          break;
+        case NAME:
+          if (byte !== QUOTE) this.fail('a member name expected');
+          this.beginString(NAME_REST);
+          break;
+        case NAME_COLON:
+          if (byte !== COLON) this.fail("':' expected");
+          this.at++;
+          this.expected = VALUE;
+          break;
+        default:
+          this.beginValue(byte);
       }
     }
+    return false;
+  }
+
+  private beginValue(first: number): void {
+    if (first === -1 && this.closer === 0) throw new JsonSyntaxError('is empty');
+    this.countValue();
+    if (first === QUOTE) this.beginString(STRING_REST);
+    else if (first === OPEN_BRACE || first === OPEN_BRACKET) this.open(first);
+    else this.endValue(this.readScalar(first));
+  }
+
+  /** Adds the value to the innermost open array or object. */
+  private endValue(value: JsonValue): void {
+    this.expected = COMMA_OR_END;
+    if (this.rawDepth !== 0) return;
+    if (this.closer === CLOSE_BRACE) (this.container as JsonObject)[this.name] = value;
+    else if (this.closer === CLOSE_BRACKET) (this.container as JsonValue[]).push(value);
+    else this.result = value;
   }
 
   private countValue(): void {
@@ -292,7 +346,9 @@ class Reader {
         this.container = first === OPEN_BRACE ? new BareObject() : [];
       }
     }
-    this.closer = first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
+    const isObject = first === OPEN_BRACE;
+    this.closer = isObject ? CLOSE_BRACE : CLOSE_BRACKET;
+    this.expected = isObject ? NAME_OR_END : VALUE_OR_END;
     this.at++;
   }
 
@@ -311,56 +367,42 @@ class Reader {
     this.rawDepth = 0;
     const { rawStart, at, rawBytesMax } = this;
     if (at - rawStart > rawBytesMax) return rawTooLarge(rawBytesMax);
-    const text = this.text.slice(rawStart, at);
-    if (rawBytesMax < 3 * text.length && Buffer.byteLength(text) > rawBytesMax)
-      return rawTooLarge(rawBytesMax);
-    return new RawJson(text, this.rawProblem);
+    return new RawJson(this.decode(rawStart, at), this.rawProblem);
   }
 
-  private add(value: JsonValue): void {
-    if (this.rawDepth !== 0) return;
-    if (this.closer === CLOSE_BRACE) (this.container as JsonObject)[this.name] = value;
-    else (this.container as JsonValue[]).push(value);
-  }
-
-  private beginName(): void {
-    if (codeAt(this.text, this.at) !== QUOTE) this.fail('a member name expected');
-    this.beginString();
-  }
-
-  private endName(): void {
-    if (codeAt(this.text, this.at) !== COLON) this.fail("':' expected");
-    this.at++;
-    if (this.rawDepth === 0) this.name = this.string;
-  }
-
-  private beginString(): void {
+  private beginString(rest: number): void {
+    this.expected = rest;
     this.at++;
     this.string = '';
     this.stringFrom = this.at;
     this.escapes = 0;
   }
 
-  /** Reads on to the end of the string; false where it pauses before. */
-  private readString(): boolean {
-    const { text } = this;
-    const pauseAt = this.at + STRETCH;
-    for (;;) {
-      this.at = plainEnd(text, this.at, pauseAt);
-      const code = codeAt(text, this.at);
-      if (code === QUOTE) {
+  /** Reads on to the end of the string, or to about `pauseAt`. */
+  private readString(pauseAt: number): void {
+    const { bytes } = this;
+    const end = Math.min(pauseAt, bytes.length);
+    let { at } = this;
+    const longAt = at + SHORT_RUN;
+    while (at < end) {
+      const byte = bytes[at]!;
+      if (byte > BACKSLASH || (byte >= SPACE && byte !== QUOTE && byte !== BACKSLASH)) {
+        at++;
+        if (at === longAt && this.asciiText !== undefined) at = plainEnd(this.asciiText, at, end);
+      } else if (byte === BACKSLASH) {
+        at = this.readEscape(at);
+      } else {
+        this.at = at;
+        if (byte < SPACE) this.fail('control character in a string');
         this.endString();
-        return true;
-      }
-      if (code === BACKSLASH) this.readEscape();
-      else if (code < SPACE) {
-        this.fail(this.at === text.length ? 'unfinished string' : 'control character in a string');
-      }
-      if (this.at >= pauseAt) {
-        if (this.rawDepth === 0) this.decodeString();
-        return false;
+        return;
       }
     }
+    // Not inside a character.
+    while ((byteAt(bytes, at) & 0xc0) === 0x80) at++;
+    this.at = at;
+    if (at >= bytes.length) this.fail('unfinished string');
+    if (this.rawDepth === 0) this.decodeString();
   }
 
   private endString(): void {
@@ -373,51 +415,59 @@ class Reader {
       this.stringHasLoneSurrogate = false;
     }
     this.at++;
+    if (this.expected === STRING_REST) {
+      this.endValue(this.string);
+    } else {
+      if (this.rawDepth === 0) this.name = this.string;
+      this.expected = NAME_COLON;
+    }
   }
 
   /** Adds what was read since the last time to the string. */
   private decodeString(): void {
-    const part = this.text.slice(this.stringFrom, this.at);
-    const decoded = this.escapes > FEW_ESCAPES ? (JSON.parse(`"${part}"`) as string) : part;
-    this.string = this.string === '' ? decoded : this.string + decoded;
+    const part = this.decodePart();
+    this.string = this.string === '' ? part : this.string + part;
     this.stringFrom = this.at;
     this.escapes = 0;
   }
 
-  private readEscape(): void {
-    const { text, at } = this;
-    const letter = codeAt(text, at + 1);
-    let unit: number;
-    if (letter === LOWER_U) {
-      unit = hex4(text, at + 2);
-      if (unit < 0) this.fail('malformed \\u escape');
-      this.at = at + 6;
-    } else {
-      unit = letter < 128 ? ESCAPED[letter]! : 0;
-      if (!(unit > 0)) this.fail('unknown escape in a string');
-      this.at = at + 2;
+  private decodePart(): string {
+    const { bytes, stringFrom, at } = this;
+    if (this.escapes === 0) return this.decode(stringFrom, at);
+    if (this.escapes === 1) {
+      const before = this.decode(stringFrom, this.escapeAt);
+      return before + this.escapeText + this.decode(this.escapeEnd, at);
     }
-    if (this.rawDepth !== 0) {
-      this.escapes = 1;
-      if (letter === LOWER_U) this.checkRawUnit(unit);
-    } else if (++this.escapes <= FEW_ESCAPES) {
-      this.string += text.slice(this.stringFrom, at) + String.fromCharCode(unit);
-      this.stringFrom = this.at;
-    }
+    const isWhole = bytes[at] === QUOTE && bytes[stringFrom - 1] === QUOTE && this.string === '';
+    return JSON.parse(isWhole ? this.decode(stringFrom - 1, at + 1) : `"${this.decode(stringFrom, at)}"`);
   }
 
-  /** Notes what cannot be stored in a string of a raw object; moves past the second escape of a surrogate pair. */
-  private checkRawUnit(unit: number): void {
-    if (unit === 0) this.stringHasNul = true;
-    if ((unit & 0xf800) !== 0xd800) return;
-    const { text, at } = this;
-    const isPair =
-      unit < 0xdc00 &&
-      codeAt(text, at) === BACKSLASH &&
-      codeAt(text, at + 1) === LOWER_U &&
-      (hex4(text, at + 2) & 0xfc00) === 0xdc00;
-    if (isPair) this.at = at + 6;
-    else this.stringHasLoneSurrogate = true;
+  /** Checks the escape there, and returns where it ends. */
+  private readEscape(at: number): number {
+    const { bytes } = this;
+    const letter = byteAt(bytes, at + 1);
+    let unit: number;
+    let end = at + 2;
+    if (letter === LOWER_U) {
+      unit = hex4(bytes, end);
+      if (unit < 0) this.failAt(at, 'malformed \\u escape');
+      end = at + 6;
+    } else {
+      unit = letter >= 0 && letter < 128 ? ESCAPED[letter]! : 0;
+      if (unit === 0) this.failAt(at, 'unknown escape in a string');
+    }
+    const low = (unit & 0xfc00) === 0xd800 ? lowSurrogateAt(bytes, end) : -1;
+    if (low >= 0) end += 6;
+    this.escapes++;
+    if (this.rawDepth !== 0) {
+      if (letter === LOWER_U && unit === 0) this.stringHasNul = true;
+      if (low < 0 && (unit & 0xf800) === 0xd800) this.stringHasLoneSurrogate = true;
+    } else if (this.escapes === 1) {
+      this.escapeAt = at;
+      this.escapeEnd = end;
+      this.escapeText = low < 0 ? String.fromCharCode(unit) : String.fromCharCode(unit, low);
+    }
+    return end;
   }
 
   private readScalar(first: number): JsonValue {
@@ -430,19 +480,19 @@ class Reader {
 
   private readWord(word: string, value: JsonValue): JsonValue {
     for (let i = 1; i < word.length; i++) {
-      if (codeAt(this.text, this.at + i) !== word.charCodeAt(i)) this.fail('a value expected');
+      if (byteAt(this.bytes, this.at + i) !== word.charCodeAt(i)) this.fail('a value expected');
     }
     this.at += word.length;
     return value;
   }
 
   private readNumber(): JsonValue {
-    const { text, at: start } = this;
+    const { bytes, at: start } = this;
     let at = start;
-    const negative = codeAt(text, at) === MINUS;
+    const negative = byteAt(bytes, at) === MINUS;
     if (negative) at++;
     const wholeAt = at;
-    let code = codeAt(text, at);
+    let code = byteAt(bytes, at);
     if (!isDigit(code)) this.fail('a value expected');
     // The first digits as an integer; a number with more than these is not read from it.
     let mantissa = 0;
@@ -451,28 +501,28 @@ class Reader {
       // Digits after a leading zero are no part of the number.
       at++;
     } else {
-      for (; at < mantissaEnd && isDigit(code); code = codeAt(text, ++at))
+      for (; at < mantissaEnd && isDigit(code); code = byteAt(bytes, ++at))
         mantissa = mantissa * 10 + code - ZERO;
-      if (at === mantissaEnd) at = digitsEnd(text, at);
+      if (at === mantissaEnd) at = digitsEnd(bytes, at);
     }
     const wholeEnd = at;
     let fractionAt = at;
-    if (codeAt(text, at) === DOT && isDigit(codeAt(text, at + 1))) {
+    if (byteAt(bytes, at) === DOT && isDigit(byteAt(bytes, at + 1))) {
       fractionAt = ++at;
       mantissaEnd = at + EXACT_DIGITS + 1;
-      code = codeAt(text, at);
-      for (; at < mantissaEnd && isDigit(code); code = codeAt(text, ++at))
+      code = byteAt(bytes, at);
+      for (; at < mantissaEnd && isDigit(code); code = byteAt(bytes, ++at))
         mantissa = mantissa * 10 + code - ZERO;
-      if (at === mantissaEnd) at = digitsEnd(text, at);
+      if (at === mantissaEnd) at = digitsEnd(bytes, at);
     }
-    const fractionEnd = at;
+    let fractionEnd = at;
     let exponent = 0;
-    if ((codeAt(text, at) | 0x20) === LOWER_E) {
-      const sign = codeAt(text, at + 1);
+    if ((byteAt(bytes, at) | 0x20) === LOWER_E) {
+      const sign = byteAt(bytes, at + 1);
       const digitsAt = sign === PLUS || sign === MINUS ? at + 2 : at + 1;
-      if (isDigit(codeAt(text, digitsAt))) {
+      if (isDigit(byteAt(bytes, digitsAt))) {
         at = digitsAt;
-        for (code = codeAt(text, at); isDigit(code); code = codeAt(text, ++at)) {
+        for (code = byteAt(bytes, at); isDigit(code); code = byteAt(bytes, ++at)) {
           exponent = exponent * 10 + code - ZERO;
         }
         if (sign === MINUS) exponent = -exponent;
@@ -483,6 +533,12 @@ class Reader {
     }
     this.at = at;
     if (this.rawDepth !== 0) return null;
+    if (wholeEnd - wholeAt + fractionEnd - fractionAt > EXACT_DIGITS && fractionEnd > fractionAt) {
+      // Zeros at the end of the fraction change nothing.
+      while (fractionEnd > fractionAt && bytes[fractionEnd - 1] === ZERO) fractionEnd--;
+      if (wholeEnd - wholeAt + fractionEnd - fractionAt <= EXACT_DIGITS)
+        mantissa = mantissaOf(bytes, wholeAt, wholeEnd, fractionAt, fractionEnd);
+    }
     const fractionDigits = fractionEnd - fractionAt;
     const power = exponent - fractionDigits;
     const digits = wholeEnd - wholeAt + fractionDigits;
@@ -491,22 +547,25 @@ class Reader {
       const value = power < 0 ? mantissa / POWERS[-power]! : mantissa * POWERS[power]!;
       return negative ? -value : value;
     }
-    const value = Number(text.slice(start, at));
+    const value = Number(this.decode(start, at));
     if (power >= 0 || !Number.isInteger(value)) return value;
-    return zerosEnd(text, wholeAt, wholeEnd, fractionEnd, -power) ? value : new InexactNumber(value);
+    return zerosEnd(bytes, wholeAt, wholeEnd, fractionEnd, -power) ? value : new InexactNumber(value);
   }
 
-  /** Moves past white space; false where it pauses before its end. */
-  private skipWhitespace(): boolean {
-    const { text } = this;
-    if (!isWhitespace(codeAt(text, this.at))) return true;
-    const pauseAt = this.at + STRETCH;
-    this.at = whitespaceEnd(text, this.at + 1, pauseAt);
-    return this.at < pauseAt;
+  /** The text of the bytes from `from` to `to`, between whole characters. */
+  private decode(from: number, to: number): string {
+    if (from === to) return '';
+    return this.asciiText === undefined
+      ? this.bytes.toString('utf8', from, to)
+      : this.asciiText.slice(from, to);
   }
 
   private fail(what: string): never {
-    throw new JsonSyntaxError(`is not valid JSON: ${what} at character ${this.at + 1}`);
+    return this.failAt(this.at, what);
+  }
+
+  private failAt(at: number, what: string): never {
+    throw new Misplaced(what, at);
   }
 }
 
@@ -516,61 +575,52 @@ for (const [letter, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r',
   ESCAPED[letter!.charCodeAt(0)] = meaning!.charCodeAt(0);
 }
 
-/** The text of UTF-8 bytes without a byte order mark. Throws {@link JsonSyntaxError}. */
-function* decodeUtf8(bytes: Buffer): Generator<undefined, string, undefined> {
-  if (!isUtf8(bytes)) throw new JsonSyntaxError('is not valid UTF-8');
-  let from = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
-  if (isAscii(bytes)) return bytes.toString('latin1');
-  if (bytes.length - from <= STRETCH) return bytes.toString('utf8', from);
-  const parts: string[] = [];
-  while (from < bytes.length) {
-    let to = Math.min(from + STRETCH, bytes.length);
-    // Not inside a character.
-    while (to < bytes.length && (bytes[to]! & 0xc0) === 0x80) to++;
-    parts.push(bytes.toString('utf8', from, to));
-    from = to;
-    yield;
-  }
-  // Unlike what `+` makes, this is one flat string.
-  return parts.join('');
+/** Where the characters end that need no look: at a quote, backslash or control character, or at `end`. */
+function plainEnd(text: string, from: number, end: number): number {
+  PLAIN_CHARACTERS.lastIndex = 0;
+  PLAIN_CHARACTERS.test(text.slice(from, end));
+  return from + PLAIN_CHARACTERS.lastIndex;
 }
 
-/** Where the characters that need no look end: at a quote, backslash or control character, or soon after `pauseAt`. */
-function plainEnd(text: string, from: number, pauseAt: number): number {
-  const shortEnd = from + SHORT_RUN;
+function whitespaceEnd(bytes: Buffer, from: number, pauseAt: number): number {
   let at = from;
-  for (; at < shortEnd; at++) {
-    const code = codeAt(text, at);
-    if (code === QUOTE || code === BACKSLASH || code < SPACE) return at;
+  const end = Math.min(pauseAt, bytes.length);
+  while (at < end && isWhitespace(bytes[at]!)) at++;
+  return at;
+}
+
+/** UTF-16 code units of the text from `from` to `to`. */
+function charactersOf(bytes: Buffer, from: number, to: number): number {
+  let count = 0;
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at]!;
+    if ((byte & 0xc0) !== 0x80) count += byte >= 0xf0 ? 2 : 1;
   }
-  return at + matchLength(PLAIN_CHARACTERS, text.slice(at, Math.max(at, pauseAt)));
+  return count;
 }
 
-function whitespaceEnd(text: string, from: number, pauseAt: number): number {
-  const shortEnd = Math.min(from + SHORT_RUN, text.length);
-  let at = from;
-  for (; at < shortEnd; at++) {
-    const code = text.charCodeAt(at);
-    if (code > SPACE || !isWhitespace(code)) return at;
+/** The byte there; -1 past the end. (To read past the end of an array makes all reading of it slower.) */
+function byteAt(bytes: Buffer, at: number): number {
+  return at < bytes.length ? bytes[at]! : -1;
+}
+
+function mantissaOf(
+  bytes: Buffer,
+  wholeAt: number,
+  wholeEnd: number,
+  fractionAt: number,
+  fractionEnd: number,
+): number {
+  let mantissa = 0;
+  for (let at = wholeAt; at < fractionEnd; at++) {
+    if (at < wholeEnd || at >= fractionAt) mantissa = mantissa * 10 + bytes[at]! - ZERO;
   }
-  if (at === text.length) return at;
-  return at + matchLength(WHITESPACE, text.slice(at, Math.max(at, pauseAt)));
+  return mantissa;
 }
 
-function matchLength(pattern: RegExp, text: string): number {
-  pattern.lastIndex = 0;
-  pattern.test(text);
-  return pattern.lastIndex;
-}
-
-/** The code unit there; -1 past the end. (charCodeAt itself is slow for good once it was asked past the end.) */
-function codeAt(text: string, at: number): number {
-  return at < text.length ? text.charCodeAt(at) : -1;
-}
-
-function digitsEnd(text: string, from: number): number {
+function digitsEnd(bytes: Buffer, from: number): number {
   let at = from;
-  while (isDigit(codeAt(text, at))) at++;
+  while (isDigit(byteAt(bytes, at))) at++;
   return at;
 }
 
@@ -583,16 +633,23 @@ function isWhitespace(code: number): boolean {
 }
 
 /** The number that four hexadecimal digits spell; negative where they are none. */
-function hex4(text: string, from: number): number {
+function hex4(bytes: Buffer, from: number): number {
   let value = 0;
   for (let at = from; at < from + 4; at++) {
-    const code = codeAt(text, at);
+    const code = byteAt(bytes, at);
     const letter = code | 0x20;
     if (isDigit(code)) value = value * 16 + (code - ZERO);
     else if (letter >= 0x61 && letter <= 0x66) value = value * 16 + (letter - 0x57);
     else return -1;
   }
   return value;
+}
+
+/** The low surrogate that an escape there spells; negative where none does. */
+function lowSurrogateAt(bytes: Buffer, from: number): number {
+  if (byteAt(bytes, from) !== BACKSLASH || byteAt(bytes, from + 1) !== LOWER_U) return -1;
+  const unit = hex4(bytes, from + 2);
+  return (unit & 0xfc00) === 0xdc00 ? unit : -1;
 }
 
 function rawTooLarge(bytesMax: number): RawJson {
@@ -605,7 +662,7 @@ function rawTooLarge(bytesMax: number): RawJson {
  * fraction, if any, follow the point and end at `fractionEnd`. More digits than there are count as 0.
  */
 function zerosEnd(
-  text: string,
+  bytes: Buffer,
   wholeAt: number,
   wholeEnd: number,
   fractionEnd: number,
@@ -614,7 +671,7 @@ function zerosEnd(
   let left = count;
   for (let at = fractionEnd - 1; at >= wholeAt && left > 0; at--) {
     if (at === wholeEnd) continue;
-    if (codeAt(text, at) !== ZERO) return false;
+    if (byteAt(bytes, at) !== ZERO) return false;
     left--;
   }
   return true;

@@ -27,6 +27,18 @@ const BODIES: readonly [what: string, path: string, body: string, status: number
   ],
   ['a string of escapes', AGENTS, filled('{"items":[{"externalAgentId":"', '\\u0041', '"}]}'), 400],
   ['characters of 3 bytes', AGENTS, filled('{"items":[{"externalAgentId":"', '日', '"}]}'), 400],
+  [
+    'an error after characters of 3 bytes',
+    AGENTS,
+    filled('{"items":[{"externalAgentId":"', '日', '"}]]'),
+    400,
+  ],
+  [
+    'free-form objects of 500 KiB with characters of 3 bytes',
+    EVENTS,
+    filled('{"items":[', `{"inputVariables":{"a":"${'日'.repeat(170_000)}"}},`, '0]}'),
+    400,
+  ],
   ['white space', AGENTS, filled('{"items":[', ' ', '{"externalAgentId":"a"}]}'), 200],
   [
     '250,000 languages that are none',
@@ -54,19 +66,21 @@ async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
+const TURN_MS_MAX = 10;
+/** Garbage collection, and code that is not compiled yet, make turns of single rounds longer. */
+const ROUNDS_MAX = 10;
+
 describe('a body of 4 MiB', () => {
-  // Turns are some 5 ms long. The bound leaves room for garbage collection and for code that is not compiled yet.
-  it.each(BODIES)('is judged in short turns of the event loop: %s', async (_what, path, text, status) => {
+  it.each(BODIES)('is judged in turns of at most 10 ms: %s', async (_what, path, text, status) => {
     const { post } = createGatewayApp();
     const body = Buffer.from(text);
-    const longest: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      longest.push(
-        await longestTurnMs(async () => {
-          expect((await post(path, body)).status).toBe(status);
-        }),
-      );
+    let longest = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS_MAX && longest > TURN_MS_MAX; round++) {
+      const ofRound = await longestTurnMs(async () => {
+        expect((await post(path, body)).status).toBe(status);
+      });
+      longest = Math.min(longest, ofRound);
     }
-    expect(Math.min(...longest)).toBeLessThan(25);
+    expect(longest).toBeLessThanOrEqual(TURN_MS_MAX);
   });
 });
