@@ -7,7 +7,7 @@ import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import { descendantsOf, memoryOf, memoryOfTree } from '../support/process-memory.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
+import { mayMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts';
 
 const MEGABYTE = 1024 * 1024;
 
@@ -63,7 +63,7 @@ test('memory is that of the process, and of Postgres that of its backends too', 
 });
 
 test('a small disk is full once filled, and has room again once freed', async (context) => {
-  if (!mayMount()) return context.skip('this process may not mount a file system');
+  if (!mayMountSmallDisk()) return context.skip('this process may not mount a file system');
   const disk = await mountSmallDisk(4 * MEGABYTE, { owner: { uid: 1234, gid: 1235 } });
   onTestFinished(async () => {
     if (existsSync(disk.path)) await disk.unmount();
@@ -78,15 +78,6 @@ test('a small disk is full once filled, and has room again once freed', async (c
   await disk.unmount();
   expect(existsSync(disk.path)).toBe(false);
 });
-
-function mayMount(): boolean {
-  try {
-    execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
-    return process.getuid?.() === 0;
-  } catch {
-    return false;
-  }
-}
 
 function stateOf(pid: number): string | undefined {
   return execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' })[0];

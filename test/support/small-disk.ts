@@ -22,6 +22,16 @@ export interface SmallDiskOptions {
 
 const PIECE_BYTES = 1024 * 1024;
 
+/** Whether this process may mount a small disk: as root on Linux, with CAP_SYS_ADMIN. */
+export function mayMountSmallDisk(): boolean {
+  try {
+    execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
+    return process.getuid?.() === 0;
+  } catch {
+    return false;
+  }
+}
+
 /** Mounts a tmpfs of so many bytes (rounded up to pages). Throws where this process may not mount, which takes root on Linux. */
 export async function mountSmallDisk(bytes: number, options: SmallDiskOptions = {}): Promise<SmallDisk> {
   const { uid = 0, gid = 0 } = options.owner ?? {};
