@@ -12,10 +12,9 @@ const DOWN_MS = 4_000;
 
 export const leaderKilled: Fault = {
   name: 'leader-killed',
-  about: 'the broker that leads most partitions in use is killed, and comes back',
+  about: 'the broker that leads most used partitions is killed and restarted',
   logs: ['kafka'],
-  bound:
-    'the time until the controller gives the broker up (`broker.session.timeout.ms`, 3 s here) and elects others',
+  bound: 'the broker session timeout (`broker.session.timeout.ms`, 3 s here) and the election of new leaders',
   async inject(lab, { random }) {
     const topic = topicOf(lab.topicPrefix, KINDS[Math.floor(random() * KINDS.length)]!);
     const leaders = [...(await clusterOf(lab).leaders(topic)).values()];
@@ -25,10 +24,10 @@ export const leaderKilled: Fault = {
 
 export const coordinatorKilled: Fault = {
   name: 'coordinator-killed',
-  about: "the broker that coordinates the workers' consumer groups is killed, and comes back",
+  about: "the coordinator of the workers' consumer groups is killed and restarted",
   logs: ['kafka'],
   bound:
-    'as leader-killed for callers; storing waits until the member of the group is found dead or crashes, and joins under the next coordinator (session 6 s here)',
+    'as leader-killed for callers; storing waits until the group has rejoined under the next coordinator (session timeout 6 s here)',
   async inject(lab, { random }) {
     const group = topicOf(lab.topicPrefix, KINDS[Math.floor(random() * KINDS.length)]!);
     await killForAWhile(lab, await clusterOf(lab).coordinatorOf(group));
@@ -37,10 +36,9 @@ export const coordinatorKilled: Fault = {
 
 export const twoBrokersDown: Fault = {
   name: 'two-brokers-down',
-  about:
-    'two of the three brokers are killed: nothing can be acknowledged, callers get 503 until they are back',
+  about: '2 of 3 brokers are killed, so callers get 503 until they are back',
   logs: ['kafka'],
-  bound: 'the outage itself, and the seconds until the brokers and the gateways find each other again',
+  bound: 'the outage, and the seconds until gateways reconnect to the brokers',
   async inject(lab, context) {
     const { nodes } = clusterOf(lab);
     const spared = Math.floor(context.random() * nodes.length);
@@ -54,9 +52,9 @@ export const twoBrokersDown: Fault = {
 
 export const brokerPaused: Fault = {
   name: 'broker-paused',
-  about: 'a broker is stopped for 30 s and goes on (SIGSTOP, SIGCONT), as in a long garbage collection',
+  about: 'a broker is paused for 30 s (SIGSTOP, SIGCONT), as by a long garbage collection',
   logs: ['kafka'],
-  bound: 'as leader-killed: what was sent to it is sent to the next leader',
+  bound: 'as leader-killed: records without an acknowledgement are retried at the next leader',
   async inject(lab, { random }) {
     const { nodes } = clusterOf(lab);
     const node = nodes[Math.floor(random() * nodes.length)]!;

@@ -17,11 +17,11 @@ const GOES_ON_WITHIN_MS = 60_000;
 export const clockBack: Fault = {
   name: 'clock-back',
   about:
-    'the clock of one process after another is set back by an hour while it runs, and right again; order stays that of the log, times are those that each process took them for',
+    'the clock of one process after another is set back by 1 hour while it runs, and corrected again; the order stays that of the log',
   logs: ['kafka', 'embedded'],
   bound: {
     kafka:
-      'callers notice nothing; storing waits until a member of the group that sends no heartbeats is replaced (session 6 s here)',
+      'no effect on callers; storing waits until a group member without heartbeats is replaced (session timeout 6 s here)',
     embedded: 'the two restarts that put the process under such a clock; setting it costs nothing',
   },
   times: 4,

@@ -13,10 +13,10 @@ const REASON = { withinMs: 10_000, reason: /the database (does not|cannot|has no
 
 export const postgresKilled: Fault = {
   name: 'postgres-killed',
-  about: 'all processes of Postgres are killed; it is started again after 4 s, embedded by the product',
+  about: 'all processes of Postgres are killed; it is restarted after 4 s, embedded by the product',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing; storing waits for the outage and the recovery',
+    kafka: 'no effect on callers; storing waits for the outage and the recovery',
     embedded: 'callers wait for the recovery, and get 503 after `SLUICE_PUBLISH_DEADLINE_MS` (5 s)',
   },
   inject: (lab, context) =>
@@ -32,9 +32,9 @@ export const postgresKilled: Fault = {
 
 export const postgresRestarted: Fault = {
   name: 'postgres-restarted',
-  about: 'Postgres is shut down in order (fast: sessions are ended), and started again after 4 s',
+  about: 'Postgres is shut down (fast: sessions are ended) and restarted after 4 s',
   logs: ['kafka'],
-  bound: 'callers notice nothing; storing waits for the outage',
+  bound: 'no effect on callers; storing waits for the outage',
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await shutDown(lab);
@@ -46,12 +46,11 @@ export const postgresRestarted: Fault = {
 
 export const postgresPaused: Fault = {
   name: 'postgres-paused',
-  about:
-    'all processes of Postgres are stopped for 10 s (SIGSTOP): connections are open, and nothing answers',
+  about: 'all processes of Postgres are paused for 10 s (SIGSTOP); connections stay open',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing; storing waits for the pause',
-    embedded: 'the pause: callers get 503 for as long',
+    kafka: 'no effect on callers; storing waits for the pause',
+    embedded: 'the pause: callers get 503 meanwhile',
   },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {

@@ -10,9 +10,9 @@ const releaseOf = new WeakMap<Laboratory, string>();
 export const deployFromTheReleaseBefore: Fault = {
   name: 'deploy-from-the-release-before',
   about:
-    'each process is replaced by one of the release before (gateways first), and by this one again (workers first), under load, without one request that fails',
+    'each process is replaced by the previous release (gateways first) and by this one again (workers first), under load; no request may fail',
   logs: ['kafka'],
-  bound: 'nothing: a gateway serves on while it drains',
+  bound: 'no stall: a gateway keeps serving while it drains',
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, problem }) {
     const release = releaseOf.get(lab) ?? (await buildReleaseBefore());

@@ -19,11 +19,11 @@ const disks = new WeakMap<Laboratory, SmallDisk>();
 export const postgresDiskFull: Fault = {
   name: 'postgres-disk-full',
   about:
-    "the disk of Postgres' data is full for 8 s at least; Postgres may give up by itself (PANIC), and must come back once there is room",
+    'the disk of Postgres is full for at least 8 s; Postgres may stop (PANIC) and must recover once space is free',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing; storing waits for room',
-    embedded: 'callers get 503 until there is room and Postgres has recovered',
+    kafka: 'no effect on callers; storing waits for free space',
+    embedded: 'callers get 503 until space is free and Postgres has recovered',
   },
   startLaboratory: startOnSmallDisk,
   inject: (lab, context) =>

@@ -20,7 +20,7 @@ import {
 } from './processes.ts';
 import { postgresRestored } from './restored.ts';
 import { backendsTerminated, outOfConnections, readOnly } from './sessions.ts';
-import { topicMadeAnew } from './topic.ts';
+import { topicRecreated } from './topic.ts';
 
 /** Those that a random sequence is made of. */
 export const RANDOM_FAULTS: readonly Fault[] = [
@@ -62,7 +62,7 @@ export const FAULTS: readonly Fault[] = [
   rebalanceStorm,
   brokerDiskFull,
   clockBack,
-  topicMadeAnew,
+  topicRecreated,
   poisonRecords,
   processKillingRecord,
 ];

@@ -17,11 +17,11 @@ const TABLES: Readonly<Record<LogName, readonly (readonly [table: string, untouc
 export const locked: Fault = {
   name: 'postgres-locked',
   about:
-    'a table is locked for 8 s, as by a migration that waits: by round event_keys, log_positions, and agent_records (embedded log_partitions)',
+    'a table is locked for 8 s, as by a waiting migration: event_keys, log_positions, and agent_records (embedded: log_partitions) in turn',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing; what does not need the table is stored meanwhile',
-    embedded: 'the lock, where it is of `log_partitions`: callers get 503',
+    kafka: 'no effect on callers; records that do not need the table are stored meanwhile',
+    embedded: 'the lock, if it is on `log_partitions`: callers get 503',
   },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {

@@ -27,10 +27,10 @@ type Link = (typeof LINKS)[number];
 export const networkHalfOpen: Fault = {
   name: 'network-half-open',
   about:
-    'connections stay open for 10 s while nothing passes, and are lost then; between gateways and brokers, workers and brokers, gateways and Postgres, workers and Postgres in turn',
+    'connections stay open for 10 s while no data passes, and are then lost, on each link in turn: gateways and brokers, workers and brokers, gateways and Postgres, workers and Postgres',
   logs: ['kafka'],
   bound:
-    'the 10 s, and the seconds until gateways and brokers find each other again; on the other links callers notice nothing',
+    'the 10 s, and the seconds until gateways reconnect to the brokers; no effect on callers on the other links',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, round, problem }) {
@@ -50,10 +50,10 @@ export const networkHalfOpen: Fault = {
 
 export const networkCut: Fault = {
   name: 'network-cut',
-  about: `all connections are reset ${1000 / CUT_EVERY_MS} times a second for ${(CUTS * CUT_EVERY_MS) / 1000} s, on the same links in turn`,
+  about: `all connections are reset ${1000 / CUT_EVERY_MS} times per second for ${(CUTS * CUT_EVERY_MS) / 1000} s, on the same links in turn`,
   logs: ['kafka'],
   bound:
-    'the seconds of the cuts, and the time of a new connection; between workers and others callers notice nothing',
+    'the seconds of the cuts, and the time of a new connection; no effect on callers on links of workers',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { round }) {
@@ -68,9 +68,10 @@ export const networkCut: Fault = {
 
 export const networkSlow: Fault = {
   name: 'network-slow',
-  about: `everything takes ${SLOW_DELAY_MS} ms longer each way, then drips with ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s; on the same links in turn`,
+  about: `${SLOW_DELAY_MS} ms of latency each way, then ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s, on the same links in turn`,
   logs: ['kafka'],
-  bound: 'the deadline of an answer (5 s) as long as it drips; nothing is given up for being late only',
+  bound:
+    'the deadline of an answer (5 s) while the link is slow; no connection is dropped for being slow only',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { round }) {

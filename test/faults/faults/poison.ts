@@ -25,9 +25,9 @@ interface Expected {
 export const poisonRecords: Fault = {
   name: 'poison-records',
   about:
-    'records that nobody can store lie in the log between good ones: no JSON, no object, an unknown version, 1 MiB, a null value, and one that a constraint of its table refuses, which is replayed after that was mended',
+    'the log contains records that cannot be stored: no JSON, no object, an unknown version, 1 MiB, a null value, and one that a constraint refuses, which is replayed after the constraint is removed',
   logs: ['kafka', 'embedded'],
-  bound: 'nothing: callers notice nothing, and the partition goes on',
+  bound: 'no stall: no effect on callers, and the partition continues',
   traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {
     const tenant = lab.tenants[context.round % lab.tenants.length]!;
@@ -44,10 +44,10 @@ export const poisonRecords: Fault = {
 export const processKillingRecord: Fault = {
   name: 'process-killing-record',
   about:
-    'a record that kills every worker that is about to store it lies in the log; killed workers are started again, until it is set aside',
+    'a record kills every worker that is about to store it; killed workers are restarted until the record is quarantined',
   logs: ['kafka'],
   bound:
-    'callers notice nothing; storing of the partitions of a killed worker waits for the session of the group (6 s here), some ten times',
+    'no effect on callers; the partitions of a killed worker wait for the session timeout (6 s here), about 10 times',
   // Processes start all the time.
   traffic: { callers: 1, roundMs: 1000 },
   async inject(lab, { ledger, round, problem }) {

@@ -11,23 +11,23 @@ const FROZEN_MS = 12_000;
 
 export const gatewayKilled: Fault = {
   name: 'gateway-killed',
-  about: 'a gateway is killed with requests on their way, and started again',
+  about: 'a gateway is killed with requests in flight, and restarted',
   logs: ['kafka'],
-  bound: 'nothing: the other gateway takes the requests as soon as the load balancer sends them there',
+  bound: 'no stall: the load balancer sends requests to the other gateway',
   inject: (lab, { round }) => killAndRestart(lab.gateways[round % lab.gateways.length]!),
 };
 
 export const workerKilled: Fault = {
   name: 'worker-killed',
-  about: 'a worker is killed in the middle of its batches, and started again',
+  about: 'a worker is killed during its batches, and restarted',
   logs: ['kafka'],
-  bound: 'callers notice nothing; its partitions wait until Kafka gives the member up (session 6 s here)',
+  bound: 'no effect on callers; its partitions wait for the session timeout (6 s here)',
   inject: (lab, { round }) => killAndRestart(lab.workers[round % lab.workers.length]!),
 };
 
 export const workerKilledBetweenSteps: Fault = {
   name: 'worker-killed-between-steps',
-  about: `a worker is killed at each of these points of a batch in turn: ${BATCH_STEPS.join(', ')}`,
+  about: `a worker is killed after each step of a batch in turn: ${BATCH_STEPS.join(', ')}`,
   logs: ['kafka'],
   bound: 'as worker-killed',
   // One run goes through all of them.
@@ -45,10 +45,9 @@ export const workerKilledBetweenSteps: Fault = {
 
 export const workerFrozen: Fault = {
   name: 'worker-frozen',
-  about: 'a worker is stopped (SIGSTOP) until its partitions went to the other one, and goes on where it was',
+  about: 'a worker is paused (SIGSTOP) until the other one has its partitions, and then resumed',
   logs: ['kafka'],
-  bound:
-    'as worker-killed; a transaction that it held open is ended by the database after 30 s at the latest',
+  bound: 'as worker-killed; the database ends its open transaction within 30 s',
   async inject(lab, { round }) {
     const part = lab.workers[round % lab.workers.length]!;
     await part.freeze();
@@ -60,11 +59,11 @@ export const workerFrozen: Fault = {
 
 export const everyPartTerminated: Fault = {
   name: 'every-part-terminated',
-  about: 'each process gets SIGTERM under load and is started again; each must end with exit code 0',
+  about: 'each process gets SIGTERM under load, must exit with code 0, and is restarted',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'one process at a time: with a second one nobody waits',
-    embedded: 'the time of its start',
+    kafka: 'no stall: the other process of each part keeps serving',
+    embedded: 'the start of the process',
   },
   async inject(lab, { problem }) {
     for (const part of lab.parts) {
@@ -78,9 +77,9 @@ export const everyPartTerminated: Fault = {
 
 export const replacedUnderLoad: Fault = {
   name: 'replaced-under-load',
-  about: 'the processes are replaced one by one, as by a deployment, without one request that fails',
+  about: 'the processes are replaced one at a time, as by a rolling deploy; no request may fail',
   logs: ['kafka'],
-  bound: 'nothing: a gateway serves on while it drains',
+  bound: 'no stall: a gateway keeps serving while it drains',
   async inject(lab, { ledger, problem }) {
     const failedBefore = ledger.failures.length;
     await replaceAll(lab);
@@ -91,9 +90,9 @@ export const replacedUnderLoad: Fault = {
 
 export const productKilled: Fault = {
   name: 'product-killed',
-  about: '`npm start` is killed in the middle of everything, and started again',
+  about: '`npm start` is killed under load and restarted',
   logs: ['embedded'],
-  bound: 'the time of its start',
+  bound: 'the start of the process',
   inject: (lab) => killAndRestart(lab.parts[0]!),
 };
 

@@ -10,9 +10,9 @@ const COPY = 'sluice_backup';
 export const postgresRestored: Fault = {
   name: 'postgres-restored',
   about:
-    'a backup of the database is put back after more was accepted and stored, with workers running and, every second round, stopped',
+    'a backup is restored after more records were stored, with workers running and, every second round, stopped',
   logs: ['kafka'],
-  bound: 'callers notice nothing; what was accepted since the backup is stored again from the log',
+  bound: 'no effect on callers; records accepted since the backup are stored again from the log',
   times: 4,
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {

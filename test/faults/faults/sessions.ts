@@ -18,12 +18,11 @@ const SESSIONS_MAX = 1_000;
 
 export const outOfConnections: Fault = {
   name: 'postgres-out-of-connections',
-  about:
-    "idle sessions take every slot of Postgres for 6 s, the product's own among them, and are given back",
+  about: "idle sessions take every connection slot of Postgres for 6 s, including the product's",
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing; storing waits for a slot',
-    embedded: 'callers get 503 until there are slots again',
+    kafka: 'no effect on callers; storing waits for a slot',
+    embedded: 'callers get 503 until slots are free',
   },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
@@ -49,11 +48,11 @@ export const outOfConnections: Fault = {
 
 export const backendsTerminated: Fault = {
   name: 'postgres-backends-terminated',
-  about: "all of the product's sessions in Postgres are ended five times a second, for 5 s",
+  about: 'all sessions of the product are terminated 5 times per second for 5 s',
   logs: ['kafka', 'embedded'],
   bound: {
-    kafka: 'callers notice nothing',
-    embedded: 'some get 503, the rest wait for another connection',
+    kafka: 'no effect on callers',
+    embedded: 'some callers get 503, the others wait for another connection',
   },
   inject: (lab, context) =>
     disturbDatabase(lab, context, () =>
@@ -69,9 +68,9 @@ export const backendsTerminated: Fault = {
 
 export const readOnly: Fault = {
   name: 'postgres-read-only',
-  about: 'the database takes no writes for 6 s, as a standby does that is not promoted yet (SQLSTATE 25006)',
+  about: 'the database is read-only for 6 s, as a standby before its promotion (SQLSTATE 25006)',
   logs: ['kafka'],
-  bound: 'callers notice nothing; storing waits for the outage',
+  bound: 'no effect on callers; storing waits for the outage',
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await setReadOnly(lab, true);

@@ -11,10 +11,10 @@ const NOTICED_WITHIN_MS = 60_000;
 const RECORDS = 500;
 
 /** What was accepted and not stored yet is lost with a topic, so callers pause until all is stored. */
-export const topicMadeAnew: Fault = {
-  name: 'topic-made-anew',
+export const topicRecreated: Fault = {
+  name: 'topic-recreated',
   about:
-    'a topic is deleted and created anew once all is stored, under running workers and under stopped ones in turn; callers go on, and an operator accepts it when workers have said why they stand still',
+    'a topic is deleted and recreated after everything is stored, with workers running and stopped in turn; callers continue, and an operator accepts the new log',
   logs: ['kafka'],
   bound: 'the seconds until gateways find the new topic; storing waits for the operator',
   times: 4,
