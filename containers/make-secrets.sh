@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the secrets that docker-compose.yml asks for and keeps them in .env, readable by its owner only. What is there stays:
-# the database was made with its password, and what was encrypted can be read with its key alone. Keep a copy of the file.
+# Generates the secrets that docker-compose.yml requires into .env, readable only by its owner. Existing secrets stay, because
+# the database has its password and stored credentials need their key. Keep a copy of the file.
 set -eu
 cd "$(dirname "$0")/.."
 umask 077
@@ -13,16 +13,16 @@ random() {
 
 add() {
   if grep -q "^$1=..*" .env; then
-    echo "$1 is in .env already and stays as it is"
+    echo "$1 is already in .env and was not changed"
   else
-    # Begins a line of its own where the file's last one has no end.
+    # Ends the last line of the file if it has no newline.
     [ -z "$(tail -c 1 .env)" ] || echo >>.env
     printf '%s=%s\n' "$1" "$2" >>.env
-    echo "$1 was made and is kept in .env"
+    echo "$1 was generated and stored in .env"
   fi
 }
 
-# Part of a URL: without the signs that would have to be escaped there.
+# The password is part of a URL, so it contains no characters that need escaping.
 add STACK_POSTGRES_PASSWORD "$(random | tr '+/' '-_' | tr -d '=')"
 add STACK_CREDENTIALS_KEYS "$(date +%Y):$(random)"
 echo 'Next: docker compose up --build --wait'

@@ -1,5 +1,5 @@
-// The health check of a container: exits 0 when the part that listens on the given port of loopback is ready. What it
-// prints is what `docker inspect` shows of a part that is not.
+// Health check of a container: exits with code 0 if the part on the given loopback port is ready. `docker inspect` shows
+// its output for a part that is not ready.
 //   node containers/ready.mjs 8080
 const TIMEOUT_MS = 2500;
 

@@ -1,4 +1,4 @@
-"""What schemathesis cannot know of the documents."""
+"""Hooks for rules that the OpenAPI documents cannot express."""
 
 import os
 import re
@@ -13,7 +13,7 @@ ITEMS_PATHS = ("/many-agent-metadata", "/automation-agent/v1/events")
 URL_LENGTH_MAX = 2048
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
-# The years that the document's pattern allows.
+# Generates only years that the document's pattern allows.
 schemathesis.openapi.format(
     "date-time",
     st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 12, 31)).map(
@@ -24,8 +24,8 @@ schemathesis.openapi.format(
 
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
-    """Strings that may be URLs become one: of a port where nobody listens, so that nothing leaves this machine."""
-    # The run's own key stays: without it the rest would only be refused.
+    """Replaces URLs by one on a closed loopback port, so that no request leaves this machine."""
+    # Keeps the key of the run, without which all later requests would be refused.
     parameters = case.path_parameters or {}
     if parameters.get("apiKeyId") == os.environ["SCHEMATHESIS_KEY_ID"]:
         parameters["apiKeyId"] = "no-such-key"
@@ -37,7 +37,7 @@ def before_call(ctx, case, kwargs):
 
 @schemathesis.check
 def items_are_judged(ctx, response, case):
-    """Items that the document allows are accepted, unless their id was taken; of those that it does not, one is refused at least."""
+    """Checks that valid items are accepted, unless their id is taken, and that an invalid batch has a refused item."""
     if case.meta is None or response.status_code not in (200, 400) or not case.path.endswith(ITEMS_PATHS):
         return
     results = response.json().get("results")
@@ -47,7 +47,7 @@ def items_are_judged(ctx, response, case):
     refused = [result["error"] for result in results if result["error"].startswith("FAIL_BAD_PARAMS")]
     body = case.meta.components.get(ParameterLocation.BODY)
     if body is None or case.meta.phase.name is TestPhase.EXAMPLES:
-        # An example shows items that are refused.
+        # Examples contain refused items.
         return
     if body.mode.is_positive:
         assert not refused, f"items that the document allows were refused: {refused}"

@@ -1,4 +1,4 @@
-"""Adds up JUnit reports in the form that .ci/run sums: summary.py REPORT JUNIT..."""
+"""Sums JUnit reports into a report for .ci/run: summary.py REPORT JUNIT..."""
 
 import json
 import sys

@@ -22,21 +22,21 @@ describe.each(COMPOSE_FILES)('%s', (file) => {
     for (const [, , body] of brokers) expect(body).not.toMatch(/ports:|HOST:/);
   });
 
-  it('holds no secret, and refuses to start without one', () => {
+  it('contains no secret and requires each one', () => {
     for (const [, value] of text.matchAll(/(?:PASSWORD|CREDENTIALS_KEYS): (.*)/g)) {
       expect(value).toMatch(/^\$\{STACK_\w+:\?/);
     }
     expect(text).not.toMatch(/:\/\/\w+:[^$\s]+@/);
   });
 
-  it('names only settings that there are', () => {
+  it('sets only existing settings', () => {
     const own = [...text.matchAll(/^ {2,6}((?:SLUICE|ADMIN|WORKER|DATABASE)_\w+|KAFKA_BROKERS):/gm)];
     expect(own.length).toBeGreaterThan(0);
     for (const [, name] of own) expect(Object.keys(SETTINGS)).toContain(name);
   });
 });
 
-it('bounds what every service may take and do', () => {
+it('limits resources and privileges of every service', () => {
   const text = readFileSync('docker-compose.yml', 'utf8');
   const limits = /^x-limits:.*\n((?: {2}.*\n)+)/m.exec(text)![1];
   for (const name of ['pids_limit', 'cap_drop: [ALL]', 'no-new-privileges:true'])
@@ -48,7 +48,7 @@ it('bounds what every service may take and do', () => {
     expect.arrayContaining(['postgres', 'kafka', 'setup', 'gateway', 'admin', 'worker', 'cli', 'receiver']),
   );
   for (const [, name, body] of services) {
-    // The parts take both from one place.
+    // The parts share one anchor with both.
     expect([name, /\*part\b/.test(body!) || /\*limits[\s\S]*mem_limit:/.test(body!)]).toEqual([name, true]);
   }
 });
@@ -70,7 +70,7 @@ describe('make-secrets.sh', () => {
         .map((line) => line.split(/=(.*)/)),
     );
 
-  it('makes secrets that the parts take, in a file of its owner only', () => {
+  it('generates valid secrets in a file that only its owner can read', () => {
     makeSecrets();
     const { STACK_POSTGRES_PASSWORD: password, STACK_CREDENTIALS_KEYS: keys } = secrets();
     const config = loadConfig(
@@ -86,9 +86,9 @@ describe('make-secrets.sh', () => {
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
   });
 
-  it('keeps what is there, also in a file whose last line has no end', () => {
+  it('keeps existing secrets, also in a file without a final newline', () => {
     writeFileSync(join(folder, '.env'), 'PORT=8090\nSTACK_CREDENTIALS_KEYS=mine:key=');
-    expect(makeSecrets()).toContain('STACK_CREDENTIALS_KEYS is in .env already');
+    expect(makeSecrets()).toContain('STACK_CREDENTIALS_KEYS is already in .env');
     expect(dotEnv()).toMatch(
       /^PORT=8090\nSTACK_CREDENTIALS_KEYS=mine:key=\nSTACK_POSTGRES_PASSWORD=[\w-]{43}\n$/,
     );
