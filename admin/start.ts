@@ -7,7 +7,7 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { queryWithin } from '../shared/postgres/query-within.ts';
+import { queryWithDeadline } from '../shared/postgres/query-with-deadline.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
 import type { AllowRule } from '../shared/webhooks/addresses.ts';
 import { buildAdminApp } from './app.ts';
@@ -89,7 +89,7 @@ function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let before: string | undefined = 'not reached yet';
   health.setReady('database', before);
   async function probe(): Promise<void> {
-    const problem = await queryWithin(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
+    const problem = await queryWithDeadline(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
       () => undefined,
       databaseTrouble,
     );

@@ -11,7 +11,7 @@ export const systemClock: Clock = { nowMs: () => Date.now() };
  * at the pace of time, until the clock is ahead again. For what is due at a time that was stored: it must not become
  * due later because somebody mended the clock.
  */
-export function forwardClock(clock: Clock, elapsedMs: () => number = () => performance.now()): Clock {
+export function monotonicClock(clock: Clock, elapsedMs: () => number = () => performance.now()): Clock {
   let lastMs = clock.nowMs();
   let lastElapsedMs = elapsedMs();
   return {

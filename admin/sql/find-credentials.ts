@@ -1,6 +1,6 @@
 import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { queryWithin } from '../../shared/postgres/query-within.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 /** The submission of credentials that counts for a conversation. */
 export interface StoredSubmission {
@@ -35,7 +35,7 @@ export async function findCredentials(
   nowMs: number,
   deadlineMs: number,
 ): Promise<StoredSubmission | undefined> {
-  const [row] = await queryWithin<Row>(
+  const [row] = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select event_id, customer_external_id, stream_id, key_id, ciphertext,

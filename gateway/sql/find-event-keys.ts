@@ -1,6 +1,6 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { queryWithin } from '../../shared/postgres/query-within.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 /** What became of a record with a caller's id. */
 export interface StoredKey {
@@ -27,7 +27,7 @@ export async function findEventKeys(
   keys: readonly string[],
   { nowMs, deadlineMs }: { readonly nowMs: number; readonly deadlineMs: number },
 ): Promise<StoredKey[]> {
-  const rows = await queryWithin<Row>(
+  const rows = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select key, encode(content_hash, 'hex') as content_hash, status

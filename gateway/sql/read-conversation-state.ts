@@ -1,6 +1,6 @@
 import type { AutomationState } from '../../shared/kinds/automation-events.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { queryWithin } from '../../shared/postgres/query-within.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 /** A conversation that the automation reported about. Undefined: not reported yet. */
 export interface StoredState {
@@ -25,7 +25,7 @@ export async function readConversationState(
   externalConversationId: string,
   deadlineMs: number,
 ): Promise<StoredState | undefined> {
-  const [row] = await queryWithin<Row>(
+  const [row] = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select state, last_automation_agent_message_id, current_task_name, input_variables

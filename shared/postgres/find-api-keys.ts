@@ -1,7 +1,7 @@
 import type { ByteRate, RequestRate } from './create-tenant.ts';
 import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Pool } from './pool.ts';
-import { queryWithin } from './query-within.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
 
 /** A caller's key as stored. Expiry is checked at each use, so that a key that was read long ago still expires. */
 export interface ApiKey {
@@ -79,7 +79,7 @@ export async function findApiKeys(
   deadlineMs: number,
 ): Promise<ApiKey[]> {
   const text = `${KEYS} where found.api_key_id = any($1::text[])`;
-  const rows = await queryWithin<Row>(pool, deadlineMs, text, [apiKeyIds]);
+  const rows = await queryWithDeadline<Row>(pool, deadlineMs, text, [apiKeyIds]);
   return rows.map(keyOf);
 }
 
@@ -92,7 +92,7 @@ export async function findChangedApiKeys(
   seen: readonly SeenKey[],
   deadlineMs: number,
 ): Promise<ChangedKey[]> {
-  const rows = await queryWithin<Row & { readonly seen_id: string; readonly is_there: boolean }>(
+  const rows = await queryWithDeadline<Row & { readonly seen_id: string; readonly is_there: boolean }>(
     pool,
     deadlineMs,
     `select seen.seen_id, now.api_key_id is not null as is_there, now.*

@@ -1,5 +1,5 @@
 import type { Pool } from './pool.ts';
-import { queryWithin } from './query-within.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
 
 /** When a key was last used, as one process saw it. */
 export interface KeyUse {
@@ -17,7 +17,7 @@ export async function recordKeyUses(
   stepMs: number,
   deadlineMs: number,
 ): Promise<void> {
-  await queryWithin(
+  await queryWithDeadline(
     pool,
     deadlineMs,
     `with used as (

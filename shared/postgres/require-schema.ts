@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '../async.ts';
 import { AppError } from '../errors.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import type { Logger } from '../logging.ts';
@@ -44,7 +44,7 @@ async function requireLater(options: RequireSchemaOptions): Promise<void> {
   const { onUnfit, retryMs = RETRY_MS } = options;
   for (;;) {
     // Keeps no process alive. A pool that was closed meanwhile counts as a database that is down.
-    await delay(retryMs, undefined, { ref: false });
+    await sleep(retryMs, { ref: false });
     try {
       return await requireFit(options);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from './pool.ts';
-import { queryWithin } from './query-within.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
 
 /** One value of those that a key encrypted, to see whether a ring can read them. */
 export interface EncryptedSample {
@@ -21,7 +21,7 @@ interface Row {
 
 /** A signing secret for each key that encrypted any. Rejects after `deadlineMs`. */
 export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithin<Row>(
+  const rows = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select distinct on (secret_key_id)
@@ -41,7 +41,7 @@ export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Prom
 
 /** Credentials, not erased yet, for each key that encrypted any. Reads the whole table; rejects after `deadlineMs`. */
 export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithin<Row>(
+  const rows = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select used.key_id, sample.tenant_id, sample.conversation_id as id, sample.ciphertext
@@ -60,7 +60,7 @@ export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise
 
 /** Credentials for each key that encrypted any of the newest thousand. Quick however many there are; rejects after `deadlineMs`. */
 export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithin<Row>(
+  const rows = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
     `select distinct on (key_id) key_id, tenant_id, conversation_id as id, ciphertext

@@ -1,6 +1,6 @@
 import { compareText } from '../compare-text.ts';
 import type { Pool, Queryable } from './pool.ts';
-import { queryWithin } from './query-within.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
 
 /** Records that were accepted of a tenant in a day. */
 export interface TenantDay {
@@ -18,7 +18,7 @@ export async function writeTenantUsage(
   deadlineMs: number,
 ): Promise<void> {
   const sorted = [...days].sort((a, b) => compareText(a.tenantId, b.tenantId) || compareText(a.day, b.day));
-  await queryWithin(
+  await queryWithDeadline(
     pool,
     deadlineMs,
     `insert into tenant_usage (tenant_id, day, gateway_id, records)
@@ -43,7 +43,7 @@ export async function readUsageOfOthers(
   day: string,
   deadlineMs: number,
 ): Promise<Map<string, number>> {
-  const rows = await queryWithin<{ tenant_id: string; records: bigint }>(
+  const rows = await queryWithDeadline<{ tenant_id: string; records: bigint }>(
     pool,
     deadlineMs,
     `select tenant_id, sum(records)::bigint as records

@@ -1,5 +1,5 @@
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { queryWithin } from '../../shared/postgres/query-within.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 /** Where a partition stands in the database. */
 export interface WatchedPosition {
@@ -17,7 +17,7 @@ export async function watchPositions(
   topics: readonly string[],
   deadlineMs: number,
 ): Promise<WatchedPosition[]> {
-  return await queryWithin<WatchedPosition>(
+  return await queryWithDeadline<WatchedPosition>(
     pool,
     deadlineMs,
     `select t.topic, t.generation as "topicGeneration", p.partition, p.generation, p.next_offset as "nextOffset"

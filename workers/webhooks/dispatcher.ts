@@ -1,4 +1,4 @@
-import { forwardClock } from '../../shared/clock.ts';
+import { monotonicClock } from '../../shared/clock.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
@@ -44,7 +44,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
   // With the clock set back, neither leases nor waiting deliveries may last longer for it.
-  const queueClock = forwardClock(clock);
+  const queueClock = monotonicClock(clock);
   const send = createSend({ agent, clock, queueClock, deadlineMs });
   const visitOptions = {
     ...options,

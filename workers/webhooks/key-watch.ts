@@ -1,3 +1,4 @@
+import { retryUntilSuccess } from '../../shared/async.ts';
 import { errorMessage } from '../../shared/errors.ts';
 import type { Health } from '../../shared/http/health.ts';
 import { keyRingProblems } from '../../shared/keyring/check.ts';
@@ -5,7 +6,6 @@ import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
-import { lookOnce } from '../../shared/retry-until-success.ts';
 
 export interface KeyWatchOptions {
   readonly pool: Pool;
@@ -22,17 +22,25 @@ const DEADLINE_MS = 5000;
  * Looks once, as soon as the database answers, whether the ring reads the signing secrets that are stored. A ring that
  * does not is warned of at the start, and noted in the health: later only the deliveries of some endpoints would wait.
  */
-export function watchKeys({ pool, keyRing, logger, health, retryMs }: KeyWatchOptions): { close(): void } {
-  return lookOnce({
-    retryMs,
-    async look(isClosed) {
-      const problems = keyRingProblems(keyRing, await sampleWebhookSecrets(pool, DEADLINE_MS));
-      if (isClosed()) return;
-      for (const problem of problems) logger.warn(`${problem}: put it back, their webhooks wait for it`);
-      if (problems.length > 0) health.setNote('webhook keys', problems.join('; '));
-    },
+export function watchKeys(options: KeyWatchOptions): { close(): void } {
+  const { pool, keyRing, logger, health, retryMs = 2000 } = options;
+  const closing = new AbortController();
+  const { signal } = closing;
+
+  async function look(): Promise<void> {
+    const problems = keyRingProblems(keyRing, await sampleWebhookSecrets(pool, DEADLINE_MS));
+    if (signal.aborted) return;
+    for (const problem of problems) logger.warn(`${problem}: put it back, their webhooks wait for it`);
+    if (problems.length > 0) health.setNote('webhook keys', problems.join('; '));
+  }
+
+  void retryUntilSuccess(look, {
+    backoff: { minMs: retryMs, maxMs: 60_000 },
+    signal,
+    ref: false,
     onFailure(error) {
       logger.debug({ reason: errorMessage(error) }, 'the keys of webhook secrets cannot be looked up yet');
     },
   });
+  return { close: () => closing.abort() };
 }

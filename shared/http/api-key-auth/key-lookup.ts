@@ -1,3 +1,4 @@
+import { sleep } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../postgres/find-api-keys.ts';
 
@@ -47,7 +48,7 @@ export function createKeyLookup(
         // They would only wait for the same failure, one statement after the other.
         refuse(waiting, error);
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      await sleep(PAUSE_MS);
       refuseOverdue();
     }
     asking = false;

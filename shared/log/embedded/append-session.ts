@@ -1,4 +1,4 @@
-import { type Clock, forwardClock } from '../../clock.ts';
+import { type Clock, monotonicClock } from '../../clock.ts';
 import { errorCode } from '../../errors.ts';
 import type { Pool, PoolClient } from '../../postgres/pool.ts';
 import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/append.ts';
@@ -29,7 +29,7 @@ export interface AppendSession {
 export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   let lost: LostSession | undefined;
   // With the clock set back, the lost session would seem to have begun later than it was lost, and not be ended.
-  const sessionsClock = forwardClock(clock);
+  const sessionsClock = monotonicClock(clock);
 
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);

@@ -1,3 +1,4 @@
+import { singleFlight } from '../../async.ts';
 import type { AskedBounds } from './bounds.ts';
 
 /** What the partitions of a topic hold; undefined where the topic does not exist. */
@@ -21,9 +22,8 @@ export function createKafkaBoundsWatch(
 ): KafkaBoundsWatch {
   const followers = new Map<string, Set<() => (bounds: TopicBounds) => void>>();
   let timer: NodeJS.Timeout | undefined;
-  let asking: Promise<void> | undefined;
 
-  async function look(): Promise<void> {
+  const look = singleFlight(async () => {
     const waiting = [...followers].flatMap(([topic, looks]) =>
       [...looks].map((begin) => ({ topic, tell: begin() })),
     );
@@ -33,19 +33,13 @@ export function createKafkaBoundsWatch(
     } catch {
       // Brokers that do not answer are noticed by those who read from them.
     }
-  }
-
-  function tick(): void {
-    asking ??= look().finally(() => {
-      asking = undefined;
-    });
-  }
+  });
 
   return {
     follow(topic, begin) {
       const looks = followers.get(topic) ?? new Set();
       followers.set(topic, looks.add(begin));
-      timer ??= setInterval(tick, INTERVAL_MS).unref();
+      timer ??= setInterval(() => void look(), INTERVAL_MS).unref();
       return () => {
         looks.delete(begin);
         if (looks.size === 0) followers.delete(topic);
@@ -56,7 +50,7 @@ export function createKafkaBoundsWatch(
     },
     async close() {
       clearInterval(timer);
-      await asking;
+      await look.idle();
     },
   };
 }

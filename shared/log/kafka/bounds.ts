@@ -1,17 +1,12 @@
+import type Broker from 'kafkajs/src/broker/index.js';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
+import { withDeadline } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { PartitionBounds } from '../log.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
-import {
-  askForMetadata,
-  createBrokerOpener,
-  cut,
-  type OpenBroker,
-  seedAddresses,
-  within,
-} from './connect.ts';
+import { askForMetadata, createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
 import { type TopicMetadata, unchecked } from './metadata.ts';
 import { kafkaError } from './problem.ts';
 import type { Address } from './sockets.ts';
@@ -121,30 +116,37 @@ async function askLeader(
   }
   const broker = await openBroker(address);
   try {
-    return await within(REQUEST_TIMEOUT_MS, async () => {
-      await broker.connect();
-      const list = async (timestamp: number): Promise<(bigint | Error)[]> => {
-        const { request, response } = broker.lookupRequest(
-          apiKeys.ListOffsets,
-          protocol.requests.ListOffsets,
-        )({ replicaId: NO_REPLICA, isolationLevel: READ_UNCOMMITTED, topics: byTopic(places, timestamp) });
-        const answer = await broker.connectionPool.send({
-          request,
-          response: { decode: response.decode, parse: unchecked },
-        });
-        return offsetsOf(answer as ListOffsetsResponse, places);
-      };
-      const firsts = await list(FIRST);
-      const ends = await list(END);
-      return places.map((_, index) => {
-        const [earliest, latest] = [firsts[index]!, ends[index]!];
-        if (earliest instanceof Error) return earliest;
-        return latest instanceof Error ? latest : { earliest, latest };
-      });
-    });
+    return await withDeadline(boundsFrom(broker, places), REQUEST_TIMEOUT_MS);
   } finally {
     cut(broker);
   }
+}
+
+async function boundsFrom(broker: Broker, places: readonly Place[]): Promise<(PartitionBounds | Error)[]> {
+  await broker.connect();
+  const firsts = await listOffsets(broker, places, FIRST);
+  const ends = await listOffsets(broker, places, END);
+  return places.map((_, index) => {
+    const [earliest, latest] = [firsts[index]!, ends[index]!];
+    if (earliest instanceof Error) return earliest;
+    return latest instanceof Error ? latest : { earliest, latest };
+  });
+}
+
+async function listOffsets(
+  broker: Broker,
+  places: readonly Place[],
+  timestamp: number,
+): Promise<(bigint | Error)[]> {
+  const { request, response } = broker.lookupRequest(
+    apiKeys.ListOffsets,
+    protocol.requests.ListOffsets,
+  )({ replicaId: NO_REPLICA, isolationLevel: READ_UNCOMMITTED, topics: byTopic(places, timestamp) });
+  const answer = await broker.connectionPool.send({
+    request,
+    response: { decode: response.decode, parse: unchecked },
+  });
+  return offsetsOf(answer as ListOffsetsResponse, places);
 }
 
 function byTopic(places: readonly Place[], timestamp: number): object[] {

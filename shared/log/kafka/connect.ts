@@ -2,6 +2,7 @@ import kafkajs from 'kafkajs';
 import Broker from 'kafkajs/src/broker/index.js';
 import connectionPoolBuilder from 'kafkajs/src/cluster/connectionPoolBuilder.js';
 import loggers from 'kafkajs/src/loggers/index.js';
+import { withDeadline } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './client.ts';
 import { mendKafkajs } from './kafkajs-patches.ts';
@@ -48,19 +49,6 @@ export function cut(broker: Broker): void {
   for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
 }
 
-/** Rejects when the work takes longer. */
-export async function within<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    return await Promise.race([work(), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
 const METADATA_TIMEOUT_MS = 2_000;
 
@@ -92,10 +80,8 @@ async function ask(
 ): Promise<MetadataResponse> {
   const broker = await openBroker(address);
   try {
-    return await within(METADATA_TIMEOUT_MS, async () => {
-      await broker.connect();
-      return metadataOf(broker, topics);
-    });
+    const answer = broker.connect().then(() => metadataOf(broker, topics));
+    return await withDeadline(answer, METADATA_TIMEOUT_MS);
   } finally {
     cut(broker);
   }

@@ -1,4 +1,5 @@
 import type { Admin } from 'kafkajs';
+import { singleFlight } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { EventLog, PartitionBounds } from '../log.ts';
@@ -40,23 +41,19 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
   const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
-  const asking = new Map<string, Promise<AskedBounds>>();
-
   /** The partitions of one assignment ask at the same time: they share one answer. */
+  const topicBounds = singleFlight(async (topic: string): Promise<AskedBounds> => {
+    const bounds = (await askBounds(connection, [topic])).get(topic);
+    if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
+    return bounds;
+  });
+
   async function bounds(topic: string, partition: number): Promise<PartitionBounds> {
-    const asked = asking.get(topic) ?? boundsOfTopic(topic).finally(() => asking.delete(topic));
-    asking.set(topic, asked);
-    const found = (await asked).get(partition);
+    const found = (await topicBounds(topic)).get(partition);
     if (found === undefined) {
       throw new AppError('LOG_UNAVAILABLE', `${topic} has no partition ${partition}`, { retryable: true });
     }
     return boundsOf(found);
-  }
-
-  async function boundsOfTopic(topic: string): Promise<AskedBounds> {
-    const bounds = (await askBounds(connection, [topic])).get(topic);
-    if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
-    return bounds;
   }
 
   return {
@@ -75,7 +72,7 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
     },
     describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
     async close() {
-      await Promise.allSettled([watch.close(), ...asking.values()]);
+      await Promise.allSettled([watch.close(), topicBounds.idle()]);
     },
   };
 }

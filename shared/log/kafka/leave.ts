@@ -1,6 +1,7 @@
 import type Broker from 'kafkajs/src/broker/index.js';
+import { withDeadline } from '../../async.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
-import { createBrokerOpener, cut, seedAddresses, within } from './connect.ts';
+import { createBrokerOpener, cut, seedAddresses } from './connect.ts';
 
 /** Milliseconds for the whole attempt: it only makes the next join faster. */
 const LEAVE_TIMEOUT_MS = 2_000;
@@ -22,13 +23,14 @@ export async function leaveGroup(
     await broker.connect();
     return broker;
   };
+  const leave = async (): Promise<void> => {
+    const any = await firstOf(seedAddresses(connection).map((seed) => () => connect(seed)));
+    const { coordinator } = await any.findGroupCoordinator({ groupId: group });
+    await (await connect(coordinator)).leaveGroup({ groupId: group, memberId });
+  };
   try {
-    return await within(LEAVE_TIMEOUT_MS, async () => {
-      const any = await firstOf(seedAddresses(connection).map((seed) => () => connect(seed)));
-      const { coordinator } = await any.findGroupCoordinator({ groupId: group });
-      await (await connect(coordinator)).leaveGroup({ groupId: group, memberId });
-      return true;
-    });
+    await withDeadline(leave(), LEAVE_TIMEOUT_MS);
+    return true;
   } catch (error) {
     return (error as { type?: unknown }).type === 'UNKNOWN_MEMBER_ID';
   } finally {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
+import type { ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
+import { settledWithDeadline } from '../../async.ts';
 import type { LogRecord } from '../log.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
 import type { FetchedRecords } from './partition-reader.ts';
@@ -106,7 +107,8 @@ export function startMember(
     if (over) return;
     over = true;
     clearInterval(watch);
-    await leave(consumer);
+    // Where it takes longer, or fails: its connections are cut next.
+    await settledWithDeadline(consumer.disconnect(), LEAVE_TIMEOUT_MS);
     sockets.close();
     settleEnded(reason);
   }
@@ -194,20 +196,6 @@ export function startMember(
     end: () => finish('closed'),
     ended,
   };
-}
-
-async function leave(consumer: Consumer): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LEAVE_TIMEOUT_MS);
-  });
-  try {
-    await Promise.race([consumer.disconnect(), timeout]);
-  } catch {
-    // It is thrown away; its connections are cut next.
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Knows a client's sockets, so that a client that hangs can be ended: its sockets are cut and it gets no new ones. */

@@ -1,6 +1,6 @@
+import { retryUntilSuccess } from '../../async.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
-import { lookOnce } from '../../retry-until-success.ts';
 import type { EventLog, TopicSpec } from '../log.ts';
 import { topicShortfalls } from './topic-check.ts';
 
@@ -10,27 +10,31 @@ export interface TopicWatchOptions {
   /** The topics as they should be. */
   readonly specs: readonly TopicSpec[];
   readonly logger: Logger;
-  /** Milliseconds until the log is asked again after it could not be asked; doubled up to a minute. Default 2000. */
+  /** Milliseconds until the first retry where the log does not answer; doubled up to a minute. Default 2000. */
   readonly retryMs?: number;
 }
 
 /**
- * Compares the topics with what they should be, once, as soon as the log answers, and warns in one line of each thing
- * that falls short. Nothing waits for it.
+ * Compares the topics with what they should be, once, as soon as the log answers. Logs one warning per shortfall. Runs in
+ * the background until `close`, and keeps no process alive.
  */
-export function watchTopics({ log, specs, logger, retryMs }: TopicWatchOptions): { close(): void } {
-  let told = false;
-  return lookOnce({
-    retryMs,
-    async look(isClosed) {
-      const found = await log.describeTopics(specs.map(({ topic }) => topic));
-      if (isClosed()) return;
-      for (const { topics, problem } of topicShortfalls(specs, found)) logger.warn({ topics }, problem);
-    },
-    onFailure(error) {
-      if (!told)
-        logger.warn({ problem: errorMessage(error) }, 'whether the topics are safe is not known yet');
-      told = true;
+export function watchTopics({ log, specs, logger, retryMs = 2000 }: TopicWatchOptions): { close(): void } {
+  const closing = new AbortController();
+  const { signal } = closing;
+
+  async function compare(): Promise<void> {
+    const found = await log.describeTopics(specs.map(({ topic }) => topic));
+    if (signal.aborted) return;
+    for (const { topics, problem } of topicShortfalls(specs, found)) logger.warn({ topics }, problem);
+  }
+
+  void retryUntilSuccess(compare, {
+    backoff: { minMs: retryMs, maxMs: 60_000 },
+    signal,
+    ref: false,
+    onFailure(error, failures) {
+      if (failures === 1) logger.warn({ problem: errorMessage(error) }, 'topics not checked yet');
     },
   });
+  return { close: () => closing.abort() };
 }

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import kafkajs, { type Admin, type ITopicConfig } from 'kafkajs';
+import { sleep } from '../../async.ts';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { TopicSpec } from '../log.ts';
 import { isNotAllowed } from './problem.ts';
@@ -77,7 +77,7 @@ async function leadersElected(admin: Admin, topics: readonly string[]): Promise<
     } catch (error) {
       lastError = error;
     }
-    await delay(LEADERS_POLL_MS);
+    await sleep(LEADERS_POLL_MS);
   }
   throw new AppError('LOG_UNAVAILABLE', `not every partition of ${topics.join(', ')} has a leader`, {
     retryable: true,

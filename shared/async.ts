@@ -1,0 +1,112 @@
+/**
+ * Settles as the promise does; rejects where that takes longer. The work goes on then, and its result is dropped.
+ * `timeoutError` makes the error; default: an Error `no answer within … ms`.
+ */
+export async function withDeadline<T>(
+  promise: Promise<T>,
+  deadlineMs: number,
+  timeoutError: () => unknown = () => new Error(`no answer within ${deadlineMs} ms`),
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(timeoutError()), deadlineMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits until the promise has settled, `deadlineMs` at most. Resolves with whether it has; never rejects. */
+export async function settledWithDeadline(promise: Promise<unknown>, deadlineMs: number): Promise<boolean> {
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return await withDeadline(settled, deadlineMs).catch(() => false);
+}
+
+/** Waits; ends early, without an error, when the signal is aborted. With `ref: false` it keeps no process alive. */
+export function sleep(
+  ms: number,
+  { signal, ref = true }: { readonly signal?: AbortSignal; readonly ref?: boolean } = {},
+): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    if (!ref) timer.unref();
+    signal?.addEventListener('abort', end);
+  });
+}
+
+/** The pauses between retries, in milliseconds. */
+export interface Backoff {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Part of a pause that is random, so that clients that failed together do not retry together. */
+const JITTER = 0.25;
+
+/** Milliseconds until the next attempt: `minMs` after the first failure, doubled with each one, less the jitter. */
+export function backoffMs(failures: number, { minMs, maxMs }: Backoff, random = Math.random): number {
+  const doublings = Math.min(Math.max(failures - 1, 0), 30);
+  return Math.min(minMs * 2 ** doublings, maxMs) * (1 - JITTER * random());
+}
+
+/** Options of {@link retryUntilSuccess}. */
+export interface RetryOptions {
+  readonly backoff: Backoff;
+  /** Ends the retries, and the pause between two. */
+  readonly signal: AbortSignal;
+  /** Called after each failure with the number of failures so far; what it throws ends the retries. */
+  readonly onFailure?: (error: unknown, failures: number) => void;
+  /** With false, the pauses keep no process alive. Default true. */
+  readonly ref?: boolean;
+}
+
+/**
+ * Runs `work` until it succeeds, with backoff. Resolves with its result, or with undefined once the signal is aborted.
+ * Rejects only with what `onFailure` throws.
+ */
+export async function retryUntilSuccess<T>(
+  work: () => Promise<T>,
+  { backoff, signal, onFailure, ref = true }: RetryOptions,
+): Promise<T | undefined> {
+  for (let failures = 1; !signal.aborted; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted) break;
+      onFailure?.(error, failures);
+      await sleep(backoffMs(failures, backoff), { signal, ref });
+    }
+  }
+  return undefined;
+}
+
+export interface SingleFlight<Key, T> {
+  (key: Key): Promise<T>;
+  /** Resolves when what runs now has settled; never rejects. */
+  idle(): Promise<void>;
+}
+
+/** Returns a function that runs `work`; calls with the same key, or without one, share its promise while it runs. */
+export function singleFlight<T, Key = void>(work: (key: Key) => Promise<T>): SingleFlight<Key, T> {
+  const running = new Map<Key, Promise<T>>();
+  const run = (key: Key): Promise<T> => {
+    const promise = running.get(key) ?? work(key).finally(() => running.delete(key));
+    running.set(key, promise);
+    return promise;
+  };
+  const idle = async (): Promise<void> => {
+    await Promise.allSettled(running.values());
+  };
+  return Object.assign(run, { idle });
+}
