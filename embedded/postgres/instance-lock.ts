@@ -1,41 +1,69 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { AppError } from '../../shared/errors.ts';
 import { openClient } from '../../shared/postgres/client.ts';
+import { isAlive } from './process-table.ts';
 
 /** The lock that one running instance holds on its database for as long as its connection lives. */
 export interface InstanceLock {
-  /** Resolves when the lock's connection ends, whoever ended it. */
+  /** Resolves when the lock's connection ends, on either side. */
   readonly lost: Promise<void>;
   release(): Promise<void>;
 }
 
-export type InstanceLockAttempt =
+/** A process that is just ending may still hold the lock. */
+const LIVE_HOLDER_PATIENCE_MS = 1000;
+/** A process that was killed is gone before the server has noticed the end of its connection. */
+const DEAD_HOLDER_PATIENCE_MS = 10_000;
+const RETRY_MS = 50;
+
+/**
+ * Makes this process the one instance of the database. Throws AppError `ALREADY_RUNNING` while another process is, and
+ * the connection's error if the server does not answer.
+ */
+export async function takeInstanceLock(connectionString: string): Promise<InstanceLock> {
+  const startedAtMs = performance.now();
+  for (;;) {
+    const attempt = await tryInstanceLock(connectionString);
+    if (attempt.lock) return attempt.lock;
+    const { heldByPid } = attempt;
+    const holderLives = heldByPid !== undefined && (await isAlive(heldByPid));
+    const patienceMs = holderLives ? LIVE_HOLDER_PATIENCE_MS : DEAD_HOLDER_PATIENCE_MS;
+    if (performance.now() - startedAtMs > patienceMs) {
+      throw new AppError(
+        'ALREADY_RUNNING',
+        `Sluice is already running on this data directory (process ${heldByPid ?? 'unknown'}); stop it or set SLUICE_DATA_DIR`,
+      );
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+type InstanceLockAttempt =
   | { readonly lock: InstanceLock }
-  /** The process id of the holder, undefined where it let go meanwhile. */
+  /** The process id of the holder; undefined if the lock was released meanwhile. */
   | { readonly lock: undefined; readonly heldByPid: number | undefined };
 
-// The two halves of the advisory lock's key; any constants that nothing else in the database uses.
+// The two halves of the advisory lock's key: constants that nothing else in the database uses.
 const LOCK_CLASS = 0x51_1c_e0;
 const LOCK_OBJECT = 1;
 const NAME_PREFIX = 'sluice-instance ';
 
 /**
- * Tries once to become the instance of this database. The lock belongs to a session of its own, so it frees itself when
- * the process dies. Rejects with the connection's error.
+ * Tries once to become the instance of this database. The lock belongs to its own session, so it is released when the
+ * process dies. Rejects with the connection's error.
  */
-export async function tryInstanceLock(
-  connectionString: string,
-  processId: number,
-): Promise<InstanceLockAttempt> {
-  const client = await openClient({ connectionString, applicationName: `${NAME_PREFIX}${processId}` });
+async function tryInstanceLock(connectionString: string): Promise<InstanceLockAttempt> {
+  const client = await openClient({ connectionString, applicationName: `${NAME_PREFIX}${process.pid}` });
   const lost = new Promise<void>((resolve) => client.once('end', () => resolve()));
   try {
-    const attempt = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1, $2) AS taken', [
+    const attempt = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1, $2) as taken', [
       LOCK_CLASS,
       LOCK_OBJECT,
     ]);
     if (attempt.rows[0]?.taken) return { lock: { lost, release: () => client.end() } };
     const holder = await client.query<{ application_name: string }>(
-      `SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
-       WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND granted`,
+      `select application_name from pg_locks join pg_stat_activity using (pid)
+       where locktype = 'advisory' and classid = $1 and objid = $2 and granted`,
       [LOCK_CLASS, LOCK_OBJECT],
     );
     await client.end();

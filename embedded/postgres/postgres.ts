@@ -9,7 +9,7 @@ import {
 import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { ensureDatabase } from './create-database.ts';
-import { takeInstanceLock } from './lock.ts';
+import { takeInstanceLock } from './instance-lock.ts';
 import { HOST, type ServerSetup } from './pg-ctl.ts';
 import { adminUrl, endPostmaster, ensurePostmaster, stopPostmaster } from './postmaster.ts';
 import { findServerUser } from './server-user.ts';
@@ -17,10 +17,10 @@ import { superviseServer } from './supervisor.ts';
 
 /** Options of {@link startEmbeddedPostgres}. */
 export interface EmbeddedPostgresOptions {
-  /** Holds the database (`postgres/`), its log (`postgres.log`) and how it is reached (`postgres.json`, mode 0600). */
+  /** Contains the database (`postgres/`), its log (`postgres.log`) and its connection (`postgres.json`, mode 0600). */
   readonly dataDir: string;
   readonly logger: Logger;
-  /** Called once when this data directory belongs to another process from now on: the caller should end. */
+  /** Called once when another process has become the owner of the data directory: the caller should exit. */
   onLost?(error: AppError): void;
   /** More server settings, by name; tests turn fsync off. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -30,15 +30,15 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   readonly connectionString: string;
   readonly connection: DatabaseConnection;
-  /** Stops the server, whoever started it. Close what uses it before. */
+  /** Stops the server, also one that an earlier process started. Its users must be closed before. */
   stop(): Promise<void>;
 }
 
 const DATABASE = 'sluice';
 
 /**
- * Runs Postgres on the data directory, which is made when missing, and makes this process its owner. A server that an
- * earlier process left running is taken over; one that dies later is started again on the same port.
+ * Runs Postgres on the data directory, which is created if missing, and makes this process its owner. A server that an
+ * earlier process left running is adopted; one that dies later is restarted on the same port.
  *
  * Throws AppError, not retryable unless said otherwise: `ALREADY_RUNNING` (another live process owns the directory),
  * `DATA_DIR_UNUSABLE`, `SERVER_USER_MISSING`, `POSTGRES_BINARIES_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`,
@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     onLost: (error) => options.onLost?.(error),
     logger,
   });
-  // A process that ends without stopping it (a second signal, the grace period, an uncaught exception) leaves no server.
+  // A process that exits without `stop` (second signal, grace period, uncaught exception) leaves no server running.
   const endServer = () => {
     const owned = supervisor.owned();
     if (owned) endPostmaster(owned.postmaster);

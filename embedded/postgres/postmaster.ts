@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts';
 import { HOST, runPgCtl, type ServerSetup, START_TIMEOUT_MS, startServer } from './pg-ctl.ts';
 import { isAlive, isServerOf } from './process-table.ts';
 
-/** A server process that answers. */
+/** A running server of a cluster. */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
@@ -28,8 +28,8 @@ const STOP_MODES = [
 ];
 
 /**
- * Resolves with a server of the cluster that answers: the one that already runs, whoever started it, else a new one
- * (on `port`, or on a free one). Waits while one starts, recovers or shuts down.
+ * Resolves with a server of the cluster that answers: the running one, else a new one (on `port`, or on a free port).
+ * Waits while a server starts, recovers or shuts down.
  * Throws AppError `POSTGRES_FAILED` with the reason from the server's log, or the signal's reason when aborted.
  */
 export async function ensurePostmaster(
@@ -52,7 +52,7 @@ export async function ensurePostmaster(
   }
 }
 
-/** Why there is no server yet, and whether it failed: otherwise it may only need more time. */
+/** Why there is no server yet; one that has not failed only needs more time. */
 interface NoServer {
   readonly failed: boolean;
   readonly reason: string;
@@ -78,7 +78,8 @@ async function findOrStart(
     await (await openClient({ connectionString, ...options })).end();
     return postmaster;
   } catch (error) {
-    // Class 28 is a wrong password, which no time changes; after the crash of one of its processes, a server is not ready.
+    // Class 28 is a wrong password, which waiting does not change. Other errors: a server that recovers from a crash of one
+    // of its processes refuses connections.
     return { failed: errorCode(error)?.startsWith('28') ?? false, reason: errorMessage(error) };
   }
 }
@@ -92,7 +93,7 @@ export async function stopPostmaster(setup: ServerSetup, { pid }: Postmaster): P
     if (failure === undefined) break;
     setup.logger.warn({ pid, mode, reason: failure }, 'Postgres did not stop in time');
   }
-  // Its lock file goes a moment before the process.
+  // The server removes its lock file shortly before it exits.
   const endBy = performance.now() + RETRY_MS;
   while ((await isAlive(pid)) && performance.now() < endBy) await delay(POLL_MS);
 }
@@ -102,7 +103,7 @@ export function endPostmaster(postmaster: Postmaster): void {
   try {
     process.kill(postmaster.pid, 'SIGINT');
   } catch {
-    // It is gone.
+    // It has exited.
   }
 }
 

@@ -5,7 +5,7 @@ import { errorCode } from '../../shared/errors.ts';
 
 const run = promisify(execFile);
 
-/** Whether the process runs. A dead one whose parent has not asked for its end yet (a zombie) does not. */
+/** Resolves with whether the process runs. A zombie, whose parent has not waited for its end yet, does not. */
 export async function isAlive(pid: number): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {
@@ -23,7 +23,7 @@ export async function isAlive(pid: number): Promise<boolean> {
   }
 }
 
-/** Whether the process is a server that works on `directory`, and not some program that got the number after it. */
+/** Resolves with whether the process is a server on `directory`, and not another program that got its process id later. */
 export async function isServerOf(pid: number, directory: string): Promise<boolean> {
   if (process.platform === 'linux') {
     try {

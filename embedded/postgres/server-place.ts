@@ -7,8 +7,8 @@ import type { ServerUser } from './server-user.ts';
 const run = promisify(execFile);
 
 /**
- * Where root keeps what the server's user must reach when the folder at hand is one that only root may enter (such as
- * /root, or what mktemp -d makes).
+ * Folder for what the server's user must reach, if the folder in use is one that only root may enter (such as /root, or a
+ * folder of mktemp -d).
  */
 const PLACE = '/var/lib/sluice';
 

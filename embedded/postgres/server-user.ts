@@ -4,7 +4,7 @@ import { AppError } from '../../shared/errors.ts';
 
 const run = promisify(execFile);
 
-/** Whom the database server runs as: empty for this process's own user, ids where it has to be another one. */
+/** The user that the database server runs as: empty for the user of this process, else the ids of another one. */
 export interface ServerUser {
   readonly uid?: number;
   readonly gid?: number;
@@ -13,7 +13,8 @@ export interface ServerUser {
 const NAME = 'postgres';
 
 /**
- * Postgres refuses to run as root, so a root process runs it as the system user `postgres`, who is made when missing.
+ * Returns the user to run Postgres as. Postgres refuses to run as root, so a root process runs it as the system user
+ * `postgres`, which is created if missing.
  * Throws AppError `SERVER_USER_MISSING`.
  */
 export async function findServerUser(): Promise<ServerUser> {

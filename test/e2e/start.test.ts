@@ -44,7 +44,7 @@ describe('npm start', () => {
   };
   const demo = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
 
-  it('keeps its secrets to its owner, refuses a second start beside it, and goes on with the same key', async () => {
+  it('keeps secrets readable by the owner only, refuses a second start, and keeps its key over a restart', async () => {
     const first = await start();
     const before = await demo();
     expect(before).toEqual({
@@ -57,22 +57,22 @@ describe('npm start', () => {
     for (const file of ['demo.json', 'demo.headers', 'credentials.key', 'postgres.json']) {
       expect([file, (await stat(join(dataDir, file))).mode & 0o777]).toEqual([file, 0o600]);
     }
-    const beside = await runProgram('embedded/main.js', [], { ...env, PORT: '0', ADMIN_PORT: '0' });
-    expect(beside.code).toBe(1);
-    expect(beside.stderr).toMatch(/^Sluice cannot start: .*already running.*SLUICE_DATA_DIR/);
+    const second = await runProgram('embedded/main.js', [], { ...env, PORT: '0', ADMIN_PORT: '0' });
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(/^Sluice cannot start: .*already running.*SLUICE_DATA_DIR/);
     expect((await fetch(`${url}/health/ready`)).status).toBe(200);
 
     expect(await first.end('SIGTERM')).toBe(0);
-    const second = await start();
+    const restarted = await start();
     expect(await demo()).toEqual(before);
     const answer = await fetch(`${url}/automation-agent/v1/state?externalId=none`, {
       headers: { 'service-api-id': before.apiKeyId, 'service-api-secret': before.apiKeySecret },
     });
     expect(answer.status).toBe(404);
-    expect(await second.end('SIGTERM')).toBe(0);
+    expect(await restarted.end('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('ends in order when npm is told to stop', async () => {
+  it('shuts down gracefully on SIGTERM to npm', async () => {
     const npm = spawn('npm', ['start'], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'pipe' });
     let output = '';
     npm.stdout.on('data', (chunk: Buffer) => {
@@ -84,12 +84,12 @@ describe('npm start', () => {
     await ended;
     expect(output).toContain('Stopped;');
     await expect(fetch(`${url}/health/live`)).rejects.toThrow();
-    // Nothing holds the directory any more.
+    // No process holds the directory any more.
     const again = await start();
     expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('says in a sentence that a port is in use, and leaves nothing running', async () => {
+  it('exits with one sentence when a port is in use, and leaves nothing running', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as { port: number };
@@ -103,7 +103,7 @@ describe('npm start', () => {
     expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('says in a sentence what is wrong with the data directory or the settings', async () => {
+  it('exits with one sentence per problem of the data directory or the settings', async () => {
     const file = join(dataDir, 'a-file');
     await writeFile(file, '');
     const inFile = await runProgram('embedded/main.js', [], { ...env, SLUICE_DATA_DIR: join(file, 'data') });
@@ -124,7 +124,7 @@ describe('npm start', () => {
 });
 
 describe('the separate processes', () => {
-  it.each(['gateway', 'workers', 'admin'])('%s: lists all missing settings at once', async (part) => {
+  it.each(['gateway', 'workers', 'admin'])('%s: lists all missing settings together', async (part) => {
     const { code, stderr } = await runProgram(`${part}/main.js`, [], { SLUICE_SHUTDOWN_GRACE_MS: 'soon' });
     expect(code).toBe(1);
     expect(stderr).toMatch(/DATABASE_URL is missing, for example DATABASE_URL=postgres:/);
@@ -133,7 +133,7 @@ describe('the separate processes', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it('refuses a worker that does not exist', async () => {
+  it('refuse a worker that does not exist', async () => {
     const { code, stderr } = await runProgram('workers/main.js', ['messages'], {});
     expect(code).toBe(2);
     expect(stderr).toContain('message-sent');
@@ -153,7 +153,7 @@ describe('the separate processes', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('npx sluice migrate')]);
   }, 60_000);
 
-  it('tells why it is not ready while Kafka cannot be reached', async () => {
+  it('report why they are not ready while Kafka cannot be reached', async () => {
     const database = await createTestDatabase();
     const [port, workerPort] = await freePorts(2);
     const env = {

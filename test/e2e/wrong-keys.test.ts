@@ -117,7 +117,7 @@ describe('the ring file of `npm start`', async () => {
         what: 'the greeting',
       });
       expect(program.output()).toContain(
-        `\nNot all can be read: ${lacks}. Put that key back, behind the first one.\n`,
+        `\nSome stored data cannot be decrypted: ${lacks}. Add that key to the ring again, after the first one.\n`,
       );
       const notes = await waitFor(
         async () =>

@@ -19,7 +19,7 @@ const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const settings = { fsync: 'off' };
 const isRoot = process.getuid?.() === 0;
 
-/** A database that was made and stopped; most tests begin with a copy of it, because making one takes a while. */
+/** A database that was created and stopped. Most tests start with a copy, because creating one takes seconds. */
 let madeDir: string;
 let dataDir: string;
 
@@ -45,12 +45,12 @@ async function makeParent(): Promise<string> {
   return parent;
 }
 
-/** Begins with a database that was made before. Ownership is kept, which Node's own copy does not do. */
+/** Copies the prepared database. `cp -a` keeps its owner, which Node's own copy does not. */
 async function useMadeDatabase(): Promise<void> {
   await promisify(execFile)('cp', ['-a', madeDir, dataDir]);
 }
 
-test('makes a database that only its owner can reach, keeps it over a restart, and stops the server', async () => {
+test('creates a database that only its owner can reach, keeps it over a restart, and stops the server', async () => {
   const first = await start();
   await query(first.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
   expect(await readConnectionFile(dataDir)).toEqual(first.connection);
@@ -69,7 +69,7 @@ test('makes a database that only its owner can reach, keeps it over a restart, a
   expect(await query(second.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
 });
 
-test('refuses a start beside a running instance, by its process id, and leaves that one alone', async () => {
+test('refuses a start next to a running instance, names its process id, and does not disturb it', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   await expect(start()).rejects.toMatchObject({
@@ -79,7 +79,7 @@ test('refuses a start beside a running instance, by its process id, and leaves t
   expect(await query(owner.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('takes over the server that a killed process left running', async () => {
+test('adopts the server that a killed process left running', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   await query(owner.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
@@ -106,7 +106,7 @@ test('recovers after process and server were killed together', async () => {
   expect(await query(next.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
 });
 
-test('waits for a server that still shuts down', async () => {
+test('waits for a server that is shutting down', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   const pid = await serverPid();
@@ -128,7 +128,7 @@ test('waits for a server that still shuts down', async () => {
   expect(await serverPid()).not.toBe(pid);
 });
 
-test('starts a server that is killed again on the same port, so that pools go on', async () => {
+test('restarts a killed server on the same port, so that pools recover', async () => {
   await useMadeDatabase();
   const postgres = await start();
   const pool = createPool({
@@ -147,7 +147,7 @@ test('starts a server that is killed again on the same port, so that pools go on
       what: `an answer after kill ${round}`,
     });
   }
-  // Still the owner.
+  // This process is still the owner.
   await expect(startOwner()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
 });
 
@@ -177,7 +177,7 @@ test('runs on a data directory whose name a shell would change', async () => {
   ]);
 });
 
-test('says so when another process became the owner', async () => {
+test('reports when another process has become the owner', async () => {
   await useMadeDatabase();
   const lost: AppError[] = [];
   const postgres = await start({ onLost: (error) => lost.push(error) });
@@ -204,15 +204,15 @@ test('says so when another process became the owner', async () => {
     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted",
   );
   await taken;
-  await waitFor(() => lost.length > 0, { timeoutMs: 10_000, what: 'the news of the loss' });
+  await waitFor(() => lost.length > 0, { timeoutMs: 10_000, what: 'onLost' });
   expect(lost.map(({ code }) => code)).toEqual(['ALREADY_RUNNING']);
-  // What is no longer ours is not stopped.
+  // A server of another owner is not stopped.
   const pid = await serverPid();
   await postgres.stop();
   expect(await isAlive(pid)).toBe(true);
 });
 
-test('of two first starts at once one becomes the owner', async () => {
+test('makes one of two concurrent first starts the owner', async () => {
   const attempts = await Promise.allSettled([startOwner(), startOwner()]);
   const owners = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? [attempt.value] : []));
   const refusals = attempts.flatMap((attempt) =>
@@ -223,7 +223,7 @@ test('of two first starts at once one becomes the owner', async () => {
   expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
 });
 
-test('begins anew after a kill during the initialisation', async () => {
+test('initialises the database again after a kill during the initialisation', async () => {
   const child = forkOwner();
   await waitFor(async () => (await readdir(dataDir)).some((name) => name.startsWith('postgres.unfinished')), {
     timeoutMs: 10_000,
@@ -237,7 +237,7 @@ test('begins anew after a kill during the initialisation', async () => {
   expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
 });
 
-test('is not misled by a lock file whose process id now belongs to another program', async () => {
+test('starts with a lock file whose process id now belongs to another program', async () => {
   await useMadeDatabase();
   await (await start()).stop();
   await writeFile(
@@ -248,7 +248,7 @@ test('is not misled by a lock file whose process id now belongs to another progr
   expect(await query(postgres.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-describe('says in a sentence what to do about', () => {
+describe('names the remedy in one sentence for', () => {
   test('a data directory that cannot be written', async () => {
     await writeFile(dataDir, 'a file');
     await expect(start()).rejects.toMatchObject({
@@ -281,7 +281,7 @@ describe('says in a sentence what to do about', () => {
 });
 
 describe.runIf(isRoot)('in a directory that only root may enter', () => {
-  test('keeps the database elsewhere, behind a link that goes with the data directory', async () => {
+  test('stores the database elsewhere, with a link in the data directory', async () => {
     await chmod(join(dataDir, '..'), 0o700);
     const first = await start();
     const place = await realpath(join(dataDir, 'postgres'));
@@ -303,7 +303,7 @@ async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0
   return postgres;
 }
 
-/** A start in a process of its own; rejects with the code and message that it told. */
+/** Starts in a separate process; rejects with the code and message that it reported. */
 async function startOwner(): Promise<{ child: ChildProcess; connectionString: string }> {
   const child = forkOwner();
   const [message] = (await once(child, 'message')) as [

@@ -1,6 +1,6 @@
 /**
- * A process that owns an embedded Postgres until it is told to stop, or killed. Forked with a channel and the data
- * directory as its argument; tells `{connectionString}`, or `{code, message}` of the error.
+ * A process that owns an embedded Postgres until it is stopped by a message or killed. Forked with a channel and the data
+ * directory as its argument; sends `{connectionString}`, or `{code, message}` of the error.
  */
 import { pino } from 'pino';
 import { startEmbeddedPostgres } from '../../dist/embedded/postgres/postgres.js';
