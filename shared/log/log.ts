@@ -1,16 +1,16 @@
 /**
- * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged publishing, and consumer
- * groups. Two implementations stand behind it, kafka.ts and embedded.ts, and one conformance suite holds both to what
- * is said here.
+ * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged publishing, and consumers
+ * (on Kafka in groups). It has two implementations, kafka/ and embedded/, and one conformance suite tests both
+ * against what is said here.
  */
 
 /**
- * Code of the AppError with which a handler says that its partition is not read from where it should be: its records are
- * not given again, but the start is asked for anew.
+ * Code of the AppError with which a handler reports that its partition is read from the wrong offset. Its records are not
+ * redelivered; the consumer asks for the start offset again.
  */
 export const POSITION_LOST = 'POSITION_LOST';
 
-/** A record on its way into the log. The partition is the caller's choice (see partition.ts). */
+/** A record to publish. The caller chooses the partition (see partition.ts). */
 export interface OutgoingRecord {
   readonly partition: number;
   readonly key: string;
@@ -25,7 +25,7 @@ export interface LogRecord {
   /** Empty where the log holds a null value. */
   readonly value: Buffer;
   readonly headers: Readonly<Record<string, string>>;
-  /** When the log took it, milliseconds since the epoch. */
+  /** When the log accepted the record, in milliseconds since the Unix epoch. */
   readonly timestampMs: number;
 }
 
@@ -46,37 +46,37 @@ export type PublishOutcome =
   | {
       readonly ok: false;
       readonly reason: PublishFailure;
-      /** True when the record may still be (or become) part of the log: only the same content may then be sent again under its id. */
+      /** True if the record may be in the log, or may still be appended: its id may only be sent again with the same content. */
       readonly outcomeUnknown: boolean;
     };
 
 export interface PublisherOptions {
   /** Milliseconds from the call to its outcome, retries included. */
   readonly deadlineMs: number;
-  /** Bytes of keys, values and headers that may wait or be on their way, over all partitions and fair between tenants. */
+  /** Bytes of keys, values and headers that may wait or be in flight, over all partitions and fair between tenants. */
   readonly bufferedBytesMax: number;
 }
 
 export interface Publisher {
   /**
-   * Resolves with one outcome a record, in order; never rejects. `ok` means that all in-sync replicas have the record
-   * (embedded: Postgres committed it). Records of one call and partition keep their order, and once one of them fails
-   * all later ones of that partition in the call fail too. A call belongs to the tenant of its first record's key: calls of
-   * one tenant keep the order in which they were made, partition by partition; where calls of several wait, tenants take
-   * turns. Of the memory no tenant holds more than it leaves free.
+   * Resolves with one outcome per record, in order; never rejects. `ok` means that all in-sync replicas have the record
+   * (embedded: Postgres committed it). Records of one call and partition keep their order; once one of them fails, all
+   * later ones of that partition in the call fail too. A call belongs to the tenant of its first record's key. Calls of
+   * one tenant keep their order in each partition. If calls of several tenants wait, tenants take turns. No tenant holds
+   * more memory than it leaves free.
    */
   publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]>;
-  /** Takes nothing new, sends all that was taken (within the deadline), then resolves. */
+  /** Refuses new calls, sends the records of earlier ones within their deadline, then resolves. */
   close(): Promise<void>;
 }
 
-/** The offsets that a partition holds now: `earliest` is the first one there is, `latest` the one the next record gets. */
+/** The offsets in a partition: `earliest` is the first one stored, `latest` the one that the next record gets. */
 export interface PartitionBounds {
   readonly earliest: bigint;
   readonly latest: bigint;
 }
 
-/** Consecutive records of one partition, at least one. Offsets rise, but may have gaps. */
+/** Consecutive records of one partition, at least one. Offsets increase, but may have gaps. */
 export interface LogBatch {
   readonly topic: string;
   readonly partition: number;
@@ -90,49 +90,50 @@ export interface LogBatch {
 export interface ConsumerOptions {
   readonly topic: string;
   readonly group: string;
-  /** Records a batch at most. */
+  /** Maximum number of records per batch. */
   readonly batchRecordsMax: number;
   /**
-   * Milliseconds from the start of a partition's batch to its next one, unless that is full. At a steady trickle a batch
-   * then carries what gathered meanwhile, instead of a record or two; after a quiet moment nothing waits. Default 0.
+   * Minimum milliseconds between the starts of two batches of a partition, unless the second one is full. Under steady
+   * traffic, batches then hold more than a record or two; the first record after a pause does not wait. Default 0.
    */
   readonly batchIntervalMs?: number;
   /**
-   * Called each time a partition is assigned, and whenever its start is in doubt: the offset to read from. The group's
-   * own offset is never used to start. While it rejects, the partition is not read; it is asked again with backoff (5 s
-   * at most), and `status()` carries the message.
+   * Returns the offset to read from. Called each time a partition is assigned, and whenever its start is in doubt: a
+   * group's own offset is never used to start. While it rejects, the partition is not read, `status()` has the message,
+   * and the call is retried with backoff (5 s at most).
    */
   startOffset(partition: number, bounds: PartitionBounds): Promise<bigint>;
   /**
-   * Called for one batch of a partition at a time, partitions independent of each other. When it resolves, the group's
-   * offset moves behind the batch. When it rejects, the same records come again after a backoff; with `POSITION_LOST`,
-   * the start is asked for again after one, and `status()` carries the message until a batch was handled or there is none.
+   * Called for one batch per partition at a time; partitions are independent of each other. When it resolves, the batch
+   * counts as handled (on Kafka, the group's offset is committed). When it rejects, the same records are redelivered
+   * after a backoff. When it rejects with `POSITION_LOST`, `startOffset` is called again after a backoff, and `status()`
+   * has the message until a batch is handled or there is none.
    */
   onBatch(batch: LogBatch): Promise<void>;
 }
 
 export interface ConsumerStatus {
-  /** Member of its group with an assignment (which may be empty). */
+  /** Whether it is a member of its group with an assignment, which may be empty (embedded: knows its partitions). */
   readonly joined: boolean;
   /** Partitions assigned now. */
   readonly partitions: readonly number[];
-  /** Partitions that are not read, with the reason in words. */
+  /** Partitions that are not read, with the reason as text. */
   readonly stopped: ReadonlyMap<number, string>;
-  /** Records between what was handled and the newest known, over all assigned partitions. */
+  /** Records that are not handled, as far as is known, over all assigned partitions. */
   readonly lag: bigint;
-  /** What is wrong with the connection, in words; undefined when nothing is. */
+  /** Why the log cannot be reached; undefined when it can. */
   readonly problem: string | undefined;
 }
 
 export interface LogConsumer {
   status(): ConsumerStatus;
-  /** Asks for the start of a partition anew, once its handler has ended; nothing happens where it is not assigned. */
+  /** Asks for a partition's start offset again, once its handler has ended. Does nothing if it is not assigned. */
   askStart(partition: number): void;
-  /** Stops fetching, aborts the batches' signals, waits for the handlers, commits what they did, and leaves the group. */
+  /** Stops fetching, aborts the batches' signals and waits for the handlers (on Kafka, also commits and leaves the group). */
   close(): Promise<void>;
 }
 
-/** What a topic should be when it is created. */
+/** Properties of a topic to create. */
 export interface TopicSpec {
   readonly topic: string;
   readonly partitions: number;
@@ -141,31 +142,31 @@ export interface TopicSpec {
   readonly segmentMs?: number;
 }
 
-/** What the log says of a topic that exists. */
+/** Properties of a topic that exists. */
 export interface TopicDescription {
   readonly partitions: number;
-  /** Milliseconds that records are kept; Infinity: for ever. */
+  /** Milliseconds that records are kept; Infinity: without limit. */
   readonly retentionMs: number;
-  /** How copies are kept; undefined where the log keeps none of its own (embedded: what Postgres has, it has). */
+  /** How copies are kept; undefined for the embedded log, which is stored once, in Postgres. */
   readonly replication?: TopicReplication;
 }
 
 export interface TopicReplication {
   /** Copies of the partition that has fewest. */
   readonly replicas: number;
-  /** Copies that must be there for a record to be acknowledged. */
+  /** In-sync copies that an acknowledgement requires. */
   readonly inSyncMin: number;
-  /** Whether a copy that lags may become the leader, which loses what it lacks. */
+  /** Whether a lagging copy may become the leader, which loses the records that it lacks. */
   readonly uncleanElections: boolean;
   /** Bytes of a batch of records at most. */
   readonly batchBytesMax: number;
   /** Bytes of a partition that are kept, whatever its retention; Infinity: all. */
   readonly retentionBytes: number;
-  /** Whether of the records with one key only the last is kept. */
+  /** Whether only the last record per key is kept. */
   readonly compacted: boolean;
   /** How the brokers store batches; `producer`: as they come. */
   readonly compression: string;
-  /** Milliseconds after which a segment is closed at the latest: it is deleted whole, so the oldest records stay for so much longer. */
+  /** Milliseconds after which a segment is closed. Segments are deleted whole, so the oldest records are kept that much longer. */
   readonly segmentMs: number;
 }
 
@@ -173,19 +174,19 @@ export interface TopicReplication {
 export interface LogRange {
   readonly topic: string;
   readonly partition: number;
-  /** The first offset wanted; where it is deleted, reading begins with the first one there is. */
+  /** The first offset wanted; if it is deleted, reading starts at the first record that exists. */
   readonly from: bigint;
-  /** Offsets from here on are left out. */
+  /** The first offset that is not read. */
   readonly to: bigint;
 }
 
-/** Looks at a log without leaving a trace in it: no group, no offsets. For tools. */
+/** Reads a log without a group and without committing offsets, for tools. */
 export interface LogReader {
-  /** What the partitions of the topics that exist hold. Rejects with a retryable AppError `LOG_UNAVAILABLE`. */
+  /** Returns the bounds of all partitions of those topics that exist. Rejects with a retryable AppError `LOG_UNAVAILABLE`. */
   bounds(topics: readonly string[]): Promise<Map<string, Map<number, PartitionBounds>>>;
   /**
-   * Reads a partition page after page, in order. A page holds at least one record and at most some megabytes. Throws a
-   * retryable AppError `LOG_UNAVAILABLE`.
+   * Reads a partition in order, in pages of at least one record and at most some megabytes. Throws a retryable AppError
+   * `LOG_UNAVAILABLE`.
    */
   pages(range: LogRange): AsyncIterable<readonly LogRecord[]>;
   close(): Promise<void>;
@@ -193,15 +194,18 @@ export interface LogReader {
 
 export interface EventLog {
   createPublisher(options: PublisherOptions): Publisher;
-  /** Starts consuming at once; connection problems are retried for ever and shown by `status()`. */
+  /** Starts consuming immediately. Connection problems are retried without limit and reported by `status()`. */
   createConsumer(options: ConsumerOptions): LogConsumer;
   createReader(): LogReader;
-  /** Creates the topics that are missing, waits until each can be written, and resolves with the names it created. */
+  /** Creates the missing topics, waits until each can be written, and resolves with their names. */
   createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
-  /** Partition counts of the topics that exist. Rejects with a retryable AppError when the log cannot be asked: `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` where that is a matter of settings. */
+  /**
+   * Returns the partition counts of those topics that exist. Rejects with a retryable AppError: `LOG_UNAVAILABLE`, or
+   * `LOG_ACCESS_REFUSED` where settings are the cause.
+   */
   partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
-  /** What the topics that exist are like. Rejects like `partitionCounts`. */
+  /** Returns the properties of those topics that exist. Rejects like `partitionCounts`. */
   describeTopics(topics: readonly string[]): Promise<Map<string, TopicDescription>>;
-  /** Removes what this log holds open besides its publishers and consumers. */
+  /** Closes this log's own connections and timers; publishers and consumers are closed before. */
   close(): Promise<void>;
 }

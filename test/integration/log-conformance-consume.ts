@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 export function testConsuming(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, startChild } = bench;
 
-  it('starts where startOffset says, whatever was handled before', async () => {
+  it('starts at the offset of startOffset, regardless of what was handled before', async () => {
     const topic = await makeTopic();
     const group = makeGroup();
     const records = Array.from({ length: 30 }, (_, index) => record(0, `record ${index}`));
@@ -42,7 +42,7 @@ export function testConsuming(bench: LogBench): void {
     ]);
   });
 
-  it('gives the same records again after a handler rejected, and to another consumer after a crash', async () => {
+  it('redelivers the same records after a handler rejected, and to another consumer after a crash', async () => {
     const topic = await makeTopic();
     const group = makeGroup();
     const records = Array.from({ length: 25 }, (_, index) => record(0, `record ${index}`));
@@ -68,7 +68,7 @@ export function testConsuming(bench: LogBench): void {
     expect(seen).toEqual([first, first, first, values.slice(10, 20), values.slice(20)]);
   }, 60_000);
 
-  it('stops a partition while startOffset rejects, says why, and reads the others meanwhile', async () => {
+  it('reports why a partition is stopped while startOffset rejects, and reads the others meanwhile', async () => {
     const topic = await makeTopic();
     await makePublisher().publish(topic, [record(0, 'zero'), record(1, 'one')]);
     let broken = true;
@@ -96,7 +96,7 @@ export function testConsuming(bench: LogBench): void {
     expect(consumer.status().stopped.size).toBe(0);
   });
 
-  it('asks for the start anew when a handler says that the position is lost, and says why until one got on', async () => {
+  it('calls startOffset again after POSITION_LOST, and reports the reason until a batch is handled', async () => {
     const topic = await makeTopic();
     const records = Array.from({ length: 10 }, (_, index) => record(0, `record ${index}`));
     await makePublisher().publish(topic, records);
@@ -133,7 +133,7 @@ export function testConsuming(bench: LogBench): void {
     consumer.askStart(99);
   }, 90_000);
 
-  it('reads nothing more where nothing is left behind a position that was lost, and says no reason', async () => {
+  it('reports no reason once a restart after POSITION_LOST is at the end of the partition', async () => {
     const topic = await makeTopic();
     await makePublisher().publish(topic, [record(0, 'only one')]);
     let position = 0n;
@@ -151,7 +151,7 @@ export function testConsuming(bench: LogBench): void {
     await waitFor(() => stopped().size === 0, { timeoutMs: 10_000, what: 'a start at the end' });
   }, 60_000);
 
-  it('lets a slow partition hold up no other, counts its lag, and aborts its batch when closed', async () => {
+  it('reads other partitions next to a slow one, counts its lag, and aborts its batch when closed', async () => {
     const topic = await makeTopic();
     const publisher = makePublisher();
     const values: string[] = [];
@@ -168,7 +168,7 @@ export function testConsuming(bench: LogBench): void {
       },
     });
     onTestFinished(() => consumer.close());
-    await publisher.publish(topic, [record(0, 'slow'), record(0, 'behind it')]);
+    await publisher.publish(topic, [record(0, 'slow'), record(0, 'next')]);
     await waitFor(() => slow, { timeoutMs: 20_000, what: 'the slow batch' });
     for (let index = 0; index < 5; index++) {
       await publisher.publish(topic, [record(1, `fast ${index}`)]);

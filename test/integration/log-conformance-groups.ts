@@ -3,11 +3,11 @@ import { collect } from '../support/collect.ts';
 import { type LogBench, PARTITIONS, record } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Consumer groups of several members: who has a partition, and what the group's offset counts. */
+/** Consumer groups of several members: who reads a partition, and when the group's offset is committed. */
 export function testGroups(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, startChild } = bench;
 
-  it("moves the group's offset behind what was handled, and not before", async () => {
+  it("commits the group's offset after a batch is handled, and not before", async () => {
     const groups = bench.harness.groups!;
     const topic = await makeTopic();
     const group = makeGroup();
@@ -28,7 +28,7 @@ export function testGroups(bench: LogBench): void {
     });
   }, 60_000);
 
-  it('takes over from a frozen process, and what that one does after it thawed moves no offset', async () => {
+  it('takes over from a frozen process, which commits no offset after it was resumed', async () => {
     const groups = bench.harness.groups!;
     const topic = await makeTopic();
     const group = makeGroup();
@@ -58,7 +58,7 @@ export function testGroups(bench: LogBench): void {
     frozen.release();
     frozen.thaw();
     await frozen.saw(
-      'the thawed one in the group again',
+      'the resumed one in the group again',
       (message) => message.type === 'assigned' && message.again,
     );
     expect(await handled()).toBe(true);

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait.ts';
 export function testLimits(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, readAll } = bench;
 
-  it('refuses what exceeds its memory, sends nothing of it, and takes records again afterwards', async () => {
+  it('refuses calls that exceed its memory, sends nothing of them, and accepts records afterwards', async () => {
     const topic = await makeTopic();
     const publisher = makePublisher(bench.harness.log, { ...PUBLISHER, bufferedBytesMax: 200_000 });
     const big = (name: string): OutgoingRecord => record(0, name.padEnd(30_000, '.'));
@@ -29,7 +29,7 @@ export function testLimits(bench: LogBench): void {
     expect(read.get(1)!.map(({ value }) => value)).toEqual(['a', 'b', 'c']);
   });
 
-  it('takes turns between tenants, each in its own order, and lets none have all of the memory', async () => {
+  it("takes turns between tenants, keeps each one's order, and gives no tenant all of the memory", async () => {
     const topic = await makeTopic();
     const publisher = makePublisher(bench.harness.log, { ...PUBLISHER, bufferedBytesMax: 24 * 1_048_576 });
     const of = (tenantId: string, call: number, bytes: number): OutgoingRecord => ({
@@ -43,7 +43,7 @@ export function testLimits(bench: LogBench): void {
     expect(taken.length).toBeGreaterThan(25);
     expect(taken.length).toBeLessThan(33);
     const offsets = (await Promise.all(others)).map(([outcome]) => Number(offsetOf(outcome!)));
-    // All of them went with the first ones, not behind 12 MiB.
+    // All of them were sent with the first ones, not after 12 MiB.
     expect(Math.max(...offsets)).toBeLessThan(22);
     const read = await readAll(topic, taken.length + 10);
     const values = read.get(0)!.map(({ value }) => value.trim());
@@ -56,7 +56,7 @@ export function testLimits(bench: LogBench): void {
     }
   });
 
-  it('refuses a record that is too large, and with it what follows in the same call and partition', async () => {
+  it('refuses a record that is too large, and the later ones of the same call and partition', async () => {
     const topic = await makeTopic();
     const publisher = makePublisher();
     const large = { partition: 0, key: 'k', value: Buffer.alloc(3 * 1_048_576) };
@@ -64,7 +64,7 @@ export function testLimits(bench: LogBench): void {
       record(0, 'before'),
       large,
       record(0, 'after'),
-      record(1, 'beside'),
+      record(1, 'other partition'),
     ]);
     expect(outcomes).toEqual([
       { ok: true, partition: 0, offset: 0n },
@@ -79,7 +79,7 @@ export function testLimits(bench: LogBench): void {
     expect(read.get(2)!.map(({ value }) => value.length)).toEqual([nearlyTooLarge.value.length]);
   });
 
-  it('answers within the deadline while the log is frozen, and works again by itself once it thaws', async ({
+  it('answers within the deadline while the log is frozen, and recovers once it is resumed', async ({
     skip,
   }) => {
     const freezable = (await bench.harness.freezable()) ?? skip('no log that can be frozen');
@@ -113,7 +113,7 @@ export function testLimits(bench: LogBench): void {
     expect(values()[0]).toBe('before');
   }, 60_000);
 
-  it('keeps room for other tenants while it is frozen, and serves them with the first ones once it thaws', async ({
+  it('keeps memory for other tenants while it is frozen, and serves them first once it is resumed', async ({
     skip,
   }) => {
     const freezable = (await bench.harness.freezable()) ?? skip('no log that can be frozen');

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait.ts';
 export function testPublishing(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, readAll, startChild } = bench;
 
-  it('keeps what it acknowledged when the writer is killed right after the acknowledgement', async () => {
+  it('keeps acknowledged records when the writer is killed right after the acknowledgement', async () => {
     const topic = await makeTopic();
     const writer = { writer: 'killed', partitions: PARTITIONS, callRecords: 7, callsAtOnce: 5 };
     const child = startChild({ role: 'write', topic, records: 1_000_000, ...writer });
@@ -25,7 +25,7 @@ export function testPublishing(bench: LogBench): void {
     expect(acknowledged.filter((entry) => !stored.has(JSON.stringify(entry)))).toEqual([]);
   });
 
-  it('keeps the order of calls that were made at once, and reports the offsets under which they are read', async () => {
+  it('keeps the order of concurrent calls, and reports the offsets under which they are read', async () => {
     const topic = await makeTopic();
     const publisher = makePublisher();
     const sent = Array.from({ length: 300 }, (_, call) =>
@@ -44,7 +44,7 @@ export function testPublishing(bench: LogBench): void {
     }
   });
 
-  it('has no gap and no duplicate over 20,000 records of two processes, read while they write', async () => {
+  it('has no gap and no duplicate in 20,000 records of two processes that are read while they write', async () => {
     const topic = await makeTopic();
     const collector = collect(bench.harness.log, topic, makeGroup());
     onTestFinished(() => collector.consumer.close());
@@ -75,7 +75,7 @@ export function testPublishing(bench: LogBench): void {
     }
   }, 60_000);
 
-  it('sends what it took before it closes, and takes nothing more', async () => {
+  it('sends accepted records before it closes, and refuses later ones', async () => {
     const topic = await makeTopic();
     const publisher = bench.harness.log.createPublisher(PUBLISHER);
     const calls = Array.from({ length: 200 }, (_, call) =>

@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait.ts';
 export function testReading(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic } = bench;
 
-  it('is read without a group, between two offsets, however often', async () => {
+  it('reads between two offsets without a group, any number of times', async () => {
     const topic = await makeTopic();
     const sent = Array.from({ length: 300 }, (_, i) => ({
       partition: i % 2,
@@ -40,7 +40,7 @@ export function testReading(bench: LogBench): void {
       expect(page).toEqual([]);
   });
 
-  it('creates missing topics only, and tells their partition counts', async () => {
+  it('creates only missing topics, and returns their partition counts', async () => {
     const topic = await makeTopic();
     const other = `${topic}-other`;
     const spec = { partitions: 2, replicas: 1, retentionMs: 3_600_000 };
@@ -61,7 +61,7 @@ export function testReading(bench: LogBench): void {
     expect(described.get(other)).toMatchObject({ partitions: 2, retentionMs: 3_600_000 });
   });
 
-  it('gives back keys, values, headers and times', async () => {
+  it('returns keys, values, headers and times as they were published', async () => {
     const topic = await makeTopic();
     const value = Buffer.from([0, 255, 10, 13, 0x7b]);
     const before = Date.now();

@@ -14,7 +14,7 @@ const database = await createTestDatabase();
 const PUBLISHER = { deadlineMs: 10_000, bufferedBytesMax: 8 * 1_048_576 };
 const HOUR_MS = 3_600_000;
 
-test('a statement whose answer is lost is sent again in order, and its records are acknowledged', async () => {
+test('retries a statement whose answer is lost, in order, and acknowledges its records', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   const log = openLog({ pool });
   await makeTopic(log, 'cut');
@@ -47,7 +47,7 @@ test('a statement whose answer is lost is sent again in order, and its records a
   expect(new Set(values).size).toBe(40);
 });
 
-test('with the clock set back an hour, an append to a server that went silent ends at its deadline', async () => {
+test('ends an append to a silent server at its deadline when the clock is set back an hour', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   let nowMs = Date.now();
   const log = openLog({ pool, clock: { nowMs: () => nowMs } });
@@ -72,7 +72,7 @@ test('with the clock set back an hour, an append to a server that went silent en
   await waitFor(() => closed, { timeoutMs: 2000, what: 'the append to end' });
 });
 
-test('with the clock set back an hour after hours, a session whose answer is lost is ended before the next append', async () => {
+test('terminates a session whose answer is lost before the next append when the clock is set back', async () => {
   let nowMs = Date.now() - 3 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs } });
   await makeTopic(log, 'locked');
@@ -105,7 +105,7 @@ test('with the clock set back an hour after hours, a session whose answer is los
   await lock.query('rollback');
 });
 
-test('says why while records cannot be read, and reads on once they can', async () => {
+test('reports why records cannot be read, and resumes once they can', async () => {
   const log = openLog();
   await makeTopic(log, 'unread');
   const publisher = log.createPublisher(PUBLISHER);
@@ -117,7 +117,7 @@ test('says why while records cannot be read, and reads on once they can', async 
   });
   await publisher.publish('unread', [record(0, 'a')]);
   await waitFor(() => collector.count() === 1, { timeoutMs: 5000, what: 'the first record' });
-  // Whoever reads its headers fails, as with a damaged page.
+  // Reads of the headers fail, as with a damaged page.
   await database.pool.query('alter table log_records rename column headers to away');
   onTestFinished(async () => {
     await database.pool.query('alter table log_records rename column away to headers').catch(() => undefined);
@@ -132,7 +132,7 @@ test('says why while records cannot be read, and reads on once they can', async 
   expect(collector.consumer.status().stopped.size).toBe(0);
 }, 30_000);
 
-test('a partition that does not exist fails alone, and says that nothing was stored', async () => {
+test('refuses only the records of a partition that does not exist, and reports that none was stored', async () => {
   const log = openLog();
   await makeTopic(log, 'narrow', 1);
   const publisher = log.createPublisher(PUBLISHER);
@@ -144,7 +144,7 @@ test('a partition that does not exist fails alone, and says that nothing was sto
   expect(await publisher.publish('no-such-topic', [record(0, 'nowhere')])).toEqual([absent]);
 });
 
-test('deletes what is older than the retention and handled by every consumer, and nothing else', async () => {
+test('deletes records only if they are older than the retention and handled by every consumer', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   await log.createTopics([{ topic: 'kept', partitions: 1, replicas: 1, retentionMs: HOUR_MS }]);
@@ -177,14 +177,14 @@ test('deletes what is older than the retention and handled by every consumer, an
   expect(await storedValues('kept')).toEqual(['new']);
 });
 
-test('deletes old dead letters, which no consumer reads', async () => {
+test('deletes old records of a topic that no consumer reads', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
-  const topic = 'set-aside.dead-letter';
+  const topic = 'unread.archive';
   await log.createTopics([{ topic, partitions: 2, replicas: 1, retentionMs: HOUR_MS }]);
-  // Only who reads cleans up.
-  await makeTopic(log, 'set-aside');
-  const { consumer } = collect(log, 'set-aside', 'readers');
+  // Retention starts with the first consumer.
+  await makeTopic(log, 'read');
+  const { consumer } = collect(log, 'read', 'readers');
   onTestFinished(() => consumer.close());
   const publisher = log.createPublisher({ ...PUBLISHER, deadlineMs: HOUR_MS });
   await publisher.publish(topic, [record(0, 'old'), record(1, 'old too')]);

@@ -9,7 +9,7 @@ export interface Collector {
 
 /**
  * Reads a topic, from where `startOffset` says (from the first record if it is left out), and keeps all of it. A
- * partition that is assigned again goes on behind what was kept.
+ * partition that is assigned again continues after the last record kept.
  */
 export function collect(
   log: EventLog,

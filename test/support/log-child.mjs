@@ -12,7 +12,7 @@ process.once('disconnect', () => process.exit(1));
 if (task.role === 'write') await write(log, task);
 else consume(log, task);
 
-/** Publishes `records` numbered records, round robin over the partitions, with several calls under way at once. */
+/** Publishes `records` numbered records, round robin over the partitions, with several concurrent calls. */
 async function write(eventLog, { topic, writer, partitions, records, callRecords, callsAtOnce }) {
   const publisher = eventLog.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 64 * 1_048_576 });
   const nextSequence = Array.from({ length: partitions }, () => 0);
@@ -45,7 +45,7 @@ async function write(eventLog, { topic, writer, partitions, records, callRecords
   process.send({ type: 'done' });
 }
 
-/** Reads every partition from the start at first and from the end when assigned again, and handles nothing until told to. */
+/** Reads every partition from the start at first and from the end when assigned again, and handles nothing until it is released. */
 function consume(eventLog, { topic, group }) {
   const asked = new Set();
   let release;

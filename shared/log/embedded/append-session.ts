@@ -1,7 +1,7 @@
 import { type Clock, monotonicClock } from '../../clock.ts';
 import { errorCode } from '../../errors.ts';
 import type { Pool, PoolClient } from '../../postgres/pool.ts';
-import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/append.ts';
+import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/log-records.ts';
 import { type LostSession, terminateSession } from './sql/terminate-session.ts';
 
 /** How one attempt to append ended. */
@@ -13,28 +13,28 @@ export type AppendAttempt =
       readonly effect: 'unsent' | 'refused' | 'unknown';
     };
 
-/** Sends appends one at a time, each only after it is certain that no earlier one can still commit. */
+/** Sends appends one at a time, each only once no earlier one can still commit. */
 export interface AppendSession {
   /**
-   * `take` is asked for the records at the moment in which the statement leaves. Ends at `deadlineAtMs` (of
-   * `performance.now()`) at the latest; never rejects.
+   * Calls `take` for the records just before the statement is sent. Ends at `deadlineAtMs` (of `performance.now()`) at
+   * the latest; never rejects.
    */
   append(take: () => readonly AppendedRecord[], deadlineAtMs: number): Promise<AppendAttempt>;
 }
 
 /**
- * A statement whose answer never came may still run on the server, and commit after newer ones: its session is ended
- * first, so the order of calls holds whatever happens to connections.
+ * Creates a session for appends. A statement without an answer may still run on the server and commit after newer ones.
+ * So its connection is terminated before the next append, which keeps the order of calls.
  */
 export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   let lost: LostSession | undefined;
-  // With the clock set back, the lost session would seem to have begun later than it was lost, and not be ended.
+  // With the clock set back, the lost connection would seem younger than its loss, and would not be terminated.
   const sessionsClock = monotonicClock(clock);
 
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);
     if (client === undefined) return { error: timedOut(), effect: 'unsent' };
-    // It only knows times that it was asked for: this session, too, must have begun before it can be lost.
+    // The clock is monotonic only over its readings, so the start of this connection is read before its loss.
     sessionsClock.nowMs();
     let broken: Error | undefined;
     const onError = (error: Error) => {
@@ -45,7 +45,7 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
     try {
       if (lost !== undefined) {
         if (!(await abortable(terminateSession(client, lost), signal)))
-          throw new Error('a lost session still runs');
+          throw new Error('the previous append may still be running');
         lost = undefined;
       }
       const records = take();
@@ -82,7 +82,7 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   };
 }
 
-/** Undefined when the signal came first; the connection, should it come later, goes back to the pool. */
+/** Returns undefined if the signal is aborted first; a connection that comes later goes back to the pool. */
 async function connect(pool: Pool, signal: AbortSignal): Promise<PoolClient | undefined> {
   const connecting = pool.connect();
   try {
@@ -110,13 +110,13 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** An ordinary error of the server: the statement is rolled back and the session goes on. Anything else ended the session. */
+/** Returns whether the server rolled the statement back and kept the connection. Any other error ended the connection. */
 function isStatementError(error: unknown): boolean {
   return errorCode(error) !== undefined && (error as { severity?: unknown }).severity === 'ERROR';
 }
 
 function backendPidOf(client: PoolClient): number {
-  // Part of the client since its first releases, though its types do not say so.
+  // Part of the client since its first releases, but not of its types.
   return (client as unknown as { processID: number | null }).processID ?? 0;
 }
 

@@ -1,47 +1,47 @@
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { MemoryShare } from '../publish-memory.ts';
-import type { AppendedRange, AppendedRecord } from './sql/append.ts';
+import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
 
-/** One call of publish: its records go into the log together or not at all, but for those that could never go. */
+/** One call of publish. Its records are appended all or none, except those that can never be stored. */
 export interface PublishCall {
-  /** Of the publisher's memory, of which its tenant holds it. */
+  /** The tenant's share of the publisher's memory that the call holds. */
   readonly share: MemoryShare;
   readonly topic: string;
-  /** What is to be sent; emptied once the outcome is known, so that a waiting queue holds no more than it must. */
+  /** The records to send; emptied once the outcome is known, so that the queue does not keep them. */
   records: readonly AppendedRecord[];
-  /** Of keys, values and headers, small records rounded up. */
+  /** Bytes of keys, values and headers; small records are rounded up. */
   readonly bytes: number;
-  /** Of performance.now(): with the wall clock set back, nothing may wait longer for it. */
+  /** In terms of performance.now(), so that a wall clock that is set back does not prolong it. */
   readonly deadlineAtMs: number;
   settled: boolean;
-  /** A statement with these records was sent and has not answered. */
+  /** A statement with these records was sent and has no answer yet. */
   inFlight: boolean;
-  /** A statement with these records ended without an answer: it may have been committed. */
+  /** A statement with these records ended without an answer, and may have been committed. */
   maybeStored: boolean;
-  /** Settles what is not settled yet. */
+  /** Settles the call, unless it is settled. */
   resolve(outcomes: CallOutcome): void;
 }
 
-/** Where the records went, by partition, or why they did not. */
+/** First offset of the records by partition, or the reason why they were not appended. */
 export type CallOutcome =
   | { readonly appended: ReadonlyMap<number, bigint | undefined> }
   | { readonly failed: PublishFailure; readonly outcomeUnknown: boolean };
 
-/** As Kafka's max.message.bytes for our topics, so that what one log takes the other does too. */
+/** Equal to Kafka's max.message.bytes for our topics, so that both logs accept the same records. */
 const RECORD_BYTES_MAX = 2 * 1024 * 1024;
 
-/** A small record costs a statement as much as one of this size: so 4 MiB are 5000 records at most. */
+/** A smaller record costs a statement as much as one of this size, so 4 MiB are 5000 records at most. */
 const RECORD_BYTES_MIN = 840;
 
-/** What must be known of a call before it is queued. */
+/** A call before it is queued. */
 export interface PreparedCall {
   readonly records: AppendedRecord[];
   readonly bytes: number;
-  /** One outcome a record, in the order of the call, when those of `records` ended this way. */
+  /** Returns one outcome per record, in the order of the call, for the outcome of `records`. */
   outcomes(outcome: CallOutcome): PublishOutcome[];
 }
 
-/** Sets aside what can never be stored, and in its partition everything after it. */
+/** Separates the records that can never be stored, and those after them in the same partition. */
 export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]): PreparedCall {
   const refused = outgoing.map(() => undefined) as (PublishFailure | undefined)[];
   const brokenPartitions = new Set<number>();
@@ -64,7 +64,7 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
 
 function refusalOf(record: OutgoingRecord, size: number): PublishFailure | undefined {
   if (size > RECORD_BYTES_MAX) return 'too-large';
-  // Postgres' text cannot hold it, and one such record would fail all that are sent with it.
+  // Postgres' text cannot contain U+0000, and one such record would fail all records of its statement.
   return record.key.includes('\0') ? 'unavailable' : undefined;
 }
 
@@ -80,14 +80,14 @@ function outcomesOf(
     if ('failed' in outcome)
       return { ok: false, reason: outcome.failed, outcomeUnknown: outcome.outcomeUnknown };
     const offset = next.get(partition);
-    // No such partition.
+    // The partition does not exist.
     if (offset === undefined) return { ok: false, reason: 'unavailable', outcomeUnknown: false };
     next.set(partition, offset + 1n);
     return { ok: true, partition, offset };
   });
 }
 
-/** Tells each call of a statement where its records went: a range holds those of all calls, in their order. */
+/** Resolves the calls of a statement with their offsets: a range contains the records of all calls, in their order. */
 export function settleAppended(calls: readonly PublishCall[], ranges: readonly AppendedRange[]): void {
   const next = new Map(ranges.map((range) => [`${range.partition} ${range.topic}`, range.first]));
   for (const call of calls) {

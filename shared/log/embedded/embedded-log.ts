@@ -6,9 +6,7 @@ import { EmbeddedConsumer } from './consumer.ts';
 import { EmbeddedPublisher } from './publisher.ts';
 import { askLog, createEmbeddedReader } from './reader.ts';
 import { startRetention } from './retention.ts';
-import { readBounds } from './sql/bounds.ts';
-import { createLogTopic } from './sql/create-topic.ts';
-import { describeLogTopics } from './sql/describe.ts';
+import { createLogTopic, describeLogTopics, readBounds } from './sql/log-partitions.ts';
 import { BoundsWatch } from './watch.ts';
 
 /** Options of {@link createEmbeddedLog}. */

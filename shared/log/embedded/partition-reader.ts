@@ -3,7 +3,7 @@ import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
-import { readRecords, type StoredRecord } from './sql/read.ts';
+import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
 /** What one partition's reader needs of its consumer. */
@@ -224,6 +224,6 @@ export function toLogRecord(stored: StoredRecord): LogRecord {
     key: stored.key,
     value: stored.value,
     headers: stored.headers ?? {},
-    timestampMs: Number(stored.appended_at_ms),
+    timestampMs: Number(stored.appendedAtMs),
   };
 }

@@ -16,7 +16,7 @@ import {
   prepareCall,
   settleAppended,
 } from './call.ts';
-import type { AppendedRange } from './sql/append.ts';
+import type { AppendedRange } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
 /** What a publisher needs of its log. */

@@ -2,13 +2,13 @@ import { AppError } from '../../errors.ts';
 import type { Queryable } from '../../postgres/pool.ts';
 import type { LogReader, PartitionBounds } from '../log.ts';
 import { toLogRecord } from './partition-reader.ts';
-import { readBounds } from './sql/bounds.ts';
-import { readRecords } from './sql/read.ts';
+import { readBounds } from './sql/log-partitions.ts';
+import { readRecords } from './sql/log-records.ts';
 
 const PAGE_RECORDS_MAX = 1000;
 const PAGE_BYTES_MAX = 4 * 1_048_576;
 
-/** Reads the log's tables, and writes none. */
+/** Creates a reader that only reads the log's tables. */
 export function createEmbeddedReader(db: Queryable): LogReader {
   return {
     async bounds(topics) {
@@ -16,7 +16,7 @@ export function createEmbeddedReader(db: Queryable): LogReader {
       for (const row of await askLog(() => readBounds(db, topics))) {
         const partitions = found.get(row.topic) ?? new Map<number, PartitionBounds>();
         found.set(row.topic, partitions);
-        partitions.set(row.partition, { earliest: row.first_offset, latest: row.next_offset });
+        partitions.set(row.partition, { earliest: row.firstOffset, latest: row.nextOffset });
       }
       return found;
     },
@@ -35,14 +35,14 @@ export function createEmbeddedReader(db: Queryable): LogReader {
   };
 }
 
-/** Runs a question to the log's tables; rejects with a retryable AppError `LOG_UNAVAILABLE` when the database does not answer. */
+/** Runs a query on the log's tables; rejects with a retryable AppError `LOG_UNAVAILABLE` if the database does not answer. */
 export async function askLog<T>(question: () => Promise<T>): Promise<T> {
   try {
     return await question();
   } catch (error) {
     throw new AppError(
       'LOG_UNAVAILABLE',
-      'the embedded event log cannot be asked: its database does not answer',
+      'the embedded event log is unavailable: its database does not answer',
       {
         retryable: true,
         cause: error,

@@ -4,7 +4,8 @@ import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import { earlierNow } from '../../postgres/earlier-now.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { deleteOldRecords, readRetained } from './sql/retention.ts';
+import { readRetained } from './sql/log-partitions.ts';
+import { deleteOldRecords } from './sql/log-records.ts';
 
 /** Options of {@link startRetention}. */
 export interface RetentionOptions {
@@ -46,10 +47,10 @@ async function repeat(options: RetentionOptions, signal: AbortSignal): Promise<v
 async function sweep(options: RetentionOptions, signal: AbortSignal): Promise<void> {
   const { pool, clock, handledTo } = options;
   const nowMs = await earlierNow(pool, clock);
-  for (const { topic, partition, first_offset, next_offset, retention_ms } of await readRetained(pool)) {
-    const to = handledTo(topic, partition) ?? next_offset;
-    if (to <= first_offset) continue;
-    const olderThan = new Date(nowMs - Number(retention_ms));
+  for (const { topic, partition, firstOffset, nextOffset, retentionMs } of await readRetained(pool)) {
+    const to = handledTo(topic, partition) ?? nextOffset;
+    if (to <= firstOffset) continue;
+    const olderThan = new Date(nowMs - Number(retentionMs));
     let deleted = RECORDS_MAX;
     while (deleted === RECORDS_MAX && !signal.aborted) {
       deleted = await deleteOldRecords(pool, { topic, partition, to }, olderThan, RECORDS_MAX);

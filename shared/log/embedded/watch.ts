@@ -3,7 +3,7 @@ import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { PartitionBounds } from '../log.ts';
-import { readBounds, type StoredBounds } from './sql/bounds.ts';
+import { readBounds, type StoredBounds } from './sql/log-partitions.ts';
 
 /** Options of {@link BoundsWatch}. */
 export interface BoundsWatchOptions {
@@ -143,9 +143,9 @@ export class BoundsWatch {
     if (!this.followers.has(row.topic)) return;
     const latestNow = this.bounds(row.topic, row.partition)?.latest;
     const appendedMeanwhile =
-      latestNow !== undefined && latestNow !== latestBefore && latestNow > row.next_offset;
-    const latest = appendedMeanwhile ? latestNow : row.next_offset;
-    this.learn(row.topic, row.partition, { earliest: row.first_offset, latest });
+      latestNow !== undefined && latestNow !== latestBefore && latestNow > row.nextOffset;
+    const latest = appendedMeanwhile ? latestNow : row.nextOffset;
+    this.learn(row.topic, row.partition, { earliest: row.firstOffset, latest });
   }
 
   private learn(topic: string, partition: number, bounds: PartitionBounds): void {
