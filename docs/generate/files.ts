@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { adminDocument } from '../../admin/openapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
 import { asyncApiDocument } from './asyncapi.ts';
+import { requestsPage } from './requests.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackPart } from './stack.ts';
 
@@ -12,6 +13,7 @@ export function generatedFiles(): Readonly<Record<string, string>> {
   const stack = stackPart(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
   return {
     'docs/settings.md': settingsPage(stack),
+    'docs/requests.md': requestsPage(gatewayDocument(), adminDocument()),
     '.env.example': envExample(),
     'docs/openapi.json': json(gatewayDocument()),
     'docs/asyncapi.json': json(asyncApiDocument()),

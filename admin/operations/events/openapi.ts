@@ -5,6 +5,16 @@ import { exampleError } from '../../../shared/openapi/errors.ts';
 import type { Operations } from '../../../shared/openapi/operation.ts';
 import { UNAVAILABLE } from '../unavailable-openapi.ts';
 
+const POSITION_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['generation', 'partition', 'offset'],
+  properties: {
+    generation: { type: 'integer' },
+    partition: { type: 'integer' },
+    offset: { type: 'string' },
+  },
+};
+
 export const EVENT_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['id', 'kind', 'status', 'acceptedAt', 'storedAt', 'conflicts'],
@@ -16,15 +26,22 @@ export const EVENT_SCHEMA: JsonSchema = {
     storedAt: {
       type: ['string', 'null'],
       format: 'date-time',
-      description: 'Null when it is a dead letter.',
+      description: 'Null for a dead letter.',
     },
+    position: { ...POSITION_SCHEMA, description: 'Position of a dead letter in its topic.' },
     conflicts: {
       type: 'integer',
       minimum: 0,
       description:
-        'How often other content with the id was accepted and set aside; what was refused (409-01) is not counted.',
+        'Number of different contents that were accepted with the id and rejected later. Requests answered 409-01 do not count.',
     },
-    error: { type: 'string', description: 'Why it is a dead letter.' },
+    lastConflict: {
+      type: 'object',
+      description: 'The latest of these conflicts.',
+      required: ['at', 'position'],
+      properties: { at: { type: 'string', format: 'date-time' }, position: POSITION_SCHEMA },
+    },
+    error: { type: 'string', description: 'The reason of a dead letter.' },
   },
 };
 
