@@ -3,7 +3,7 @@ import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
 import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { insertSignals } from '../../workers/sql/insert-signals.ts';
-import { findSomeListeners } from '../../workers/webhooks/sql/find-listeners.ts';
+import { findSubscribers } from '../../workers/webhooks/sql/endpoints.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
 
@@ -76,7 +76,7 @@ beforeAll(async () => {
 test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['findDueEndpoints', (db) => findDueEndpoints(db, LATER)],
   ['insertSignals', (db) => insertSignals(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId })],
-  ['findSomeListeners', (db) => findSomeListeners(db, 'tenant', 'automation.reply', 10)],
+  ['findSubscribers', (db) => findSubscribers(db, 'tenant', 'automation.reply', 10)],
 ])('%s does not read endpoints that are deleted', async (_, operation) => {
   const reads = await readBy(operation);
   expect(reads.length).toBeGreaterThan(0);

@@ -10,17 +10,16 @@ import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
 import { insertSignals } from '../../workers/sql/insert-signals.ts';
 import { backfillQueue, findEndpointsToBackfill } from '../../workers/webhooks/sql/backfill-queue.ts';
-import { countLeased } from '../../workers/webhooks/sql/count-leased.ts';
-import { dropWaiting } from '../../workers/webhooks/sql/drop-waiting.ts';
-import { endHolds } from '../../workers/webhooks/sql/end-holds.ts';
-import { findDueDeliveries } from '../../workers/webhooks/sql/find-due.ts';
-import { finishDeliveries } from '../../workers/webhooks/sql/finish-deliveries.ts';
-import { leaseDeliveries } from '../../workers/webhooks/sql/lease.ts';
-import { parkDeliveries } from '../../workers/webhooks/sql/park.ts';
-import { postponeDeliveries } from '../../workers/webhooks/sql/postpone.ts';
-import { findQueuedWeeks } from '../../workers/webhooks/sql/queued-weeks.ts';
-import { recordResults } from '../../workers/webhooks/sql/record-results.ts';
-import { unparkAll, unparkNext } from '../../workers/webhooks/sql/unpark.ts';
+import { dropWaiting, finishDeliveries } from '../../workers/webhooks/sql/history.ts';
+import { endHolds, parkDeliveries, unparkAll, unparkNext } from '../../workers/webhooks/sql/holds.ts';
+import {
+  countLeased,
+  findDueDeliveries,
+  findQueuedWeeks,
+  leaseDeliveries,
+  postponeDeliveries,
+} from '../../workers/webhooks/sql/queue.ts';
+import { recordResults } from '../../workers/webhooks/sql/results.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
@@ -162,7 +161,7 @@ const FILES: Record<string, string> = {
   'workers/webhooks/sql/backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
   'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',
   'shared/postgres/webhook-insert-attempts.ts': 'insertAttempts',
-  'workers/webhooks/sql/lease.ts': 'leaseDeliveries',
+  'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhook-list-attempts.ts': 'listAttempts',
   // Only inserts, which are routed by their rows.
   'shared/postgres/insert-credential-read.ts': 'none',

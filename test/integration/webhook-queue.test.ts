@@ -5,7 +5,7 @@ import { inTransaction } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { insertSignals } from '../../workers/sql/insert-signals.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
-import { findQueuedWeeks } from '../../workers/webhooks/sql/queued-weeks.ts';
+import { findQueuedWeeks } from '../../workers/webhooks/sql/queue.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -100,7 +100,7 @@ async function dropWeek(table: 'webhook_messages' | 'webhook_deliveries', timeMs
   await pool.query(`drop table ${timePartitionName(table, timeMs)}`);
 }
 
-test('deliveries that waited at the upgrade are sent in order, however old they are', async () => {
+test('sends deliveries that waited at the upgrade in order, whatever their age', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   await writeAsPreviousRelease(
@@ -119,7 +119,7 @@ test('deliveries that waited at the upgrade are sent in order, however old they 
   expect(rows).toEqual([]);
 });
 
-test('what a process of the previous release is sending is not sent again, and later ones wait for it', async () => {
+test('waits for deliveries that a process of the previous release is sending', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url, ['automation.reply']);
   const nowMs = bench.clock.nowMs();
   const leased = { attempts: 1, leaseToken: 'old', dueAtMs: nowMs + 10 * MINUTE_MS };
@@ -156,7 +156,7 @@ test('what a process of the previous release is sending is not sent again, and l
   expect(numbers().filter((number) => number !== 4)).toEqual([2, 3]);
 });
 
-test('what a process of the previous release leaves under an expired lease is sent again', async () => {
+test('sends again what a process of the previous release left under an expired lease', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   start();
@@ -176,7 +176,7 @@ test('what a process of the previous release leaves under an expired lease is se
   expect(errors.filter((error) => error !== null)).toEqual(['the sender stopped before it knew the result']);
 });
 
-test('what waits is handed back to the previous release by the statement in the operations guide', async () => {
+test('returns waiting deliveries to the previous release by the statement in the operations guide', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(...[1, 2].map((number) => reply(tenantId, 'A', number)));
   await pool.query(statementOf('with waiting as (delete from webhook_queue'));
@@ -190,7 +190,7 @@ test('what waits is handed back to the previous release by the statement in the 
   expect(numbers()).toEqual([1, 2]);
 });
 
-test('a delivery outlives the weeks of its message and of the history', async () => {
+test('sends a delivery whose weeks of messages and history were dropped', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const wasMs = bench.clock.nowMs();
   bench.clock.advance(-30 * WEEK_MS);
@@ -215,7 +215,7 @@ test('a delivery outlives the weeks of its message and of the history', async ()
   expect(numbers()).toEqual([1]);
 });
 
-test('numbers follow the order of commits within a conversation while other transactions take theirs', async () => {
+test('numbers deliveries of a conversation in commit order despite concurrent transactions', async () => {
   const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
   const options = () => ({ nowMs: bench.clock.nowMs(), nextId: bench.nextId });
   const batch = (conversation: string, from: number) =>
@@ -258,7 +258,7 @@ async function countRows(table: string): Promise<number> {
   return rows[0]!.n;
 }
 
-test('a transaction with more than 10,000 deliveries is refused whole, a single signal never', async () => {
+test('refuses a transaction of more than 10,000 deliveries, but never a single event', async () => {
   await addEndpoints(5001);
   const two = [1, 2].map((number) => reply(tenantId, 'A', number));
   await expect(bench.signal(...two)).rejects.toMatchObject({
@@ -275,7 +275,7 @@ test('a transaction with more than 10,000 deliveries is refused whole, a single 
   expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([1, 5001]);
 });
 
-test('endpoints of a tenant that are disabled together make at most 20 deliveries each', async () => {
+test('writes at most 20 deliveries for each of the endpoints of a tenant that are disabled together', async () => {
   const gone = 12;
   const others = 30;
   for (let i = 0; i < gone; i += 1)
@@ -298,7 +298,7 @@ test('endpoints of a tenant that are disabled together make at most 20 deliverie
   expect(receiver.requests.filter(({ path }) => path.endsWith('/owner'))).toHaveLength(gone * 20);
 });
 
-test('the weeks of a queue are exact with few float digits', async () => {
+test('returns exact weeks of a queue with few float digits', async () => {
   await bench.tenant('exact');
   const { endpointId } = await bench.endpoint('exact', receiver.url);
   const createdAtMs = Date.parse('2026-06-10T12:34:56.789Z');

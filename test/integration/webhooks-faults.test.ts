@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import type { Attempt } from '../../workers/webhooks/attempt.ts';
-import { visitEndpoint } from '../../workers/webhooks/dispatch.ts';
+import { dispatchEndpoint } from '../../workers/webhooks/dispatch.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
@@ -59,13 +59,17 @@ const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown
   });
 /** What a dispatcher claims that is killed before it sends any of it. */
 const claimAndDie = async (endpointId: string) => {
-  const visit = await visitEndpoint(visitOptions(30_000), { tenantId, endpointId }, [], 16);
-  return visit!.deliveries.map(({ attempt, body }) => ({
+  const dispatched = await dispatchEndpoint(
+    context(30_000),
+    { tenantId, endpointId },
+    { attempts: [], limit: 16 },
+  );
+  return dispatched!.deliveries.map(({ attempt, body }) => ({
     attempt,
     number: JSON.parse(String(body)).data.number,
   }));
 };
-const visitOptions = (leaseMs: number) => ({
+const context = (leaseMs: number) => ({
   pool,
   clock: bench.clock,
   nextId: bench.nextId,
@@ -75,7 +79,7 @@ const visitOptions = (leaseMs: number) => ({
   leaseMs,
 });
 
-test('an answer whose body never ends counts by its status, and its connection is closed', async () => {
+test('counts an answer with an endless body by its status, and closes the connection', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.writeHead(200);
@@ -90,7 +94,7 @@ test('an answer whose body never ends counts by its status, and its connection i
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
 });
 
-test('an answer with nothing but interim ones is cut at the deadline and counts as a failure', async () => {
+test('fails an exchange with only interim answers at the deadline', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     const timer = setInterval(() => response.writeProcessing(), 20);
@@ -105,7 +109,7 @@ test('an answer with nothing but interim ones is cut at the deadline and counts 
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
 });
 
-test('an endless answer is read to its bound, and its start kept', async () => {
+test('reads an endless answer up to the limit, and keeps its start', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let written = 0;
   receiver.script((_, response) => {
@@ -126,7 +130,7 @@ test('an endless answer is read to its bound, and its start kept', async () => {
   expect(written).toBeLessThan(64 * 1024 * 1024);
 });
 
-test('a redirect is a failure and is not followed', async () => {
+test('counts a redirect as a failure and does not follow it', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.setHeader('location', `${receiver.url}/elsewhere`);
@@ -139,7 +143,7 @@ test('a redirect is a failure and is not followed', async () => {
   expect(receiver.requests.map(({ path }) => path)).toEqual(['/hooks']);
 });
 
-test('what is no HTTP, and what hangs up, are failures', async () => {
+test('counts an answer that is not HTTP, and a closed connection, as failures', async () => {
   const answers = ['SSH-2.0-OpenSSH\r\n', ''];
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {});
@@ -160,10 +164,10 @@ test('what is no HTTP, and what hangs up, are failures', async () => {
   }
 });
 
-test('what a dead dispatcher had leased is sent again after the lease, its late result counts for nothing', async () => {
+test('sends the deliveries of a dead dispatcher again after their lease, and ignores its late results', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
-  const dead = await visitEndpoint(visitOptions(60_000), { tenantId, endpointId }, [], 16);
+  const dead = await dispatchEndpoint(context(60_000), { tenantId, endpointId }, { attempts: [], limit: 16 });
   expect(dead!.deliveries).toHaveLength(1);
   const [delivery] = dead!.deliveries;
 
@@ -176,25 +180,27 @@ test('what a dead dispatcher had leased is sent again after the lease, its late 
   expect(receiver.requests[1]!.messageId).toBe(delivery!.messageId);
 
   const nowMs = bench.clock.nowMs();
-  await visitEndpoint(
-    visitOptions(60_000),
+  await dispatchEndpoint(
+    context(60_000),
     { tenantId, endpointId },
-    [
-      {
-        delivery: delivery!,
-        startedAtMs: nowMs,
-        finishedAtMs: nowMs,
-        outcome: {
-          kind: 'failed',
-          status: 410,
-          answer: undefined,
-          error: 'late',
-          pausedUntilMs: undefined,
-          gone: true,
+    {
+      attempts: [
+        {
+          delivery: delivery!,
+          startedAtMs: nowMs,
+          finishedAtMs: nowMs,
+          outcome: {
+            kind: 'failed',
+            status: 410,
+            answer: undefined,
+            error: 'late',
+            pausedUntilMs: undefined,
+            gone: true,
+          },
         },
-      },
-    ],
-    0,
+      ],
+      limit: 0,
+    },
   );
   expect(await states(endpointId)).toEqual(['delivered', 'delivered', 'delivered']);
   const attempts = await bench.attempts(endpointId);
@@ -204,22 +210,22 @@ test('what a dead dispatcher had leased is sent again after the lease, its late 
   ]);
 });
 
-test('while a second lease runs, the result of the first one counts for nothing', async () => {
+test('ignores the result of an expired lease while a second lease is valid', async () => {
   const id = { tenantId, endpointId: (await bench.endpoint(tenantId, receiver.url)).endpointId };
   await bench.signal(reply(tenantId, 'A', 1));
-  const visit = (attempts: Attempt[]) => visitEndpoint(visitOptions(1000), id, attempts, 1);
-  const first = (await visit([]))!.deliveries[0]!;
+  const dispatch = (attempts: Attempt[]) => dispatchEndpoint(context(1000), id, { attempts, limit: 1 });
+  const first = (await dispatch([]))!.deliveries[0]!;
   bench.clock.advance(1001);
-  const second = (await visit([]))!.deliveries[0]!;
+  const second = (await dispatch([]))!.deliveries[0]!;
   const times = { startedAtMs: bench.clock.nowMs(), finishedAtMs: bench.clock.nowMs() };
   const delivered = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
-  await visit([{ ...times, delivery: first, outcome: delivered }]);
+  await dispatch([{ ...times, delivery: first, outcome: delivered }]);
   expect(await states(id.endpointId)).toEqual(['pending']);
-  await visit([{ ...times, delivery: second, outcome: delivered }]);
+  await dispatch([{ ...times, delivery: second, outcome: delivered }]);
   expect(await states(id.endpointId)).toEqual(['delivered']);
 });
 
-test('a sender that dies at every attempt cannot go on for ever', async () => {
+test('fails a delivery after ten attempts whose senders all died', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(reply(tenantId, 'A', 1));
   const startMs = bench.clock.nowMs();
@@ -240,7 +246,7 @@ test('a sender that dies at every attempt cannot go on for ever', async () => {
   expect(await bench.attempts(endpointId)).toMatchObject(claimed.map((attempt) => ({ attempt, ...lost })));
 });
 
-test('two senders that are killed cost a conversation seconds', async () => {
+test('retries a delivery within seconds after two senders were killed', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 2; kill += 1) {
@@ -255,7 +261,7 @@ test('two senders that are killed cost a conversation seconds', async () => {
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 2]);
 });
 
-test('what was never sent outlives senders that are killed for half an hour, and is sent in order', async () => {
+test('sends unsent deliveries in order after half an hour of killed senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));
   for (let kill = 0; kill < 60; kill += 1) {
@@ -270,7 +276,7 @@ test('what was never sent outlives senders that are killed for half an hour, and
   expect(numbers.filter((number) => number !== 3)).toEqual([1, 2]);
 });
 
-test('what kills its senders holds its conversation for an hour, at an endpoint that never failed too', async () => {
+test('holds a conversation for at most an hour for a delivery that kills its senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 3; kill += 1) {
@@ -285,7 +291,7 @@ test('what kills its senders holds its conversation for an hour, at an endpoint 
   expect((await claimAndDie(endpointId)).map(({ number }) => number)).toContain(2);
 });
 
-test('closing waits for exchanges that run, records them, and claims nothing more', async () => {
+test('waits for exchanges in flight and records them on close, and claims nothing more', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
@@ -302,7 +308,7 @@ test('closing waits for exchanges that run, records them, and claims nothing mor
   await waitForStates(endpointId, 'delivered', 'delivered');
 });
 
-test('an endpoint that a restored database does not know yet keeps no slot, and does not hold up the end', async () => {
+test('frees the slots of an endpoint that a restored database lacks, and closes', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
@@ -319,7 +325,7 @@ test('an endpoint that a restored database does not know yet keeps no slot, and 
   expect(performance.now() - startedAtMs).toBeLessThan(3000);
 });
 
-test('notifications wake it, and are heard again after the connections were lost', async () => {
+test('sends on notification, also after its connections were lost', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start({ pollMs: 600_000 });
   await bench.signal(reply(tenantId, null, 1));
@@ -338,7 +344,7 @@ test('notifications wake it, and are heard again after the connections were lost
   await waitForStates(endpointId, 'delivered', 'delivered');
 });
 
-test('a result that the database could not take at first is recorded later, and nothing is sent twice', async () => {
+test('records a result once the database is back, and sends nothing twice', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 6 });
   cleanUps.push(async () => {
     await dispatcher.close();
@@ -360,7 +366,7 @@ test('a result that the database could not take at first is recorded later, and 
   expect(receiver.requests).toHaveLength(1);
 });
 
-test('endpoints that never answer do not delay the others', async () => {
+test('sends to healthy endpoints without delay while others never answer', async () => {
   await bench.tenant(`${tenantId}x`);
   receiver.script(({ path }) => (path.endsWith('/dead') ? undefined : 200));
   for (let i = 0; i < 40; i += 1) await bench.endpoint(tenantId, `${receiver.url}/dead`);
@@ -377,7 +383,7 @@ test('endpoints that never answer do not delay the others', async () => {
   expect(Date.now() - sinceMs).toBeLessThan(3000);
 });
 
-test('endpoints that were failing before it looked get half of the exchanges, so that others go at once', async () => {
+test('limits endpoints that were failing at its start to half of the exchanges', async () => {
   const dead = await startReceiver();
   cleanUps.push(() => dead.close());
   dead.script(() => undefined);
@@ -402,7 +408,7 @@ test('endpoints that were failing before it looked get half of the exchanges, so
   expect(dead.open.most).toBe(4);
 });
 
-test('with the clock set back an hour, what waits is sent all the same, and its conversation behind it', async () => {
+test('sends waiting deliveries and their conversation after the clock was set back an hour', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
   start({ random: () => 0 });
@@ -420,7 +426,7 @@ test('with the clock set back an hour, what waits is sent all the same, and its 
   expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(5000);
 });
 
-test('after a clock that was far ahead was set right, results can be recorded as before', async () => {
+test('records results after a clock that was far ahead was corrected', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   bench.clock.advance(40 * 24 * HOUR_MS);
@@ -432,7 +438,7 @@ test('after a clock that was far ahead was set right, results can be recorded as
   expect(receiver.requests).toHaveLength(1);
 });
 
-test('what is dialled is what was checked, at every attempt', async () => {
+test('connects to the address that was checked, at every attempt', async () => {
   const { endpointId } = await bench.endpoint(tenantId, `http://receiver.test:${receiver.port}/hooks`);
   let answers: string[][] = [['10.0.0.1', '169.254.169.254']];
   start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
@@ -458,7 +464,7 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
   },
 );
 
-test('a certificate must be trusted', async () => {
+test('fails an exchange with an untrusted certificate', async () => {
   const secure = await startReceiver({ tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE } });
   cleanUps.push(() => secure.close());
   const url = `https://receiver.test:${secure.port}/`;
@@ -475,7 +481,7 @@ test('a certificate must be trusted', async () => {
   expect(secure.requests).toHaveLength(1);
 });
 
-test('with its key lost an endpoint waits, without an attempt counted, and the others go on', async () => {
+test('keeps the deliveries of an endpoint whose key is lost, without counting attempts', async () => {
   const lost = await bench.endpoint(tenantId, `${receiver.url}/lost`);
   const { keyId, ciphertext } = createKeyRing(generateKeySpec()).encrypt(Buffer.alloc(32), []);
   await pool.query(
@@ -489,7 +495,7 @@ test('with its key lost an endpoint waits, without an attempt counted, and the o
   expect(await bench.deliveries(lost.endpointId)).toMatchObject([{ state: 'pending', attempts: 0 }]);
 });
 
-test('connections are used again', async () => {
+test('reuses connections', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   await bench.signal(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));

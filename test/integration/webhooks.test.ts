@@ -52,7 +52,7 @@ const waitForAttempts = (endpointId: string, count: number): Promise<unknown> =>
     what: `${count} attempts`,
   });
 
-test('a signal reaches each endpoint that wants it, signed over exactly the bytes that were stored', async () => {
+test('delivers an event to each subscribed endpoint, signed over exactly the stored bytes', async () => {
   const all = await bench.endpoint(tenantId, `${receiver.url}/all`);
   const replies = await bench.endpoint(tenantId, `${receiver.url}/replies`, ['automation.reply']);
   await bench.endpoint(tenantId, `${receiver.url}/others`, ['conversation.credentials_stored']);
@@ -86,14 +86,14 @@ test('a signal reaches each endpoint that wants it, signed over exactly the byte
   expect(receiver.requests[0]!.messageId).toBe(receiver.requests[1]!.messageId);
 });
 
-test('nothing is written for whom nobody listens', async () => {
+test('writes no message for an event without subscribers', async () => {
   await bench.endpoint(tenantId, receiver.url, ['webhook.endpoint_disabled']);
   expect(await bench.signal(reply(tenantId, 'C1', 1))).toBe(0);
   const { rows } = await pool.query('select 1 from webhook_messages where tenant_id = $1', [tenantId]);
   expect(rows).toEqual([]);
 });
 
-test('a conversation arrives in order, a failing one holds back only itself', async () => {
+test('delivers a conversation in order, and holds back only the failing one', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let broken = true;
   receiver.script(({ json }) => (broken && json.data.number === 10 ? 500 : 200));
@@ -111,7 +111,7 @@ test('a conversation arrives in order, a failing one holds back only itself', as
   expect((await bench.attempts(endpointId)).filter(({ status }) => status === 500)).toHaveLength(1);
 });
 
-test('attempts follow the schedule, with the same id and a fresh timestamp, and end after the tenth', async () => {
+test('retries by the schedule with the same id and a new timestamp, ten attempts in all', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => 500);
   start({ random: () => 0.5 });
@@ -135,7 +135,7 @@ test('attempts follow the schedule, with the same id and a fresh timestamp, and 
   ]);
 });
 
-test('after an hour without a success the whole conversation goes without waiting', async () => {
+test('sends a whole conversation after an hour without a success', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => 500);
   start({ random: () => 0.5 });
@@ -151,7 +151,7 @@ test('after an hour without a success the whole conversation goes without waitin
   await waitFor(() => numbers().includes(5), { timeoutMs: 10_000, what: 'a later one, without waiting' });
 });
 
-test('in a healthy endpoint one that never succeeds lets the next in line go after its hour', async () => {
+test('sends the next delivery of a conversation an hour after the first failed at a healthy endpoint', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(({ json }) => (json.data.number === 1 || json.data.number === 2 ? 500 : 200));
   start({ random: () => 0.5 });
@@ -174,7 +174,7 @@ test('in a healthy endpoint one that never succeeds lets the next in line go aft
   await waitFor(() => numbers().includes(3), { timeoutMs: 10_000, what: 'the third' });
 });
 
-test('16 at once over two dispatchers, one after five failures in a row until a success', async () => {
+test('sends 16 concurrently over two dispatchers, and one at a time after five consecutive failures', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const waiting: (() => void)[] = [];
   receiver.script(() => new Promise((resolve) => waiting.push(() => resolve(500))));
@@ -199,7 +199,7 @@ test('16 at once over two dispatchers, one after five failures in a row until a 
   );
 });
 
-test('410 disables the endpoint, drops what waits, and tells the other endpoints of the tenant', async () => {
+test('disables an endpoint that answers 410, drops its deliveries and notifies the tenant', async () => {
   const gone = await bench.endpoint(tenantId, `${receiver.url}/gone`, ['automation.reply']);
   await bench.endpoint(tenantId, `${receiver.url}/owner`, ['webhook.endpoint_disabled']);
   receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
@@ -217,7 +217,7 @@ test('410 disables the endpoint, drops what waits, and tells the other endpoints
   expect(await bench.signal(reply(tenantId, 'A', 4))).toBe(0);
 });
 
-test('Retry-After pauses the endpoint, for everything that waits for it', async () => {
+test('pauses all deliveries of an endpoint that answers with Retry-After', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.setHeader('retry-after', '600');
@@ -229,7 +229,7 @@ test('Retry-After pauses the endpoint, for everything that waits for it', async 
   receiver.script(() => 200);
   await bench.signal(reply(tenantId, null, 2));
   bench.clock.advance(9 * MINUTE_MS);
-  // Another endpoint is visited after the pause was looked at, so the pause was kept and not only slow.
+  // Another endpoint was served after the pause was checked, so the pause was kept and not only slow.
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
   await bench.signal(reply(tenantId, null, 3));
   await waitForStates(other.endpointId, ['delivered']);
@@ -238,7 +238,7 @@ test('Retry-After pauses the endpoint, for everything that waits for it', async 
   await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
 });
 
-test('what waits for a deleted endpoint is dropped, its secret erased', async () => {
+test('drops the deliveries of a deleted endpoint and erases its secret', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.signal(...[1, 2].map((n) => reply(tenantId, 'A', n)));
   await deleteEndpoint(pool, tenantId, endpointId, bench.clock.nowMs());
@@ -252,7 +252,7 @@ test('what waits for a deleted endpoint is dropped, its secret erased', async ()
   expect(rows).toEqual([{ secret_ciphertext: null }]);
 });
 
-test('the URL is read at dispatch', async () => {
+test('sends to the URL that the endpoint has at dispatch', async () => {
   const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
   await bench.signal(reply(tenantId, null, 1));
   await pool.query('update webhook_endpoints set url = $1 where endpoint_id = $2', [

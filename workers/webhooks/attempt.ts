@@ -1,16 +1,16 @@
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
-import type { LeasedDelivery } from './sql/lease.ts';
+import type { LeasedDelivery } from './sql/queue.ts';
 
-/** A delivery ready to be sent: claimed, with what its endpoint said at that moment. */
+/** A claimed delivery, with its endpoint's URL and secrets as of the claim. */
 export interface PreparedDelivery extends LeasedDelivery {
-  /** The lease under which it is sent. */
+  /** Identifies the lease. */
   readonly token: string;
   readonly leaseUntilMs: number;
   readonly url: string;
   readonly secrets: readonly Uint8Array[];
 }
 
-/** A delivery after its exchange. */
+/** A delivery and the result of sending it. */
 export interface Attempt extends Exchange {
   readonly delivery: PreparedDelivery;
 }

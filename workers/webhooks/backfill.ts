@@ -4,15 +4,15 @@ import { type CreatedBetween, findEndpointsToBackfill } from './sql/backfill-que
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** All weeks: at the start, then seldom, as planning it costs some ms for each week. */
+/** Interval of searches over all weeks, at the start and then rarely: planning costs some ms per week. */
 const ALL_EVERY_MS = 10 * MINUTE_MS;
-/** The weeks in which processes of the previous release may be writing. */
+/** Interval of searches over the weeks that processes of the previous release may be writing to. */
 const RECENT_EVERY_MS = 10_000;
 const RECENT_MS = 7 * DAY_MS;
 
 /**
- * Which endpoints have deliveries that processes of the previous release left in webhook_deliveries. Nothing may be sent to
- * these from the queue until their deliveries were moved there, or the order of a conversation could change.
+ * Tracks the endpoints with deliveries that processes of the previous release left in webhook_deliveries. These must be moved
+ * to the queue before anything is sent to the endpoint from there, or the order of a conversation could change.
  */
 export class Backfill {
   readonly #pool: Pool;
@@ -24,34 +24,34 @@ export class Backfill {
     this.#pool = pool;
   }
 
-  /** Looks for such endpoints where it is time to; resolves with those that are known then, else with none. */
-  async look(nowMs: number): Promise<EndpointId[]> {
+  /** Searches for such endpoints if a search is due, and resolves with all known ones; otherwise with none. */
+  async findEndpoints(nowMs: number): Promise<EndpointId[]> {
     const all = nowMs - this.#allAtMs >= ALL_EVERY_MS;
     if (!all && nowMs - this.#recentAtMs < RECENT_EVERY_MS) return [];
     const fromMs = all ? 0 : nowMs - RECENT_MS;
     const found = await findEndpointsToBackfill(this.#pool, { ...createdUntil(nowMs), fromMs });
     if (all) this.#allAtMs = nowMs;
     this.#recentAtMs = nowMs;
-    for (const id of found) this.#endpoints.set(keyOf(id), id);
+    for (const id of found) this.#endpoints.set(endpointKey(id), id);
     return [...this.#endpoints.values()];
   }
 
-  /** The times of creation that a visit of the endpoint must look at; undefined where there is nothing to move. */
+  /** Returns the times of creation to move deliveries of; undefined where the endpoint has none to move. */
   neededFor(id: EndpointId, nowMs: number): CreatedBetween | undefined {
-    return this.#endpoints.has(keyOf(id)) ? createdUntil(nowMs) : undefined;
+    return this.#endpoints.has(endpointKey(id)) ? createdUntil(nowMs) : undefined;
   }
 
-  /** Nothing is left in webhook_deliveries for the endpoint. */
-  finished(id: EndpointId): void {
-    this.#endpoints.delete(keyOf(id));
+  /** Notes that the endpoint has nothing left in webhook_deliveries. */
+  finish(id: EndpointId): void {
+    this.#endpoints.delete(endpointKey(id));
   }
 }
 
-/** The clock of the process that wrote them may be ahead. */
+/** Includes the next day, as the clock of the process that wrote them may be ahead. */
 function createdUntil(nowMs: number): CreatedBetween {
   return { fromMs: 0, toMs: nowMs + DAY_MS };
 }
 
-function keyOf(id: EndpointId): string {
+function endpointKey(id: EndpointId): string {
   return JSON.stringify([id.tenantId, id.endpointId]);
 }

@@ -4,22 +4,25 @@ import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts
 import type { PreparedDelivery } from './attempt.ts';
 import { concurrencyOf } from './health.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
-import { countLeased } from './sql/count-leased.ts';
-import { type DueDelivery, findDueDeliveries } from './sql/find-due.ts';
-import { finishDeliveries } from './sql/finish-deliveries.ts';
-import { leaseDeliveries } from './sql/lease.ts';
-import type { LockedEndpoint } from './sql/lock-endpoint.ts';
-import { parkDeliveries } from './sql/park.ts';
-import { type PostponedDelivery, postponeDeliveries } from './sql/postpone.ts';
-import { unparkNext } from './sql/unpark.ts';
+import type { LockedEndpoint } from './sql/endpoints.ts';
+import { finishDeliveries } from './sql/history.ts';
+import { parkDeliveries, unparkNext } from './sql/holds.ts';
+import {
+  countLeased,
+  type DueDelivery,
+  findDueDeliveries,
+  leaseDeliveries,
+  type PostponedDelivery,
+  postponeDeliveries,
+} from './sql/queue.ts';
 
 export interface ClaimOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
   readonly random: () => number;
-  /** Deliveries at most. */
+  /** Deliveries to claim at most. */
   readonly limit: number;
-  /** Exchanges an endpoint in good health may have at once, over all dispatchers. */
+  /** Concurrent exchanges of a healthy endpoint, over all dispatchers. */
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly secrets: readonly Uint8Array[];
@@ -27,16 +30,19 @@ export interface ClaimOptions {
 
 export interface Claimed {
   readonly deliveries: readonly PreparedDelivery[];
-  /** Whether more may be due that could be claimed at once. */
+  /** Whether more due deliveries may be claimable immediately. */
   readonly more: boolean;
 }
 
-/** Due deliveries that are looked at together: enough to get past many that wait, few enough for a short lock. */
-const LOOK_AT = 200;
-/** Times that is done in one transaction. */
-const LOOKS_MAX = 5;
+/** Due deliveries read per query: enough to get past many held ones, few enough for a short lock. */
+const DUE_PAGE = 200;
+/** Pages per transaction. */
+const PAGES_MAX = 5;
 
-/** Claims what an endpoint may be sent now. Runs under the endpoint's lock. */
+/**
+ * Leases due deliveries that may be sent now, and parks those that an earlier one of their conversation holds back. Runs
+ * under the endpoint's lock.
+ */
 export async function claimDeliveries(
   client: PoolClient,
   endpoint: LockedEndpoint,
@@ -46,13 +52,13 @@ export async function claimDeliveries(
   const leased = await countLeased(client, endpoint, options.nowMs);
   const free = Math.min(options.limit, bound - leased);
   const deliveries: PreparedDelivery[] = [];
-  // Where all is taken, the end of an exchange brings the next visit.
+  // The end of an exchange in flight causes the next dispatch.
   if (free <= 0) return { deliveries, more: false };
-  for (let look = 0; look < LOOKS_MAX; look += 1) {
+  for (let page = 0; page < PAGES_MAX; page += 1) {
     const due = await findDueDeliveries(client, endpoint, {
       nowMs: options.nowMs,
       lastSuccessAtMs: endpoint.health.lastSuccessAtMs,
-      limit: LOOK_AT,
+      limit: DUE_PAGE,
     });
     await parkDeliveries(
       client,
@@ -64,7 +70,7 @@ export async function claimDeliveries(
     const claimed = await claimChosen(client, endpoint, chosen, options);
     deliveries.push(...claimed);
     if (ready.length > chosen.length || deliveries.length === free) break;
-    if (due.length < LOOK_AT && claimed.length === chosen.length) return { deliveries, more: false };
+    if (due.length < DUE_PAGE && claimed.length === chosen.length) return { deliveries, more: false };
   }
   return { deliveries, more: true };
 }
@@ -76,7 +82,7 @@ async function claimChosen(
   options: ClaimOptions,
 ): Promise<PreparedDelivery[]> {
   if (chosen.length === 0) return [];
-  await recordLost(client, endpoint, chosen, options.nowMs);
+  await recordLostAttempts(client, endpoint, chosen, options.nowMs);
   const spent = chosen.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
   const postponed = chosen.flatMap((delivery) => postpone(delivery, options));
   const others = new Set([...spent, ...postponed].map(({ messageId }) => messageId));
@@ -84,38 +90,38 @@ async function claimChosen(
   const token = options.nextId();
   const leaseUntilMs = options.nowMs + options.leaseMs;
   const leased = await leaseDeliveries(client, endpoint, wanted, { token, untilMs: leaseUntilMs });
-  const places = new Map(chosen.map(({ messageId }, place) => [messageId, place]));
-  const gone = new Set(leased.map(({ messageId }) => messageId));
-  const messageless = wanted.filter(({ messageId }) => !gone.has(messageId));
+  const order = new Map(chosen.map(({ messageId }, index) => [messageId, index]));
+  const leasedIds = new Set(leased.map(({ messageId }) => messageId));
+  const withoutBody = wanted.filter(({ messageId }) => !leasedIds.has(messageId));
   await postponeDeliveries(client, endpoint, postponed, options.nowMs);
   await finishDeliveries(client, endpoint, spent, 'failed', options.nowMs);
-  await finishDeliveries(client, endpoint, messageless, 'dropped', options.nowMs);
-  await unparkNext(client, endpoint, orderingKeys([...spent, ...messageless]));
+  await finishDeliveries(client, endpoint, withoutBody, 'dropped', options.nowMs);
+  await unparkNext(client, endpoint, orderingKeys([...spent, ...withoutBody]));
   return leased
-    .sort((a, b) => places.get(a.messageId)! - places.get(b.messageId)!)
+    .sort((a, b) => order.get(a.messageId)! - order.get(b.messageId)!)
     .map((delivery) => ({ ...delivery, token, leaseUntilMs, url: endpoint.url, secrets: options.secrets }));
 }
 
 /**
- * Senders are killed for reasons of their own, so the first loss is made good at once, and the second after what a first failed
- * attempt would wait. From the third on a delivery waits longer and longer: it may be what kills them, and if it is not, a bad
- * quarter of an hour must not use up its attempts.
+ * Returns when to retry a delivery whose lease expired without a result; nothing where that is immediately. The first lost
+ * attempt is retried immediately, as senders are killed for reasons of their own. The second waits as long as a first failed
+ * attempt, and so on: the delivery may be what kills the senders, and an outage of minutes must not use up its attempts.
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
-  const { createdAt, messageId, attempts, leaseRanOut } = delivery;
-  // The last one ends the delivery instead.
-  if (!leaseRanOut || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
+  const { createdAt, messageId, attempts, leaseExpired } = delivery;
+  // After its last attempt the delivery ends instead.
+  if (!leaseExpired || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
   return [{ createdAt, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
 }
 
-/** An attempt whose sender never told its result was an attempt all the same. */
-async function recordLost(
+/** Logs a failed attempt for each delivery whose sender died before it recorded a result. */
+async function recordLostAttempts(
   client: PoolClient,
   endpoint: LockedEndpoint,
   chosen: readonly DueDelivery[],
   nowMs: number,
 ): Promise<void> {
-  const lost = chosen.filter(({ leaseRanOut }) => leaseRanOut);
+  const lost = chosen.filter(({ leaseExpired }) => leaseExpired);
   await insertAttempts(
     client,
     endpoint,

@@ -7,32 +7,40 @@ import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts'
 import type { Attempt } from './attempt.ts';
 import { type Claimed, claimDeliveries } from './claim.ts';
 import { concurrencyOf } from './health.ts';
-import { recordAttempts } from './record.ts';
+import { recordAttempts } from './results.ts';
 import { HOLD_MS } from './schedule.ts';
-import { backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
-import { dropWaiting } from './sql/drop-waiting.ts';
-import { endHolds } from './sql/end-holds.ts';
-import { hasEndpoint, type LockedEndpoint, lockEndpoint } from './sql/lock-endpoint.ts';
-import { unparkAll, unparkNext } from './sql/unpark.ts';
+import { type Backfilled, backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
+import { hasEndpoint, type LockedEndpoint, lockEndpoint } from './sql/endpoints.ts';
+import { dropWaiting } from './sql/history.ts';
+import { endHolds, unparkAll, unparkNext } from './sql/holds.ts';
 
-export interface VisitOptions {
+export interface DispatchContext {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly random: () => number;
   readonly keyRing: KeyRing;
+  /** Concurrent exchanges of a healthy endpoint, over all dispatchers. */
   readonly concurrency: number;
   readonly leaseMs: number;
-  /** Where deliveries of the previous release are to be moved first; see backfill.ts. */
+}
+
+/** What one dispatch is to do. */
+export interface DispatchWork {
+  /** Attempts whose results are to be recorded. */
+  readonly attempts: readonly Attempt[];
+  /** Deliveries to claim at most. */
+  readonly limit: number;
+  /** The times of creation of deliveries to move from the previous release's queue first; see backfill.ts. */
   readonly backfill?: CreatedBetween | undefined;
 }
 
-export interface Visit extends Claimed {
-  /** Exchanges the endpoint may have at once. */
+export interface Dispatched extends Claimed {
+  /** Concurrent exchanges that the endpoint may have. */
   readonly concurrency: number;
   /** Whether its last attempt failed. */
   readonly failing: boolean;
-  /** Why nothing could be claimed although something may be due: the signing secret cannot be read. */
+  /** Set where nothing was claimed because the signing secret cannot be decrypted. */
   readonly secretError: unknown;
   /** Whether deliveries of the previous release are left. */
   readonly backfillLeft: boolean;
@@ -44,45 +52,39 @@ const BACKFILLED_MAX = 2000;
 const NOTHING: Claimed = { deliveries: [], more: false };
 
 /**
- * All that is to be done for one endpoint, in one transaction under its row's lock: stores results, ends holds, and
- * claims up to `limit` deliveries. Resolves with undefined, nothing done, where another dispatcher has the lock.
+ * Records the results of an endpoint, ends holds and claims due deliveries, in one transaction under the lock of the
+ * endpoint's row. Resolves with undefined, with nothing done, where another dispatcher holds the lock.
  */
-export async function visitEndpoint(
-  options: VisitOptions,
+export async function dispatchEndpoint(
+  context: DispatchContext,
   id: EndpointId,
-  attempts: readonly Attempt[],
-  limit: number,
-): Promise<Visit | undefined> {
-  return await inTransaction(options.pool, async (client) => {
+  work: DispatchWork,
+): Promise<Dispatched | undefined> {
+  return await inTransaction(context.pool, async (client) => {
     const locked = await lockEndpoint(client, id);
-    if (!locked) {
-      if (await hasEndpoint(client, id)) return undefined;
-      // There is nothing to record, or to claim.
-      return {
-        ...NOTHING,
-        concurrency: options.concurrency,
-        failing: false,
-        secretError: undefined,
-        backfillLeft: false,
-      };
-    }
-    const nowMs = options.clock.nowMs();
+    if (!locked) return (await hasEndpoint(client, id)) ? undefined : withoutEndpoint(context);
+    const nowMs = context.clock.nowMs();
     const health =
-      attempts.length > 0
-        ? await recordAttempts(client, locked, attempts, { ...options, nowMs })
+      work.attempts.length > 0
+        ? await recordAttempts(client, locked, work.attempts, { ...context, nowMs })
         : locked.health;
     const endpoint = { ...locked, health };
-    const backfilled = await backfill(client, id, options.backfill, nowMs);
-    const done = {
-      concurrency: concurrencyOf(health, options.concurrency),
+    const backfilled = await backfill(client, id, work.backfill, nowMs);
+    const dispatched = {
+      concurrency: concurrencyOf(health, context.concurrency),
       failing: health.failures > 0,
       secretError: undefined,
       backfillLeft: backfilled.left,
     };
-    // What is left may come before what is in the queue, or is in flight: the next visit, or look, goes on.
-    if (backfilled.left) return { ...done, deliveries: [], more: backfilled.moved > 0 };
-    return { ...done, ...(await claimOrDrop(client, endpoint, options, nowMs, limit)) };
+    // Deliveries that are left may precede those in the queue, or be in flight: a later dispatch continues.
+    if (backfilled.left) return { ...dispatched, deliveries: [], more: backfilled.moved > 0 };
+    return { ...dispatched, ...(await claimOrDrop(client, endpoint, context, nowMs, work.limit)) };
   });
+}
+
+/** Only a database restored to a time before the endpoint's creation lacks its row: there is nothing to record or claim. */
+function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
+  return { ...NOTHING, concurrency, failing: false, secretError: undefined, backfillLeft: false };
 }
 
 async function backfill(
@@ -90,7 +92,7 @@ async function backfill(
   id: EndpointId,
   created: CreatedBetween | undefined,
   nowMs: number,
-): Promise<{ readonly moved: number; readonly left: boolean }> {
+): Promise<Backfilled> {
   if (!created) return { moved: 0, left: false };
   return await backfillQueue(client, id, { ...created, nowMs, limit: BACKFILLED_MAX });
 }
@@ -98,7 +100,7 @@ async function backfill(
 async function claimOrDrop(
   client: PoolClient,
   endpoint: LockedEndpoint,
-  options: VisitOptions,
+  context: DispatchContext,
   nowMs: number,
   limit: number,
 ): Promise<Claimed & { secretError?: unknown }> {
@@ -109,24 +111,27 @@ async function claimOrDrop(
   const paused = endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs;
   if (paused) return NOTHING;
   if (limit <= 0) return { deliveries: [], more: true };
-  await endHoldsOfAnHour(client, endpoint, nowMs);
+  await endExpiredHolds(client, endpoint, nowMs);
   let secret: Buffer;
   try {
     const { keyId, ciphertext } = endpoint.secret;
-    secret = options.keyRing.decrypt(
+    secret = context.keyRing.decrypt(
       keyId,
       ciphertext,
       webhookSecretAad(endpoint.tenantId, endpoint.endpointId),
     );
   } catch (error) {
-    // Ours to repair, not the endpoint's failure: its deliveries wait, and no attempt is counted.
+    // The operator's fault, not the endpoint's: its deliveries wait, and no attempt is counted.
     return { ...NOTHING, secretError: error };
   }
-  return await claimDeliveries(client, endpoint, { ...options, nowMs, limit, secrets: [secret] });
+  return await claimDeliveries(client, endpoint, { ...context, nowMs, limit, secrets: [secret] });
 }
 
-/** Where the endpoint had no success since, the whole conversation goes at once; otherwise only the next in line. */
-async function endHoldsOfAnHour(client: PoolClient, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
+/**
+ * Releases conversations whose first delivery has failed for HOLD_MS: all their deliveries where the endpoint has had no
+ * success since that failure, otherwise only the next one.
+ */
+async function endExpiredHolds(client: PoolClient, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
   const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);
   if (ended.length === 0) return;
   const { lastSuccessAtMs } = endpoint.health;

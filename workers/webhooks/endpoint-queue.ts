@@ -2,31 +2,31 @@ import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts'
 import type { Attempt } from './attempt.ts';
 import type { SlotUser } from './slots.ts';
 
-/** An attempt that waits to be recorded, with what gives its slot back afterwards. */
-export interface Finished {
+/** An attempt whose result is not stored yet, and the function that frees its slot afterwards. */
+export interface UnrecordedAttempt {
   readonly attempt: Attempt;
   readonly release: () => void;
 }
 
-/** What one dispatcher knows of an endpoint that it is busy with. */
-export class Lane implements SlotUser {
+/** The in-memory state of an endpoint that this dispatcher is working on. */
+export class EndpointQueue implements SlotUser {
   readonly id: EndpointId;
   readonly tenantId: string;
-  /** Exchanges that run or wait to be recorded. */
+  /** Exchanges in flight or unrecorded; each holds a slot. */
   held = 0;
-  /** Attempts that wait to be recorded. */
-  finished: Finished[] = [];
-  /** As the last visit found it, before that as it was told: what it takes meanwhile is counted by it. */
+  unrecorded: UnrecordedAttempt[] = [];
+  /** Whether the last attempt failed, as of the last dispatch. */
   failing: boolean;
+  /** Exchanges that the endpoint may have concurrently, as of the last dispatch. */
   concurrency: number;
-  /** Stands in the line for a visit. */
-  wanted = false;
-  /** One visit at a time: two would only wait for each other's lock. */
-  visiting = false;
-  /** Waits before the next visit, after one that could not be made. */
-  resting = false;
-  /** Visits in a row that could not be made. */
-  fruitless = 0;
+  /** Waits in the fair queue. */
+  queued = false;
+  /** One dispatch at a time: a second one would only wait for the endpoint's row lock. */
+  dispatching = false;
+  /** Waits before it retries a failed dispatch. */
+  backingOff = false;
+  /** Consecutive dispatches that failed, or found the endpoint locked. */
+  failures = 0;
 
   constructor(id: EndpointId, concurrency: number, failing: boolean) {
     this.id = id;
@@ -35,7 +35,13 @@ export class Lane implements SlotUser {
     this.failing = failing;
   }
 
+  /** Exchanges that may be added. Unrecorded ones count as free: the next dispatch records them before it claims. */
+  get free(): number {
+    return this.concurrency - this.held + this.unrecorded.length;
+  }
+
+  /** Whether nothing of its state is needed any more. */
   get idle(): boolean {
-    return this.held === 0 && !this.wanted && !this.visiting && !this.resting;
+    return this.held === 0 && !this.queued && !this.dispatching && !this.backingOff;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Whose turn it is: tenants one after the other, and within each its items one after the other. An item stands in the
- * line once, however often it is added.
+ * A queue that serves tenants round-robin, and each tenant's items in the order in which they were added. An item is queued
+ * once, however often it is added.
  */
-export class Turns<Item> {
-  /** In the order of the turns; a tenant without items is not there. */
+export class FairQueue<Item> {
+  /** Tenants with items, in the order in which they are served next. */
   readonly #byTenant = new Map<string, Set<Item>>();
 
   add(tenantId: string, item: Item): void {
@@ -12,13 +12,13 @@ export class Turns<Item> {
     else this.#byTenant.set(tenantId, new Set([item]));
   }
 
-  /** Takes the first item that `may` goes, looking at each once; those passed over keep their place. */
-  take(may: (item: Item) => boolean): Item | undefined {
+  /** Removes and returns the first item that is ready. Items that are not ready keep their place. */
+  take(isReady: (item: Item) => boolean): Item | undefined {
     for (const [tenantId, items] of this.#byTenant) {
       for (const item of items) {
-        if (!may(item)) continue;
+        if (!isReady(item)) continue;
         items.delete(item);
-        // The tenant goes to the end of the line.
+        // A served tenant moves to the back of the queue.
         this.#byTenant.delete(tenantId);
         if (items.size > 0) this.#byTenant.set(tenantId, items);
         return item;

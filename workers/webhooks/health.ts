@@ -1,24 +1,24 @@
 import type { Attempt } from './attempt.ts';
-import type { EndpointHealth } from './sql/lock-endpoint.ts';
+import type { EndpointHealth } from './sql/endpoints.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** An endpoint that has only failed for so long is disabled. */
+/** An endpoint that has failed without a success for this long is disabled. */
 export const FAILING_MAX_MS = 5 * DAY_MS;
 /**
- * Longer than the longest wait between two attempts of a delivery: when nothing was tried for so long, it is not known
- * that the endpoint was failing all the time, and the five days begin anew.
+ * Longer than the longest delay between two attempts of a delivery. After this long without an attempt it is unknown whether
+ * the endpoint was failing all the time, and the five days start again.
  */
 const SILENCE_MS = 2 * DAY_MS;
-/** Failures in a row after which an endpoint gets one exchange at a time, until a success. */
-const FAILURES_UNTIL_ONE = 5;
+/** Consecutive failures after which an endpoint gets one exchange at a time, until a success. */
+const FAILURES_UNTIL_SERIAL = 5;
 
-/** Exchanges that an endpoint may have at once, over all dispatchers. */
+/** Returns the concurrent exchanges that an endpoint may have, over all dispatchers. */
 export function concurrencyOf(health: EndpointHealth, standard: number): number {
-  return health.failures >= FAILURES_UNTIL_ONE ? 1 : standard;
+  return health.failures >= FAILURES_UNTIL_SERIAL ? 1 : standard;
 }
 
-/** How an endpoint is doing after these attempts, taken in the order in which they ended. */
+/** Returns an endpoint's health after these attempts, applied in the order in which they ended. */
 export function healthAfter(health: EndpointHealth, attempts: readonly Attempt[]): EndpointHealth {
   return [...attempts].sort((a, b) => a.finishedAtMs - b.finishedAtMs).reduce(healthAfterOne, health);
 }
@@ -27,8 +27,8 @@ function healthAfterOne(health: EndpointHealth, { outcome, finishedAtMs }: Attem
   if (outcome.kind === 'delivered') {
     return { ...health, failures: 0, failingSinceMs: null, lastSuccessAtMs: finishedAtMs };
   }
-  const wentOn = health.lastFailureAtMs !== null && finishedAtMs - health.lastFailureAtMs <= SILENCE_MS;
-  const failingSinceMs = wentOn && health.failingSinceMs !== null ? health.failingSinceMs : finishedAtMs;
+  const continued = health.lastFailureAtMs !== null && finishedAtMs - health.lastFailureAtMs <= SILENCE_MS;
+  const failingSinceMs = continued && health.failingSinceMs !== null ? health.failingSinceMs : finishedAtMs;
   const failed: EndpointHealth = {
     ...health,
     failures: health.failures + 1,

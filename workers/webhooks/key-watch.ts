@@ -12,34 +12,34 @@ export interface KeyWatchOptions {
   readonly keyRing: KeyRing;
   readonly logger: Logger;
   readonly health: Health;
-  /** Milliseconds until the database is asked again after it could not be asked; doubled up to a minute. Default 2000. */
+  /** Milliseconds until the check is retried after a failure; doubled up to a minute. Default 2000. */
   readonly retryMs?: number;
 }
 
 const DEADLINE_MS = 5000;
 
 /**
- * Looks once, as soon as the database answers, whether the ring reads the signing secrets that are stored. A ring that
- * does not is warned of at the start, and noted in the health: later only the deliveries of some endpoints would wait.
+ * Checks once, as soon as the database answers, whether the key ring decrypts the stored signing secrets. Warns and notes it
+ * in the health where it does not: without the check, the deliveries of some endpoints would wait unnoticed.
  */
 export function watchKeys(options: KeyWatchOptions): { close(): void } {
   const { pool, keyRing, logger, health, retryMs = 2000 } = options;
   const closing = new AbortController();
   const { signal } = closing;
 
-  async function look(): Promise<void> {
+  async function checkKeys(): Promise<void> {
     const problems = keyRingProblems(keyRing, await sampleWebhookSecrets(pool, DEADLINE_MS));
     if (signal.aborted) return;
-    for (const problem of problems) logger.warn(`${problem}: put it back, their webhooks wait for it`);
+    for (const problem of problems) logger.warn({ problem }, 'webhook signing secrets unreadable');
     if (problems.length > 0) health.setNote('webhook keys', problems.join('; '));
   }
 
-  void retryUntilSuccess(look, {
+  void retryUntilSuccess(checkKeys, {
     backoff: { minMs: retryMs, maxMs: 60_000 },
     signal,
     ref: false,
     onFailure(error) {
-      logger.debug({ reason: errorMessage(error) }, 'the keys of webhook secrets cannot be looked up yet');
+      logger.debug({ reason: errorMessage(error) }, 'webhook key check failed, retrying');
     },
   });
   return { close: () => closing.abort() };

@@ -13,33 +13,31 @@ export interface DispatcherOptions {
   readonly logger: Logger;
   readonly nextId: IdGenerator;
   readonly keyRing: KeyRing;
-  /** Addresses permitted besides public ones over https. */
+  /** Addresses permitted in addition to public ones over https. */
   readonly allow: readonly AllowRule[];
-  /** Makes the time partitions of the webhook tables around this time; called when a row found none. */
+  /** Creates the time partitions of the webhook tables for this time; called when a row's partition is missing. */
   readonly ensurePartitions: (nowMs: number) => Promise<void>;
-  /** Numbers from 0 to 1 for the jitter of retries. Default Math.random. */
+  /** Returns numbers from 0 (included) to 1 (excluded) for the jitter of retries. Default Math.random. */
   readonly random?: () => number;
   /** Default: DNS, then the operating system. */
   readonly resolve?: Resolve;
   /** Certificates to trust instead of the usual ones, PEM; for tests. */
   readonly ca?: string;
-  /** Exchanges of one endpoint at once, over all dispatchers. Default 16. */
+  /** Concurrent exchanges of one endpoint, over all dispatchers. Default 16. */
   readonly concurrency?: number;
-  /** Exchanges of this dispatcher at once. Default 256. */
+  /** Concurrent exchanges of this dispatcher. Default 256. */
   readonly exchangesMax?: number;
   /** Milliseconds for a whole exchange. Default 15,000. */
   readonly deadlineMs?: number;
   /** Milliseconds after which a delivery without a result is sent again; longer than the deadline. Default 30,000. */
   readonly leaseMs?: number;
-  /** Milliseconds between two looks for what is due, besides notifications. Default 1000. */
+  /** Milliseconds between two polls for due deliveries, in addition to notifications. Default 1000. */
   readonly pollMs?: number;
 }
 
 export interface Dispatcher {
-  /** Why deliveries are not found or recorded at the moment, in words; undefined when all is well. */
+  /** Why deliveries cannot be found, claimed or recorded, as text for operators; undefined while they can. */
   problem(): string | undefined;
-  /** Looks for due deliveries at once. */
-  wake(): void;
-  /** Claims nothing more, waits for the exchanges that run (their deadline bounds it), and records them. */
+  /** Claims nothing more, waits for exchanges in flight (bounded by their deadline), and records their results. */
   close(): Promise<void>;
 }

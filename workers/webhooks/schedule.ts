@@ -14,18 +14,18 @@ const RETRY_DELAYS_MS = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** Each delay is made up to a tenth shorter or longer, so that what failed together does not return together. */
+/** Each delay is up to a tenth shorter or longer, so that deliveries that failed together are not retried together. */
 const JITTER = 0.1;
 
-/** Attempts of a delivery, after which it has failed for good. */
+/** Attempts after which a delivery has failed permanently. */
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 
-/** How long a failing delivery holds back the later ones of its conversation. */
+/** How long a failing delivery holds back later ones of its conversation. */
 export const HOLD_MS = HOUR_MS;
 
 /**
- * When the attempt after number `attempt` (from 1) is due; undefined when that was the last one.
- * `random` gives numbers from 0 (included) to 1 (excluded).
+ * Returns when the attempt after number `attempt` (from 1) is due; undefined when that was the last one.
+ * `random` returns numbers from 0 (included) to 1 (excluded).
  */
 export function nextAttemptAtMs(
   attempt: number,

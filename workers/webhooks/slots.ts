@@ -1,16 +1,16 @@
-/** Who asks for exchanges. */
+/** An endpoint that asks for exchanges. */
 export interface SlotUser {
   readonly tenantId: string;
-  /** Exchanges it holds now. */
+  /** Slots that it holds now. */
   readonly held: number;
   /** Whether its endpoint's last attempt failed. */
   readonly failing: boolean;
 }
 
 /**
- * The exchanges that one dispatcher may have at once. Slow and dead endpoints hold theirs the longest, so that without
- * further bounds they would end up with all of them: failing endpoints together get half, one tenant gets half, and the
- * last quarter is for endpoints that have none.
+ * A semaphore for the concurrent exchanges of one dispatcher. Slow and dead endpoints hold slots the longest, so that without
+ * further bounds they would end up with all of them. Failing endpoints together get half, a tenant gets half, and the last
+ * quarter is reserved for endpoints that hold none.
  */
 export class Slots {
   readonly #max: number;
@@ -26,7 +26,7 @@ export class Slots {
     return this.#held;
   }
 
-  /** How many this user could take now. */
+  /** Returns how many slots this endpoint could take now. */
   free(user: SlotUser): number {
     const half = Math.ceil(this.#max / 2);
     const bounds = [this.#max - this.#held, half - (this.#heldByTenant.get(user.tenantId) ?? 0)];
@@ -36,7 +36,7 @@ export class Slots {
     return Math.max(0, Math.min(...bounds));
   }
 
-  /** Takes one; the caller has asked {@link free}. Returns what gives it back, to be called once. */
+  /** Takes one slot; the caller has asked {@link free}. Returns the function that frees it, to be called once. */
   take({ tenantId, failing }: SlotUser): () => void {
     this.#change(tenantId, failing, 1);
     return () => this.#change(tenantId, failing, -1);

@@ -23,7 +23,7 @@ export interface WebhooksDeps {
 const TABLES = ['webhook_messages', 'webhook_deliveries', 'webhook_attempts'] as const;
 const WEEK_MS = 7 * 86_400_000;
 
-/** Starts the webhook worker; reports to `health` as `webhooks`. */
+/** Starts the webhook worker. Reports to `health` as `webhooks`. */
 export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
   const dispatcher = startDispatcher({
     ...deps,
@@ -31,10 +31,10 @@ export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
       for (const table of TABLES) await ensureTimePartitions(deps.pool, table, nowMs, nowMs + WEEK_MS);
     },
   });
-  health.watchReady('webhooks', dispatcher.problem);
+  health.watchReady('webhooks', () => dispatcher.problem());
   const keys = watchKeys({ ...deps, health });
   return {
-    ...dispatcher,
+    problem: () => dispatcher.problem(),
     async close() {
       keys.close();
       await dispatcher.close();

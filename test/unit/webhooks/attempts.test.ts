@@ -7,7 +7,7 @@ import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
 import type { Attempt } from '../../../workers/webhooks/attempt.ts';
 import { concurrencyOf, FAILING_MAX_MS, healthAfter } from '../../../workers/webhooks/health.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from '../../../workers/webhooks/schedule.ts';
-import type { EndpointHealth } from '../../../workers/webhooks/sql/lock-endpoint.ts';
+import type { EndpointHealth } from '../../../workers/webhooks/sql/endpoints.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -3,26 +3,26 @@ import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.
 
 /**
  * Processes of the previous release use webhook_deliveries as their queue: they write `pending` rows there, and lease
- * them. The functions here move those rows to webhook_queue, so that this release can send them. Needed while such
- * processes run, and once afterwards.
+ * them. The functions here move those rows to webhook_queue, so that this release can send them. Needed during a rolling
+ * deploy and once after it.
  */
 
-/** Times of creation to look at, in milliseconds: `fromMs` included, `toMs` not. Bounds the partitions that are planned. */
+/** Times of creation, in milliseconds: `fromMs` included, `toMs` not. Bounds the partitions that are planned. */
 export interface CreatedBetween {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
 export interface Backfilled {
-  /** Deliveries that were moved now. */
+  /** Deliveries that were moved. */
   readonly moved: number;
   /** Whether some are left: beyond `limit`, or in flight at a process of the previous release. */
   readonly left: boolean;
 }
 
-/** Endpoints with deliveries that wait in webhook_deliveries. Takes no locks. */
+/** Returns the endpoints with pending deliveries in webhook_deliveries. Takes no locks. */
 export async function findEndpointsToBackfill(db: Queryable, created: CreatedBetween): Promise<EndpointId[]> {
-  // A parked delivery waits for one of the same endpoint that is not, so these are all endpoints.
+  // A parked delivery waits for an unparked one of the same endpoint, so these are all endpoints.
   const { rows } = await db.query<{ tenant_id: string; endpoint_id: string }>(
     `select distinct tenant_id, endpoint_id
        from webhook_deliveries
@@ -33,10 +33,10 @@ export async function findEndpointsToBackfill(db: Queryable, created: CreatedBet
 }
 
 /**
- * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue, with their place in the order.
- * None is parked there: what it waited for may end in webhook_deliveries, where nothing would release it; the claim parks
- * it again. What a process of the previous release has leased stays there until its lease ends: otherwise its result
- * would be lost, and the delivery sent again. Runs under the endpoint's lock.
+ * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue. They keep their order but are
+ * unparked, as the delivery that one waited for may end in webhook_deliveries, where nothing would unpark it; the claim parks
+ * it again. A delivery leased by a process of the previous release is not moved until its lease ends: otherwise its result
+ * would be lost, and the delivery repeated. Runs under the endpoint's lock.
  */
 export async function backfillQueue(
   client: Queryable,
@@ -67,8 +67,8 @@ export async function backfillQueue(
 }
 
 /**
- * Two parts, as each has an index of its own: together they would be found by reading all of the endpoint's history. The
- * parked ones first: while some are left, others are, and hasWaiting looks only for those.
+ * Two parts, as each has its own index: one query for both would read the endpoint's whole history. Parked ones are moved
+ * first, so that unparked ones are left while any are, and hasWaiting needs to search only for those.
  */
 const WAITING = ['parked', 'not parked']
   .map(

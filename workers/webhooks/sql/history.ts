@@ -1,7 +1,54 @@
+import type { Queryable } from '../../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import type { DeliveryId } from './queue.ts';
+
+/** Moves deliveries to the history without a further attempt. Runs under the endpoint's lock. */
+export async function finishDeliveries(
+  client: Queryable,
+  id: EndpointId,
+  deliveries: readonly DeliveryId[],
+  state: 'failed' | 'dropped',
+  nowMs: number,
+): Promise<void> {
+  if (deliveries.length === 0) return;
+  await client.query(
+    moveToHistory(
+      `delete from webhook_queue q
+        where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = any($5::text[])
+       returning ${QUEUED_COLUMNS}, q.first_failed_at, $3::text as state, $4::timestamptz as finished_at`,
+    ),
+    [id.tenantId, id.endpointId, state, new Date(nowMs), deliveries.map(({ messageId }) => messageId)],
+  );
+}
+
 /**
- * The SQL that moves deliveries from the queue to the history: `ended` deletes rows of webhook_queue `q` and ends with
- * `returning ${QUEUED_COLUMNS}, …`, giving state, first_failed_at and finished_at too. A row whose week has no partition is refused with
- * SQLSTATE 23514.
+ * Drops up to `limit` waiting deliveries of a disabled or deleted endpoint, and resolves with their number. Deliveries in
+ * flight keep their lease. Runs under the endpoint's lock.
+ */
+export async function dropWaiting(
+  client: Queryable,
+  id: EndpointId,
+  options: { readonly nowMs: number; readonly limit: number },
+): Promise<number> {
+  const result = await client.query(
+    moveToHistory(
+      `delete from webhook_queue q
+        using (select w.message_id
+                 from webhook_queue w
+                where w.tenant_id = $1 and w.endpoint_id = $2 and (w.lease_token is null or w.due_at <= $3)
+                limit $4) as waiting
+        where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = waiting.message_id
+       returning ${QUEUED_COLUMNS}, q.first_failed_at, 'dropped' as state, $3::timestamptz as finished_at`,
+    ),
+    [id.tenantId, id.endpointId, new Date(options.nowMs), options.limit],
+  );
+  return result.rowCount ?? 0;
+}
+
+/**
+ * Returns the SQL that moves deliveries from the queue to the history. `ended` is a statement that deletes rows of
+ * webhook_queue `q` and returns QUEUED_COLUMNS, state, first_failed_at and finished_at. Postgres refuses a row whose week has
+ * no partition with SQLSTATE 23514.
  */
 export function moveToHistory(ended: string): string {
   return `with ended as (${ended})
@@ -13,6 +60,6 @@ export function moveToHistory(ended: string): string {
        from ended`;
 }
 
-/** What the history keeps of a row of the queue as it was. */
+/** Columns that the history keeps unchanged. */
 export const QUEUED_COLUMNS =
   'q.tenant_id, q.endpoint_id, q.created_at, q.message_id, q.seq, q.ordering_key, q.attempts, q.holds';

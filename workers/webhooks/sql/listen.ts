@@ -1,82 +1,87 @@
+import { backoffMs } from '../../../shared/async.ts';
 import type { Logger } from '../../../shared/logging.ts';
 import type { Pool, PoolClient } from '../../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
 import { DELIVERIES_CHANNEL } from '../../sql/insert-signals.ts';
 
-export interface DeliveryListener {
-  /** Gives the connection back and stops connecting. */
-  close(): Promise<void>;
-}
-
-const BACKOFF_FIRST_MS = 100;
-const BACKOFF_MAX_MS = 10_000;
+const BACKOFF = { minMs: 100, maxMs: 10_000 };
 
 /**
- * Calls `onDeliveries` whenever some were written, and once after each connect, as what happened before is unknown.
- * Holds one connection of the pool; when it is lost, a new one is made with backoff for as long as it takes.
+ * Calls `onDeliveries` whenever deliveries were written, and after each connect, as notifications may have been missed
+ * before. Holds one connection of the pool; reconnects with backoff until closed.
  */
-export function listenForDeliveries(pool: Pool, logger: Logger, onDeliveries: () => void): DeliveryListener {
-  let closed = false;
-  let client: PoolClient | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let backoffMs = BACKOFF_FIRST_MS;
-  let connecting: Promise<void> = Promise.resolve();
+export class DeliveryListener {
+  readonly #pool: Pool;
+  readonly #logger: Logger;
+  readonly #onDeliveries: () => void;
+  #client: PoolClient | undefined;
+  #connecting: Promise<void>;
+  /** Consecutive connections that failed, or were lost before they listened. */
+  #failures = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
 
-  async function connect(): Promise<void> {
-    let connected: PoolClient | undefined;
+  constructor(pool: Pool, logger: Logger, onDeliveries: () => void) {
+    this.#pool = pool;
+    this.#logger = logger;
+    this.#onDeliveries = onDeliveries;
+    this.#connecting = this.#connect();
+  }
+
+  /** Releases the connection and stops reconnecting. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#connecting;
+    const client = this.#client;
+    this.#client = undefined;
+    discard(client);
+  }
+
+  async #connect(): Promise<void> {
+    let client: PoolClient | undefined;
     try {
-      connected = await pool.connect();
-      if (closed) {
-        connected.release();
+      client = await this.#pool.connect();
+      if (this.#closed) {
+        client.release();
         return;
       }
-      watch(connected);
-      await connected.query(`listen ${DELIVERIES_CHANNEL}`);
-      backoffMs = BACKOFF_FIRST_MS;
-      onDeliveries();
+      this.#watch(client);
+      await client.query(`listen ${DELIVERIES_CHANNEL}`);
+      this.#failures = 0;
+      this.#onDeliveries();
     } catch (error) {
-      lose(connected, error);
+      this.#onLost(client, error);
     }
   }
 
-  function watch(connected: PoolClient): void {
-    client = connected;
-    connected.on('notification', onDeliveries);
-    connected.on('error', (error) => lose(connected, error));
-    connected.on('end', () => lose(connected, new Error('the connection was closed')));
+  #watch(client: PoolClient): void {
+    this.#client = client;
+    client.on('notification', this.#onDeliveries);
+    client.on('error', (error) => this.#onLost(client, error));
+    client.on('end', () => this.#onLost(client, new Error('the connection was closed')));
   }
 
-  /** May be told several times about one connection; without one it is a connect that failed. */
-  function lose(lost: PoolClient | undefined, error: unknown): void {
-    if (lost !== undefined && lost !== client) return;
-    client = undefined;
-    discard(lost);
-    if (closed) return;
-    logger.warn(
-      { reason: databaseTrouble(error), backoffMs },
-      'not listening for webhook deliveries; polling finds them meanwhile',
+  /** May be called several times for one connection. Without `client`, a connect failed. */
+  #onLost(client: PoolClient | undefined, error: unknown): void {
+    if (client !== undefined && client !== this.#client) return;
+    this.#client = undefined;
+    discard(client);
+    if (this.#closed) return;
+    this.#failures += 1;
+    const retryMs = backoffMs(this.#failures, BACKOFF);
+    this.#logger.warn(
+      { reason: databaseTrouble(error), retryMs: Math.round(retryMs) },
+      'webhook listener disconnected, reconnecting',
     );
-    timer = setTimeout(() => {
-      connecting = connect();
-    }, backoffMs);
-    backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
+    this.#timer = setTimeout(() => {
+      this.#connecting = this.#connect();
+    }, retryMs);
   }
+}
 
-  function discard(connected: PoolClient | undefined): void {
-    if (!connected) return;
-    connected.removeAllListeners('notification');
-    connected.release(true);
-  }
-
-  connecting = connect();
-  return {
-    async close() {
-      closed = true;
-      clearTimeout(timer);
-      await connecting;
-      const last = client;
-      client = undefined;
-      discard(last);
-    },
-  };
+function discard(client: PoolClient | undefined): void {
+  if (!client) return;
+  client.removeAllListeners('notification');
+  client.release(true);
 }

@@ -1,9 +1,10 @@
+import type { WebhookType } from '../../../shared/contracts/webhooks.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
 
 export type EndpointState = 'enabled' | 'disabled' | 'deleted';
 
-/** How an endpoint has been doing. Times in milliseconds since the epoch. */
+/** Recent successes and failures of an endpoint. Times in milliseconds since the epoch. */
 export interface EndpointHealth {
   readonly state: EndpointState;
   readonly disabledReason: string | null;
@@ -12,7 +13,7 @@ export interface EndpointHealth {
   readonly failingSinceMs: number | null;
   readonly lastFailureAtMs: number | null;
   readonly lastSuccessAtMs: number | null;
-  /** It is left alone until then. */
+  /** Nothing is sent until then. */
   readonly pausedUntilMs: number | null;
 }
 
@@ -23,7 +24,7 @@ export interface LockedEndpoint extends EndpointId {
   readonly health: EndpointHealth;
 }
 
-interface Row {
+interface EndpointRow {
   readonly url: string;
   readonly state: EndpointState;
   readonly disabled_reason: string | null;
@@ -36,9 +37,12 @@ interface Row {
   readonly paused_until: Date | null;
 }
 
-/** Reads an endpoint and locks it until the transaction ends; undefined at once where another dispatcher has it, or it is not there. */
+/**
+ * Reads an endpoint and locks its row until the transaction ends. Resolves with undefined, without waiting, where another
+ * transaction holds the lock or there is no row.
+ */
 export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<EndpointRow>(
     `select url, state, disabled_reason, secret_key_id, secret_ciphertext,
             failures, failing_since, last_failure_at, last_success_at, paused_until
        from webhook_endpoints
@@ -68,11 +72,64 @@ export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<L
   };
 }
 
-/** Whether the endpoint has a row. Deleted ones have: only a database that was put back to before it was made has none. */
+/** Whether the endpoint has a row. Deleted endpoints have one; a database restored to a time before the creation has none. */
 export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
   const { rowCount } = await client.query(
     'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
     [id.tenantId, id.endpointId],
   );
   return rowCount === 1;
+}
+
+/** Stores an endpoint's health. Runs under the endpoint's lock. */
+export async function updateEndpointHealth(
+  client: Queryable,
+  id: EndpointId,
+  health: EndpointHealth,
+  nowMs: number,
+): Promise<void> {
+  await client.query(
+    `update webhook_endpoints
+        set state = $3, disabled_reason = $4, failures = $5, failing_since = $6, last_failure_at = $7,
+            last_success_at = $8, paused_until = $9, updated_at = $10
+      where tenant_id = $1 and endpoint_id = $2`,
+    [
+      id.tenantId,
+      id.endpointId,
+      health.state,
+      health.disabledReason,
+      health.failures,
+      toDate(health.failingSinceMs),
+      toDate(health.lastFailureAtMs),
+      toDate(health.lastSuccessAtMs),
+      toDate(health.pausedUntilMs),
+      new Date(nowMs),
+    ],
+  );
+}
+
+function toDate(timeMs: number | null): Date | null {
+  return timeMs === null ? null : new Date(timeMs);
+}
+
+/**
+ * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type: healthy before failing ones, then those that
+ * name the type before those that take all, then older ones first.
+ */
+export async function findSubscribers(
+  db: Queryable,
+  tenantId: string,
+  type: WebhookType,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ endpoint_id: string }>(
+    `select endpoint_id
+       from webhook_endpoints
+      where tenant_id = $1 and state = 'enabled' and state <> 'deleted'
+        and (event_types is null or $2::text = any(event_types))
+      order by failures > 0, event_types is null, created_at, endpoint_id
+      limit $3`,
+    [tenantId, type, limit],
+  );
+  return rows.map((row) => row.endpoint_id);
 }

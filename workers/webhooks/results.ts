@@ -5,17 +5,20 @@ import { insertSignals, type Signal } from '../sql/insert-signals.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
 import { nextAttemptAtMs } from './schedule.ts';
-import { findSomeListeners } from './sql/find-listeners.ts';
-import type { EndpointHealth, LockedEndpoint } from './sql/lock-endpoint.ts';
-import { type DeliveryResult, recordResults } from './sql/record-results.ts';
-import { unparkNext } from './sql/unpark.ts';
-import { updateEndpointHealth } from './sql/update-health.ts';
+import {
+  type EndpointHealth,
+  findSubscribers,
+  type LockedEndpoint,
+  updateEndpointHealth,
+} from './sql/endpoints.ts';
+import { unparkNext } from './sql/holds.ts';
+import { type DeliveryResult, recordResults } from './sql/results.ts';
 
 /**
- * Endpoints that are sent `webhook.endpoint_disabled` at most. Where thousands of a tenant's are disabled, each sending to
- * all the others would be millions of deliveries.
+ * Endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a tenant with thousands of endpoints that are
+ * disabled together would cause millions of deliveries.
  */
-const DISABLED_TOLD_MAX = 20;
+const DISABLED_RECEIVERS_MAX = 20;
 
 export interface RecordOptions {
   readonly nowMs: number;
@@ -24,9 +27,9 @@ export interface RecordOptions {
 }
 
 /**
- * Stores what came of attempts: the deliveries, the log of attempts, how the endpoint is doing, and the signal to up to
- * 20 other endpoints of the tenant when it is disabled. An attempt whose lease is gone counts for nothing, as its delivery was
- * given to another sender or ended. Runs under the endpoint's lock; resolves with its health afterwards.
+ * Stores the results of attempts: the deliveries' states, the log of attempts, the endpoint's health and, when that disables
+ * the endpoint, an event to other endpoints of the tenant. An attempt without its lease is ignored, as its delivery was
+ * claimed again or ended. Runs under the endpoint's lock; resolves with the endpoint's new health.
  */
 export async function recordAttempts(
   client: PoolClient,
@@ -45,7 +48,7 @@ export async function recordAttempts(
   await updateEndpointHealth(client, endpoint, health, options.nowMs);
   if (endpoint.health.state === 'enabled' && health.state === 'disabled') {
     const signal = disabledSignal(endpoint, health, options.nowMs);
-    const endpointIds = await findSomeListeners(client, signal.tenantId, signal.type, DISABLED_TOLD_MAX);
+    const endpointIds = await findSubscribers(client, signal.tenantId, signal.type, DISABLED_RECEIVERS_MAX);
     await insertSignals(client, [signal], { ...options, endpointIds });
   }
   return health;

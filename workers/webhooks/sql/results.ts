@@ -1,21 +1,21 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
 import { moveToHistory, QUEUED_COLUMNS } from './history.ts';
-import type { DeliveryId } from './lease.ts';
+import type { DeliveryId } from './queue.ts';
 
-/** What an attempt makes of its delivery. */
+/** The state of a delivery after an attempt. */
 export interface DeliveryResult extends DeliveryId {
-  /** The lease under which it was sent. */
+  /** Identifies the lease under which it was sent. */
   readonly token: string;
   readonly state: 'pending' | 'delivered' | 'failed';
   readonly finishedAtMs: number;
-  /** When it is due again; of meaning while pending. */
+  /** When the next attempt is due; ignored unless pending. */
   readonly dueAtMs: number;
 }
 
 /**
- * Stores results that still have their lease, and resolves with the ordering keys of these by message id; what is
- * missing there was sent again by another dispatcher, or dropped, meanwhile. Runs under the endpoint's lock.
+ * Stores the results whose lease is still valid. Resolves with their ordering keys by message id. A delivery that is missing
+ * there was claimed by another dispatcher, or dropped, meanwhile. Runs under the endpoint's lock.
  */
 export async function recordResults(
   client: Queryable,

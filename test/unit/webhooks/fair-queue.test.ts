@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { FairQueue } from '../../../workers/webhooks/fair-queue.ts';
+
+describe('the fair queue', () => {
+  const take = (queue: FairQueue<string>, count: number) =>
+    Array.from({ length: count }, () => queue.take(() => true));
+
+  it('serves tenants round-robin, and the items of each in order and once', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'a2', 'a3', 'a1']) queue.add('a', item);
+    queue.add('b', 'b1');
+    expect(take(queue, 5)).toEqual(['a1', 'b1', 'a2', 'a3', undefined]);
+  });
+
+  it('keeps the place of an item that is not ready', () => {
+    const queue = new FairQueue<string>();
+    queue.add('a', 'a1');
+    queue.add('b', 'b1');
+    expect(queue.take((item) => item !== 'a1')).toBe('b1');
+    queue.add('b', 'b1');
+    expect(take(queue, 2)).toEqual(['a1', 'b1']);
+  });
+});

@@ -1,0 +1,78 @@
+import { errorMessage } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/logging.ts';
+import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
+import { isDatabaseUnavailable } from '../../shared/postgres/unavailable.ts';
+
+export interface PollerOptions {
+  /** Milliseconds between two polls when nothing wakes it. */
+  readonly intervalMs: number;
+  readonly logger: Logger;
+  readonly poll: () => Promise<void>;
+}
+
+/** Milliseconds between the starts of two polls at least: frequent wake-ups must not cost a query each. */
+const GAP_MS = 20;
+
+/** Runs `poll` immediately, after every wake-up and every `intervalMs`; never two concurrently. */
+export class Poller {
+  readonly #options: PollerOptions;
+  #problem: string | undefined;
+  #closed = false;
+  #woken = false;
+  #startedAtMs = -Infinity;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: PollerOptions) {
+    this.#options = options;
+    this.#schedule(0);
+  }
+
+  /** Why the last poll failed; undefined when it succeeded. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Polls immediately, or right after the poll in progress. */
+  wake(): void {
+    this.#woken = true;
+    if (!this.#running) this.#schedule(Math.max(0, this.#startedAtMs + GAP_MS - performance.now()));
+  }
+
+  /** Waits for the poll in progress. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #schedule(inMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    this.#timer = setTimeout(() => {
+      this.#running ??= this.#run();
+    }, inMs);
+  }
+
+  async #run(): Promise<void> {
+    this.#woken = false;
+    this.#startedAtMs = performance.now();
+    try {
+      await this.#options.poll();
+      this.#problem = undefined;
+    } catch (error) {
+      this.#reportFailure(error);
+      // Wake-ups must not cause a tight loop while the database is away: the next poll finds what they were for.
+      this.#woken = false;
+    }
+    this.#running = undefined;
+    this.#schedule(this.#woken ? GAP_MS : this.#options.intervalMs);
+  }
+
+  #reportFailure(error: unknown): void {
+    const unavailable = isDatabaseUnavailable(error);
+    const reason = unavailable ? databaseTrouble(error) : (databaseRefusal(error) ?? errorMessage(error));
+    this.#problem = `due webhook deliveries cannot be looked up: ${reason}`;
+    this.#options.logger.warn(unavailable ? { reason } : { err: error }, 'webhook poll failed, retrying');
+  }
+}

@@ -1,0 +1,80 @@
+import type { Queryable } from '../../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import type { DeliveryId } from './queue.ts';
+
+/** A delivery that had held back later ones of its conversation for the longest time allowed. */
+export interface EndedHold {
+  readonly orderingKey: string;
+  readonly firstFailedAtMs: number;
+}
+
+/** Ends the holds of deliveries that first failed before `heldSinceMs`, permanently. Runs under the endpoint's lock. */
+export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: number): Promise<EndedHold[]> {
+  const { rows } = await client.query<{ ordering_key: string; first_failed_at: Date }>(
+    `update webhook_queue
+        set holds = false
+      where tenant_id = $1 and endpoint_id = $2
+        and holds and ordering_key is not null
+        and first_failed_at is not null and first_failed_at <= $3
+     returning ordering_key, first_failed_at`,
+    [id.tenantId, id.endpointId, new Date(heldSinceMs)],
+  );
+  return rows.map((row) => ({
+    orderingKey: row.ordering_key,
+    firstFailedAtMs: row.first_failed_at.getTime(),
+  }));
+}
+
+/**
+ * Parks deliveries that an earlier one of their conversation holds back, so that they are not found again by every claim;
+ * {@link unparkNext} makes them due again. Runs under the endpoint's lock.
+ */
+export async function parkDeliveries(
+  client: Queryable,
+  id: EndpointId,
+  deliveries: readonly DeliveryId[],
+): Promise<void> {
+  if (deliveries.length === 0) return;
+  await client.query(
+    `update webhook_queue
+        set parked = true
+      where tenant_id = $1 and endpoint_id = $2 and message_id = any($3::text[])`,
+    [id.tenantId, id.endpointId, deliveries.map(({ messageId }) => messageId)],
+  );
+}
+
+/**
+ * Unparks the deliveries of each conversation up to the first one that holds, included. To be called when one of them has
+ * ended or its hold has. Runs under the endpoint's lock.
+ */
+export async function unparkNext(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0) return;
+  await client.query(
+    `with heads as (
+       select k.ordering_key,
+              (select min(b.seq) from webhook_queue b
+                where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = k.ordering_key
+                  and b.holds) as seq
+         from unnest($3::text[]) as k (ordering_key)
+     )
+     update webhook_queue d
+        set parked = false
+       from heads
+      where d.tenant_id = $1 and d.endpoint_id = $2 and d.ordering_key = heads.ordering_key
+        and d.parked
+        and d.seq <= coalesce(heads.seq, 9223372036854775807)`,
+    [id.tenantId, id.endpointId, keys],
+  );
+}
+
+/** Unparks all deliveries of these conversations. Runs under the endpoint's lock. */
+export async function unparkAll(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0) return;
+  await client.query(
+    `update webhook_queue
+        set parked = false
+      where tenant_id = $1 and endpoint_id = $2 and ordering_key = any($3::text[])
+        and parked`,
+    [id.tenantId, id.endpointId, keys],
+  );
+}

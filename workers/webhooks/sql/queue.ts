@@ -1,0 +1,179 @@
+import { epochMs, toMs } from '../../../shared/postgres/epoch-ms.ts';
+import type { Queryable } from '../../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+
+/** A due delivery before it is claimed. */
+export interface DueDelivery {
+  readonly createdAt: Date;
+  readonly messageId: string;
+  readonly orderingKey: string | null;
+  /** Attempts begun so far. */
+  readonly attempts: number;
+  /** Whether a lease expired without a result: its sender died, or could not reach the database. */
+  readonly leaseExpired: boolean;
+  /** Whether it must wait for an earlier one of its conversation. */
+  readonly held: boolean;
+}
+
+/**
+ * Returns due deliveries of one endpoint, oldest first. A delivery is held while an earlier one of its conversation holds.
+ * The exception: a delivery whose hold expired failed, and the endpoint has had no success since; then the conversation is
+ * sent unordered. Runs under the endpoint's lock.
+ */
+export async function findDueDeliveries(
+  client: Queryable,
+  id: EndpointId,
+  options: { readonly nowMs: number; readonly lastSuccessAtMs: number | null; readonly limit: number },
+): Promise<DueDelivery[]> {
+  const { rows } = await client.query<{
+    created_at: Date;
+    message_id: string;
+    ordering_key: string | null;
+    attempts: number;
+    lease_expired: boolean;
+    held: boolean;
+  }>(
+    `select d.created_at, d.message_id, d.ordering_key, d.attempts, d.lease_token is not null as lease_expired,
+            d.ordering_key is not null
+            and exists (select 1 from webhook_queue b
+                         where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
+                           and b.holds and b.seq < d.seq)
+            and not exists (select 1 from webhook_queue f
+                             where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
+                               and not f.holds and f.seq < d.seq
+                               and ($4::timestamptz is null or f.first_failed_at > $4)) as held
+       from webhook_queue d
+      where d.tenant_id = $1 and d.endpoint_id = $2
+        and not d.parked and d.due_at <= $3
+      order by d.due_at, d.seq
+      limit $5`,
+    [
+      id.tenantId,
+      id.endpointId,
+      new Date(options.nowMs),
+      options.lastSuccessAtMs === null ? null : new Date(options.lastSuccessAtMs),
+      options.limit,
+    ],
+  );
+  return rows.map((row) => ({
+    createdAt: row.created_at,
+    messageId: row.message_id,
+    orderingKey: row.ordering_key,
+    attempts: row.attempts,
+    leaseExpired: row.lease_expired,
+    held: row.held,
+  }));
+}
+
+/** Returns the number of an endpoint's deliveries in flight, over all dispatchers. Runs under the endpoint's lock. */
+export async function countLeased(client: Queryable, id: EndpointId, nowMs: number): Promise<number> {
+  const { rows } = await client.query<{ leased: number }>(
+    `select count(*)::int as leased
+       from webhook_queue
+      where tenant_id = $1 and endpoint_id = $2
+        and lease_token is not null and due_at > $3`,
+    [id.tenantId, id.endpointId, new Date(nowMs)],
+  );
+  return rows[0]!.leased;
+}
+
+/** A queued delivery of an endpoint. Its time of creation locates the partition of its message. */
+export interface DeliveryId {
+  readonly createdAt: Date;
+  readonly messageId: string;
+}
+
+/** A delivery under lease, with the bytes to send. */
+export interface LeasedDelivery extends DeliveryId {
+  /** Which attempt this is, from 1. */
+  readonly attempt: number;
+  readonly body: Buffer;
+}
+
+/**
+ * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`. Skips deliveries without a
+ * body: the week of the message was dropped before the body was copied to the queue. Runs under the endpoint's lock.
+ *
+ * The bound on `m.created_at` is constant for the planner, so that it opens only the partitions of these messages.
+ */
+export async function leaseDeliveries(
+  client: Queryable,
+  id: EndpointId,
+  deliveries: readonly DeliveryId[],
+  lease: { readonly token: string; readonly untilMs: number },
+): Promise<LeasedDelivery[]> {
+  const { rows } = await client.query<{
+    created_at: Date;
+    message_id: string;
+    attempts: number;
+    body: Buffer;
+  }>(
+    `update webhook_queue q
+        set attempts = q.attempts + 1, lease_token = $3, due_at = $4
+       from unnest($5::timestamptz[], $6::text[]) as given (created_at, message_id)
+       left join webhook_messages m
+         on m.tenant_id = $1 and m.created_at = any($5::timestamptz[])
+        and m.created_at = given.created_at and m.message_id = given.message_id
+      where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id
+        and (q.body is not null or m.body is not null)
+     returning q.created_at, q.message_id, q.attempts, coalesce(q.body, m.body) as body`,
+    [
+      id.tenantId,
+      id.endpointId,
+      lease.token,
+      new Date(lease.untilMs),
+      deliveries.map(({ createdAt }) => createdAt),
+      deliveries.map(({ messageId }) => messageId),
+    ],
+  );
+  return rows.map((row) => ({
+    createdAt: row.created_at,
+    messageId: row.message_id,
+    attempt: row.attempts,
+    body: row.body,
+  }));
+}
+
+/** A delivery and the time of its next attempt. */
+export interface PostponedDelivery extends DeliveryId {
+  readonly dueAtMs: number;
+}
+
+/**
+ * Ends the expired leases of deliveries, which are claimed again when they are due. It counts as a failure, so that the hold
+ * on later deliveries of the conversation ends in time. Runs under the endpoint's lock.
+ */
+export async function postponeDeliveries(
+  client: Queryable,
+  id: EndpointId,
+  deliveries: readonly PostponedDelivery[],
+  nowMs: number,
+): Promise<void> {
+  if (deliveries.length === 0) return;
+  await client.query(
+    `update webhook_queue q
+        set due_at = given.due_at, lease_token = null, first_failed_at = coalesce(q.first_failed_at, $3)
+       from unnest($4::text[], $5::timestamptz[]) as given (message_id, due_at)
+      where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id`,
+    [
+      id.tenantId,
+      id.endpointId,
+      new Date(nowMs),
+      deliveries.map(({ messageId }) => messageId),
+      deliveries.map(({ dueAtMs }) => new Date(dueAtMs)),
+    ],
+  );
+}
+
+/** Returns one time of creation, in milliseconds, for each week with queued deliveries of an endpoint. */
+export async function findQueuedWeeks(db: Queryable, id: EndpointId): Promise<number[]> {
+  // Weeks begin on Mondays, and the epoch was a Thursday.
+  const { rows } = await db.query<{ created_at_ms: bigint | string }>(
+    `select ${epochMs('min(created_at)')} as created_at_ms
+       from webhook_queue
+      where tenant_id = $1 and endpoint_id = $2
+      group by floor((extract(epoch from created_at) - 345600) / 604800)`,
+    [id.tenantId, id.endpointId],
+  );
+  return rows.map((row) => toMs(row.created_at_ms));
+}
