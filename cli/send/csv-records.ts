@@ -1,92 +1,234 @@
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import { parse } from 'csv-parse/sync';
+import { type Parser, parse } from 'csv-parse';
 import { errorCode } from '../../shared/errors.ts';
-import { LINE_BYTES_MAX, physicalLines } from './physical-lines.ts';
+import { RECORD_BYTES_MAX, tooLong } from './input-line.ts';
 
-/** The cells of one record, or what is wrong with the line that it begins on. */
+/** The cells of one record, or its problem. `number` is the first line of the record. */
 export type CsvRecord =
   | { readonly number: number; readonly cells: readonly string[]; readonly problem?: undefined }
   | {
       readonly number: number;
       readonly problem: string;
-      /** Whether the problem is a CR outside quotes that does not belong to a CRLF line end. */
+      /** Whether the problem is a CR outside quotes that no LF follows. */
       readonly hasBareCr?: boolean;
     };
 
+/** Whether a record has no text in any cell. */
+export function isBlank(record: CsvRecord): boolean {
+  return record.problem === undefined && record.cells.every((cell) => cell.trim() === '');
+}
+
+/** csv-parse gets pieces of this size, so that the records of one piece fit into memory. */
+const PIECE_BYTES_MAX = 64 * 1024;
+
 /**
- * The records of a CSV file (RFC 4180), which may span lines. After a bare CR outside quotes, or a quote that is misplaced
- * or never closed, nobody can tell where records end, so that is the last record: its problem says that the rest is not sent.
+ * Yields the header and the records of a CSV file (RFC 4180), which may span lines. A byte order mark, blank lines and
+ * `sep=;` before the header are skipped; `sep` replaces the delimiter. After a misplaced or unclosed quote, or a CR
+ * outside quotes that no LF follows, the ends of records are unknown. The record with it is then the last one, and its
+ * problem says that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
-  /** The lines of a record whose quotes are not closed yet, each with its own line end. */
-  let open: string[] = [];
-  let openLength = 0;
-  let number = 0;
-  let columns: number | undefined;
-  for await (const line of physicalLines(stream)) {
-    if (open.length === 0) number = line.number;
-    if (line.problem !== undefined) {
-      if (open.length > 0) return yield broken(number, NEVER_CLOSED);
-      if (line.hidesQuotes) return yield broken(number, line.problem);
-      yield { number, problem: line.problem };
-      continue;
+  const reader = new RecordReader(delimiter);
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES_MAX) {
+      yield* await reader.read(chunk.subarray(at, at + PIECE_BYTES_MAX));
+      if (reader.isBroken) return;
     }
-    // A line with an odd number of quotes opens a cell, or closes the one that is open.
-    if (hasOddQuotes(line.text) === (open.length === 0)) {
-      open.push(line.text + line.end);
-      openLength += line.text.length + line.end.length;
-      if (openLength > LINE_BYTES_MAX) return yield broken(number, NEVER_CLOSED);
-      continue;
-    }
-    const text = [...open, line.text].join('');
-    const spansLines = open.length > 0 || text.includes('\r');
-    open = [];
-    openLength = 0;
-    if (hasBareCr(text)) return yield { ...broken(number, BARE_CR), hasBareCr: true };
-    const parsed = parseRecord(text, delimiter);
-    if (!parsed.cells) return yield broken(number, parsed.problem);
-    // A quote that was forgotten and one that opens a later cell may enclose lines between them.
-    if (spansLines && columns !== undefined && parsed.cells.length !== columns) {
-      return yield broken(number, `spans lines and has ${parsed.cells.length} cells instead of ${columns}`);
-    }
-    columns ??= parsed.cells.length;
-    yield { number, cells: parsed.cells };
   }
-  if (open.length > 0) yield broken(number, NEVER_CLOSED);
+  yield* await reader.end();
 }
+
+const LF = 0x0a;
+const CR = 0x0d;
+const QUOTE = 0x22;
+const BOM = Buffer.from('\ufeff');
+/** csv-parse looks ahead by fewer bytes than this, so it may hold back a record whose end it has. */
+const LOOK_AHEAD_BYTES = 8;
 
 const NEVER_CLOSED = 'opens a quote that is never closed';
+
+/** Feeds csv-parse and finds the line, the size and the encoding of each record, which csv-parse does not report. */
+class RecordReader {
+  /** Whether the last record that was returned has a problem after which nothing can be read. */
+  isBroken = false;
+  #delimiter: string;
+  /** Undefined until the header begins. */
+  #parser: Parser | undefined;
+  #columns: number | undefined;
+  /** The line on which the bytes held begin. */
+  #line = 1;
+  /** The bytes after the last complete record. */
+  #held: Buffer = Buffer.alloc(0);
+  /** Bytes of this parser before those held. */
+  #parsedBytes = 0;
+  /** Whether the rest of an overlong line is being skipped. */
+  #isSkipping = false;
+  #isFirstPiece = true;
+  #isLastPiece = false;
+  #records: CsvRecord[] = [];
+
+  constructor(delimiter: string) {
+    this.#delimiter = delimiter;
+  }
+
+  /** Returns the records that are complete with this piece. */
+  async read(piece: Buffer): Promise<CsvRecord[]> {
+    let rest: Buffer | undefined = piece;
+    if (this.#isSkipping) rest = this.#skipLine(piece);
+    else if (!this.#parser) rest = this.#skipPreamble(piece);
+    if (rest) await this.#parse(rest);
+    return this.#takeRecords();
+  }
+
+  /** Returns the records that are complete with the end of the file. */
+  async end(): Promise<CsvRecord[]> {
+    this.#isLastPiece = true;
+    if (this.#isSkipping) this.#records.push({ number: this.#line, problem: tooLong() });
+    else {
+      const rest = this.#parser ? Buffer.alloc(0) : this.#skipPreamble(Buffer.alloc(0));
+      if (rest) await this.#parse(rest);
+      const parser = this.#parser;
+      if (parser && !this.isBroken) {
+        const error = await new Promise<unknown>((resolve) => parser.end(resolve));
+        if (error) this.#break(problemOf(errorCode(error)));
+      }
+    }
+    return this.#takeRecords();
+  }
+
+  #takeRecords(): CsvRecord[] {
+    const records = this.#records;
+    this.#records = [];
+    return records;
+  }
+
+  /** Drops what precedes the header. Returns the bytes from the header on, or undefined until its first line is there. */
+  #skipPreamble(piece: Buffer): Buffer | undefined {
+    let held = Buffer.concat([this.#held, piece]);
+    if (this.#isFirstPiece) {
+      if (held.length < BOM.length && !this.#isLastPiece) {
+        this.#held = held;
+        return undefined;
+      }
+      this.#isFirstPiece = false;
+      if (held.subarray(0, BOM.length).equals(BOM)) held = held.subarray(BOM.length);
+    }
+    for (let end = held.indexOf(LF); end >= 0; end = held.indexOf(LF)) {
+      const line = held.toString('utf8', 0, end).replace(/\r$/, '');
+      const separator = /^(?:sep=([^"])|"sep=([^"])")$/iu.exec(line);
+      if (separator) this.#delimiter = separator[1] ?? separator[2]!;
+      else if (line.trim() !== '') break;
+      held = held.subarray(end + 1);
+      this.#line += 1;
+    }
+    this.#held = Buffer.alloc(0);
+    if (held.includes(LF) || held.length > RECORD_BYTES_MAX || this.#isLastPiece) return held;
+    this.#held = held;
+    return undefined;
+  }
+
+  async #parse(piece: Buffer): Promise<void> {
+    this.#held = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
+    this.#parser ??= this.#startParser();
+    const parser = this.#parser;
+    const error = await new Promise<unknown>((resolve) => parser.write(piece, resolve));
+    if (this.isBroken) return;
+    if (error) return this.#break(problemOf(errorCode(error)));
+    if (this.#held.length <= RECORD_BYTES_MAX + LOOK_AHEAD_BYTES) return;
+    if (this.#held.includes(QUOTE)) return this.#break(NOT_CLOSED_SOON);
+    parser.destroy();
+    this.#parser = undefined;
+    this.#parsedBytes = 0;
+    const held = this.#held;
+    this.#held = Buffer.alloc(0);
+    this.#isSkipping = true;
+    const rest = this.#skipLine(held);
+    if (rest) await this.#parse(rest);
+  }
+
+  #startParser(): Parser {
+    const parser = parse({
+      delimiter: this.#delimiter,
+      relax_column_count: true,
+      // A bare CR ends a record too, so that it is found.
+      record_delimiter: ['\n', '\r\n', '\r'],
+      // Records are collected here: the stream would drop those before an error that nobody has read yet.
+      on_record: (cells: string[], { bytes }) => {
+        if (!this.isBroken) this.#add(cells, bytes - this.#parsedBytes);
+        return null;
+      },
+    });
+    parser.on('error', () => {});
+    return parser;
+  }
+
+  /** Adds the record whose bytes are the first ones that are held. */
+  #add(cells: string[], bytes: number): void {
+    const raw = this.#held.subarray(0, bytes);
+    const number = this.#line;
+    const content = withoutLineEnd(raw);
+    const fatal = this.#fatalProblem(cells, raw, content);
+    if (fatal !== undefined) {
+      this.#break(fatal);
+      return;
+    }
+    this.#columns ??= cells.length;
+    if (content.length > RECORD_BYTES_MAX) this.#records.push({ number, problem: tooLong() });
+    else if (!isUtf8(raw)) this.#records.push({ number, problem: NOT_UTF8 });
+    else this.#records.push({ number, cells });
+    this.#line += linesIn(raw);
+    this.#held = this.#held.subarray(bytes);
+    this.#parsedBytes += bytes;
+  }
+
+  /** Returns the problem of a record after which the ends of records are unknown. */
+  #fatalProblem(cells: string[], raw: Buffer, content: Buffer): string | undefined {
+    const isAtEnd = this.#isLastPiece && raw.length === this.#held.length;
+    if (raw.at(-1) === CR && !isAtEnd) return BARE_CR;
+    if (content.length > RECORD_BYTES_MAX && raw.includes(QUOTE)) return NOT_CLOSED_SOON;
+    // A forgotten quote and one that opens a later cell may enclose lines between them.
+    const spansLines = content.includes(LF) || content.includes(CR);
+    if (!spansLines || this.#columns === undefined || cells.length === this.#columns) return undefined;
+    return `spans lines and has ${cells.length} cells instead of ${this.#columns}`;
+  }
+
+  /** Returns the bytes after the end of an overlong line, or undefined if its end is not there yet. */
+  #skipLine(piece: Buffer): Buffer | undefined {
+    const end = piece.indexOf(LF);
+    const skipped = end < 0 ? piece : piece.subarray(0, end);
+    if (skipped.includes(QUOTE)) this.#break(tooLong());
+    if (end < 0 || this.isBroken) return undefined;
+    this.#records.push({ number: this.#line, problem: tooLong() });
+    this.#isSkipping = false;
+    this.#line += 1;
+    return piece.subarray(end + 1);
+  }
+
+  #break(problem: string): void {
+    this.isBroken = true;
+    this.#records.push({
+      number: this.#line,
+      problem: `${problem}; nothing from this line on is sent: fix it and send the file again`,
+      hasBareCr: problem === BARE_CR,
+    });
+  }
+}
+
+const NOT_UTF8 = 'is not valid UTF-8: save the file as UTF-8';
+const NOT_CLOSED_SOON = `opens a quote that is not closed within ${RECORD_BYTES_MAX} bytes`;
 const BARE_CR = 'has a CR in the middle: save the file with LF or CRLF line ends';
 
-function broken(number: number, problem: string) {
-  return { number, problem: `${problem}; nothing from this line on is sent: fix it and send the file again` };
+function withoutLineEnd(raw: Buffer): Buffer {
+  if (raw.at(-1) === CR) return raw.subarray(0, -1);
+  if (raw.at(-1) !== LF) return raw;
+  return raw.subarray(0, raw.at(-2) === CR ? -2 : -1);
 }
 
-function hasOddQuotes(text: string): boolean {
-  let quotes = 0;
-  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) quotes += 1;
-  return quotes % 2 === 1;
-}
-
-/** Whether a CR is outside quotes; all quotes of the text are closed, and its last line end is left out. */
-function hasBareCr(text: string): boolean {
-  return text.includes('\r') && text.replaceAll(/"[^"]*"/g, '').includes('\r');
-}
-
-function parseRecord(
-  text: string,
-  delimiter: string,
-): { readonly cells: string[] } | { readonly cells?: undefined; readonly problem: string } {
-  // Most lines have no quotes, and then nothing to parse.
-  if (!text.includes('"')) return { cells: text.split(delimiter) };
-  try {
-    // Without the option, the parser would take the first line end or CR that it finds for the delimiter.
-    const options = { delimiter, relax_column_count: true, record_delimiter: '\n' };
-    const [cells, ...others] = parse(text, options) as string[][];
-    return cells && others.length === 0 ? { cells } : { problem: problemOf(undefined) };
-  } catch (error) {
-    return { problem: problemOf(errorCode(error)) };
-  }
+function linesIn(raw: Buffer): number {
+  let lines = 0;
+  for (let at = raw.indexOf(LF); at >= 0; at = raw.indexOf(LF, at + 1)) lines += 1;
+  return lines;
 }
 
 function problemOf(code: string | undefined): string {
@@ -94,9 +236,9 @@ function problemOf(code: string | undefined): string {
     case 'CSV_QUOTE_NOT_CLOSED':
       return NEVER_CLOSED;
     case 'CSV_INVALID_CLOSING_QUOTE':
-      return 'has more after a closing quote: double the quotes inside of a quoted cell';
+      return 'has text after a closing quote: double the quotes inside a quoted cell';
     case 'INVALID_OPENING_QUOTE':
-      return 'has a quote in the middle of a cell: put the whole cell in quotes and double those inside';
+      return 'has a quote in the middle of a cell: quote the whole cell and double the quotes inside it';
     default:
       return 'cannot be read as CSV';
   }

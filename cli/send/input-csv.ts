@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { type JsonObject, RawJson, writeJson } from '../../shared/contracts/json.ts';
 import { AppError } from '../../shared/errors.ts';
-import { csvRecords } from './csv-records.ts';
+import { csvRecords, isBlank } from './csv-records.ts';
 import type { InputLine, InputOptions } from './input-line.ts';
 import type { ColumnType, SendKind } from './kinds.ts';
 
@@ -9,55 +9,74 @@ const ATTRIBUTE_PREFIX = 'attributes.';
 const LIST_SEPARATOR = ';';
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
-/** Where a column's cells go. */
+/** The member that a column's cells become. */
 interface Column {
   readonly path: readonly string[];
   readonly type: ColumnType;
   readonly attribute?: string;
 }
 
-/** The first line names the members; an empty cell leaves its member out. */
+/**
+ * Yields the records of a CSV file as JSON. The header names the members; an empty cell leaves its member out. Throws
+ * AppError `INPUT_UNREADABLE` if the header cannot be used.
+ */
 export async function* readCsv(stream: Readable, options: InputOptions): AsyncGenerator<InputLine> {
-  let columns: readonly (Column | undefined)[] | undefined;
+  let header: Header | undefined;
   for await (const record of csvRecords(stream, options.delimiter)) {
-    const { number } = record;
     if (record.problem !== undefined) {
-      if (columns === undefined) {
-        throw unreadable(
-          record.hasBareCr
-            ? 'the lines of the CSV file end in CR alone: save it with LF or CRLF at their ends'
-            : `the first line of the CSV file ${record.problem}`,
-        );
-      }
+      if (!header) throw unreadable(headerProblem(record));
       yield record;
-    } else if (columns === undefined) columns = readHeader(record.cells, options);
-    else if (record.cells.some((cell) => cell !== '')) yield toLine(number, record.cells, columns);
+    } else if (!isBlank(record)) {
+      if (header) yield toLine(record.number, record.cells, header);
+      else header = readHeader(record.cells, options);
+    }
   }
-  if (columns === undefined) throw unreadable('the CSV file is empty: its first line must name the columns');
+  if (!header) throw unreadable('the CSV file is empty: its header must name the columns');
 }
 
-function readHeader(
-  names: readonly string[],
-  { kind, idColumn, warn }: InputOptions,
-): (Column | undefined)[] {
-  const columns = names.map((name) => columnOf(name.trim(), kind, idColumn));
+interface Header {
+  readonly names: ReadonlySet<string>;
+  /** Undefined for a column that is not sent. */
+  readonly columns: readonly (Column | undefined)[];
+}
+
+function headerProblem({
+  number,
+  problem,
+  hasBareCr,
+}: {
+  number: number;
+  problem: string;
+  hasBareCr?: boolean;
+}) {
+  return hasBareCr
+    ? 'the lines of the CSV file end in CR alone: save it with LF or CRLF at their ends'
+    : `the header of the CSV file (line ${number}) ${problem}`;
+}
+
+function readHeader(cells: readonly string[], { kind, idColumn, warn }: InputOptions): Header {
+  const names = cells.map(nameIn);
+  const columns = names.map((name) => columnOf(name, kind, idColumn));
   const known = new Set(columns.flatMap((column) => (column ? [pathOf(column)] : [])));
   const missing = kind.requiredColumns.filter((name) => !known.has(name));
   if (missing.length > 0) {
     throw unreadable(
-      `the CSV file has no column ${missing.join(', ')}: its first line must name the columns, which may be ` +
+      `the CSV file has no column ${missing.join(', ')}: its header must name the columns, which may be ` +
         `${Object.keys(kind.columns).join(', ')}${kind.attributes ? ' and attributes.NAME' : ''} ` +
         '(another separator than a comma: --delimiter)',
     );
   }
-  const twice = columns.find(
+  const repeated = columns.find(
     (column, i) => column && columns.findIndex((other) => other && pathOf(other) === pathOf(column)) !== i,
   );
-  if (twice) throw unreadable(`the CSV file has the column ${pathOf(twice)} twice`);
+  if (repeated) throw unreadable(`the CSV file has the column ${pathOf(repeated)} twice`);
   const ignored = names.filter((_, i) => columns[i] === undefined);
   if (ignored.length > 0) warn(`columns that ${kind.name} do not have are not sent: ${ignored.join(', ')}`);
-  return columns;
+  return { names: new Set(names), columns };
 }
+
+/** Returns the name in a cell of a header. Files that were joined have a byte order mark before the second header. */
+const nameIn = (cell: string) => cell.replace(/^\ufeff/, '').trim();
 
 function columnOf(name: string, kind: SendKind, idColumn: string | undefined): Column | undefined {
   if (name === idColumn) return { path: [kind.idMember], type: 'text' };
@@ -70,16 +89,15 @@ function columnOf(name: string, kind: SendKind, idColumn: string | undefined): C
 
 const pathOf = ({ path, attribute }: Column) => [...path, ...(attribute ? [attribute] : [])].join('.');
 
-function toLine(
-  number: number,
-  cells: readonly string[],
-  columns: readonly (Column | undefined)[],
-): InputLine {
+function toLine(number: number, cells: readonly string[], { names, columns }: Header): InputLine {
   if (cells.length !== columns.length) {
     return {
       number,
-      problem: `has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, the first line names ${columns.length} columns`,
+      problem: `has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, the header names ${columns.length} columns`,
     };
+  }
+  if (cells.every((cell) => names.has(nameIn(cell)))) {
+    return { number, problem: 'is a second header: send files with different headers one by one' };
   }
   const record: JsonObject = {};
   for (const [i, column] of columns.entries()) {
@@ -108,10 +126,10 @@ function cellValue(cell: string, type: ColumnType) {
       return cell;
     case 'list':
       return cell.split(LIST_SEPARATOR).map((entry) => entry.trim());
-    // What is no number goes as it is: the gateway says what is wrong with it.
+    // Other text is sent as a string, which the gateway refuses with a reason.
     case 'number':
       return NUMBER.test(cell) ? new RawJson(cell) : cell;
-    // Read again with the whole record, which is refused when this is not JSON.
+    // The whole record is parsed later, and refused if this is not JSON.
     case 'json':
       return new RawJson(cell);
   }

@@ -3,18 +3,25 @@ import type { SendKind } from './kinds.ts';
 export const FORMATS = ['csv', 'ndjson', 'json'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** One record of a file: the text of a JSON object, or why there is none. */
+/** One record of a file: the text of a JSON object, or why there is none. `number` is its first line. */
 export type InputLine =
   | { readonly number: number; readonly text: string; readonly problem?: undefined }
   | { readonly number: number; readonly problem: string };
+
+/** A record may have 512 KiB. Longer lines and CSV records are refused without being held in memory. */
+export const RECORD_BYTES_MAX = 1024 * 1024;
+
+export function tooLong(): string {
+  return `is longer than ${RECORD_BYTES_MAX} bytes`;
+}
 
 export interface InputOptions {
   readonly format: Format;
   readonly kind: SendKind;
   /** A column or member whose value is the record's id. */
   readonly idColumn?: string | undefined;
-  /** Of CSV files. */
+  /** Separates the cells of a CSV file that does not name another one itself. */
   readonly delimiter: string;
-  /** Told once, in a sentence. */
+  /** Called at most once, with a sentence. */
   warn(sentence: string): void;
 }

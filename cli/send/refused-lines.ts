@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import { replaceFile } from '../../shared/replace-file.ts';
-import { csvRecords } from './csv-records.ts';
+import { csvRecords, isBlank } from './csv-records.ts';
 import { openFile } from './input.ts';
 import { readJsonFile } from './input-json.ts';
 import type { Format } from './input-line.ts';
@@ -11,19 +11,19 @@ export interface RefusedLinesOptions {
   readonly format: Format;
   readonly kind: SendKind;
   readonly delimiter: string;
-  /** Numbers of the refused lines (JSON: records), rising. */
+  /** First lines of the refused records, ascending. For JSON: their numbers. */
   readonly lines: readonly number[];
 }
 
-/** Physical lines, `to` not included. */
+/** Lines of a file, `to` excluded. */
 interface Range {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Writes the refused lines of a file to another one, byte by byte as they stand there and below the same CSV header, so
- * that they can be mended and sent. Throws AppError `REFUSED_UNWRITABLE`.
+ * Copies the refused lines of a file byte by byte to another file, under the same CSV header, so that they can be fixed
+ * and sent. Throws AppError `REFUSED_UNWRITABLE`.
  */
 export async function writeRefusedLines(
   source: string,
@@ -57,17 +57,22 @@ async function refusedOf(source: string, options: RefusedLinesOptions) {
   }
 }
 
-/** The header and the refused records, each of which may span lines. */
+/** Returns the lines up to the end of the header, and those of the refused records. */
 async function csvRanges(
   stream: Readable,
   delimiter: string,
   refused: ReadonlySet<number>,
 ): Promise<Range[]> {
   const ranges: Range[] = [];
-  let from: number | undefined;
-  for await (const { number } of csvRecords(stream, delimiter)) {
-    if (from !== undefined) ranges.push({ from, to: number });
-    from = ranges.length === 0 || refused.has(number) ? number : undefined;
+  let from: number | undefined = 1;
+  let isBeforeHeader = true;
+  for await (const record of csvRecords(stream, delimiter)) {
+    if (isBeforeHeader) {
+      isBeforeHeader = isBlank(record);
+      continue;
+    }
+    if (from !== undefined) ranges.push({ from, to: record.number });
+    from = refused.has(record.number) ? record.number : undefined;
   }
   if (from !== undefined) ranges.push({ from, to: Number.POSITIVE_INFINITY });
   return ranges;
@@ -75,7 +80,7 @@ async function csvRanges(
 
 const NEWLINE = 0x0a;
 
-/** The bytes of those lines, each with its end. */
+/** Yields the bytes of those lines with their line ends. */
 async function* copyLines(stream: Readable, ranges: readonly Range[]): AsyncGenerator<Buffer> {
   let number = 1;
   let next = 0;

@@ -200,6 +200,15 @@ describe('a broken line', () => {
       [[5, /has 1 cell/]],
     ],
     [
+      'follows a separator and a cell of 2 lines',
+      'csv',
+      () =>
+        bytes(
+          `sep=;\r\n\r\nexternalAgentId;agentName\r\n${agentId(1)};"x;\r\ny"\r\nalone\r\n${agentId(2)};z`,
+        ),
+      [[6, /has 1 cell/]],
+    ],
+    [
       'is no JSON',
       'ndjson',
       () => bytes(`{"externalAgentId":"${agentId(1)}"}\nnonsense\n\n{"externalAgentId":"${agentId(2)}"}`),
@@ -252,13 +261,13 @@ describe('a broken line', () => {
     ['empty.csv', '', /the CSV file is empty/],
     ['empty.ndjson', '', /the NDJSON file is empty/],
     ['empty.json', '', /the JSON file /],
-    ['no-header.csv', 'agent-1,Ada\n', /has no column externalAgentId: its first line must name the columns/],
+    ['no-header.csv', 'agent-1,Ada\n', /has no column externalAgentId: its header must name the columns/],
     ['twice.csv', 'externalAgentId,agentName,agentName\na,b,c\n', /has the column agentName twice/],
     ['semicolons.csv', 'externalAgentId;agentName\na;b\n', /another separator than a comma: --delimiter/],
     [
       'utf16.csv',
       Buffer.from('\ufeffexternalAgentId\na\n', 'utf16le'),
-      /first line of the CSV file is not valid UTF-8/,
+      /header of the CSV file \(line 1\) is not valid UTF-8/,
     ],
     ['broken.json', '[{"externalAgentId":"a"},', /mend it, or send a record a line as NDJSON/],
   ])('that spoils the whole file is said: %s', async (name, content, message) => {
@@ -322,7 +331,7 @@ describe('standard input', () => {
   it('need not be there', async () => {
     await expect(shell('- --format csv --delivery x < /dev/null')).rejects.toMatchObject({
       code: 1,
-      stderr: 'sluice: the CSV file is empty: its first line must name the columns\n',
+      stderr: 'sluice: the CSV file is empty: its header must name the columns\n',
     });
   });
 });

@@ -4,7 +4,15 @@ import { readLines } from '../../../cli/send/input.ts';
 import type { InputLine } from '../../../cli/send/input-line.ts';
 import { KIND_BY_NAME, type SendKindName } from '../../../cli/send/kinds.ts';
 
-async function read(text: string | Buffer, kind: SendKindName = 'agents', delimiter = ',') {
+async function read(
+  text: string | Buffer,
+  kind: SendKindName = 'agents',
+  delimiter = ',',
+  pieceBytes = Number.MAX_SAFE_INTEGER,
+) {
+  const bytes = Buffer.from(text);
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += pieceBytes) pieces.push(bytes.subarray(at, at + pieceBytes));
   const warnings: string[] = [];
   const lines: InputLine[] = [];
   const options = {
@@ -13,7 +21,7 @@ async function read(text: string | Buffer, kind: SendKindName = 'agents', delimi
     delimiter,
     warn: (sentence: string) => warnings.push(sentence),
   };
-  for await (const line of readLines(Readable.from([Buffer.from(text)]), options)) lines.push(line);
+  for await (const line of readLines(Readable.from(pieces), options)) lines.push(line);
   return {
     lines: lines.map((line) =>
       line.problem === undefined ? [line.number, JSON.parse(line.text)] : [line.number, line.problem],
@@ -75,7 +83,7 @@ describe('a CSV file', () => {
     );
     expect(lines).toEqual([
       [2, { externalAgentId: 'a2', agentName: 'two\nlines' }],
-      [4, 'has 1 cell, the first line names 2 columns'],
+      [4, 'has 1 cell, the header names 2 columns'],
       [5, { externalAgentId: 'a5', agentName: 'five' }],
       [6, expect.stringContaining('UTF-8')],
       [7, expect.stringContaining('longer than')],
@@ -87,7 +95,7 @@ describe('a CSV file', () => {
   it.each([
     ['a quote that is never closed', `a3,"open\n${inner}\n`, 'never closed'],
     ['a cell of 5000 lines that is never closed', `a3,"open\n${`${inner}\n`.repeat(5000)}`, 'never closed'],
-    ['a cell larger than a record may be', `a3,"${`${inner}\n`.repeat(60_000)}"\n`, 'never closed'],
+    ['a cell larger than a record may be', `a3,"${`${inner}\n`.repeat(60_000)}"\n`, 'not closed within'],
     [
       'a forgotten quote that the next one closes',
       `a3,"open\na4,four\n"a5","x\n${inner}\ny"\n`,
@@ -101,7 +109,8 @@ describe('a CSV file', () => {
     ['a CR that no LF follows', `a3,three\r\r\n${inner}\n`, 'has a CR in the middle'],
     ['a CR after a cell of two lines', `a3,"three\r\nlines"\ra4,four\n`, 'has a CR in the middle'],
     ['a forgotten quote that encloses a CR', `a3,"three\ra4,four",x\n${inner}\n`, 'has 3 cells instead of 2'],
-    ['a quoted line that is too long', `a3,"${'x'.repeat(2e6)}\n${inner}\n"\n`, 'longer than'],
+    ['a quoted line that is too long', `a3,"${'x'.repeat(2e6)}\n${inner}\n"\n`, 'not closed within'],
+    ['a line that is too long and has a quote', `a3,${'x'.repeat(2e6)}"\n${inner}\n"\n`, 'longer than'],
   ])('is refused from %s on', async (_, rest, problem) => {
     const { lines } = await read(`externalAgentId,agentName\na2,two\n${rest}`);
     expect(lines).toEqual([
@@ -128,6 +137,59 @@ describe('a CSV file', () => {
       [5, { externalAgentId: 'a5', agentName: 'five' }],
       [6, { externalAgentId: 'a6', agentName: 'six' }],
     ]);
+  });
+
+  it('keeps U+FEFF in cells, and drops the byte order mark of the file', async () => {
+    const { lines } = await read('\ufeffexternalAgentId,agentName\r\n\ufeffa2,"\ufeffone\r\n\ufefftwo"\r\n');
+    expect(lines).toEqual([[2, { externalAgentId: '\ufeffa2', agentName: '\ufeffone\r\n\ufefftwo' }]]);
+  });
+
+  it.each([
+    ['blank lines', '\n\r\n \nexternalAgentId,agentName\na5,five\n', 5],
+    ['rows of empty cells', ',\n,\nexternalAgentId,agentName\na4,four\n', 4],
+    ['a separator', 'sep=;\nexternalAgentId;agentName\na3;"x;y"\n', 3],
+    [
+      'a mark, a quoted separator and a blank line',
+      '\ufeff"sep=|"\r\n\r\nexternalAgentId|agentName\r\na|b\r\n',
+      4,
+    ],
+    ['a separator that is the default', 'SEP=,\nexternalAgentId,agentName\na3,x\n', 3],
+  ])('reads a header after %s', async (_, text, number) => {
+    const { lines } = await read(text);
+    expect(lines).toEqual([[number, { externalAgentId: expect.any(String), agentName: expect.any(String) }]]);
+  });
+
+  it('refuses a second header by name, and reads on', async () => {
+    const header = 'externalAgentId,agentName\n';
+    const { lines } = await read(`${header}a2,two\n\ufeff${header}agentName,externalAgentId\na5,agentName\n`);
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a2', agentName: 'two' }],
+      [3, expect.stringContaining('second header')],
+      [4, expect.stringContaining('second header')],
+      [5, { externalAgentId: 'a5', agentName: 'agentName' }],
+    ]);
+  });
+
+  it('refuses only the quoted record that is not UTF-8', async () => {
+    const { lines } = await read(
+      Buffer.concat([
+        Buffer.from('externalAgentId,agentName\n"a'),
+        Buffer.from([0xff]),
+        Buffer.from('","x\ny"\na4,z'),
+      ]),
+    );
+    expect(lines).toEqual([
+      [2, expect.stringContaining('UTF-8')],
+      [4, { externalAgentId: 'a4', agentName: 'z' }],
+    ]);
+  });
+
+  it('is read the same in pieces of any size', async () => {
+    const text =
+      '\ufeff\r\nsep=;\r\nexternalAgentId;agentName\r\na4;"é;\r\n""q"""\r\n\r\na7;x\r\nalone\r\na9;"\ufeff"\r\na10;"open\r\n';
+    const whole = await read(text);
+    expect(whole.lines.map(([number]) => number)).toEqual([4, 7, 8, 9, 10]);
+    for (const size of [1, 2, 3, 7, 64]) expect(await read(text, 'agents', ',', size)).toEqual(whole);
   });
 
   it('takes quotes, delimiters and empty cells inside of quotes as RFC 4180 has them', async () => {
