@@ -1,44 +1,46 @@
 import { createHash } from 'node:crypto';
+import type { z } from 'zod';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../shared/contracts/event.ts';
-import { type JsonObject, NO_RAW_MEMBERS } from '../../shared/contracts/json.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import { AGENT_RAW_MEMBERS, agentSchema } from '../../shared/kinds/agent-metadata.ts';
+import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
+import { CONVERSATION_RAW_MEMBERS, conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
+import { type CsvType, membersOf } from '../../shared/kinds/members.ts';
+import { MESSAGE_SENT_RAW_MEMBERS, messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { sampleAgent, sampleConversation, sampleEvent, sampleMessage } from './samples.ts';
 
 export const SEND_KINDS = ['agents', 'conversations', 'messages', 'events'] as const;
 export type SendKindName = (typeof SEND_KINDS)[number];
 
-/** How a cell of a CSV file becomes a JSON value. A list is separated by `;`. */
-export type ColumnType = 'text' | 'number' | 'list' | 'json';
+/** The form of a cell in a CSV file. */
+export type ColumnType = Exclude<CsvType, 'attributes'>;
 
-/** What `sluice send` knows of a kind of records. Whether a record is valid is the gateway's to say. */
+/** A kind of record that `sluice send` can send. The gateway validates the records. */
 export interface SendKind {
   readonly name: SendKindName;
-  /** What its records are, for people. */
+  /** Describes its records in help texts. */
   readonly about: string;
   readonly path: string;
   /** Whether a request carries `items`. */
   readonly many: boolean;
-  /** The member that makes a record the same one when it is sent again. */
+  /** The member by which the gateway recognizes a record that is sent again. */
   readonly idMember: 'eventId' | 'messageId';
-  /** Records with the same value here keep the order of the file. */
+  /** Records with the same value of this member keep the order of the file. */
   readonly entityMember: string;
-  /** Whether equal content is one record wherever it was sent: it says itself when it happened. */
+  /** Whether records with equal content are one record, in whatever file they are. */
   readonly onceForAll: boolean;
   readonly rawMembers: ReadonlySet<string>;
-  /** Columns of a CSV file besides `attributes.NAME`; a dot leads into an object. */
+  /** Columns of a CSV file without `attributes.NAME`; a dot leads into an object. */
   readonly columns: Readonly<Record<string, ColumnType>>;
+  /** Whether there may be columns `attributes.NAME`. */
   readonly attributes: boolean;
-  /** Columns without which no line can be accepted. */
+  /** Columns that every CSV file must have. */
   readonly requiredColumns: readonly string[];
-  /** The id of a record that brings none, from what identifies it. */
+  /** Derives the id of a record that has none. */
   idOf?(identity: string, record: JsonObject): string;
-  /** Record number `n` (from 1) of the samples; the same each time. */
+  /** Returns sample number `n`, from 1. It is always the same. */
   sample(n: number): JsonObject;
 }
-
-const hexId = (identity: string) =>
-  `send-${createHash('sha256').update(identity).digest('hex').slice(0, 40)}`;
-
-const text = (...names: string[]) => Object.fromEntries(names.map((name) => [name, 'text' as const]));
 
 const AGENTS: SendKind = {
   name: 'agents',
@@ -48,17 +50,8 @@ const AGENTS: SendKind = {
   idMember: 'eventId',
   entityMember: 'externalAgentId',
   onceForAll: false,
-  rawMembers: NO_RAW_MEMBERS,
-  columns: {
-    ...text('eventId', 'externalAgentId', 'startTs', 'lobId', 'lobName', 'groupId', 'groupName'),
-    ...text('agentName', 'agentLocation', 'supervisorId', 'supervisorName', 'categoryLabel'),
-    ...text('accountAccessLevel', 'vendor', 'jobTitle', 'jobRole', 'workShift', 'emailAddress'),
-    languages: 'list',
-    concurrency: 'number',
-    ranking: 'number',
-  },
-  attributes: true,
-  requiredColumns: ['externalAgentId'],
+  rawMembers: AGENT_RAW_MEMBERS,
+  ...columnsOf(agentSchema),
   idOf: hexId,
   sample: sampleAgent,
 };
@@ -71,15 +64,8 @@ const CONVERSATIONS: SendKind = {
   idMember: 'eventId',
   entityMember: 'externalConversationId',
   onceForAll: false,
-  rawMembers: NO_RAW_MEMBERS,
-  columns: {
-    ...text('eventId', 'externalConversationId', 'lobId', 'lobName', 'groupId', 'groupName', 'campaign'),
-    ...text('agentRoutingCode', 'deviceType', 'platform', 'companySubdivision', 'businessRule', 'entryType'),
-    ...text('operatingSystem', 'browserType', 'browserVersion'),
-    companySegment: 'list',
-  },
-  attributes: true,
-  requiredColumns: ['externalConversationId'],
+  rawMembers: CONVERSATION_RAW_MEMBERS,
+  ...columnsOf(conversationSchema),
   idOf: hexId,
   sample: sampleConversation,
 };
@@ -92,21 +78,8 @@ const MESSAGES: SendKind = {
   idMember: 'messageId',
   entityMember: 'messageId',
   onceForAll: true,
-  rawMembers: NO_RAW_MEMBERS,
-  columns: {
-    ...text('conversationId', 'messageId', 'initialSuggestionsId', 'selectedSuggestionText'),
-    selectedSuggestionsId: 'text',
-    augmentationType: 'list',
-    numEdits: 'number',
-    phraseAutocompletePresentedCt: 'number',
-    selectedSuggestionIndex: 'number',
-    timeToAction: 'number',
-    craftingTime: 'number',
-    dwellTime: 'number',
-    phraseAutocompleteSelectedCt: 'number',
-  },
-  attributes: false,
-  requiredColumns: ['messageId', 'augmentationType'],
+  rawMembers: MESSAGE_SENT_RAW_MEMBERS,
+  ...columnsOf(messageSentSchema),
   sample: sampleMessage,
 };
 
@@ -119,15 +92,7 @@ const EVENTS: SendKind = {
   entityMember: 'externalConversationId',
   onceForAll: true,
   rawMembers: AUTOMATION_EVENT_RAW_MEMBERS,
-  columns: {
-    ...text('eventId', 'conversationId', 'externalConversationId', 'type', 'occurredAt', 'currentTaskName'),
-    ...text('reply.messageId', 'reply.text', 'transferToSystem.currentTaskName'),
-    inputVariables: 'json',
-    'transferToSystem.referenceVariables': 'json',
-    'transferToSystem.transferVariables': 'json',
-  },
-  attributes: false,
-  requiredColumns: ['conversationId', 'externalConversationId', 'type', 'occurredAt'],
+  ...columnsOf(automationEventSchema),
   idOf: ulidOf,
   sample: sampleEvent,
 };
@@ -139,11 +104,28 @@ export const KIND_BY_NAME: Readonly<Record<SendKindName, SendKind>> = {
   events: EVENTS,
 };
 
+/** Returns the columns of a CSV file that the schema of a record calls for. */
+function columnsOf(schema: z.ZodType): Pick<SendKind, 'columns' | 'attributes' | 'requiredColumns'> {
+  const members = membersOf(schema);
+  const columns = members.flatMap(({ name, csvType }) =>
+    csvType === 'attributes' ? [] : [[name, csvType] as const],
+  );
+  return {
+    columns: Object.fromEntries(columns),
+    attributes: columns.length < members.length,
+    requiredColumns: members.filter(({ isRequired }) => isRequired).map(({ name }) => name),
+  };
+}
+
+function hexId(identity: string): string {
+  return `send-${createHash('sha256').update(identity).digest('hex').slice(0, 40)}`;
+}
+
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_BITS = 48n;
 const RANDOM_BITS = 80n;
 
-/** A ULID whose time is the event's and whose random part is its identity. */
+/** Returns a ULID with the time of the event, in which a hash of the identity replaces the random part. */
 function ulidOf(identity: string, { occurredAt }: JsonObject): string {
   const parsedMs = typeof occurredAt === 'string' ? Date.parse(occurredAt) : Number.NaN;
   const timeMs = Number.isNaN(parsedMs) ? 0 : Math.max(0, parsedMs);

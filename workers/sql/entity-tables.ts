@@ -1,3 +1,5 @@
+import type { z } from 'zod';
+import { membersOf } from '../../shared/kinds/members.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type Column, type ColumnType, insertRows } from '../../shared/postgres/unnest.ts';
 import { readInPages } from './read-in-pages.ts';
@@ -11,6 +13,13 @@ export interface EntityTables {
   readonly history: string;
   readonly idColumn: string;
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+}
+
+/** Returns the columns that merge patches change: the members of a record without its ids. */
+export function patchColumns(schema: z.ZodType, entityMember: string): EntityTables['columns'] {
+  return membersOf(schema)
+    .filter(({ name }) => name !== 'eventId' && name !== entityMember)
+    .map(({ column }) => column);
 }
 
 export interface EntityId {
