@@ -5,7 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { LogReader } from '../../shared/log/log.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { listPositions } from '../sql/list-positions.ts';
+import { listPositions } from '../sql/log-positions.ts';
 import { withLogReader } from '../with-log.ts';
 
 interface LagOptions {

@@ -4,11 +4,14 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { bytesNoneOrDefault, JSON_OPTION, QUOTA_OPTION, quotaOrNone, rateNoneOrDefault } from '../options.ts';
 import { timeOf } from '../printable.ts';
-import { describeTenants, type TenantDescription } from '../sql/describe-tenants.ts';
-import { setTenantByteRate } from '../sql/set-tenant-byte-rate.ts';
-import { setTenantDisabled } from '../sql/set-tenant-disabled.ts';
-import { setTenantQuota } from '../sql/set-tenant-quota.ts';
-import { setTenantRate } from '../sql/set-tenant-rate.ts';
+import {
+  describeTenants,
+  setTenantByteRate,
+  setTenantDisabled,
+  setTenantQuota,
+  setTenantRate,
+  type TenantDescription,
+} from '../sql/tenants.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
 interface JsonOption {

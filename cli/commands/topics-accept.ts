@@ -6,7 +6,7 @@ import type { LogReader } from '../../shared/log/log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
-import { acceptLog } from '../sql/accept-log.ts';
+import { acceptLog } from '../sql/log-positions.ts';
 import {
   type AcceptPlan,
   type Finding,

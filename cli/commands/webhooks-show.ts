@@ -3,7 +3,7 @@ import type { AttemptRecord } from '../../shared/postgres/webhook-insert-attempt
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 import { printable, timeOf } from '../printable.ts';
-import { listAttempts } from '../sql/webhook-list-attempts.ts';
+import { listAttempts } from '../sql/webhooks.ts';
 import { type NamedEndpoint, requireEndpoint } from '../webhooks/endpoints.ts';
 
 const ATTEMPTS_SHOWN = 10;

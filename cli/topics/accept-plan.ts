@@ -5,7 +5,7 @@ import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type PositionRow, positionsOf } from '../../shared/postgres/positions.ts';
 import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
-import type { AcceptedTopic } from '../sql/accept-log.ts';
+import type { AcceptedTopic } from '../sql/log-positions.ts';
 
 /**
  * How a partition of the log compares with its position.

@@ -6,7 +6,7 @@ import { type Endpoint, findEndpoints } from '../../shared/postgres/webhook-find
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
-import { readEndpointSecret } from '../sql/webhook-read-secret.ts';
+import { readEndpointSecret } from '../sql/webhooks.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';
 
 /** An endpoint with the name of its tenant. */

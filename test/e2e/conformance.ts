@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setTenantDisabled } from '../../cli/sql/set-tenant-disabled.ts';
+import { setTenantDisabled } from '../../cli/sql/tenants.ts';
 import { createApiKey } from '../../shared/postgres/create-api-key.ts';
 import { createTenant } from '../../shared/postgres/create-tenant.ts';
 import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';

@@ -1,11 +1,9 @@
 import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { findCredentials } from '../../admin/sql/find-credentials.ts';
-import { describeTenants } from '../../cli/sql/describe-tenants.ts';
 import { reencryptCredentials } from '../../cli/sql/encrypted-values.ts';
-import { setTenantDisabled } from '../../cli/sql/set-tenant-disabled.ts';
-import { setTenantRate } from '../../cli/sql/set-tenant-rate.ts';
-import { listAttempts } from '../../cli/sql/webhook-list-attempts.ts';
+import { describeTenants, setTenantDisabled, setTenantRate } from '../../cli/sql/tenants.ts';
+import { listAttempts } from '../../cli/sql/webhooks.ts';
 import { findEventKeys } from '../../gateway/sql/find-event-keys.ts';
 import { readConversationState } from '../../gateway/sql/read-conversation-state.ts';
 import { RawJson } from '../../shared/contracts/json.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setTenantDisabled } from '../../cli/sql/set-tenant-disabled.ts';
+import { setTenantDisabled } from '../../cli/sql/tenants.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
 import { type Gateway, startGateway } from '../../gateway/start.ts';
 import { systemClock } from '../../shared/clock.ts';

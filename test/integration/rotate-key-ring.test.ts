@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, expect, it } from 'vitest';
 import { startAdmin } from '../../admin/start.ts';
-import { listPositions } from '../../cli/sql/list-positions.ts';
+import { listPositions } from '../../cli/sql/log-positions.ts';
 import { startGateway } from '../../gateway/start.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { listAttempts } from '../../cli/sql/webhook-list-attempts.ts';
+import { listAttempts } from '../../cli/sql/webhooks.ts';
 import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
 import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
@@ -162,7 +162,7 @@ const FILES: Record<string, string> = {
   'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',
   'shared/postgres/webhook-insert-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
-  'cli/sql/webhook-list-attempts.ts': 'listAttempts',
+  'cli/sql/webhooks.ts': 'listAttempts',
   // Only inserts, which are routed by their rows.
   'shared/postgres/insert-credential-read.ts': 'none',
   'workers/sql/message-sent.ts': 'none',

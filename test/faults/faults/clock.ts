@@ -1,4 +1,4 @@
-import { listPositions } from '../../../cli/sql/list-positions.ts';
+import { listPositions } from '../../../cli/sql/log-positions.ts';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import { createShiftableClock } from '../../support/shifted-clock.ts';
 import { waitFor } from '../../support/wait.ts';

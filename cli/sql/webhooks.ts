@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
 import type { AttemptRecord } from '../../shared/postgres/webhook-insert-attempts.ts';
 
-interface Row {
+interface AttemptRow {
   readonly message_id: string;
   readonly attempt: number;
   readonly created_at_ms: bigint;
@@ -13,13 +13,13 @@ interface Row {
   readonly answer: Buffer | null;
 }
 
-/** The last attempts to reach an endpoint between these times (both included), newest first. */
+/** Returns the last attempts for an endpoint between two times (both inclusive), newest first. */
 export async function listAttempts(
   db: Queryable,
   id: EndpointId,
   options: { readonly sinceMs: number; readonly untilMs: number; readonly limit: number },
 ): Promise<AttemptRecord[]> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<AttemptRow>(
     `select message_id, attempt, ${epochMs('created_at')} as created_at_ms, duration_ms, status, error, answer
        from webhook_attempts
       where tenant_id = $1 and endpoint_id = $2 and created_at >= $3 and created_at <= $4
@@ -36,4 +36,20 @@ export async function listAttempts(
     error: row.error,
     answer: row.answer,
   }));
+}
+
+/** Returns the signing secret of an endpoint, encrypted with the key ring; undefined if there is no such endpoint. */
+export async function readEndpointSecret(
+  db: Queryable,
+  tenantId: string,
+  endpointId: string,
+): Promise<{ readonly keyId: string; readonly ciphertext: Buffer } | undefined> {
+  const { rows } = await db.query<{ secret_key_id: string; secret_ciphertext: Buffer }>(
+    `select secret_key_id, secret_ciphertext
+       from webhook_endpoints
+      where tenant_id = $1 and endpoint_id = $2 and state <> 'deleted'`,
+    [tenantId, endpointId],
+  );
+  const [row] = rows;
+  return row && { keyId: row.secret_key_id, ciphertext: row.secret_ciphertext };
 }

@@ -4,13 +4,13 @@ import type { Tenant } from '../../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { dayOf } from '../../shared/postgres/tenant-usage.ts';
 
-/** A tenant with all that an operator sets of it. */
+/** A tenant with its limits and usage. */
 export interface TenantDescription extends Tenant {
   readonly rate: RequestRate;
   readonly byteRate: ByteRate;
-  /** Records a UTC day; null where any number is taken, which is then not counted either. */
+  /** Records per UTC day; null without a quota. Records are counted only with a quota. */
   readonly quota: number | null;
-  /** Records counted of the day so far, which gateways tell about once a second. */
+  /** Records counted so far on this day. Gateways report them about once per second. */
   readonly recordsToday: number;
   /** When it was disabled; null while it is not. */
   readonly disabledAtMs: number | null;
@@ -30,7 +30,7 @@ interface Row {
   readonly created_at_ms: bigint;
 }
 
-/** All tenants by name, or the one of that name, with what was counted of the day of `nowMs`. */
+/** Returns all tenants ordered by name, or the one with this name, with their usage on the day of `nowMs`. */
 export async function describeTenants(
   db: Queryable,
   nowMs: number,
@@ -57,4 +57,47 @@ export async function describeTenants(
     disabledAtMs: toMsOrNull(row.disabled_at_ms),
     createdAtMs: toMs(row.created_at_ms),
   }));
+}
+
+/** Sets the requests that a tenant may send per second. */
+export async function setTenantRate(db: Queryable, tenantId: string, rate: RequestRate): Promise<void> {
+  await db.query('update tenants set request_rate = $2::integer, unlimited = $3 where tenant_id = $1', [
+    tenantId,
+    typeof rate === 'number' ? rate : null,
+    rate === 'none',
+  ]);
+}
+
+/** Sets the bytes of request bodies that a tenant may send per second. */
+export async function setTenantByteRate(db: Queryable, tenantId: string, rate: ByteRate): Promise<void> {
+  await db.query('update tenants set byte_rate = $2::integer, bytes_unlimited = $3 where tenant_id = $1', [
+    tenantId,
+    typeof rate === 'number' ? rate : null,
+    rate === 'none',
+  ]);
+}
+
+/** Sets the records that a tenant may send per UTC day; `none` removes the quota. */
+export async function setTenantQuota(db: Queryable, tenantId: string, quota: number | 'none'): Promise<void> {
+  await db.query('update tenants set daily_quota = $2::integer where tenant_id = $1', [
+    tenantId,
+    quota === 'none' ? null : quota,
+  ]);
+}
+
+/**
+ * Disables a tenant from `disabledAtMs` on, or enables it if null. Returns whether that changed anything: a disabled tenant
+ * keeps its time. Gateways see the change when they refresh their API keys.
+ */
+export async function setTenantDisabled(
+  db: Queryable,
+  tenantId: string,
+  disabledAtMs: number | null,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update tenants set disabled_at = $2::timestamptz
+      where tenant_id = $1 and (disabled_at is null) = ($2::timestamptz is not null)`,
+    [tenantId, disabledAtMs === null ? null : new Date(disabledAtMs)],
+  );
+  return rowCount === 1;
 }

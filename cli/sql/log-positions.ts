@@ -1,28 +1,45 @@
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import { type PositionRow, positionsOf } from '../../shared/postgres/positions.ts';
 
-/** What a topic's partitions are set to, all in one transaction. */
+/** The position up to which a partition is stored. */
+export interface StoredPosition {
+  readonly topic: string;
+  readonly partition: number;
+  /** Lower offsets are stored. */
+  readonly nextOffset: bigint;
+}
+
+/** Returns the positions of the topics. A partition has one once a worker has read its first record. */
+export async function listPositions(db: Queryable, topics: readonly string[]): Promise<StoredPosition[]> {
+  const { rows } = await db.query<StoredPosition>(
+    'select topic, partition, next_offset as "nextOffset" from log_positions where topic = any ($1::text[])',
+    [topics],
+  );
+  return rows;
+}
+
+/** New positions for the partitions of a topic. */
 export interface AcceptedTopic {
   readonly topic: string;
-  /** The topic's from now on, and that of each of its positions. */
+  /** The new generation of the topic and of each of its positions. */
   readonly generation: number;
-  /** Numbers of partitions to register, by topic. */
+  /** Number of partitions to store, by topic. */
   readonly layouts: ReadonlyMap<string, number>;
-  /** Partitions that stay where they are, or start at 0 where none of their records was begun. */
+  /** Partitions that keep their position, or start at 0 if they have none. */
   readonly stay: readonly number[];
   readonly move: readonly MovedPosition[];
 }
 
 export interface MovedPosition {
   readonly partition: number;
-  /** Where it was found; undefined where none of its records was begun. */
+  /** The position that was read; undefined if there was none. */
   readonly from: PositionRow | undefined;
   readonly to: bigint;
 }
 
 /**
- * Sets the topic's generation and positions. Resolves with false, and changes nothing, where the generation or one of
- * the positions to move is not the one that was found: a worker or another command was faster.
+ * Sets the generation and the positions of a topic in one transaction. Returns false and changes nothing if the generation
+ * or a position to move differs from the one that was read: a worker or another command was faster.
  */
 export async function acceptLog(
   pool: Pool,
@@ -38,19 +55,19 @@ export async function acceptLog(
     );
     if (locked.rows[0]?.generation !== generationFound) return false;
     const positions = await positionsOf(client, topic, { lock: true });
-    if (!move.every(({ partition, from }) => isSame(positions.get(partition), from))) return false;
+    if (!move.every(({ partition, from }) => isSamePosition(positions.get(partition), from))) return false;
     await client.query('update log_topics set generation = $2 where topic = $1', [topic, generation]);
     for (const [name, partitions] of layouts) {
       await client.query('update log_topics set partitions = $2 where topic = $1', [name, partitions]);
     }
-    await keep(client, topic, stay, generation, nowMs);
-    await startAt(client, topic, move, generation, nowMs);
+    await keepPositions(client, topic, stay, generation, nowMs);
+    await movePositions(client, topic, move, generation, nowMs);
     return true;
   });
 }
 
-/** A row is made where there is none: a worker that does not know of the new generation must find it. */
-async function keep(
+/** Inserts missing rows too: a worker that still has the earlier generation must find the new one. */
+async function keepPositions(
   db: Queryable,
   topic: string,
   partitions: readonly number[],
@@ -65,7 +82,7 @@ async function keep(
   );
 }
 
-async function startAt(
+async function movePositions(
   db: Queryable,
   topic: string,
   move: readonly MovedPosition[],
@@ -95,7 +112,7 @@ async function startAt(
   );
 }
 
-function isSame(one: PositionRow | undefined, other: PositionRow | undefined): boolean {
+function isSamePosition(one: PositionRow | undefined, other: PositionRow | undefined): boolean {
   return (
     one?.generation === other?.generation &&
     one?.nextOffset === other?.nextOffset &&
