@@ -212,6 +212,7 @@ async function startGatewayListener({ config, onStop }: Start, shared: Shared) {
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+    deadLettersBytesMax: config.SLUICE_DEAD_LETTERS_BYTES_MAX,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
     bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,
     connections: {

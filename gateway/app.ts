@@ -30,6 +30,7 @@ import type { Accept } from './accept/accept.ts';
 import { createAcceptWithin } from './limits/accept-within.ts';
 import { BODY_BYTES_MAX, CREDENTIALS_BODY_BYTES_MAX, ITEMS_BODY_BYTES_MAX } from './limits/body-bytes.ts';
 import { createByteRate } from './limits/byte-rate.ts';
+import type { OpenDeadLetters } from './limits/open-dead-letters.ts';
 import { createPolicies } from './limits/policies.ts';
 import type { Quotas } from './limits/quotas.ts';
 import { gatewayDocument } from './openapi.ts';
@@ -45,6 +46,7 @@ export interface AppDeps {
   readonly keys: KeyCache;
   readonly accept: Accept;
   readonly quotas: Quotas;
+  readonly openDeadLetters: OpenDeadLetters;
   /** Gateways that share the callers, this one included: each takes its part of every rate. */
   readonly gateways: number;
   readonly bodyMemory: BodyMemory;

@@ -56,6 +56,7 @@ function optionsOf(config: Config<SettingOf<'gateway'>>) {
     port: config.PORT,
     publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
     publishBufferBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
+    deadLettersBytesMax: config.SLUICE_DEAD_LETTERS_BYTES_MAX,
     drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
     gateways: config.SLUICE_GATEWAYS,
     bodyBufferBytesMax: config.SLUICE_BODY_BUFFER_BYTES,

@@ -11,6 +11,7 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
+import { findTenantsOver } from '../shared/postgres/dead-letters.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { readUsageOfOthers, writeTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { loadTopicLayouts } from '../shared/postgres/topics.ts';
@@ -19,6 +20,7 @@ import { createAcceptor } from './accept/accept.ts';
 import { createReservations } from './accept/in-flight-ids.ts';
 import { createStoredKeys } from './accept/stored-ids.ts';
 import { buildApp } from './app.ts';
+import { createOpenDeadLetters } from './limits/open-dead-letters.ts';
 import { createQuotas } from './limits/quotas.ts';
 import { createLogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
@@ -41,6 +43,8 @@ export interface GatewayOptions {
   readonly publishDeadlineMs: number;
   /** Bytes of records that may wait for the log. */
   readonly publishBufferBytesMax: number;
+  /** Bytes of a tenant's open dead letters past which its records are refused. Default 1 GiB. */
+  readonly deadLettersBytesMax?: number;
   /** Milliseconds of normal service after `stop` was called, so that load balancers see that it is not ready. */
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
@@ -67,6 +71,8 @@ const CLOSE_MARGIN_MS = 5000;
 const FIRST_LOOK_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
 const USAGE_DEADLINE_MS = 2000;
+const DEAD_LETTERS_BYTES_MAX = 1024 ** 3;
+const DEAD_LETTERS_DEADLINE_MS = 10_000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_KEYS_BUDGET_MS = 25;
 const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
@@ -103,6 +109,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     clock,
     logger,
   });
+  const { deadLettersBytesMax = DEAD_LETTERS_BYTES_MAX } = options;
+  const openDeadLetters = createOpenDeadLetters({
+    bytesMax: deadLettersBytesMax,
+    findOver: () => findTenantsOver(pool, deadLettersBytesMax, DEAD_LETTERS_DEADLINE_MS),
+    logger,
+  });
   const publisher = log.createPublisher({
     deadlineMs: options.publishDeadlineMs,
     bufferedBytesMax: options.publishBufferBytesMax,
@@ -113,6 +125,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await keys.close();
     await publisher.close();
     await quotas.close();
+    await openDeadLetters.close();
   };
   const accept = createAcceptor({
     writeToLog: createLogWriter({
@@ -138,6 +151,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     keys,
     accept,
     quotas,
+    openDeadLetters,
     gateways: options.gateways ?? 1,
     docs: options.docs ?? true,
     bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),

@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
 import { sweepErasures } from '../shared/postgres/credential-erasures.ts';
+import { eraseExpiredInDeadLetters } from '../shared/postgres/dead-letter-credentials.ts';
+import { sweepDeadLetters } from '../shared/postgres/dead-letters.ts';
 import { earlierNow } from '../shared/postgres/earlier-now.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { dayOf, sweepTenantUsage } from '../shared/postgres/tenant-usage.ts';
@@ -80,6 +82,8 @@ const sweep =
 const TASKS: Readonly<Record<string, Task>> = {
   'time partitions': (deps) => makePartitionsAhead(deps),
   'expired credentials': sweep(eraseExpiredCredentials, () => 0),
+  'dead letters': sweep(sweepDeadLetters, () => 0),
+  'expired credentials of dead letters': sweep(eraseExpiredInDeadLetters, () => 0),
   'old erasures': sweep(sweepErasures, (deps) => deps.erasuresKeptMs),
   'expired ids': sweep(sweepEventKeys, (deps) => deps.expiredIdsKeptMs),
   'past usage': sweep(

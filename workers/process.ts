@@ -119,7 +119,5 @@ function optionsOf(config: Config<SettingOf<'worker-without-webhooks'>>) {
     prefix: config.SLUICE_TOPIC_PREFIX,
     credentialsTtlMs: config.SLUICE_CREDENTIALS_TTL_HOURS * HOUR_MS,
     topicRetentionMs: TOPIC_RETENTION_MS,
-    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
-    bufferedBytesMax: config.SLUICE_PUBLISH_BUFFER_BYTES,
   };
 }

@@ -11,6 +11,7 @@ import { type PositionWatch, startPositionWatch } from './consume/position-watch
 import { createProgressWatch } from './consume/progress.ts';
 import type { BatchStep } from './consume/store-batch.ts';
 import { createTurns } from './consume/transaction-slots.ts';
+import { startImportWatch } from './import-watch.ts';
 import { agentMetadata } from './kinds/agent-metadata.ts';
 import { automationEvents } from './kinds/automation-events.ts';
 import { conversationMetadata } from './kinds/conversation-metadata.ts';
@@ -39,10 +40,6 @@ export interface WorkersDeps {
   readonly batchRecordsMax?: number;
   /** Transactions at once, fewer than the pool has connections. Default 4. */
   readonly transactionsMax?: number;
-  /** For dead letters: milliseconds until the log must have acknowledged. Default 5000. */
-  readonly publishDeadlineMs?: number;
-  /** For dead letters: bytes that may wait. Default 64 MiB. */
-  readonly bufferedBytesMax?: number;
   /** For tests. */
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
 }
@@ -54,22 +51,15 @@ export interface Workers {
 }
 
 const DAY_MS = 86_400_000;
-/** What a transaction may wait for the log's answer beyond its deadline, before the database ends it as one of a frozen worker. */
-const IDLE_BEYOND_PUBLISH_MS = 25_000;
 const OBSERVE_EVERY_MS = 1000;
 
 /** Starts the workers of the kinds, and the upkeep of the tables; reports to `health` under the topics' names. */
 export function startWorkers(deps: WorkersDeps): Workers {
-  const { pool, clock, logger, health, publishDeadlineMs = 5000 } = deps;
-  const publisher = deps.log.createPublisher({
-    deadlineMs: publishDeadlineMs,
-    bufferedBytesMax: deps.bufferedBytesMax ?? 64 * 1024 * 1024,
-  });
+  const { pool, clock, logger, health } = deps;
   const consumeDeps: ConsumeDeps = {
     pool,
     clock,
     logger,
-    publisher,
     nextId: deps.nextId,
     log: deps.log,
     prefix: deps.prefix,
@@ -78,13 +68,13 @@ export function startWorkers(deps: WorkersDeps): Workers {
     recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
     topicRetentionMs: deps.topicRetentionMs,
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
-    idleInTransactionMs: publishDeadlineMs + IDLE_BEYOND_PUBLISH_MS,
     onStep: deps.onStep,
   };
   // What is older is expired, or gone from the log; a day for who changes one of the two.
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
   const expiredIdsKeptMs = deps.topicRetentionMs + DAY_MS;
   const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs, expiredIdsKeptMs });
+  const imports = startImportWatch({ pool, log: deps.log, logger, prefix: deps.prefix });
   const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
   const positions = startPositionWatch({ pool, clock, consumers });
   const observer = observe(consumers, positions, clock, health);
@@ -93,7 +83,7 @@ export function startWorkers(deps: WorkersDeps): Workers {
     async close() {
       clearInterval(observer);
       await Promise.all(consumers.map((consumer) => consumer.close()));
-      await Promise.all([publisher.close(), maintenance.close(), positions.close()]);
+      await Promise.all([maintenance.close(), imports.close(), positions.close()]);
     },
   };
 }

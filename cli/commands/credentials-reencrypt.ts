@@ -20,6 +20,7 @@ interface KeyUse {
   readonly inRing: boolean;
   readonly credentials: number;
   readonly webhookSecrets: number;
+  readonly deadLetters: number;
 }
 
 export function addCredentialsReencrypt(credentials: Command, context: CommandContext): void {
@@ -37,7 +38,10 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
         const keyRing = await keyRingOf(context, database);
         const counts = await countEncrypted(pool);
         const run = options.dryRun
-          ? { interrupted: false, done: { credentials: 0, webhookSecrets: 0, unreadable: [] } }
+          ? {
+              interrupted: false,
+              done: { credentials: 0, webhookSecrets: 0, deadLetters: 0, unreadable: [] },
+            }
           : await reencrypt(context, pool, keyRing, counts);
         const { done } = run;
         const keys = usesOf(keyRing, options.dryRun ? counts : await countEncrypted(pool));
@@ -112,6 +116,7 @@ function usesOf(keyRing: KeyRing, counts: readonly EncryptedCount[]): KeyUse[] {
     inRing: keyRing.keyIds.includes(keyId),
     credentials: count(keyId, 'credentials'),
     webhookSecrets: count(keyId, 'webhook secrets'),
+    deadLetters: count(keyId, 'dead letters'),
   }));
 }
 
@@ -123,18 +128,24 @@ function lacking(keyRing: KeyRing, counts: readonly EncryptedCount[]): Unreadabl
 
 function printKeys(context: CommandContext, keys: readonly KeyUse[]): void {
   context.printTable(
-    ['key', 'in the ring', 'credentials', 'webhook secrets'],
-    keys.map(({ keyId, inRing, credentials, webhookSecrets }, i) => [
+    ['key', 'in the ring', 'credentials', 'webhook secrets', 'dead letters'],
+    keys.map(({ keyId, inRing, credentials, webhookSecrets, deadLetters }, i) => [
       keyId,
       i === 0 ? 'first' : inRing ? 'yes' : 'no',
       String(credentials),
       String(webhookSecrets),
+      String(deadLetters),
     ]),
   );
 }
 
-function sentenceOf({ credentials, webhookSecrets }: Reencrypted, keyId: string): string {
-  return `Encrypted anew with ${keyId}: ${counted(credentials, 'credentials')} and ${counted(webhookSecrets, 'webhook secrets')}.`;
+function sentenceOf({ credentials, webhookSecrets, deadLetters }: Reencrypted, keyId: string): string {
+  const parts = [
+    counted(credentials, 'credentials'),
+    counted(webhookSecrets, 'webhook secrets'),
+    ...(deadLetters > 0 ? [counted(deadLetters, 'dead letters')] : []),
+  ];
+  return `Encrypted anew with ${keyId}: ${new Intl.ListFormat('en').format(parts)}.`;
 }
 
 /**
@@ -148,13 +159,21 @@ function adviceOf(keyId: string): string {
   );
 }
 
-function isUnused({ credentials, webhookSecrets }: Pick<KeyUse, 'credentials' | 'webhookSecrets'>): boolean {
-  return credentials + webhookSecrets === 0;
+function isUnused({
+  credentials,
+  webhookSecrets,
+  deadLetters,
+}: Pick<KeyUse, 'credentials' | 'webhookSecrets' | 'deadLetters'>): boolean {
+  return credentials + webhookSecrets + deadLetters === 0;
 }
 
 function counted(count: number, of: EncryptedCount['of']): string {
   if (count !== 1) return `${count} ${of}`;
-  return of === 'credentials' ? '1 set of credentials' : '1 webhook secret';
+  return of === 'credentials'
+    ? '1 set of credentials'
+    : of === 'dead letters'
+      ? '1 dead letter'
+      : '1 webhook secret';
 }
 
 function problemOf({ of, keyId, reason, count }: Unreadable, { source }: KeyRing): string {

@@ -1,9 +1,17 @@
 import { type Command, Option } from 'commander';
-import { KINDS, type Kind } from '../../shared/contracts/kinds.ts';
+import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import type { DeadLetter } from '../dead-letters/letter.ts';
 import { timeMs } from '../options.ts';
-import { tenantsToSearch } from '../tenant-lookup.ts';
+import {
+  type DeadLetterFilter,
+  listDeadLetters,
+  STATES,
+  type State,
+  UNSETTLED,
+} from '../sql/dead-letters.ts';
+import { requireTenant } from '../tenant-lookup.ts';
 
 /** Which dead letters, in the options of a command. */
 export interface LetterFilters {
@@ -26,26 +34,56 @@ export function addLetterFilters(command: Command): Command {
 export const hasFilter = ({ topic, reason, tenant, before, after }: LetterFilters): boolean =>
   [topic, reason, tenant, before, after].some((filter) => filter !== undefined);
 
-export const kindsOf = ({ topic }: LetterFilters): readonly Kind[] => (topic ? [topic] : KINDS);
+export const topicsOf = (prefix: string, { topic }: LetterFilters): string[] =>
+  (topic ? [topic] : KINDS).map((kind) => topicOf(prefix, kind));
 
-/** Tests dead letters of the kinds against the other filters; `tenants` are those of {@link tenantNames}. */
-export function letterFilter(
-  { reason, tenant, before, after }: LetterFilters,
-  tenants: ReadonlyMap<string, string>,
-): (letter: DeadLetter) => boolean {
-  return (letter) => {
-    const failedAtMs = Date.parse(letter.failedAt);
-    return (
-      (reason === undefined || letter.reason === reason) &&
-      (tenant === undefined || (letter.tenantId !== null && tenants.has(letter.tenantId))) &&
-      (before === undefined || failedAtMs < before) &&
-      (after === undefined || failedAtMs >= after)
-    );
-  };
+/** The dead letters that the options mean. Throws AppError `TENANT_UNKNOWN`. */
+export async function filterOf(
+  db: Queryable,
+  prefix: string,
+  options: LetterFilters,
+  states: readonly State[],
+): Promise<DeadLetterFilter> {
+  const { tenant, reason, before, after } = options;
+  const tenantId = tenant === undefined ? undefined : (await requireTenant(db, tenant)).tenantId;
+  return { topics: topicsOf(prefix, options), states, reason, tenantId, before, after };
 }
 
-/** Names by id, of the tenant that is named or of all. Throws AppError `TENANT_UNKNOWN`. */
-export async function tenantNames(db: Queryable, { tenant }: LetterFilters): Promise<Map<string, string>> {
-  const tenants = await tenantsToSearch(db, tenant);
-  return new Map(tenants.map(({ tenantId, name }) => [tenantId, name]));
+/** The dead letters of these names. Throws AppError `DEAD_LETTER_UNKNOWN` or `DEAD_LETTER_SETTLED`. */
+export async function unsettledOf(
+  db: Queryable,
+  prefix: string,
+  names: readonly string[],
+): Promise<DeadLetterFilter> {
+  const origins = names.map((name): Origin => {
+    const origin = readOrigin(name);
+    if (!origin) throw unknownLetter(name);
+    return origin;
+  });
+  const filter = { topics: topicsOf(prefix, {}), states: STATES, origins };
+  const found = await listDeadLetters(db, filter, origins.length);
+  origins.forEach((origin, i) => {
+    const letter = found.find(
+      ({ topic, generation, partition, offset }) =>
+        topic === origin.topic &&
+        generation === origin.generation &&
+        partition === origin.partition &&
+        offset === origin.offset,
+    );
+    if (!letter) throw unknownLetter(names[i]!);
+    if (UNSETTLED.includes(letter.state)) return;
+    throw new AppError(
+      'DEAD_LETTER_SETTLED',
+      `the dead letter ${names[i]} was ${letter.state} at ${new Date(letter.stateAtMs).toISOString()} and has not failed since: ` +
+        '`npx sluice dead-letters list` shows the open ones',
+    );
+  });
+  return { ...filter, states: UNSETTLED };
+}
+
+export function unknownLetter(name: string): AppError {
+  return new AppError(
+    'DEAD_LETTER_UNKNOWN',
+    `there is no dead letter ${name}: \`npx sluice dead-letters list\` shows them`,
+  );
 }

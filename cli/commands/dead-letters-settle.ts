@@ -1,26 +1,46 @@
 import type { Command } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config/config.ts';
+import { DATABASE_SETTINGS, LOG_SETTINGS } from '../../shared/config/config.ts';
+import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { Publisher } from '../../shared/log/log.ts';
-import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
+import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
 import type { CommandContext } from '../context.ts';
-import type { FoundLetter } from '../dead-letters/letter.ts';
-import { dropLetters, type SettleStep } from '../dead-letters/marks.ts';
-import { replayLetters } from '../dead-letters/replay.ts';
-import { type Selection, type Survey, selectLetters, surveyLetters } from '../dead-letters/select.ts';
+import { type ReplayDeps, type ReplayStep, replayDeadLetters } from '../dead-letters/replay.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { createProgressBar } from '../send/progress-bar.ts';
-import { type OpenedLog, withLog } from '../with-log.ts';
-import { addLetterFilters } from './dead-letters-filters.ts';
-import { requireChoice, requireLayouts, type SettleOptions, selectionOf } from './dead-letters-selection.ts';
-import { printDrop, printReplay, type Settled } from './dead-letters-summary.ts';
+import {
+  countDeadLetters,
+  type DeadLetterFilter,
+  dropDeadLetters,
+  findReplayable,
+  UNSETTLED,
+} from '../sql/dead-letters.ts';
+import { withLog } from '../with-log.ts';
+import {
+  addLetterFilters,
+  filterOf,
+  hasFilter,
+  type LetterFilters,
+  topicsOf,
+  unsettledOf,
+} from './dead-letters-filters.ts';
+import { printDrop, printReplay, type Replayed, type Survey } from './dead-letters-summary.ts';
 
+/** All of them, unless the command says fewer. */
 const LIMIT_MAX = 1_000_000_000;
+const FIRST_MAX = 5;
 const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 64 * 1_048_576 };
 /** Kept of those that cannot be replayed; the others are only counted. */
 const NOT_REPLAYABLE_MAX = 100;
 /** It would conflict again, since what is stored under its id stays. */
 const CONFLICT = 'conflict';
+
+interface SettleOptions extends LetterFilters {
+  readonly all?: boolean;
+  readonly limit?: number;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
 
 export function addDeadLettersReplay(deadLetters: Command, context: CommandContext): void {
   addSettleOptions(
@@ -40,17 +60,7 @@ Safe to repeat, and while workers are stopped: what is replayed waits in the log
 Example: npx sluice dead-letters replay --topic agent-metadata --reason refused --dry-run`,
     )
     .action((origins: string[], options: SettleOptions, command: Command) =>
-      settle(context, origins, options, command, {
-        words: ['replayed', 'not replayable'],
-        reasonLeftOut: origins.length > 0 || options.reason === CONFLICT ? undefined : CONFLICT,
-        print: printReplay,
-        async start({ reader, pool }, publisher, prefix) {
-          const layouts = await loadTopicLayouts(pool, prefix);
-          requireLayouts(layouts, prefix, options);
-          const deps = { reader, publisher, clock: context.clock, prefix, layouts };
-          return (letters) => replayLetters(deps, letters);
-        },
-      }),
+      replay(context, origins, options, command),
     );
 }
 
@@ -60,7 +70,7 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
       .command('drop')
       .argument('[origin...]', 'origins of those, as `list` prints them')
       .description(
-        'take dead letters out of the list for good; `list --all` and `show` have them until the log deletes them',
+        'take dead letters out of the list for good; `list --all` and `show` have them until they expire',
       ),
   )
     .addHelpText(
@@ -68,14 +78,7 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
       '\nExample: npx sluice dead-letters drop --reason conflict --before 2030-01-31T00:00:00Z',
     )
     .action((origins: string[], options: SettleOptions, command: Command) =>
-      settle(context, origins, options, command, {
-        words: ['dropped', 'not dropped'],
-        reasonLeftOut: undefined,
-        print: printDrop,
-        async start(_, publisher) {
-          return (letters) => dropLetters({ publisher, clock: context.clock }, letters);
-        },
-      }),
+      drop(context, origins, options, command),
     );
 }
 
@@ -87,91 +90,156 @@ function addSettleOptions(command: Command): Command {
     .option(...JSON_OPTION);
 }
 
-/** What replaying and dropping differ in. */
-interface Settling {
-  readonly words: readonly [done: string, notDone: string];
-  readonly reasonLeftOut: string | undefined;
-  readonly print: (context: CommandContext, settled: Settled, options: SettleOptions) => void;
-  /** Throws an AppError where it cannot be done at all. Without a publisher nothing is changed. */
-  start(
-    opened: OpenedLog,
-    publisher: Publisher | undefined,
-    prefix: string,
-  ): Promise<(letters: readonly FoundLetter[]) => AsyncGenerator<SettleStep>>;
+/** Exits with 2 where it is not said which dead letters are meant. */
+function requireChoice(origins: readonly string[], options: SettleOptions, command: Command): void {
+  const given = [origins.length > 0, hasFilter(options), options.all ?? false].filter(Boolean).length;
+  if (given === 1) return;
+  command.error(
+    'error: give origins, or filters (--topic, --reason, --tenant, --before, --after), or --all',
+    { exitCode: 2 },
+  );
 }
 
-async function settle(
+async function drop(
   context: CommandContext,
   origins: readonly string[],
   options: SettleOptions,
   command: Command,
-  settling: Settling,
+): Promise<void> {
+  requireChoice(origins, options, command);
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config([...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX']);
+  const { limit = LIMIT_MAX } = options;
+  const dropped = await context.withPool(async (pool) => {
+    const filter = await choiceOf(pool, prefix, origins, options);
+    const survey = await surveyOf(pool, filter, limit);
+    const done = options.dryRun
+      ? survey.selected
+      : await dropDeadLetters(pool, filter, limit, context.clock.nowMs());
+    return { survey, done };
+  });
+  printDrop(context, dropped, options);
+}
+
+async function replay(
+  context: CommandContext,
+  origins: readonly string[],
+  options: SettleOptions,
+  command: Command,
 ): Promise<void> {
   requireChoice(origins, options, command);
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
-  const settled = await withLog(context, async (opened) => {
-    const publisher = options.dryRun ? undefined : opened.log.createPublisher(PUBLISHER);
+  const { limit = LIMIT_MAX } = options;
+  const reasonLeftOut = origins.length > 0 || options.reason === CONFLICT ? undefined : CONFLICT;
+  const replayed = await withLog(context, async ({ log, pool }) => {
+    const filter = await choiceOf(pool, prefix, origins, options);
+    const layouts = await loadTopicLayouts(pool, prefix);
+    requireLayouts(layouts, topicsOf(prefix, options));
+    const publisher = options.dryRun ? undefined : log.createPublisher(PUBLISHER);
+    const deps = { pool, clock: context.clock, publisher, layouts };
     try {
-      const selection = await selectionOf(opened, prefix, origins, options, settling.reasonLeftOut);
-      const work = await settling.start(opened, publisher, prefix);
-      const survey = await surveyLetters(opened.reader, selection);
-      return await settleAll(context, opened, selection, survey, settling.words, work);
+      const survey = await surveyOf(pool, filter, limit, reasonLeftOut);
+      return await replayAll(context, deps, { ...filter, reasonLeftOut }, limit, survey);
     } finally {
       await publisher?.close();
     }
   });
-  settling.print(context, settled, options);
-  if (settled.stopped) {
+  printReplay(context, replayed, options);
+  throwUnfinished(replayed);
+}
+
+/** Throws AppError `TENANT_UNKNOWN`, `DEAD_LETTER_UNKNOWN` or `DEAD_LETTER_SETTLED`. */
+function choiceOf(
+  db: Queryable,
+  prefix: string,
+  origins: readonly string[],
+  options: SettleOptions,
+): Promise<DeadLetterFilter> {
+  if (origins.length > 0) return unsettledOf(db, prefix, [...new Set(origins)]);
+  return filterOf(db, prefix, options, UNSETTLED);
+}
+
+async function surveyOf(
+  pool: Pool,
+  filter: DeadLetterFilter,
+  limit: number,
+  reasonLeftOut?: string,
+): Promise<Survey> {
+  const wanted = { ...filter, reasonLeftOut };
+  const counts = await countDeadLetters(pool, wanted, limit);
+  const first = await findReplayable(pool, wanted, undefined, Math.min(limit, FIRST_MAX));
+  const leftOut =
+    reasonLeftOut === undefined
+      ? []
+      : await countDeadLetters(pool, { ...filter, reason: reasonLeftOut }, LIMIT_MAX);
+  return {
+    selected: sumOf(counts),
+    leftOut: sumOf(leftOut),
+    counts,
+    first: first.map(writeOrigin),
+  };
+}
+
+const sumOf = (counts: readonly { readonly count: number }[]): number =>
+  counts.reduce((sum, { count }) => sum + count, 0);
+
+/** The partition of a key is known only in topics that are registered. Throws AppError `TOPIC_UNREGISTERED`. */
+function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: readonly string[]): void {
+  const missing = topics.filter((topic) => !layouts.has(topic));
+  if (missing.length === 0) return;
+  throw new AppError(
+    'TOPIC_UNREGISTERED',
+    `the layout of ${missing.join(', ')} is not known: run \`npx sluice topics create\``,
+  );
+}
+
+/** Shows how far it is; what is interrupted ends after the step under way. */
+async function replayAll(
+  context: CommandContext,
+  deps: ReplayDeps,
+  filter: DeadLetterFilter,
+  limit: number,
+  survey: Survey,
+): Promise<Replayed> {
+  let interrupted = false;
+  void context.untilInterrupted().then(() => {
+    interrupted = true;
+  });
+  const words = ['replayed', 'not replayable'] as const;
+  const total = survey.selected;
+  const bar = createProgressBar(context.stderr, { name: 'dead letters', total, visible: true, words });
+  const notDone: ReplayStep['notDone'][number][] = [];
+  const counts = { done: 0, notDoneCount: 0 };
+  try {
+    for await (const step of replayDeadLetters(deps, filter, limit)) {
+      counts.done += step.done;
+      counts.notDoneCount += step.notDone.length;
+      notDone.push(...step.notDone.slice(0, NOT_REPLAYABLE_MAX - notDone.length));
+      bar.bytesRead(step.done + step.notDone.length);
+      bar.counts({ settled: counts.done, refused: counts.notDoneCount });
+      const { stopped } = step;
+      if (stopped || interrupted) return { survey, ...counts, notDone, stopped, interrupted };
+    }
+    return { survey, ...counts, notDone, stopped: false, interrupted: false };
+  } finally {
+    bar.stop();
+  }
+}
+
+function throwUnfinished({ stopped, interrupted, notDoneCount }: Replayed): void {
+  if (stopped) {
     throw new AppError(
       'LOG_UNAVAILABLE',
       'the log takes no more records now: what is done stays done; run it again to go on',
       { retryable: true },
     );
   }
-  if (settled.interrupted) {
+  if (interrupted) {
     throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to go on');
   }
-  if (settled.notDoneCount > 0) {
+  if (notDoneCount > 0) {
     throw new AppError(
       'NOT_ALL_SETTLED',
-      `${settled.notDoneCount} of the dead letters cannot be replayed: they stay as they are`,
+      `${notDoneCount} of the dead letters cannot be replayed: they stay as they are`,
     );
-  }
-}
-
-/** Shows how far it is; what is interrupted ends after the step under way. */
-async function settleAll(
-  context: CommandContext,
-  { reader }: OpenedLog,
-  selection: Selection,
-  survey: Survey,
-  words: Settling['words'],
-  work: (letters: readonly FoundLetter[]) => AsyncGenerator<SettleStep>,
-): Promise<Settled> {
-  let interrupted = false;
-  void context.untilInterrupted().then(() => {
-    interrupted = true;
-  });
-  const total = survey.selected;
-  const bar = createProgressBar(context.stderr, { name: 'dead letters', total, visible: true, words });
-  const notDone: SettleStep['notDone'][number][] = [];
-  let done = 0;
-  let notDoneCount = 0;
-  let stopped = false;
-  try {
-    for await (const { letters } of selectLetters(reader, selection)) {
-      for await (const step of work(letters)) {
-        done += step.done;
-        notDoneCount += step.notDone.length;
-        notDone.push(...step.notDone.slice(0, NOT_REPLAYABLE_MAX - notDone.length));
-        stopped = step.stopped;
-        bar.bytesRead(step.done + step.notDone.length);
-        bar.counts({ settled: done, refused: notDoneCount });
-        if (stopped || interrupted) return { survey, done, notDone, notDoneCount, stopped, interrupted };
-      }
-    }
-    return { survey, done, notDone, notDoneCount, stopped, interrupted: false };
-  } finally {
-    bar.stop();
   }
 }

@@ -1,13 +1,22 @@
 import type { CommandContext } from '../context.ts';
-import type { SettleStep } from '../dead-letters/marks.ts';
-import type { Survey } from '../dead-letters/select.ts';
+import type { ReplayStep } from '../dead-letters/replay.ts';
+import type { DeadLetterCount } from '../sql/dead-letters.ts';
 
-/** What a replay or a drop came to. */
-export interface Settled {
+/** What a replay or a drop is about. */
+export interface Survey {
+  readonly selected: number;
+  readonly leftOut: number;
+  readonly counts: readonly DeadLetterCount[];
+  /** Origins of the first few. */
+  readonly first: readonly string[];
+}
+
+/** What a replay came to. */
+export interface Replayed {
   readonly survey: Survey;
   readonly done: number;
   /** The first ones of them. */
-  readonly notDone: SettleStep['notDone'];
+  readonly notDone: ReplayStep['notDone'];
   readonly notDoneCount: number;
   /** Whether the log took no more. */
   readonly stopped: boolean;
@@ -19,7 +28,11 @@ interface PrintOptions {
   readonly json?: boolean;
 }
 
-export function printReplay(context: CommandContext, settled: Settled, { dryRun, json }: PrintOptions): void {
+export function printReplay(
+  context: CommandContext,
+  settled: Replayed,
+  { dryRun, json }: PrintOptions,
+): void {
   const { survey, done, notDone, notDoneCount } = settled;
   if (json) {
     context.printJson({
@@ -51,7 +64,11 @@ export function printReplay(context: CommandContext, settled: Settled, { dryRun,
   }
 }
 
-export function printDrop(context: CommandContext, { survey, done }: Settled, options: PrintOptions): void {
+export function printDrop(
+  context: CommandContext,
+  { survey, done }: Pick<Replayed, 'survey' | 'done'>,
+  options: PrintOptions,
+): void {
   const { dryRun, json } = options;
   if (json) {
     const { leftOut: _, ...found } = survey;

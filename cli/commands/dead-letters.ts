@@ -1,22 +1,28 @@
+import { isUtf8 } from 'node:buffer';
 import type { Command } from 'commander';
-import { LOG_SETTINGS } from '../../shared/config/config.ts';
-import { KINDS } from '../../shared/contracts/kinds.ts';
-import type { LogReader } from '../../shared/log/log.ts';
+import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
+import { readOrigin, writeOrigin } from '../../shared/contracts/origin.ts';
+import { fromPairs } from '../../shared/log/headers.ts';
+import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { CommandContext } from '../context.ts';
-import type { DeadLetter } from '../dead-letters/letter.ts';
-import { type ReadLetter, readLetters } from '../dead-letters/read.ts';
-import { letterRanges, newestLetters } from '../dead-letters/search.ts';
-import { unknownLetter } from '../dead-letters/select.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
-import { printableJson } from '../printable.ts';
-import { withLogReader } from '../with-log.ts';
+import { printableJson, timeOf } from '../printable.ts';
+import {
+  type DeadLetterLine,
+  listDeadLetters,
+  readDeadLetters,
+  STATES,
+  UNSETTLED,
+  type WholeDeadLetter,
+} from '../sql/dead-letters.ts';
 import {
   addLetterFilters,
-  kindsOf,
+  filterOf,
   type LetterFilters,
-  letterFilter,
-  tenantNames,
+  topicsOf,
+  unknownLetter,
 } from './dead-letters-filters.ts';
+import { addDeadLettersImport } from './dead-letters-import.ts';
 import { addDeadLettersDrop, addDeadLettersReplay } from './dead-letters-settle.ts';
 
 interface ListOptions extends LetterFilters {
@@ -25,12 +31,7 @@ interface ListOptions extends LetterFilters {
   readonly json?: boolean;
 }
 
-/** A dead letter as it is shown, with what became of it. */
-interface ShownLetter extends Omit<DeadLetter, 'record'> {
-  readonly state: 'open' | 'replayed' | 'dropped';
-  readonly settledAt: string | null;
-}
-
+const PREFIX_SETTINGS = [...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX'] as const;
 const LIMIT = 50;
 const LIMIT_MAX = 10_000;
 
@@ -51,32 +52,26 @@ export function addDeadLettersCommands(program: Command, context: CommandContext
     .action((origin: string, options: { json?: boolean }) => show(context, origin, options));
   addDeadLettersReplay(deadLetters, context);
   addDeadLettersDrop(deadLetters, context);
+  addDeadLettersImport(deadLetters, context);
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<void> {
-  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
-  const letters = await withLogReader(context, async (reader, { pool }) => {
-    const tenants = await tenantNames(pool, options);
-    const found = await newestLetters(reader, await letterRanges(reader, prefix, kindsOf(options)), {
-      matches: letterFilter(options, tenants),
-      withSettled: options.all ?? false,
-      limit: options.limit,
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(PREFIX_SETTINGS);
+  const letters = await context.withPool(async (pool) => {
+    const filter = await filterOf(pool, prefix, options, options.all ? STATES : UNSETTLED);
+    const found = await listDeadLetters(pool, filter, options.limit);
+    const names = new Map((await listTenants(pool)).map(({ tenantId, name }) => [tenantId, name]));
+    return found.map((letter) => {
+      const shown = toShown(letter);
+      return { ...shown, tenant: names.get(letter.tenantId) ?? shown.tenantId };
     });
-    const shown: (ShownLetter & { readonly tenant: string | null })[] = [];
-    for await (const part of readLetters(reader, found)) {
-      for (const { record: _, ...letter } of part.flatMap(withState)) {
-        const { tenantId } = letter;
-        shown.push({ ...letter, tenant: tenantId === null ? null : (tenants.get(tenantId) ?? tenantId) });
-      }
-    }
-    return shown;
   });
   if (options.json) return context.printJson(letters);
   if (letters.length === 0) {
     return context.print(`There are no such ${options.all ? '' : 'open '}dead letters.`);
   }
   context.printTable(
-    ['origin', 'failed', 'tenant', 'id', 'reason', 'error', ...(options.all ? ['state'] : [])],
+    ['origin', 'failed', 'tenant', 'id', 'reason', 'error', 'state'],
     letters.map((letter) => [
       letter.origin,
       letter.failedAt,
@@ -84,7 +79,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
       letter.id ?? '',
       letter.reason,
       letter.error,
-      ...(options.all ? [stateOf(letter)] : []),
+      stateOf(letter),
     ]),
   );
   if (letters.length === options.limit)
@@ -95,63 +90,88 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
 }
 
 async function show(context: CommandContext, name: string, options: { json?: boolean }): Promise<void> {
-  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
-  const letters = await withLogReader(context, (reader) => findNamed(reader, prefix, name));
+  const { SLUICE_TOPIC_PREFIX: prefix } = context.config(PREFIX_SETTINGS);
+  const origin = readOrigin(name);
+  const named = origin ? { origins: [origin] } : { recordId: name };
+  const letters = await context.withPool((pool) =>
+    readDeadLetters(pool, { topics: topicsOf(prefix, {}), states: STATES, ...named }, LIMIT),
+  );
   if (letters.length === 0) throw unknownLetter(name);
-  const shown = letters.map(({ record, ...letter }) => ({
-    ...letter,
-    key: record.key,
-    headers: record.headers,
-    ...valueOfLetter(record.value),
-  }));
+  const shown = letters.map((letter) => ({ ...toShown(letter), ...contentOf(letter) }));
   if (options.json) return context.printJson(shown);
-  for (const { key, headers, value, valueBase64, ...letter } of shown) {
+  for (const letter of shown) {
+    const { key, headers } = letter;
     context.printTable(
       ['', ''],
       [
-        ...placeRows(letter),
+        ['origin', letter.origin],
+        ['state', stateOf(letter)],
+        ['reason', `${letter.reason} (${letter.stage}): ${letter.error}`],
+        ['failed', letter.failedAt],
+        ['kept until', letter.expiresAt],
         ['key', key ?? ''],
-        ...Object.entries(headers).map(([header, text]) => [`header ${header}`, text]),
+        ...headers.map((header) => [`header ${header.name}`, header.value ?? '']),
       ],
     );
-    context.printData(value === undefined ? `value (base64): ${valueBase64}` : printableJson(value, 2));
+    context.printData(valueText(letter));
   }
 }
 
-async function findNamed(reader: LogReader, prefix: string, name: string) {
-  const found = await newestLetters(reader, await letterRanges(reader, prefix, KINDS), {
-    matches: ({ origin, id }) => origin === name || id === name,
-    withSettled: true,
-    limit: LIMIT,
-  });
-  const letters: (ShownLetter & DeadLetter)[] = [];
-  for await (const part of readLetters(reader, found)) letters.push(...part.flatMap(withState));
-  return letters;
+type Shown = ReturnType<typeof toShown>;
+
+/** A dead letter as it is shown: what the record does not say is null. */
+function toShown(letter: DeadLetterLine) {
+  const { topic, generation, partition, offset, kind, reason, stage, error, state, replay } = letter;
+  return {
+    origin: writeOrigin(letter),
+    kind,
+    topic,
+    generation,
+    partition,
+    offset: offset.toString(),
+    reason,
+    stage,
+    error,
+    failedAt: timeOf(letter.failedAtMs),
+    expiresAt: timeOf(letter.expiresAtMs),
+    tenantId: letter.tenantId || null,
+    id: letter.recordId || null,
+    state,
+    /** Null unless it was replayed or dropped. */
+    settledAt: UNSETTLED.includes(state) ? null : timeOf(letter.stateAtMs),
+    replays: replay,
+  };
 }
 
-function withState({ found, letter }: ReadLetter): (ShownLetter & DeadLetter)[] {
-  if (!letter) return [];
-  return [{ ...letter, ...(found.settlement ?? { state: 'open' as const, settledAt: null }) }];
-}
-
-function stateOf({ state, settledAt }: ShownLetter): string {
+function stateOf({ state, settledAt }: Shown): string {
   return settledAt === null ? state : `${state} ${settledAt}`;
 }
 
-function placeRows(letter: ShownLetter): string[][] {
-  const { origin, topic, partition, offset } = letter;
-  return [
-    ['origin', origin],
-    ['state', stateOf(letter)],
-    ['lies in', `${topic}, partition ${partition}, offset ${offset}`],
-  ];
+/** What is no text is shown in base64, and what is no JSON too: it may be anything, and must not steer a terminal. */
+function contentOf({ key, value, headers }: WholeDeadLetter) {
+  return {
+    key: key && textOf(key),
+    headers: fromPairs(JSON.parse(headers.toString())).map((header) => ({
+      name: header.name,
+      value: header.value && textOf(header.value),
+    })),
+    ...(value === null ? { value: null } : parsedOf(value)),
+  };
 }
 
-/** What is no JSON may be anything, so it is not put on a terminal as it is. */
-function valueOfLetter(bytes: Buffer): { value?: unknown; valueBase64?: string } {
+function textOf(bytes: Buffer): string {
+  return isUtf8(bytes) ? bytes.toString() : `base64:${bytes.toString('base64')}`;
+}
+
+function parsedOf(bytes: Buffer): { value?: unknown; valueBase64?: string } {
   try {
     return { value: JSON.parse(bytes.toString()) };
   } catch {
     return { valueBase64: bytes.toString('base64') };
   }
+}
+
+function valueText({ value, valueBase64 }: { value?: unknown; valueBase64?: string }): string {
+  if (valueBase64 !== undefined) return `value (base64): ${valueBase64}`;
+  return value === null ? 'value: not kept any more' : printableJson(value, 2);
 }

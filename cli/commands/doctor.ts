@@ -7,7 +7,7 @@ import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
 import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
 import { checkDisk, checkNode, checkPort, checkSettings, type Listener } from '../doctor/machine.ts';
-import { checkDatabase, checkLog } from '../doctor/services.ts';
+import { checkDatabase, checkImports, checkLog } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
 import { openLog } from '../with-log.ts';
@@ -105,7 +105,11 @@ async function examineLog(
   return await checking('event log', 'set KAFKA_BROKERS', async () => {
     const log = await openLog(context, database, config);
     try {
-      return await checkLog(database.pool, log, config.SLUICE_TOPIC_PREFIX);
+      const { SLUICE_TOPIC_PREFIX: prefix } = config;
+      return [
+        ...(await checkLog(database.pool, log, prefix)),
+        ...(await checkImports(database.pool, log, prefix)),
+      ];
     } finally {
       await log.close();
     }

@@ -3,6 +3,7 @@ import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { findWrongKeys } from '../../shared/postgres/require-keys.ts';
 import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
+import { type DeadLetterPlace, reencryptDeadLetters } from '../sql/dead-letter-credentials.ts';
 import {
   type Reencrypt,
   reencryptCredentials,
@@ -22,6 +23,7 @@ export interface Unreadable {
 export interface Reencrypted {
   readonly credentials: number;
   readonly webhookSecrets: number;
+  readonly deadLetters: number;
   readonly unreadable: readonly Unreadable[];
 }
 
@@ -33,6 +35,8 @@ export interface Walk {
 }
 
 const ROWS_OF_STEP = 500;
+/** They may be as large as a record of the log. */
+const DEAD_LETTERS_OF_STEP = 50;
 
 /**
  * Encrypts with the ring's first key what others encrypted, beside gateways, workers and admin listeners that run. What is
@@ -42,7 +46,7 @@ export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk):
   const [keyId] = keyRing.keyIds;
   const wrong = (await findWrongKeys(pool, keyRing)).find((found) => found.keyId === keyId);
   if (wrong) throw new AppError('KEY_WRONG', wrong.problem);
-  const done = { credentials: 0, 'webhook secrets': 0 };
+  const done = { credentials: 0, 'webhook secrets': 0, 'dead letters': 0 };
   const unreadable = new Map<string, Unreadable>();
   let seen = 0;
   let lost = 0;
@@ -68,9 +72,17 @@ export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk):
     walk.onStep(seen, lost);
     if (after === undefined) break;
   }
+  let place: DeadLetterPlace | undefined;
+  while (!walk.isInterrupted()) {
+    const step = { keyId, after: place, rowsMax: DEAD_LETTERS_OF_STEP };
+    place = await reencryptDeadLetters(pool, step, reencrypt);
+    walk.onStep(seen, lost);
+    if (place === undefined) break;
+  }
   return {
     credentials: done.credentials,
     webhookSecrets: done['webhook secrets'],
+    deadLetters: done['dead letters'],
     unreadable: [...unreadable.values()],
   };
 }

@@ -1,141 +1,137 @@
-import { cutKey, DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
-import { topicOf } from '../../shared/contracts/kinds.ts';
-import { MARK_HEADERS } from '../../shared/contracts/mark.ts';
-import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
-import type { LogReader, LogRecord, OutgoingRecord, Publisher } from '../../shared/log/log.ts';
-import { partitionOf } from '../../shared/log/partition.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
+import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
+import { fromPairs, headerList } from '../../shared/log/headers.ts';
+import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
+import { partitionOf, tenantOfKey } from '../../shared/log/partition.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import type { RegisteredTopic } from '../../shared/postgres/topics.ts';
-import { bytesLeftOut, type DeadLetter, type FoundLetter, tenantOfKey } from './letter.ts';
-import { publishMarks, type SettleDeps, type SettleStep } from './marks.ts';
-import { type ReadLetter, readLetters } from './read.ts';
+import {
+  beginReplays,
+  cancelReplay,
+  type DeadLetterFilter,
+  findReplayable,
+  type Replay,
+  type ReplayCandidate,
+} from '../sql/dead-letters.ts';
 
-export interface ReplayDeps extends SettleDeps {
-  readonly reader: LogReader;
-  readonly prefix: string;
-  /** Of each topic whose dead letters are given. */
+/** Dead letters that are published together, to bound what is held. */
+const LETTERS_MAX = 1000;
+const BYTES_MAX = 4 * 1_048_576;
+
+export interface ReplayDeps {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  /** Undefined: only look what would be done. */
+  readonly publisher: Publisher | undefined;
+  /** Of each topic whose dead letters may be chosen. */
   readonly layouts: ReadonlyMap<string, RegisteredTopic>;
 }
 
-interface Ready {
-  readonly found: FoundLetter;
-  readonly record: OutgoingRecord;
+/** What became of some of the dead letters. */
+export interface ReplayStep {
+  readonly done: number;
+  /** Those that cannot be replayed, and why, in words. */
+  readonly notDone: readonly { readonly origin: string; readonly why: string }[];
+  /** Whether the log took no more. */
+  readonly stopped: boolean;
 }
 
 /**
- * Publishes dead letters of one partition into their topic again, in the order given, some at a time, and marks those that
- * the log acknowledged. Where the process ends in between they are replayed once more at the next call: the worker
- * stores them once.
+ * Publishes the chosen dead letters into their topics again, in the order of their positions, some at a time. Each is noted
+ * as being replayed before it is published; the worker that stores or rejects it notes the outcome. Where the process ends
+ * in between, it can be replayed again: the worker stores it once.
  */
-export async function* replayLetters(
+export async function* replayDeadLetters(
   deps: ReplayDeps,
-  letters: readonly FoundLetter[],
-): AsyncGenerator<SettleStep> {
-  for await (const part of readLetters(deps.reader, letters)) {
-    const ready: Ready[] = [];
-    const notDone: { origin: string; why: string }[] = [];
-    for (const read of part) {
-      const record = await toOutgoing(deps, read);
-      if (typeof record === 'string') notDone.push({ origin: read.found.origin, why: record });
-      else ready.push({ found: read.found, record });
-    }
-    if (!deps.publisher) {
-      yield { done: ready.length, notDone, stopped: false };
-      continue;
-    }
-    const topic = topicOf(deps.prefix, part[0]!.found.place.kind);
-    const { acknowledged, tooLarge } = await publishAll(deps.publisher, topic, ready);
-    const done = await publishMarks(deps.publisher, deps.clock, acknowledged, 'replayed');
-    notDone.push(...tooLarge.map(({ origin }) => ({ origin, why: 'it is larger than the log takes' })));
-    yield { done, notDone, stopped: done + tooLarge.length < ready.length };
+  filter: DeadLetterFilter,
+  limit: number,
+): AsyncGenerator<ReplayStep> {
+  let after: Origin | undefined;
+  for (let left = limit; left > 0; ) {
+    const found = await findReplayable(deps.pool, filter, after, Math.min(left, LETTERS_MAX));
+    if (found.length === 0) return;
+    left -= found.length;
+    after = found.at(-1);
+    for (const part of inParts(found)) yield await replayPart(deps, part);
   }
 }
 
-/** What is too large keeps those behind it in its partition from being sent, so that they are sent again without it. */
-async function publishAll(
-  publisher: Publisher,
-  topic: string,
-  ready: readonly Ready[],
-): Promise<{ readonly acknowledged: FoundLetter[]; readonly tooLarge: FoundLetter[] }> {
-  const acknowledged: FoundLetter[] = [];
-  const tooLarge: FoundLetter[] = [];
+/** Dead letters of one topic, as many as may be held. */
+function* inParts(found: readonly ReplayCandidate[]): Generator<ReplayCandidate[]> {
+  let part: ReplayCandidate[] = [];
+  let bytes = 0;
+  for (const letter of found) {
+    if (part.length > 0 && (letter.topic !== part[0]!.topic || bytes + letter.bytes > BYTES_MAX)) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(letter);
+    bytes += letter.bytes;
+  }
+  if (part.length > 0) yield part;
+}
+
+async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): Promise<ReplayStep> {
+  const { pool, clock, publisher, layouts } = deps;
+  const { topic } = part[0]!;
+  const erased = part.filter(({ whole }) => !whole);
+  const notDone = erased.map((letter) => ({
+    origin: writeOrigin(letter),
+    why: 'its value is not kept any more',
+  }));
+  const whole = part.filter((letter) => letter.whole);
+  if (!publisher) return { done: whole.length, notDone, stopped: false };
+  const replays = await beginReplays(pool, topic, whole, clock.nowMs());
+  const layout = layouts.get(topic)!;
+  const { published, tooLarge } = await publishAll(
+    publisher,
+    topic,
+    replays.map((replay) => ({ replay, record: toRecord(topic, replay, layout) })),
+  );
+  for (const replay of tooLarge) {
+    await cancelReplay(pool, topic, replay, clock.nowMs());
+    notDone.push({ origin: writeOrigin({ topic, ...replay }), why: 'it is larger than the log takes' });
+  }
+  return { done: published, notDone, stopped: published + tooLarge.length < replays.length };
+}
+
+interface Ready {
+  readonly replay: Replay;
+  readonly record: OutgoingRecord;
+}
+
+/** What is too large keeps the later ones of its partition from being sent, so that they are sent again without it. */
+async function publishAll(publisher: Publisher, topic: string, ready: readonly Ready[]) {
+  const tooLarge: Replay[] = [];
+  let published = 0;
   for (let pending = ready; pending.length > 0; ) {
     const outcomes = await publisher.publish(
       topic,
       pending.map(({ record }) => record),
     );
-    const tooLargeBefore = tooLarge.length;
-    const failed: Ready[] = [];
-    pending.forEach((one, i) => {
-      const outcome = outcomes[i]!;
-      if (outcome.ok) acknowledged.push(one.found);
-      else if (outcome.reason === 'too-large') tooLarge.push(one.found);
-      else failed.push(one);
-    });
-    if (tooLarge.length === tooLargeBefore) break;
-    pending = failed;
+    const refused = pending.filter((_, i) => isTooLarge(outcomes[i]!));
+    published += outcomes.filter(({ ok }) => ok).length;
+    tooLarge.push(...refused.map(({ replay }) => replay));
+    if (refused.length === 0) break;
+    pending = pending.filter((_, i) => !outcomes[i]!.ok && !isTooLarge(outcomes[i]!));
   }
-  return { acknowledged, tooLarge };
+  return { published, tooLarge };
 }
 
-/** The record to publish, or in words why there is none. */
-async function toOutgoing(deps: ReplayDeps, { found, letter }: ReadLetter): Promise<OutgoingRecord | string> {
-  if (!letter) return 'the log has deleted it meanwhile';
-  const topic = topicOf(deps.prefix, found.place.kind);
-  const origin = readOrigin(letter.origin);
-  if (origin?.topic !== topic) return `it does not say where in ${topic} it was read first`;
-  const layout = deps.layouts.get(topic)!;
-  const whole = await wholeRecord(deps.reader, letter, origin, layout.generation);
-  if (typeof whole === 'string') return whole;
-  const key = whole.key ?? '';
-  return {
-    partition: partitionOf(tenantOfKey(key) ?? key, key, layout),
-    key,
-    value: whole.value,
-    headers: { ...contentHeaders(whole), [ORIGIN_HEADER]: letter.origin },
+const isTooLarge = (outcome: PublishOutcome): boolean => !outcome.ok && outcome.reason === 'too-large';
+
+function toRecord(topic: string, replay: Replay, layout: RegisteredTopic): OutgoingRecord {
+  const key = replay.key ?? Buffer.alloc(0);
+  const added = {
+    [ORIGIN_HEADER]: writeOrigin({ topic, ...replay }),
+    [REPLAY_HEADER]: String(replay.replay),
   };
-}
-
-/** One of which something was left out is read where it was read first, as long as the log has it there. */
-async function wholeRecord(
-  reader: LogReader,
-  { record }: DeadLetter,
-  origin: Origin,
-  generation: number,
-): Promise<LogRecord | string> {
-  const bytes = bytesLeftOut(record);
-  if (bytes === undefined) return record;
-  const because = 'it was too large for the dead-letter topic as a whole, and';
-  if (origin.generation !== generation) {
-    return `${because} the topic was made anew since (generation ${generation}, not ${origin.generation})`;
-  }
-  const original = await recordAt(reader, origin);
-  if (!original || !hasKey(original, record.key ?? '') || original.value.length !== bytes) {
-    return `${because} the log does not have it any more where it was read first`;
-  }
-  return original;
-}
-
-/** Whether a record's key is one that its dead letter may have. */
-function hasKey({ key }: LogRecord, letterKey: string): boolean {
-  return (key ?? '') === letterKey || cutKey(key ?? '') === letterKey;
-}
-
-async function recordAt(
-  reader: LogReader,
-  { topic, partition, offset }: Origin,
-): Promise<LogRecord | undefined> {
-  const bounds = (await reader.bounds([topic])).get(topic)?.get(partition);
-  if (!bounds || offset < bounds.earliest || offset >= bounds.latest) return undefined;
-  for await (const page of reader.pages({ topic, partition, from: offset, to: offset + 1n })) return page[0];
-  return undefined;
-}
-
-/** What the record came with, without what was added when it was set aside. */
-function contentHeaders({ headers }: LogRecord): Record<string, string> {
-  const added: ReadonlySet<string> = new Set([
-    ORIGIN_HEADER,
-    ...Object.values(DEAD_LETTER_HEADERS),
-    ...Object.values(MARK_HEADERS),
-  ]);
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !added.has(name)));
+  return {
+    partition: partitionOf(tenantOfKey(key), key, layout),
+    key,
+    value: replay.value,
+    headers: [...fromPairs(JSON.parse(replay.headers.toString())), ...headerList(added)],
+  };
 }

@@ -5,6 +5,7 @@ import { keyRingFileName, readKeyRingFile } from '../../shared/keyring/file.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
+import { sampleDeadLetters } from '../sql/dead-letter-credentials.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';
 
 /** Checks of the key ring: that there is one, and that it reads what is stored. */
@@ -60,6 +61,7 @@ export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<rea
     const samples = [
       ...(await sampleWebhookSecrets(pool, DEADLINE_MS)),
       ...(await sampleCredentials(pool, DEADLINE_MS)),
+      ...(await sampleDeadLetters(pool, DEADLINE_MS)),
     ];
     const problems = keyRingProblems(keyRing, samples);
     const advice =

@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
-import { deadLetterTopicOf, KINDS, topicOf } from '../../shared/contracts/kinds.ts';
+import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
 import type { EventLog } from '../../shared/log/log.ts';
+import { findImports } from '../../shared/postgres/dead-letter-imports.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
-import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
 import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
@@ -43,7 +44,7 @@ function clockFinding(serverMs: number, beforeMs: number, afterMs: number): Find
 /** The log answers and has all topics as they were registered. */
 export async function checkLog(db: Queryable, log: EventLog, prefix: string): Promise<readonly Finding[]> {
   return await checking('event log', 'see that its brokers run and can be reached from here', async () => {
-    const topics = KINDS.flatMap((kind) => [topicOf(prefix, kind), deadLetterTopicOf(topicOf(prefix, kind))]);
+    const topics = KINDS.map((kind) => topicOf(prefix, kind));
     const counts = await log.partitionCounts(topics);
     const answers = ok('event log', 'answers');
     const registered = await loadTopicLayouts(db, prefix).catch(
@@ -78,5 +79,25 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
         ? ''
         : `; ${larger.join(', ')} with more partitions than registered, which are not used: see \`npx sluice topics accept --partitions\``;
     return [answers, ok('topics', `all ${topics.length} are there${unused}`)];
+  });
+}
+
+/** Dead-letter topics of earlier releases hold nothing that is not imported. */
+export async function checkImports(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
+  const check = 'dead letters';
+  return await checking(check, 'run `npx sluice dead-letters import`', async () => {
+    const reader = log.createReader();
+    try {
+      const ranges = await findImports(pool, reader, prefix);
+      if (ranges.length === 0) return [ok(check, 'all are in the database')];
+      const topics = [...new Set(ranges.map(({ topic }) => topic))].join(', ');
+      const records = ranges.reduce((sum, { from, to }) => sum + (to - from), 0n);
+      const found = `${records} records of ${topics} are not imported`;
+      return [
+        problem(check, found, 'run `npx sluice dead-letters import` once all workers are of this release'),
+      ];
+    } finally {
+      await reader.close();
+    }
   });
 }

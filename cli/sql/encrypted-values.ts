@@ -22,11 +22,17 @@ export interface WalkPlace {
   readonly eventId: string;
 }
 
-/** Counts what is encrypted, by key: credentials that are not erased, and secrets of endpoints that are not deleted. */
+/**
+ * Counts what is encrypted, by key: credentials that are not erased, those of dead letters, and secrets of endpoints that
+ * are not deleted.
+ */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
   const { rows } = await db.query<{ of: EncryptedSample['of']; key_id: string; count: bigint }>(
     `select 'credentials' as of, key_id, count(*) as count
        from credentials where ciphertext is not null group by key_id
+     union all
+     select 'dead letters', key_id, count(*)
+       from dead_letters where key_id is not null group by key_id
      union all
      select 'webhook secrets', secret_key_id, count(*)
        from webhook_endpoints where state <> 'deleted' group by secret_key_id

@@ -1,4 +1,3 @@
-import { deadLetterTopicOf } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
 import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
@@ -46,7 +45,6 @@ interface FoundTopic {
   /** Read before the bounds: a worker that stores meanwhile must not seem to be ahead of the log. */
   readonly positions: ReadonlyMap<number, PositionRow>;
   readonly bounds: ReadonlyMap<number, PartitionBounds>;
-  readonly deadLetterPartitions: number;
 }
 
 export interface PlanOptions {
@@ -71,7 +69,7 @@ export async function planAccepts(
 async function find(pool: Pool, reader: LogReader, topics: readonly string[]): Promise<FoundTopic[]> {
   const positions = new Map<string, FoundTopic['positions']>();
   for (const topic of topics) positions.set(topic, await positionsOf(pool, topic));
-  const bounds = await reader.bounds([...topics, ...topics.map(deadLetterTopicOf)]);
+  const bounds = await reader.bounds(topics);
   const found: FoundTopic[] = [];
   for (const topic of topics) {
     const registered = (await loadTopicLayouts(pool, topic)).get(topic);
@@ -93,8 +91,7 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
           `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
       );
     }
-    const deadLetterPartitions = bounds.get(deadLetterTopicOf(topic))?.size ?? 0;
-    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held, deadLetterPartitions });
+    found.push({ topic, registered, positions: positions.get(topic)!, bounds: held });
   }
   return found;
 }
@@ -102,7 +99,7 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
 /** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
 async function planAccept(
   reader: LogReader,
-  { topic, registered, positions, bounds, deadLetterPartitions }: FoundTopic,
+  { topic, registered, positions, bounds }: FoundTopic,
   { takePartitions }: PlanOptions,
 ): Promise<AcceptPlan> {
   const newest = Math.max(registered.generation, ...[...positions.values()].map((row) => row.generation));
@@ -123,35 +120,22 @@ async function planAccept(
   }
   const otherLog = partitions.some(({ finding }) => finding === 'ends-below' || finding === 'other-record');
   const takes = takePartitions && bounds.size > registered.partitions;
-  if (takes) requireAllStored(topic, partitions, deadLetterPartitions);
+  if (takes) requireAllStored(topic, partitions);
   return {
     topic,
     generationFound: registered.generation,
     generation: otherLog || takes ? newest + 1 : newest,
     partitionsRegistered: registered.partitions,
-    layouts: new Map(
-      takes
-        ? [
-            [topic, bounds.size],
-            [deadLetterTopicOf(topic), deadLetterPartitions],
-          ]
-        : [],
-    ),
+    layouts: new Map(takes ? [[topic, bounds.size]] : []),
     partitions,
   };
 }
 
 /**
  * With another number of partitions, keys move to other partitions: records of one entity that wait in its old partition
- * and in its new one would be stored in any order. Dead letters go to the partition of their number.
+ * and in its new one would be stored in any order.
  */
-function requireAllStored(topic: string, partitions: readonly PartitionPlan[], deadLetterPartitions: number) {
-  if (deadLetterPartitions < partitions.length) {
-    throw new AppError(
-      'TOPIC_LAYOUT_DIFFERS',
-      `${deadLetterTopicOf(topic)} has ${deadLetterPartitions} partitions, but ${topic} has ${partitions.length}: add partitions to it first`,
-    );
-  }
+function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {
     return (finding !== 'fits' && finding !== 'other-generation') || bounds.latest > nextOffset;
   });

@@ -1,27 +1,15 @@
-import { DEAD_LETTER_HEADERS, EVENT_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { EVENT_HEADERS, ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
-import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
-import { MARK_HEADERS, SETTLED_AS } from '../../shared/contracts/mark.ts';
+import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { packageVersion } from '../../shared/package-root.ts';
 import { eventSchema } from './event-schema.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /** Returns the AsyncAPI 3 document of the topics and the webhooks. The topic prefix is a setting with this default. */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
-  const topics = KINDS.flatMap((kind) => {
-    const topic = topicOf(prefix, kind);
-    return [
-      [kind, topicChannel(topic, [kind], `Records of the kind ${kind}.`)],
-      [
-        `${kind}-dead-letter`,
-        topicChannel(
-          deadLetterTopicOf(topic),
-          [`${kind}-dead-letter`, MARK],
-          `What of ${kind} could not be stored, and marks of what became of it.`,
-        ),
-      ],
-    ];
-  });
+  const topics = KINDS.map(
+    (kind) => [kind, topicChannel(topicOf(prefix, kind), [kind], `Records of the kind ${kind}.`)] as const,
+  );
   return {
     asyncapi: '3.0.0',
     info: {
@@ -64,19 +52,12 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
     components: {
       messages: {
         ...Object.fromEntries(KINDS.map((kind) => [kind, recordMessage(kind)])),
-        ...Object.fromEntries(KINDS.map((kind) => [`${kind}-dead-letter`, deadLetterMessage(kind)])),
-        [MARK]: markMessage(),
         ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type]) => [type, webhookMessage(type)])),
       },
       schemas: {
         ...Object.fromEntries(KINDS.map((kind) => [kind, jsonSchemaOf(eventSchema(kind))])),
         ...Object.fromEntries(WEBHOOK_SCHEMAS.map(([type, schema]) => [type, jsonSchemaOf(schema)])),
-        'event-headers': headers(CONTENT_TYPE, ['content-type']),
-        'dead-letter-headers': headers(
-          { ...CONTENT_TYPE, ...DEAD_LETTER },
-          Object.keys(DEAD_LETTER).filter((name) => name !== DEAD_LETTER_HEADERS.valueLeftOut),
-        ),
-        [`${MARK}-headers`]: headers(MARK_PROPERTIES, Object.keys(MARK_PROPERTIES)),
+        'event-headers': headers({ ...CONTENT_TYPE, ...REPLAYED }, ['content-type']),
         'webhook-headers': jsonSchemaOf(webhookHeadersSchema),
       },
     },
@@ -85,44 +66,18 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
 
 const CONTENT_TYPE = { 'content-type': { type: 'string', const: EVENT_HEADERS['content-type'] } };
 
-/** What workers put to the headers that the record came with. */
-const DEAD_LETTER: Readonly<Record<string, JsonSchema>> = {
+/** Headers of a dead letter that is published again. */
+const REPLAYED: Readonly<Record<string, JsonSchema>> = {
   [ORIGIN_HEADER]: {
     type: 'string',
     pattern: '^[0-9]+/[^/]+/[0-9]+/[0-9]+$',
-    description: 'Generation, topic, partition and offset at which it was first read.',
-  },
-  [DEAD_LETTER_HEADERS.reason]: {
-    type: 'string',
-    enum: ['undecodable', 'unknown-version', 'invalid', 'time', 'conflict', 'refused', 'crash'],
-  },
-  [DEAD_LETTER_HEADERS.stage]: { type: 'string', enum: ['decode', 'check', 'store'] },
-  [DEAD_LETTER_HEADERS.error]: { type: 'string', description: 'In words, without values of the record.' },
-  [DEAD_LETTER_HEADERS.failedAt]: { type: 'string', format: 'date-time' },
-  [DEAD_LETTER_HEADERS.valueLeftOut]: {
-    type: 'string',
-    pattern: '^[0-9]+$',
     description:
-      'Bytes of a value that was too large to be taken along; the value is empty then. Where key and headers were too large by themselves, the headers that it came with are left out too, and the key is cut.',
+      'Of a replayed dead letter: generation, topic, partition and offset at which it was read first.',
   },
-};
-
-/** The message of all dead-letter topics that says what became of a dead letter. */
-const MARK = 'dead-letter-mark';
-
-const MARK_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
-  [ORIGIN_HEADER]: { type: 'string', description: 'That of the dead letter which it is about.' },
-  [MARK_HEADERS.settled]: {
+  [REPLAY_HEADER]: {
     type: 'string',
-    enum: [...SETTLED_AS],
-    description: 'Published again into its topic, or given up.',
-  },
-  [MARK_HEADERS.settledAt]: { type: 'string', format: 'date-time' },
-  [MARK_HEADERS.settledOffset]: {
-    type: 'string',
-    pattern: '^[0-9]+$',
-    description:
-      'Offset of the dead letter in this partition. One of the same origin with a higher offset failed again, and is open.',
+    pattern: '^[0-9]{1,9}$',
+    description: 'Of a replayed dead letter: which replay this is, from 1 on.',
   },
 };
 
@@ -142,28 +97,6 @@ function recordMessage(kind: Kind): JsonSchema {
     headers: schema('event-headers'),
     payload: schema(kind),
     bindings: { kafka: { key: { type: 'string', description: '`<tenant>:<entity>`' } } },
-  };
-}
-
-function deadLetterMessage(kind: Kind): JsonSchema {
-  return {
-    ...recordMessage(kind),
-    name: `sluice.${kind}.dead-letter`,
-    summary: 'A record as it was read, whatever it holds, and why it could not be stored.',
-    headers: schema('dead-letter-headers'),
-    // Usually the event; a record that cannot be read is kept as it is.
-    payload: {},
-  };
-}
-
-function markMessage(): JsonSchema {
-  return {
-    name: 'sluice.dead-letter-mark',
-    summary:
-      'Written behind a dead letter, with its key, once it is replayed or dropped. Told from a dead letter by ' +
-      `${MARK_HEADERS.settled} without ${DEAD_LETTER_HEADERS.reason}.`,
-    headers: schema(`${MARK}-headers`),
-    payload: { const: '', description: 'Empty.' },
   };
 }
 

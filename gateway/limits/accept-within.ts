@@ -5,6 +5,7 @@ import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import type { Accept, AcceptOptions, Outcome } from '../accept/accept.ts';
 import type { EncodedRecord } from '../publish/publish.ts';
+import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.ts';
 import type { Policies } from './policies.ts';
 import type { Quotas } from './quotas.ts';
 
@@ -20,17 +21,23 @@ export interface AcceptWithinDeps {
   readonly buckets: Buckets<RatePolicy>;
   readonly accept: Accept;
   readonly quotas: Quotas;
+  readonly openDeadLetters: OpenDeadLetters;
 }
 
 /**
- * Accepts the records of a request, all of which are valid, within the tenant's record rate and daily quota: 429-01
- * refuses them all. Only what was accepted counts for the day; the rate counts what was asked for.
+ * Accepts the records of a request, all of which are valid, within the tenant's record rate, daily quota and bytes of open
+ * dead letters: 429-01 refuses them all. Only what was accepted counts for the day; the rate counts what was asked for.
  */
-export function createAcceptWithin({ accept, policiesOf, buckets, quotas }: AcceptWithinDeps): AcceptWithin {
+export function createAcceptWithin(deps: AcceptWithinDeps): AcceptWithin {
+  const { accept, policiesOf, buckets, quotas, openDeadLetters } = deps;
   return async (c, records, options) => {
     const key = c.get('apiKey');
     const { records: rate, quota } = policiesOf(key);
     const count = records.length;
+    if (count > 0 && openDeadLetters.isOver(key.tenantId)) {
+      tellLimit(c, openDeadLetters.policy, 0, RETRY_AFTER_SECONDS);
+      return tooMany(c, openDeadLetters.policy, RETRY_AFTER_SECONDS);
+    }
     if (count === 0 || (!rate && !quota)) return await accept(records, options);
     const day = quota && quotas.today(key.tenantId);
     const overQuota = quota && day && day.used() + count > quota.recordsMax;

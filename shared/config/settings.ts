@@ -183,7 +183,7 @@ const keys = {
   },
   SLUICE_CREDENTIALS_TTL_HOURS: {
     ...wholeNumber(1, 24 * 365, 24, 'hours'),
-    usedBy: ['embedded', ...WORKERS],
+    usedBy: ['embedded', ...WORKERS, 'cli'],
     meaning: 'Time after which stored credentials are erased.',
     example: '24',
   },
@@ -295,16 +295,23 @@ const command = {
 const limits = {
   SLUICE_PUBLISH_DEADLINE_MS: {
     ...wholeNumber(100, 60_000, 5000, 'milliseconds'),
-    usedBy: ['embedded', 'gateway', ...WORKERS],
+    usedBy: ['embedded', 'gateway'],
     meaning: 'Time that a request waits for the event log before it is answered 503.',
     example: '5000',
   },
   SLUICE_PUBLISH_BUFFER_BYTES: {
     ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
-    usedBy: ['embedded', 'gateway', ...WORKERS],
+    usedBy: ['embedded', 'gateway'],
     meaning:
       'Maximum bytes that wait for the event log. A tenant holds at most as much as it leaves free. Over it, requests are answered 503.',
     example: '67108864',
+  },
+  SLUICE_DEAD_LETTERS_BYTES_MAX: {
+    ...wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER, 1024 ** 3, 'bytes'),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      "Maximum bytes of a tenant's open dead letters. Over it, the tenant's records are answered 429 until some are replayed or dropped. Records accepted before are still set aside.",
+    example: '1073741824',
   },
   SLUICE_GATEWAYS: {
     ...wholeNumber(1, 1000, 1),

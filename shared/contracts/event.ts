@@ -28,25 +28,8 @@ export const EVENT_HEADERS: Readonly<Record<string, string>> = {
 /** Header of a record that is published a second time: the position it was first read at. */
 export const ORIGIN_HEADER = 'sluice-origin';
 
-/** Headers of a dead letter, besides those it came with and its original position. */
-export const DEAD_LETTER_HEADERS = {
-  reason: 'sluice-reason',
-  stage: 'sluice-stage',
-  /** In words, without values of the record. */
-  error: 'sluice-error',
-  /** RFC 3339. */
-  failedAt: 'sluice-failed-at',
-  /** On a record whose value, or also key and headers, were too large to be taken along: the value's bytes. */
-  valueLeftOut: 'sluice-value-left-out',
-} as const;
-
-/** Characters of a key on a dead letter that its key or headers made too large, at most. */
-const DEAD_LETTER_KEY_MAX = 1024;
-
-/** The beginning of a key that is too large for a dead letter. Ends between two characters, as half of one is not text. */
-export function cutKey(key: string): string {
-  return key.slice(0, DEAD_LETTER_KEY_MAX).replace(/[\uD800-\uDBFF]$/, '');
-}
+/** Header of a dead letter that is published again: which of its replays this is, from 1 on. */
+export const REPLAY_HEADER = 'sluice-replay';
 
 /** A record's data once encoded, at most. */
 export const RECORD_BYTES_MAX = 512 * 1024;
@@ -125,7 +108,8 @@ export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
   };
 }
 
-function readEnvelope(bytes: Uint8Array): JsonObject {
+/** Reads the members around the data. Throws {@link EventError}. */
+export function readEnvelope(bytes: Uint8Array): JsonObject {
   try {
     const event = readJson(bytes, {
       rawMembers: AUTOMATION_EVENT_RAW_MEMBERS,

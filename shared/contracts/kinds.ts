@@ -18,7 +18,7 @@ export function topicOf(prefix: string, kind: Kind): string {
   return `${prefix}${kind}`;
 }
 
-/** `<topic>.dead-letter`, where records that cannot be stored go, in the partition that they came from. */
+/** `<topic>.dead-letter`, where earlier releases put records that could not be stored. */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead-letter`;
 }

@@ -10,21 +10,32 @@
  */
 export const POSITION_LOST = 'POSITION_LOST';
 
+/** A header as the log holds it. */
+export interface LogHeader {
+  readonly name: string;
+  /** Any bytes; null where the log holds a null value. */
+  readonly value: Buffer | null;
+}
+
 /** A record to publish. The caller chooses the partition (see partition.ts). */
 export interface OutgoingRecord {
   readonly partition: number;
-  readonly key: string;
+  /** Any bytes, or text, which is sent as UTF-8. */
+  readonly key: string | Buffer;
   readonly value: Buffer;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** A list where a name is repeated or a value is not text. */
+  readonly headers?: Readonly<Record<string, string>> | readonly LogHeader[];
 }
 
 /** A record read from the log. */
 export interface LogRecord {
   readonly offset: bigint;
-  readonly key: string | null;
+  /** Any bytes; null where the log holds a null key. */
+  readonly key: Buffer | null;
   /** Empty where the log holds a null value. */
   readonly value: Buffer;
-  readonly headers: Readonly<Record<string, string>>;
+  /** A name may be repeated. */
+  readonly headers: readonly LogHeader[];
   /** When the log accepted the record, in milliseconds since the Unix epoch. */
   readonly timestampMs: number;
 }

@@ -11,16 +11,17 @@ export function recordKey(tenantId: string, entity: string): string {
 }
 
 /** Whose record a key belongs to. */
-export function tenantOfKey(key: string): string {
+export function tenantOfKey(key: string | Buffer): string {
   const end = key.indexOf(':');
-  return end < 0 ? key : key.slice(0, end);
+  const tenant = end < 0 ? key : typeof key === 'string' ? key.slice(0, end) : key.subarray(0, end);
+  return tenant.toString();
 }
 
 /**
  * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key picks among those.
  * So one tenant's burst delays only the tenants that share its partitions, and one entity keeps its order.
  */
-export function partitionOf(tenantId: string, key: string, layout: TopicLayout): number {
+export function partitionOf(tenantId: string, key: string | Buffer, layout: TopicLayout): number {
   const first = murmur2(Buffer.from(tenantId)) % layout.partitions;
   return (first + (murmur2(Buffer.from(key)) % layout.tenantPartitions)) % layout.partitions;
 }

@@ -21,7 +21,7 @@ const MEANINGS: Readonly<Record<ErrorCode, string>> = {
   '413-01': 'The body is larger than allowed, as sent or after gunzip.',
   '422-01': 'The JSON breaks a rule; `details` names it.',
   '429-01':
-    'Over a rate of the tenant or the key, or over the daily quota; `details` names it. Nothing is kept. Send it again after ' +
+    'Over a rate of the tenant or the key, the daily quota, or the bytes of open dead letters; `details` names it. Nothing is kept. Send it again after ' +
     '`Retry-After` seconds.',
   '500-01': 'A fault of the service, logged with the request id.',
   '503-01': 'Not known to be stored. Send it again after `Retry-After` seconds, with the same ids.',

@@ -1,4 +1,5 @@
 import { type ConversationOfTenant, holdWriters } from './credential-erasures.ts';
+import { eraseCredentialsInDeadLetters } from './dead-letter-credentials.ts';
 import { insertInReadPartition, writeCredentialRead } from './insert-credential-read.ts';
 import { inTransaction, type Pool } from './pool.ts';
 
@@ -20,8 +21,8 @@ const LOCK_WAIT_MS = 5000;
 const STEP_ROWS = 1000;
 
 /**
- * Erases the stored submissions of a conversation, and what the log still holds of them: workers store that without its
- * ciphertext. Resolves with the number of submissions erased, once they and the audit's line are committed.
+ * Erases the stored submissions of a conversation, its dead letters' values, and what the log still holds of them: workers
+ * store that without its ciphertext. Resolves with the number of submissions erased, once they and the audit's line are committed.
  *
  * The erasure is recorded first, and from then on nothing of the submissions can be read. Only that short transaction
  * excludes the workers' batches. The rows are erased in steps, each in a transaction of its own without that lock, so that
@@ -44,7 +45,7 @@ export async function eraseCredentials(
     erased += step.erased;
     after = step.last;
   }
-  return erased;
+  return erased + (await runStep(() => eraseCredentialsInDeadLetters(pool, erasure)));
 }
 
 /** Submissions that are stored already, though a gateway whose clock is ahead said that they come later. Usually none. */

@@ -5,7 +5,7 @@ import { queryWithDeadline } from './query-with-deadline.ts';
 /** One value of those that a key encrypted, to see whether a ring can read them. */
 export interface EncryptedSample {
   /** What the value is one of, for people. */
-  readonly of: 'webhook secrets' | 'credentials';
+  readonly of: 'webhook secrets' | 'credentials' | 'dead letters';
   readonly keyId: string;
   readonly ciphertext: Buffer;
   /** What the value is bound to. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { deadLetterTopicOf, KINDS, topicOf } from '../contracts/kinds.ts';
+import { KINDS, topicOf } from '../contracts/kinds.ts';
 import { AppError } from '../errors.ts';
 import type { TopicSpec } from '../log/log.ts';
 import type { TopicLayout } from '../log/partition.ts';
@@ -9,11 +9,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** How long the log keeps accepted records; workers that are down for longer lose what was accepted. */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
-export const DEAD_LETTER_RETENTION_MS = 30 * DAY_MS;
-/**
- * A log deletes whole segments only, so that a quiet partition keeps records for so much longer. With Kafka's own 7 days,
- * dead letters would outlast the ids by which what was replayed before is known.
- */
+/** A log deletes whole segments only, so that a quiet partition keeps records for so much longer. */
 const SEGMENT_MS = 12 * HOUR_MS;
 const CREDENTIALS_SEGMENT_MS = HOUR_MS;
 /** Copies with which one broker may be lost and another be restarted. */
@@ -24,27 +20,20 @@ export interface RegisteredTopic extends TopicLayout {
   readonly generation: number;
 }
 
-/** The ten topics of a prefix. Credentials leave the log sooner than other dead letters, and in shorter segments. */
+/** The five topics of a prefix. Credentials are in shorter segments, so that they leave the log sooner. */
 export function topicSpecs(
   prefix: string,
   counts: { readonly partitions: number; readonly replicas: number },
 ): TopicSpec[] {
-  return KINDS.flatMap((kind) => {
-    const topic = topicOf(prefix, kind);
-    const secret = kind === 'credentials';
-    const shared = { ...counts, segmentMs: secret ? CREDENTIALS_SEGMENT_MS : SEGMENT_MS };
-    return [
-      { ...shared, topic, retentionMs: TOPIC_RETENTION_MS },
-      {
-        ...shared,
-        topic: deadLetterTopicOf(topic),
-        retentionMs: secret ? TOPIC_RETENTION_MS : DEAD_LETTER_RETENTION_MS,
-      },
-    ];
-  });
+  return KINDS.map((kind) => ({
+    ...counts,
+    topic: topicOf(prefix, kind),
+    retentionMs: TOPIC_RETENTION_MS,
+    segmentMs: kind === 'credentials' ? CREDENTIALS_SEGMENT_MS : SEGMENT_MS,
+  }));
 }
 
-/** The ten topics as they should be, for the check of those that exist; how many partitions they have is another matter. */
+/** The five topics as they should be, for the check of those that exist; how many partitions they have is another matter. */
 export const expectedTopics = (prefix: string): TopicSpec[] =>
   topicSpecs(prefix, { partitions: 1, replicas: REPLICAS });
 
@@ -88,7 +77,7 @@ export async function registerTopics(
   return inserted.rows.map((row) => row.topic);
 }
 
-/** The registered topics whose names start with the prefix, dead-letter topics included. */
+/** The registered topics whose names start with the prefix, with dead-letter topics of earlier releases. */
 export async function loadTopicLayouts(db: Queryable, prefix: string): Promise<Map<string, RegisteredTopic>> {
   const { rows } = await db.query<{
     topic: string;

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createAcceptor } from '../../gateway/accept/accept.ts';
 import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
+import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
 import { createQuotas } from '../../gateway/limits/quotas.ts';
 import { createLogWriter } from '../../gateway/publish/publish.ts';
 import { systemClock as clock } from '../../shared/clock.ts';
@@ -62,6 +63,7 @@ const app = buildApp({
     clock,
     logger,
   }),
+  openDeadLetters: createOpenDeadLetters({ bytesMax: 1e9, findOver: async () => [], logger }),
   gateways: 1,
   docs: true,
   bodyMemory: createBodyMemory(64 * 1024 * 1024),

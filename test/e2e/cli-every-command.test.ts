@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { buildProgram } from '../../cli/program.ts';
 import { type CommandResult, runSluice, startCommand } from '../support/command.ts';
+import { addDeadLetter } from '../support/dead-letters.ts';
 import { type Product, startOwnProduct } from '../support/product.ts';
 import { freePorts, runProgram, startProgram } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -78,10 +79,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'send messages': { args: () => '--sample 3', needs: gateway },
   'send events': { args: () => '--sample 3', needs: gateway },
   lag: { args: () => '', needs: log },
-  'dead-letters list': { args: () => '--tenant acme', needs: log },
-  'dead-letters replay': { args: () => '--tenant acme --dry-run', needs: log },
-  'dead-letters drop': { args: () => '--tenant acme --dry-run', needs: log },
-  'dead-letters show': { args: ({ origin }) => origin, needs: log },
+  'dead-letters list': { args: () => '--tenant acme', needs: database },
+  'dead-letters replay': { args: () => '--tenant acme --dry-run', needs: database },
+  'dead-letters drop': { args: () => '--tenant acme --dry-run', needs: database },
+  'dead-letters import': { args: () => '', needs: log },
+  'dead-letters show': { args: ({ origin }) => origin, needs: database },
   doctor: { args: () => '', needs: [] },
   'config check': { args: () => '', needs: [] },
   'config show': { args: () => '', needs: [] },
@@ -182,13 +184,10 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
       apiKeyIds: [await key(), await key(), await key()],
       origin,
     };
-    const publisher = product.log.createPublisher({ deadlineMs: 10_000, bufferedBytesMax: 1e6 });
     const value = Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} }));
-    const headers = { 'sluice-origin': origin, 'sluice-reason': 'conflict', 'sluice-error': 'in words' };
-    await publisher.publish(`${product.topicPrefix}agent-metadata.dead-letter`, [
-      { partition: 0, key: `${product.tenantId}:x`, value, headers },
-    ]);
-    await publisher.close();
+    const { tenantId } = product;
+    const letter = { tenantId, recordId: 'broken-1', reason: 'conflict', value };
+    await addDeadLetter(product.pool, origin, letter);
     await everythingStored();
   }, 120_000);
   afterAll(async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runSluice } from '../support/command.ts';
+import { addDeadLetter } from '../support/dead-letters.ts';
 import { type Product, startEmbeddedProduct } from '../support/product.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -82,21 +83,18 @@ describe('the command on a running instance', () => {
   });
 
   it('lists and shows dead letters, each once', async () => {
-    const letter = {
-      partition: 0,
-      key: `${product.tenantId}:x`,
-      value: Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} })),
-      headers: {
-        'sluice-origin': '1/sluice.agent-metadata/0/7',
-        'sluice-reason': 'conflict',
-        'sluice-error': 'in words',
-        'sluice-failed-at': '2026-01-01T00:00:00.000Z',
-      },
-    };
-    const publisher = product.log.createPublisher({ deadlineMs: 5000, bufferedBytesMax: 1e6 });
-    onTestFinished(() => publisher.close());
-    const unreadable = { ...letter, value: Buffer.from([0xff, 0x1b]), headers: {} };
-    await publisher.publish('sluice.agent-metadata.dead-letter', [letter, letter, unreadable]);
+    const { pool, tenantId } = product;
+    const key = `${tenantId}:x`;
+    const origin = '1/sluice.agent-metadata/0/7';
+    await addDeadLetter(pool, origin, {
+      tenantId,
+      recordId: 'broken-1',
+      reason: 'conflict',
+      key: Buffer.from(key),
+      value: Buffer.from(JSON.stringify({ tenantid: tenantId, id: 'broken-1', data: {} })),
+      headers: Buffer.from('[["h","YQ=="],["h","/w=="]]'),
+    });
+    await addDeadLetter(pool, '1/sluice.agent-metadata/0/8', { value: Buffer.from([0xff, 0x1b]) });
     const list = async (...args: string[]) =>
       JSON.parse((await sluice('dead-letters', 'list', '--json', ...args)).stdout);
     expect(await list('--reason', 'conflict', '--tenant', 'demo', '--topic', 'agent-metadata')).toEqual([
@@ -106,8 +104,12 @@ describe('the command on a running instance', () => {
     expect(await list('--limit', '1')).toHaveLength(1);
     expect(await list('--topic', 'credentials')).toEqual([]);
     const shown = JSON.parse((await sluice('dead-letters', 'show', 'broken-1', '--json')).stdout);
-    expect(shown).toMatchObject([{ key: letter.key, headers: letter.headers, value: { id: 'broken-1' } }]);
-    const raw = await sluice('dead-letters', 'show', '?/sluice.agent-metadata.dead-letter/0/2');
+    const headers = [
+      { name: 'h', value: 'a' },
+      { name: 'h', value: 'base64:/w==' },
+    ];
+    expect(shown).toMatchObject([{ key, headers, value: { id: 'broken-1' } }]);
+    const raw = await sluice('dead-letters', 'show', '1/sluice.agent-metadata/0/8');
     expect(raw.stdout).toContain('value (base64): /xs=');
     expect(await sluice('dead-letters', 'show', 'nothing')).toMatchObject({
       code: 1,

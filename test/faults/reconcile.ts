@@ -32,7 +32,7 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reckon
   await untilStored(lab);
   const pool = await lab.pool();
   const stored = await readStored(pool, ledger.prefix);
-  const setAside = await readSetAside(await lab.eventLog(), lab.topicPrefix);
+  const setAside = await readSetAside(lab);
   const problems = createProblems();
   const byMarker = groupBy(stored, ({ marker }) => marker);
   const asideByMarker = new Map(setAside.map((record) => [record.marker, record.reason]));

@@ -1,42 +1,49 @@
-import { DEAD_LETTER_HEADERS } from '../../shared/contracts/event.ts';
-import { deadLetterTopicOf, KINDS, topicOf } from '../../shared/contracts/kinds.ts';
-import type { EventLog, LogRecord } from '../../shared/log/log.ts';
+import { writeOrigin } from '../../shared/contracts/origin.ts';
+import type { Laboratory } from './laboratory.ts';
 
-/** A record in a dead-letter topic. */
+/** A record that was set aside. */
 export interface SetAside {
   /** The sender's mark in its content; undefined where it has none. */
   readonly marker: string | undefined;
+  /** The position at which it was read first, as `dead-letters list` prints it. */
+  readonly origin: string;
   readonly reason: string;
-  readonly record: LogRecord;
+  readonly stage: string;
+  readonly error: string;
 }
 
-/** Everything in the dead-letter topics, in no particular order; twice what was published twice. */
-export async function readSetAside(log: EventLog, topicPrefix: string): Promise<SetAside[]> {
-  const reader = log.createReader();
-  try {
-    const topics = KINDS.map((kind) => deadLetterTopicOf(topicOf(topicPrefix, kind)));
-    const found: SetAside[] = [];
-    for (const [topic, partitions] of await reader.bounds(topics)) {
-      for (const [partition, { earliest, latest }] of partitions) {
-        for await (const page of reader.pages({ topic, partition, from: earliest, to: latest })) {
-          for (const record of page) {
-            const reason = record.headers[DEAD_LETTER_HEADERS.reason];
-            if (reason !== undefined) found.push({ marker: markerOf(record), reason, record });
-          }
-        }
-      }
-    }
-    return found;
-  } finally {
-    await reader.close();
-  }
+/** All dead letters, in no particular order. */
+export async function readSetAside(lab: Laboratory): Promise<SetAside[]> {
+  const { rows } = await (await lab.pool()).query<DeadLetterRow>(
+    `select topic, generation, partition, "offset", reason, stage, error, value
+       from dead_letters where starts_with(topic, $1)`,
+    [lab.topicPrefix],
+  );
+  return rows.map(({ value, reason, stage, error, ...place }) => ({
+    marker: markerOf(value),
+    origin: writeOrigin(place),
+    reason,
+    stage,
+    error,
+  }));
+}
+
+interface DeadLetterRow {
+  readonly topic: string;
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly reason: string;
+  readonly stage: string;
+  readonly error: string;
+  readonly value: Buffer | null;
 }
 
 const MARKER_MEMBERS = ['agentName', 'lobName', 'messageId', 'currentTaskName', 'customerExternalId'];
 
-function markerOf({ value }: LogRecord): string | undefined {
+function markerOf(value: Buffer | null): string | undefined {
   try {
-    const { data } = JSON.parse(value.toString()) as { data: Record<string, unknown> };
+    const { data } = JSON.parse(String(value)) as { data: Record<string, unknown> };
     const member = MARKER_MEMBERS.find((name) => typeof data[name] === 'string');
     return member === undefined ? undefined : (data[member] as string);
   } catch {

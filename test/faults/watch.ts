@@ -72,7 +72,7 @@ export async function onlyConflictsSetAside(
   lab: Laboratory,
   { ledger, problem }: FaultContext,
 ): Promise<void> {
-  for (const { marker, reason } of await readSetAside(await lab.eventLog(), lab.topicPrefix)) {
+  for (const { marker, reason } of await readSetAside(lab)) {
     if (marker?.startsWith(ledger.prefix) && reason !== 'conflict')
       problem(`${marker} became a dead letter: ${reason}`);
   }

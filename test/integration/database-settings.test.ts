@@ -265,7 +265,7 @@ async function storeKinds(pool: Pool): Promise<unknown> {
     } catch (error) {
       throw new Error(`not stored: ${worker.status().reasons.join('; ')}`, { cause: error });
     }
-    const letters = bench.deadLetters().map((letter) => letter.value.toString());
+    const letters = (await bench.deadLetters()).map((letter) => letter.value!.toString());
     const { tenantId } = bench;
     const nowMs = bench.clock.ms;
     results.push({

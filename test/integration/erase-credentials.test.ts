@@ -107,6 +107,32 @@ it('erases what is stored, and what is read later and was accepted before; later
   await close();
 });
 
+it('erases the values of dead letters of the conversation', async () => {
+  const bench = await createBench();
+  const { consumer, close } = bench.startWorker();
+  for (const [id, entity] of [
+    ['one', 'CHAT'],
+    ['two', 'CHAT'],
+    ['other', 'OTHER'],
+  ] as const) {
+    bench.append({ ...SUBMISSION, ciphertext: 'no base64' }, { entity, id, contentHash: undefined });
+  }
+  await consumer.read(0);
+  await close();
+  expect(await erase(bench)).toBe(2);
+  const values = (await bench.deadLetters()).map(({ recordId, value }) => [recordId, value === null]);
+  expect(values).toEqual([
+    ['one', true],
+    ['two', true],
+    ['other', false],
+  ]);
+  const { rows } = await pool.query(
+    'select key_id, bytes from dead_letters where topic = $1 and value is null',
+    [bench.topic],
+  );
+  expect(rows.every(({ key_id, bytes }) => key_id === null && bytes < 1000n)).toBe(true);
+});
+
 it('waits for a batch that has not seen it', async () => {
   const bench = await createBench();
   const { consumer, close, written, release } = startHeldWorker(bench);

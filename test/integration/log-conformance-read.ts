@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
+import { headerList } from '../../shared/log/headers.ts';
 import { collect } from '../support/collect.ts';
 import { type LogBench, PARTITIONS } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
@@ -34,7 +35,11 @@ export function testReading(bench: LogBench): void {
       const read = [];
       for await (const page of reader.pages({ topic, partition: 1, from: 10n, to: 140n })) read.push(...page);
       expect(read.map(({ offset }) => Number(offset))).toEqual(Array.from({ length: 130 }, (_, i) => i + 10));
-      expect(read[0]).toMatchObject({ key: 'k21', headers: { number: '21' }, value: Buffer.from('v21') });
+      expect(read[0]).toMatchObject({
+        key: Buffer.from('k21'),
+        headers: headerList({ number: '21' }),
+        value: Buffer.from('v21'),
+      });
     }
     for await (const page of reader.pages({ topic, partition: 2, from: 0n, to: 0n }))
       expect(page).toEqual([]);
@@ -77,10 +82,29 @@ export function testReading(bench: LogBench): void {
     onTestFinished(() => collector.consumer.close());
     await waitFor(() => collector.count() === 2, { timeoutMs: 20_000, what: 'two records' });
     const [first, second] = collector.byPartition.get(1)!;
-    expect(first).toMatchObject({ offset: 0n, key: 'tenant:ü', value });
-    expect(first!.headers).toEqual({ 'content-type': 'application/json', empty: '' });
+    expect(first).toMatchObject({ offset: 0n, key: Buffer.from('tenant:ü'), value });
+    expect(first!.headers).toEqual(headerList({ 'content-type': 'application/json', empty: '' }));
     expect(first!.timestampMs).toBeGreaterThanOrEqual(before - 5_000);
     expect(first!.timestampMs).toBeLessThanOrEqual(Date.now() + 5_000);
-    expect(second).toMatchObject({ offset: 1n, key: '', value: Buffer.alloc(0), headers: {} });
+    expect(second).toMatchObject({ offset: 1n, key: Buffer.alloc(0), value: Buffer.alloc(0), headers: [] });
+  });
+
+  it('gives back keys and headers as the bytes that came, and every value of a repeated header', async () => {
+    const topic = await makeTopic();
+    const keys = [Buffer.from([0xff, 0x00, 0x3a]), Buffer.from('text'), Buffer.from('\0')];
+    const headers = [
+      { name: 'one', value: Buffer.from([0xff, 0x00]) },
+      { name: 'one', value: Buffer.from('ü') },
+      { name: 'two', value: Buffer.alloc(0) },
+    ];
+    const value = Buffer.from('v');
+    const records = keys.map((key) => ({ partition: 0, key, value, headers }));
+    for (const outcome of await makePublisher().publish(topic, records)) expect(outcome.ok).toBe(true);
+    const reader = bench.harness.log.createReader();
+    onTestFinished(() => reader.close());
+    const read = [];
+    for await (const page of reader.pages({ topic, partition: 0, from: 0n, to: 3n })) read.push(...page);
+    expect(read.map(({ key }) => key)).toEqual(keys);
+    for (const record of read) expect(record).toMatchObject({ value, headers });
   });
 }

@@ -114,7 +114,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
   const topic = () => topicOf(prefix, KIND);
 
   async function createTopics(): Promise<void> {
-    expect(await losable.log.createTopics(specs())).toHaveLength(10);
+    expect(await losable.log.createTopics(specs())).toHaveLength(5);
   }
 
   function start(): void {

@@ -9,6 +9,7 @@ import {
   insertCredentials,
 } from '../../workers/sql/credentials.ts';
 import { runSluice, startCommand } from '../support/command.ts';
+import { addDeadLetter } from '../support/dead-letters.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 const OLD = `old:${generateKeySpec().split(':')[1]}`;
@@ -78,7 +79,7 @@ async function readAll(keyRing = newRing): Promise<number> {
 }
 
 beforeEach(async () => {
-  await pool.query('truncate credentials, webhook_endpoints, tenants cascade');
+  await pool.query('truncate credentials, dead_letters, webhook_endpoints, tenants cascade');
   await pool.query("insert into tenants (tenant_id, name, created_at) values ('acme', 'acme', $1)", [
     new Date(nowMs),
   ]);
@@ -92,7 +93,11 @@ describe('credentials reencrypt', () => {
     await addEndpoint('one');
     await addEndpoint('two');
     const keys = `${NEW},${OLD}`;
-    const counts = (credentials: number, webhookSecrets: number) => ({ credentials, webhookSecrets });
+    const counts = (credentials: number, webhookSecrets: number) => ({
+      credentials,
+      webhookSecrets,
+      deadLetters: 0,
+    });
     expect(await json(keys, '--dry-run')).toEqual({
       code: 0,
       stderr: '',
@@ -141,6 +146,55 @@ describe('credentials reencrypt', () => {
     await addEndpoint('one');
     expect((await run('', `${NEW},${OLD}`)).stdout).toContain(
       'Encrypted anew with new: 1 set of credentials and 1 webhook secret.',
+    );
+  });
+
+  it('encrypts what is in dead letters too, and changes nothing else of them', async () => {
+    const event = (ring: typeof oldRing, conversationId: string) => {
+      const { keyId, ciphertext } = ring.encrypt(Buffer.from('secret'), ['acme', conversationId]);
+      const data = { customerExternalId: 'c', keyId, ciphertext: ciphertext.toString('base64') };
+      const whole = {
+        id: 'e',
+        type: 'sluice.credentials.v9',
+        tenantid: 'acme',
+        subject: conversationId,
+        data,
+      };
+      return { keyId, value: Buffer.from(JSON.stringify(whole)) };
+    };
+    const readable = event(oldRing, 'C1');
+    await addDeadLetter(pool, '1/sluice.credentials/0/1', readable);
+    await addDeadLetter(pool, '1/sluice.credentials/0/2', event(createKeyRing(LOST), 'C2'));
+    await addDeadLetter(pool, '1/sluice.credentials/0/3', { value: Buffer.from('nonsense') });
+    const { code, report } = await json(`${NEW},${OLD}`);
+    expect(code).toBe(1);
+    expect(report).toMatchObject({
+      deadLetters: 1,
+      unreadable: [{ of: 'dead letters', keyId: 'lost', reason: 'key-lost', count: 1 }],
+      keys: [
+        { keyId: 'new', deadLetters: 1 },
+        { keyId: 'old', deadLetters: 0 },
+        { keyId: 'lost', deadLetters: 1 },
+      ],
+    });
+    const { rows } = await pool.query('select key_id, value from dead_letters order by "offset"');
+    expect(rows.map(({ key_id }) => key_id)).toEqual(['new', 'lost', null]);
+    const after = JSON.parse(rows[0].value.toString());
+    const before = JSON.parse(readable.value.toString());
+    expect(after).toEqual({
+      ...before,
+      data: { ...before.data, keyId: 'new', ciphertext: after.data.ciphertext },
+    });
+    const ciphertext = Buffer.from(after.data.ciphertext, 'base64');
+    expect(newRing.decrypt('new', ciphertext, ['acme', 'C1']).toString()).toBe('secret');
+
+    const env = { DATABASE_URL: url, SLUICE_CREDENTIALS_KEYS: NEW, KAFKA_BROKERS: '127.0.0.1:1' };
+    const { findings } = JSON.parse((await runSluice('doctor --json', env)).stdout);
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        check: 'stored keys',
+        found: expect.stringContaining('no key lost, which stored dead letters'),
+      }),
     );
   });
 

@@ -130,7 +130,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     await options.mend();
     await reading;
     expect(await stored(bench)).toEqual(['first', 'second']);
-    expect(bench.deadLetters()).toEqual([]);
+    expect(await bench.deadLetters()).toEqual([]);
     expect(worker.status()).toMatchObject({ reasons: [], waiting: false });
     await close();
   }
@@ -146,16 +146,14 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     const { consumer, worker, close } = bench.startWorker();
     await consumer.read(0);
     expect(await stored(bench)).toEqual([...RECORD_CODES.map((code) => `before ${code}`), 'last']);
-    const letters = bench.deadLetters();
-    expect(letters.map(({ headers }) => [headers['sluice-reason'], headers['sluice-stage']])).toEqual(
+    const letters = await bench.deadLetters();
+    expect(letters.map(({ reason, stage }) => [reason, stage])).toEqual(
       RECORD_CODES.map(() => ['refused', 'store']),
     );
     for (const [index, code] of RECORD_CODES.entries()) {
-      expect(letters[index]!.headers['sluice-error']).toMatch(
-        new RegExp(`\\(SQLSTATE ${code}, agent_records\\)$`),
-      );
-      expect(letters[index]!.headers['sluice-error']).not.toContain('lobId');
-      expect(letters[index]!.headers['sluice-origin']).toBe(`1/${bench.topic}/0/${2 * index + 1}`);
+      expect(letters[index]!.error).toMatch(new RegExp(`\\(SQLSTATE ${code}, agent_records\\)$`));
+      expect(letters[index]!.error).not.toContain('lobId');
+      expect(letters[index]!.origin).toBe(`1/${bench.topic}/0/${2 * index + 1}`);
     }
     expect(worker.status()).toMatchObject({ reasons: [], waiting: false });
     await close();
@@ -237,7 +235,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         await pool.query(drop);
       }
       expect(await stored(bench)).toEqual(['good', 'last']);
-      expect(bench.deadLetters().map(({ headers }) => headers['sluice-error'])).toEqual([
+      expect((await bench.deadLetters()).map(({ error }) => error)).toEqual([
         expect.stringContaining(`SQLSTATE ${code}`),
       ]);
       await close();
@@ -251,7 +249,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       const { consumer, close } = bench.startWorker();
       await consumer.read(0);
       expect(await stored(bench)).toEqual(['a']);
-      expect(bench.deadLetters()).toEqual([]);
+      expect(await bench.deadLetters()).toEqual([]);
       await close();
     });
 

@@ -85,7 +85,7 @@ describe('a batch', () => {
   async function storesAll(b: AgentBench, reading: Promise<void>, ids: readonly string[]): Promise<void> {
     await Promise.race([reading, timeout(20_000)]);
     expect(await b.patches()).toEqual(ids);
-    expect(b.deadLetters()).toEqual([]);
+    expect(await b.deadLetters()).toEqual([]);
   }
 
   describe.each([...ENDINGS, 'terminated'])('that the server ends by %s', (code) => {
@@ -112,7 +112,7 @@ describe('a batch', () => {
         what: 'a reason that names the record',
       });
       expect(worker.worker.status().waiting).toBe(true);
-      expect(b.deadLetters()).toEqual([]);
+      expect(await b.deadLetters()).toEqual([]);
       await endLarge(b, null, null);
       await storesAll(b, reading, ids);
     }, 40_000);
@@ -159,7 +159,7 @@ describe('a batch', () => {
       `${b.topic}, partition 0, offset 5: a fault of the worker (TypeError); other records are stored`,
     ]);
     expect(await b.patches()).toEqual(ids.slice(0, 5));
-    expect(b.deadLetters()).toEqual([]);
+    expect(await b.deadLetters()).toEqual([]);
     broken = false;
     await storesAll(b, reading, ids);
   }, 40_000);
@@ -196,9 +196,9 @@ describe('a batch', () => {
       const { consumer } = start(b);
       await Promise.race([consumer.read(0), timeout(20_000)]);
       expect(await b.patches()).toEqual(['a', 'b']);
-      expect(
-        b.deadLetters().map(({ headers }) => [headers['sluice-reason'], headers['sluice-error']]),
-      ).toEqual([['refused', 'more webhook deliveries than one batch may cause']]);
+      expect((await b.deadLetters()).map(({ reason, error }) => [reason, error])).toEqual([
+        ['refused', 'more webhook deliveries than one batch may cause'],
+      ]);
       expect(attempts.filter((size) => size === 1)).toHaveLength(1 + 3 + 1);
     });
 

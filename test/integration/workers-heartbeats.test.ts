@@ -123,7 +123,6 @@ function testWorker(
         clock: systemClock,
         nextId: createUlidGenerator(systemClock),
         logger,
-        publisher,
         turns: createTurns(4, systemClock),
         batchRecordsMax: 1000,
         recordAgeMaxMs: 90 * DAY_MS,

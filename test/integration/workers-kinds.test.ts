@@ -149,12 +149,12 @@ describe('each kind, as rows', () => {
         }
       }
       await consumer.read(0);
-      const letters = bench.deadLetters();
+      const letters = await bench.deadLetters();
       expect(letters).toHaveLength(2);
       for (const letter of letters) {
-        const fixed = JSON.parse(letter.value.toString());
+        const fixed = JSON.parse(letter.value!.toString());
         fixed.data = { ...fixed.data, lobId: 'mended', jobRole: fixed.data.externalAgentId, ranking: -1 };
-        bench.replay({ ...letter, value: Buffer.from(JSON.stringify(fixed)) });
+        await bench.replay(letter, Buffer.from(JSON.stringify(fixed)));
       }
       await consumer.deliver(0, BigInt(2 * HISTORY + 2));
       const { rows } = await pool.query(
@@ -179,12 +179,12 @@ describe('each kind, as rows', () => {
       );
       bench.append({ externalAgentId: 'a', lobId: 'third', vendor: null }, { entity: 'a' });
       await consumer.read(0);
-      expect(bench.deadLetters()).toHaveLength(1);
-      const [deadLetter] = bench.deadLetters();
-      const fixed = JSON.parse(deadLetter!.value.toString());
+      expect(await bench.deadLetters()).toHaveLength(1);
+      const [deadLetter] = await bench.deadLetters();
+      const fixed = JSON.parse(deadLetter!.value!.toString());
       fixed.data.lobId = 'second';
       fixed.data.vendor = 'w';
-      bench.replay({ ...deadLetter!, value: Buffer.from(JSON.stringify(fixed)) });
+      await bench.replay(deadLetter!, Buffer.from(JSON.stringify(fixed)));
       await consumer.deliver(0, 3n);
       expect(
         await row(

@@ -32,7 +32,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'last' });
       await consumer.read(0);
       expect(await b.patches()).toEqual(['first', 'old', 'last']);
-      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual([
+      expect((await b.deadLetters()).map(({ reason }) => reason)).toEqual([
         'undecodable',
         'undecodable',
         'undecodable',
@@ -42,18 +42,20 @@ describe('a worker', () => {
         'refused',
         'refused',
       ]);
-      const poison = b.deadLetters()[6]!;
+      const poison = (await b.deadLetters())[6]!;
       expect(poison).toMatchObject({
         key: b.log.records(b.topic, 0)[7]!.key,
         value: b.log.records(b.topic, 0)[7]!.value,
-        headers: {
-          'content-type': 'application/cloudevents+json; charset=utf-8',
-          'sluice-stage': 'store',
-          'sluice-error': 'a character that cannot be stored (SQLSTATE 22021)',
-          'sluice-origin': `1/${b.topic}/0/7`,
-          'sluice-failed-at': '2026-06-10T12:00:00.000Z',
-        },
+        headers: [['content-type', 'application/cloudevents+json; charset=utf-8']],
+        tenantId: b.tenantId,
+        recordId: 'poison',
+        entity: 'entity',
+        stage: 'store',
+        error: 'a character that cannot be stored (SQLSTATE 22021)',
+        origin: `1/${b.topic}/0/7`,
+        state: 'open',
       });
+      expect((await b.deadLetters())[7]).toMatchObject({ tenantId: '', recordId: '', error: '' });
       expect(await b.key('poison')).toMatchObject({ status: 'dead-lettered' });
       expect(await b.key('newer')).toMatchObject({ status: 'dead-lettered' });
       expect(await b.position()).toMatchObject({ next_offset: 11n, starts: 0 });
@@ -76,9 +78,9 @@ describe('a worker', () => {
       const { consumer, close } = b.startWorker();
       b.append(agent(5), { id: 'bad' });
       await consumer.read(0);
-      b.replay(b.deadLetters()[0]!);
+      await b.replay((await b.deadLetters())[0]!);
       await consumer.deliver(0, 1n);
-      expect(b.deadLetters()).toHaveLength(2);
+      expect(await b.deadLetters()).toMatchObject([{ state: 'open', replay: 1 }]);
       const { rows } = await pool.query<{ body: Buffer }>(
         'select body from webhook_messages where tenant_id = $1',
         [tenantId],
@@ -95,73 +97,6 @@ describe('a worker', () => {
           },
         },
       ]);
-      await close();
-    });
-
-    it('commits only after the log has the dead letters', async () => {
-      const b = await bench();
-      let refusals = 3;
-      b.log.outcome = () =>
-        refusals-- > 0 ? { ok: false, reason: 'unavailable', outcomeUnknown: false } : undefined;
-      const { consumer, worker, close } = b.startWorker();
-      b.append(agent(), { id: 'good' });
-      b.append(agent(5), { id: 'bad' });
-      const reading = consumer.read(0);
-      await waitFor(() => worker.status().reasons.includes('the log does not take dead letters'), {
-        timeoutMs: 5000,
-        what: 'the reason',
-      });
-      expect(worker.status().waiting).toBe(true);
-      expect(await b.patches()).toEqual([]);
-      await reading;
-      expect(await b.patches()).toEqual(['good']);
-      expect(b.deadLetters()).toHaveLength(1);
-      expect(worker.status().reasons).toEqual([]);
-      await close();
-    });
-
-    it('leaves out the value of one that is too large for the log with its headers', async () => {
-      const b = await bench();
-      b.log.outcome = (_, { value }) =>
-        value.length > 1000 ? { ok: false, reason: 'too-large', outcomeUnknown: false } : undefined;
-      const { consumer, close } = b.startWorker();
-      b.appendRaw(Buffer.alloc(2000, 'x'));
-      b.appendRaw(Buffer.alloc(500, 'x'));
-      await consumer.read(0);
-      expect(
-        b.deadLetters().map(({ value, headers }) => [value.length, headers['sluice-value-left-out']]),
-      ).toEqual([
-        [0, '2000'],
-        [500, undefined],
-      ]);
-      await close();
-    });
-
-    it('sets aside one whose key and headers alone are too large for the log, and goes on', async () => {
-      const b = await bench();
-      b.log.outcome = (_, { key, value, headers }) =>
-        key.length + value.length + JSON.stringify(headers).length > 3000
-          ? { ok: false, reason: 'too-large', outcomeUnknown: false }
-          : undefined;
-      const { consumer, close } = b.startWorker();
-      // The second half of the last character that is kept would be left without its first.
-      b.appendRaw(Buffer.from('foreign'), { key: `${'k'.repeat(1023)}😀${'k'.repeat(4000)}` });
-      b.appendRaw(Buffer.alloc(0), { headers: { foreign: 'x'.repeat(4000) } });
-      b.append(agent(), { id: 'behind' });
-      await consumer.read(0);
-      expect(await b.patches()).toEqual(['behind']);
-      const added = { 'sluice-reason': 'undecodable', 'sluice-stage': 'decode' };
-      expect(b.deadLetters()).toMatchObject([
-        {
-          key: 'k'.repeat(1023),
-          headers: { ...added, 'sluice-origin': `1/${b.topic}/0/0`, 'sluice-value-left-out': '7' },
-        },
-        {
-          key: 'some:key',
-          headers: { ...added, 'sluice-origin': `1/${b.topic}/0/1`, 'sluice-value-left-out': '0' },
-        },
-      ]);
-      expect(b.deadLetters().some(({ headers }) => 'foreign' in headers)).toBe(false);
       await close();
     });
   });
@@ -192,11 +127,11 @@ describe('a worker', () => {
       b: AgentBench,
       read = (consumer: ScriptedConsumer) => consumer.read(0),
     ): Promise<void> {
-      for (let deaths = 0; b.deadLetters().length === 0; deaths++) {
+      for (let deaths = 0; (await b.deadLetters()).length === 0; deaths++) {
         expect(deaths).toBeLessThan(12);
         await read(b.startWorker().consumer).catch((error) => expect(error).toBe(DEATH));
       }
-      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
+      expect((await b.deadLetters()).map(({ reason }) => reason)).toEqual(['crash']);
     }
 
     it('sets aside exactly that record, after it was alone in three deaths', async () => {
@@ -225,11 +160,11 @@ describe('a worker', () => {
           alone_offset: 1n,
           alone_starts: start - 4,
         });
-        expect(b.deadLetters()).toEqual([]);
+        expect(await b.deadLetters()).toEqual([]);
       }
       const { consumer, close } = b.startWorker();
       await consumer.read(0);
-      expect(b.deadLetters().map(({ headers, value }) => [headers['sluice-reason'], value])).toEqual([
+      expect((await b.deadLetters()).map(({ reason, value }) => [reason, value])).toEqual([
         ['crash', b.log.records(b.topic, 0)[1]!.value],
       ]);
       expect(await b.patches()).toEqual(['a', 'b']);
@@ -240,22 +175,6 @@ describe('a worker', () => {
         alone_offset: null,
         alone_starts: 0,
       });
-      await close();
-    });
-
-    it('does not try it once more where the log does not take its dead letter at first', async () => {
-      const b = await createAgentBench(pool, deadly);
-      b.append(agent('deadly'), { id: 'deadly' });
-      for (let start = 1; start <= 6; start++) {
-        await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
-      }
-      expect(await b.position()).toMatchObject({ alone_offset: 0n, alone_starts: 3 });
-      let refusals = 2;
-      b.log.outcome = () =>
-        refusals-- > 0 ? { ok: false, reason: 'unavailable', outcomeUnknown: false } : undefined;
-      const { consumer, close } = b.startWorker();
-      await consumer.read(0);
-      expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
       await close();
     });
 
@@ -270,7 +189,7 @@ describe('a worker', () => {
       await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
       expect(await b.position()).toMatchObject({ next_offset: 63n });
       let deaths = 4;
-      for (; b.deadLetters().length === 0; deaths++) {
+      for (; (await b.deadLetters()).length === 0; deaths++) {
         expect(deaths).toBeLessThan(20);
         await b
           .startWorker()
@@ -332,15 +251,15 @@ describe('a worker', () => {
          values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
         [b.topic],
       );
-      for (let deaths = 0; b.deadLetters(0).length === 0; deaths++) {
+      for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
         expect(deaths).toBeLessThan(12);
         dead = false;
         const { consumer } = b.startWorker({ pool: endsWithTheProcess });
         const starts = [await consumer.take(0), await consumer.take(1)];
         await Promise.allSettled(starts.map((from, partition) => consumer.deliver(partition, from)));
       }
-      expect(b.deadLetters(0).map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
-      expect(b.deadLetters(1)).toEqual([]);
+      expect((await b.deadLetters(0)).map(({ reason }) => reason)).toEqual(['crash']);
+      expect(await b.deadLetters(1)).toEqual([]);
       expect(await b.patches()).toEqual(['innocent']);
     });
 
@@ -370,7 +289,7 @@ describe('a worker', () => {
          values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
         [b.topic],
       );
-      for (let deaths = 0; b.deadLetters(0).length === 0; deaths++) {
+      for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
         expect(deaths).toBeLessThan(12);
         dead = false;
         refused = false;
@@ -381,8 +300,8 @@ describe('a worker', () => {
         await consumer.deliver(0, starts[0]!).catch((error) => expect(error).toBe(DEATH));
         await waiting;
       }
-      expect(b.deadLetters(0).map(({ headers }) => headers['sluice-reason'])).toEqual(['crash']);
-      expect(b.deadLetters(1)).toEqual([]);
+      expect((await b.deadLetters(0)).map(({ reason }) => reason)).toEqual(['crash']);
+      expect(await b.deadLetters(1)).toEqual([]);
       expect(await b.patches()).toEqual(['innocent']);
     });
 

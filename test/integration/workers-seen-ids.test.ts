@@ -28,9 +28,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       await consumer.deliver(0, 9n);
       expect(await b.patches()).toEqual(['a', 'b']);
-      expect(
-        b.deadLetters().map(({ headers }) => [headers['sluice-reason'], headers['sluice-origin']]),
-      ).toEqual([
+      expect((await b.deadLetters()).map(({ reason, origin }) => [reason, origin])).toEqual([
         ['conflict', `1/${b.topic}/0/2`],
         ['conflict', `1/${b.topic}/0/5`],
         ['conflict', `1/${b.topic}/0/6`],
@@ -48,10 +46,13 @@ describe('a worker', () => {
       const { content_hash: won, conflict_hash: lost } = await b.key('b');
       expect([won, lost]).toEqual([hash(3), hash(4)].map((hex) => Buffer.from(hex, 'hex')));
 
-      b.replay(b.deadLetters()[0]!);
+      await b.replay((await b.deadLetters())[0]!);
       await consumer.deliver(0, 10n);
-      expect(b.deadLetters()).toHaveLength(4);
-      expect(b.deadLetters()[3]!.headers['sluice-origin']).toBe(`1/${b.topic}/0/2`);
+      expect(await b.deadLetters()).toMatchObject([
+        { origin: `1/${b.topic}/0/2`, state: 'open', replay: 1 },
+        { state: 'open', replay: 0 },
+        { state: 'open', replay: 0 },
+      ]);
       expect(await b.key('a')).toMatchObject({ conflicts: 2 });
       await close();
     });
@@ -96,7 +97,7 @@ describe('a worker', () => {
     b.clock.ms += 6 * DAY_MS;
     await consumer.deliver(0, 1n, 3n);
     expect(await b.patches()).toEqual(['a']);
-    expect(b.deadLetters().map(({ headers }) => headers['sluice-reason'])).toEqual(['conflict']);
+    expect((await b.deadLetters()).map(({ reason }) => reason)).toEqual(['conflict']);
     expect(await b.key('a')).toMatchObject({ offset: 0n, conflicts: 1 });
     await consumer.deliver(0, 3n);
     expect(await b.patches()).toEqual(['a', 'a']);
@@ -132,17 +133,18 @@ describe('a worker', () => {
       const { consumer, close } = b.startWorker();
       b.append(agent(), { id: 'a', idGenerated, contentHash: hash(1) });
       const [record] = b.log.records(b.topic, 0);
-      const deadLetter = { ...record!, headers: { 'sluice-origin': `1/${b.topic}/0/1000` } };
       b.log.records(b.topic, 0).pop();
-      b.replay(deadLetter);
+      const headers = { 'sluice-origin': `1/${b.topic}/0/1000`, 'sluice-replay': '1' };
+      const replay = () => b.appendRaw(record!.value, { key: record!.key!, headers });
+      replay();
       await consumer.read(0);
       expect(await b.key('a')).toMatchObject({ expires_at: new Date(b.clock.ms + 31 * DAY_MS) });
-      // The replay died before its mark, and is repeated in the dead letter's last hours.
+      // The replay is repeated in the dead letter's last hours.
       b.clock.ms += 30.5 * DAY_MS;
-      b.replay(deadLetter);
+      replay();
       await consumer.deliver(0, 1n);
       expect(await b.patches()).toEqual(['a']);
-      expect(b.deadLetters()).toEqual([]);
+      expect(await b.deadLetters()).toEqual([]);
       await close();
     },
   );
@@ -165,7 +167,7 @@ describe('a worker', () => {
     b.append(agent('one'), { id: 'a', contentHash: undefined });
     b.append(agent('two'), { id: 'a', contentHash: undefined });
     await consumer.read(0);
-    expect(b.deadLetters()).toHaveLength(2);
+    expect(await b.deadLetters()).toHaveLength(2);
     expect(await b.key('a')).toMatchObject({ status: 'stored', conflicts: 2 });
     await close();
   });

@@ -4,6 +4,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
 import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { makePartitionsAhead, startMaintenance } from '../../workers/maintenance.ts';
+import { addDeadLetter } from '../support/dead-letters.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -107,6 +108,40 @@ describe('upkeep', () => {
     ]);
   });
 
+  it('deletes dead letters whose time is over, and erases values of those whose credentials expired', async () => {
+    const times = { failedAtMs: NOW_MS - 1000, acceptedAtMs: NOW_MS - 1000 };
+    const kept = { ...times, expiresAtMs: NOW_MS + 1 };
+    const value = Buffer.from('secret');
+    await addDeadLetter(pool, '1/a.credentials/0/1', { ...times, expiresAtMs: NOW_MS });
+    await addDeadLetter(pool, '1/a.credentials/0/2', {
+      ...kept,
+      value,
+      keyId: 'k',
+      valueExpiresAtMs: NOW_MS,
+    });
+    await addDeadLetter(pool, '1/a.credentials/0/3', {
+      ...kept,
+      value,
+      keyId: 'k',
+      valueExpiresAtMs: NOW_MS + 1,
+    });
+    const left = async () =>
+      (await pool.query('select "offset", value, key_id from dead_letters order by 1')).rows;
+    const maintenance = startMaintenance({
+      pool,
+      clock,
+      logger: pino({ level: 'silent' }),
+      erasuresKeptMs: 1000,
+      expiredIdsKeptMs: 1000,
+    });
+    await waitFor(async () => (await left())[0].value === null, { timeoutMs: 10_000, what: 'the sweep' });
+    await maintenance.close();
+    expect(await left()).toMatchObject([
+      { offset: 2n, value: null, key_id: null },
+      { offset: 3n, value, key_id: 'k' },
+    ]);
+  });
+
   it('deletes nothing that is not over by the clock of the database too', async () => {
     const startedMs = Date.now();
     await pool.query(
@@ -136,7 +171,7 @@ describe('upkeep', () => {
       intervalMs: 10,
     });
     // Each task of two rounds.
-    await waitFor(() => asked >= 12, { timeoutMs: 10_000, what: 'two rounds' });
+    await waitFor(() => asked >= 16, { timeoutMs: 10_000, what: 'two rounds' });
     await maintenance.close();
     expect(
       (
@@ -151,26 +186,22 @@ describe('upkeep', () => {
 
   it('has topics whose last records go before their ids do, in a quiet partition too', () => {
     // A segment goes once its newest record is too old.
-    const daysMax = topicSpecs('a.', { partitions: 12, replicas: 3 }).map(
-      ({ topic, retentionMs, segmentMs }) => [
-        topic.endsWith('.dead-letter'),
-        (retentionMs + segmentMs!) / 86_400_000,
-      ],
-    );
-    for (const [isDeadLetter, days] of daysMax) expect(days).toBeLessThan(isDeadLetter ? 31 : 8);
+    for (const { retentionMs, segmentMs } of topicSpecs('a.', { partitions: 12, replicas: 3 })) {
+      expect((retentionMs + segmentMs!) / 86_400_000).toBeLessThan(8);
+    }
   });
 
   it('registers topics, and refuses another number of partitions', async () => {
     const specs = topicSpecs('a.', { partitions: 12, replicas: 3 });
-    expect(specs).toHaveLength(10);
-    expect(specs.find(({ topic }) => topic === 'a.credentials.dead-letter')).toEqual({
-      topic: 'a.credentials.dead-letter',
+    expect(specs).toHaveLength(5);
+    expect(specs.find(({ topic }) => topic === 'a.credentials')).toEqual({
+      topic: 'a.credentials',
       partitions: 12,
       replicas: 3,
       retentionMs: 7 * 86_400_000,
       segmentMs: 3_600_000,
     });
-    expect(await registerTopics(pool, specs, { tenantPartitions: 4, clock })).toHaveLength(10);
+    expect(await registerTopics(pool, specs, { tenantPartitions: 4, clock })).toHaveLength(5);
     expect(await registerTopics(pool, specs, { tenantPartitions: 5, clock })).toEqual([]);
     expect((await loadTopicLayouts(pool, 'a.')).get('a.message-sent')).toEqual({
       generation: 1,

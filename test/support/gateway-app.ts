@@ -4,6 +4,7 @@ import { createAcceptor } from '../../gateway/accept/accept.ts';
 import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
 import type { FindStored } from '../../gateway/accept/stored-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
+import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
 import { createQuotas, type UsageStore } from '../../gateway/limits/quotas.ts';
 import type { ReadState } from '../../gateway/operations/automation-state/handler.ts';
 import { createLogWriter, type LogWriterOptions } from '../../gateway/publish/publish.ts';
@@ -32,6 +33,8 @@ export interface GatewayAppOptions {
   readonly waitMs?: number;
   readonly usage?: UsageStore;
   readonly gateways?: number;
+  /** Tenants with too many bytes of open dead letters. */
+  readonly findOver?: () => Promise<readonly string[]>;
   readonly bodyBytesMax?: number;
   readonly docs?: boolean;
   readonly logHealth?: LogWriterOptions['logHealth'];
@@ -68,12 +71,19 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     logger,
     intervalMs: 5,
   });
+  const openDeadLetters = createOpenDeadLetters({
+    bytesMax: 1_000_000,
+    findOver: options.findOver ?? (async () => []),
+    logger,
+    intervalMs: 5,
+  });
   const bodyMemory = createBodyMemory(options.bodyBytesMax ?? 64 * 1024 * 1024);
   const health = createHealth();
   const app = buildApp({
     keys,
     accept,
     quotas,
+    openDeadLetters,
     gateways: options.gateways ?? 1,
     bodyMemory,
     docs: options.docs ?? true,

@@ -11,6 +11,7 @@ const load = (path) => import(new URL(path, dist));
 const { createAcceptor } = await load('gateway/accept/accept.js');
 const { buildApp } = await load('gateway/app.js');
 const { createLogWriter } = await load('gateway/publish/publish.js');
+const { createOpenDeadLetters } = await load('gateway/limits/open-dead-letters.js');
 const { createQuotas } = await load('gateway/limits/quotas.js');
 const { createReservations } = await load('gateway/accept/in-flight-ids.js');
 const { createHealth } = await load('shared/http/health.js');
@@ -60,6 +61,7 @@ const app = buildApp({
     clock,
     logger,
   }),
+  openDeadLetters: createOpenDeadLetters({ bytesMax: 1e9, findOver: async () => [], logger }),
   gateways: 1,
   docs: true,
   bodyMemory: createBodyMemory(64 * 1024 * 1024),

@@ -1,15 +1,15 @@
 import type { Pool, PoolClient } from '../../shared/postgres/pool.ts';
 
 /** The pool, but that `afterQuery` is told of each statement of a transaction once it has run; what it throws is its result. */
-export function interceptedPool(pool: Pool, afterQuery: (text: string) => unknown): Pool {
+export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: unknown[]) => unknown): Pool {
   return overriding(pool, {
     connect: async () => {
       const client = await pool.connect();
       return overriding<PoolClient>(client, {
         query: async (...args: unknown[]) => {
           const result = await (client.query as (...given: unknown[]) => Promise<unknown>)(...args);
-          const [statement] = args as [string | { readonly text: string }];
-          await afterQuery(typeof statement === 'string' ? statement : statement.text);
+          const [statement, values] = args as [string | { readonly text: string }, unknown[]?];
+          await afterQuery(typeof statement === 'string' ? statement : statement.text, values);
           return result;
         },
       });

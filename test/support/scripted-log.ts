@@ -1,3 +1,4 @@
+import { headerList } from '../../shared/log/headers.ts';
 import type {
   ConsumerOptions,
   EventLog,
@@ -5,7 +6,6 @@ import type {
   LogRecord,
   OutgoingRecord,
   Publisher,
-  PublishOutcome,
 } from '../../shared/log/log.ts';
 
 /** A log in memory whose consumers read when the test says so: the edge of tests of what reads from it. */
@@ -18,10 +18,6 @@ export interface ScriptedLog extends EventLog {
   deleteBelow(topic: string, partition: number, offset: bigint): void;
   /** Forgets the partition, as a topic made anew. */
   forget(topic: string, partition: number): void;
-  /** Decides what becomes of a published record; without it all are taken. */
-  outcome: ((topic: string, record: OutgoingRecord) => PublishOutcome | undefined) | undefined;
-  /** Waited for before each call to publish is answered. */
-  beforeOutcome: (() => Promise<void>) | undefined;
   /** Consumers in the order in which they were made. */
   readonly consumers: ScriptedConsumer[];
 }
@@ -56,11 +52,15 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
   };
   const log: ScriptedLog = {
     consumers: [],
-    outcome: undefined,
-    beforeOutcome: undefined,
     append(topic, { partition, key, value, headers }) {
       const offset = latest(topic, partition);
-      at(topic, partition).records.push({ offset, key, value, headers: headers ?? {}, timestampMs: nowMs() });
+      at(topic, partition).records.push({
+        offset,
+        key: Buffer.from(key),
+        value,
+        headers: headerList(headers),
+        timestampMs: nowMs(),
+      });
       return offset;
     },
     records: (topic, partition) => at(topic, partition).records,
@@ -73,18 +73,12 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
       partitions.delete(`${topic}/${partition}`);
     },
     createPublisher: (): Publisher => ({
-      publish: async (topic, records) => {
-        await log.beforeOutcome?.();
-        const failed = new Set<number>();
-        return records.map((record): PublishOutcome => {
-          const { partition } = record;
-          if (failed.has(partition)) return { ok: false, reason: 'unavailable', outcomeUnknown: false };
-          const outcome = log.outcome?.(topic, record);
-          if (!outcome) return { ok: true, partition, offset: log.append(topic, record) };
-          failed.add(partition);
-          return outcome;
-        });
-      },
+      publish: async (topic, records) =>
+        records.map((record) => ({
+          ok: true,
+          partition: record.partition,
+          offset: log.append(topic, record),
+        })),
       close: async () => {},
     }),
     createConsumer(options: ConsumerOptions) {

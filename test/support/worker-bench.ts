@@ -1,11 +1,15 @@
 import { pino } from 'pino';
-import { EVENT_HEADERS, encodeEvent, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { beginReplays } from '../../cli/sql/dead-letters.ts';
+import { EVENT_HEADERS, encodeEvent, ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
-import { deadLetterTopicOf, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
-import { type LogRecord, POSITION_LOST } from '../../shared/log/log.ts';
+import { fromPairs } from '../../shared/log/headers.ts';
+import { type OutgoingRecord, POSITION_LOST } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
+import type { FirstPosition } from '../../shared/postgres/dead-letters.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume/consume.ts';
@@ -32,6 +36,24 @@ export interface RecordOptions {
   readonly partition?: number;
 }
 
+/** A row of dead_letters. */
+export interface BenchDeadLetter extends FirstPosition {
+  /** As `dead-letters list` prints it. */
+  readonly origin: string;
+  readonly tenantId: string;
+  readonly recordId: string;
+  readonly entity: string;
+  readonly reason: string;
+  readonly stage: string;
+  readonly error: string;
+  readonly state: string;
+  readonly replay: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  /** As pairs, values as text. */
+  readonly headers: [string, string][];
+}
+
 /** One kind's worker on a real database and a log that the test drives. */
 export interface WorkerBench<Row> {
   readonly log: ScriptedLog;
@@ -45,11 +67,12 @@ export interface WorkerBench<Row> {
   /** Puts any bytes into the log. */
   appendRaw(
     value: Buffer,
-    options?: { readonly key?: string; readonly headers?: Record<string, string> },
+    options?: { readonly key?: string | Buffer; readonly headers?: OutgoingRecord['headers'] },
   ): bigint;
-  /** Puts a dead letter into its topic again. */
-  replay(deadLetter: LogRecord): bigint;
-  deadLetters(partition?: number): LogRecord[];
+  /** Replays a dead letter as the command does, with another value if one is given; resolves with its offset. */
+  replay(deadLetter: BenchDeadLetter, value?: Buffer): Promise<bigint>;
+  /** The dead letters of records that were read first in a partition, in their order. */
+  deadLetters(partition?: number): Promise<BenchDeadLetter[]>;
   /** The row of an id of the tenant. */
   key(id: string): Promise<Record<string, unknown>>;
   /** The row of the first partition's position. */
@@ -132,14 +155,31 @@ export async function createWorkerBench<Row>(
     },
     appendRaw: (value, { key = 'some:key', headers = {} } = {}) =>
       log.append(topic, { partition: 0, key, value, headers }),
-    replay: ({ key, value, headers }) =>
-      log.append(topic, {
+    async replay(letter, value) {
+      const [replay] = await beginReplays(pool, topic, [letter], clock.ms);
+      return log.append(topic, {
         partition: 0,
-        key: key!,
-        value,
-        headers: { [ORIGIN_HEADER]: headers[ORIGIN_HEADER]! },
-      }),
-    deadLetters: (partition = 0) => log.records(deadLetterTopicOf(topic), partition),
+        key: letter.key ?? '',
+        value: value ?? replay!.value,
+        headers: { [ORIGIN_HEADER]: letter.origin, [REPLAY_HEADER]: String(replay!.replay) },
+      });
+    },
+    async deadLetters(partition = 0) {
+      const { rows } = await pool.query<Omit<BenchDeadLetter, 'origin' | 'headers'> & { headers: Buffer }>(
+        `select generation, partition, "offset", tenant_id as "tenantId", record_id as "recordId", entity, reason, stage,
+                error, state, replay, key, value, headers
+           from dead_letters where topic = $1 and partition = $2 order by generation, "offset"`,
+        [topic, partition],
+      );
+      return rows.map((row) => ({
+        ...row,
+        origin: writeOrigin({ topic, ...row }),
+        headers: fromPairs(JSON.parse(row.headers.toString())).map(({ name, value }) => [
+          name,
+          String(value),
+        ]),
+      }));
+    },
     key: (id) => row('select * from event_keys where tenant_id = $1 and key = $2', tenantId, id),
     position: () => row('select * from log_positions where topic = $1 and partition = 0', topic),
     startWorker(options = {}) {
@@ -150,7 +190,6 @@ export async function createWorkerBench<Row>(
         clock,
         nextId: createUlidGenerator(clock),
         logger: pino({ level: 'silent' }),
-        publisher: log.createPublisher({ deadlineMs: 1000, bufferedBytesMax: 1e6 }),
         turns: options.turns ?? createTurns(4, clock),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
         recordAgeMaxMs: 90 * DAY_MS,

@@ -63,6 +63,11 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['SLUICE_API_KEY_SECRET', `${PLANTED}\n`, 'must be printable ASCII without spaces'],
   ['SLUICE_PUBLISH_DEADLINE_MS', '5', 'must be a whole number of milliseconds from 100 to 60000'],
   ['SLUICE_PUBLISH_BUFFER_BYTES', '64MB', 'must be a whole number of bytes from 8388608 to 2147483647'],
+  [
+    'SLUICE_DEAD_LETTERS_BYTES_MAX',
+    '1048575',
+    'must be a whole number of bytes from 1048576 to 9007199254740991',
+  ],
   ['SLUICE_GATEWAYS', '0', 'must be a whole number from 1 to 1000'],
   ['SLUICE_CONNECTIONS_MAX', '9', 'must be a whole number from 10 to 1000000'],
   ['SLUICE_TRUSTED_HOPS', '-1', 'must be a whole number from 0 to 10'],

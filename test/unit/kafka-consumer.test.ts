@@ -54,7 +54,7 @@ it('when closed, aborts handlers that a crashed member left at work too', async 
   );
   const { events, crash } = members[0]!;
   events.assigned([0]);
-  const record = { offset: 0n, key: 'k', value: Buffer.alloc(1), headers: {}, timestampMs: 0 };
+  const record = { offset: 0n, key: null, value: Buffer.alloc(1), headers: [], timestampMs: 0 };
   await waitFor(
     () => events.fetched(0, { fetchedFrom: 0n, records: [record], nextOffset: 1n, latest: 1n }),
     WAIT,

@@ -206,9 +206,9 @@ function fetched(from: bigint, count: number, bytes = 10): FetchedRecords {
   const records = Array.from({ length: count }, (_, index): LogRecord => {
     return {
       offset: from + BigInt(index),
-      key: 'k',
+      key: null,
       value: Buffer.alloc(bytes),
-      headers: {},
+      headers: [],
       timestampMs: 0,
     };
   });

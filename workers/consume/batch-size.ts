@@ -1,6 +1,6 @@
 import type { LogRecord } from '../../shared/log/log.ts';
 
-/** Bytes of values and keys that one transaction stores at most; a larger record goes alone. */
+/** Bytes of values, keys and headers that one transaction stores at most; a larger record goes alone. */
 export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
 /** Commits of the present size before it doubles; twice as many after each time that the larger size failed again. */
 const COMMITS_BEFORE_GROWTH = 4;
@@ -54,6 +54,10 @@ export function createBatchSize(recordsMax: number): BatchSize {
   };
 }
 
-function bytesOf({ key, value }: LogRecord): number {
-  return value.length + (key?.length ?? 0);
+function bytesOf({ key, value, headers }: LogRecord): number {
+  const ofHeaders = headers.reduce(
+    (sum, header) => sum + header.name.length + (header.value?.length ?? 0),
+    0,
+  );
+  return value.length + (key?.length ?? 0) + ofHeaders;
 }

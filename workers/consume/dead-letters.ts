@@ -1,101 +1,93 @@
-import { cutKey, DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
-import { deadLetterTopicOf, type Kind } from '../../shared/contracts/kinds.ts';
-import { writeOrigin } from '../../shared/contracts/origin.ts';
-import { AppError } from '../../shared/errors.ts';
-import type { OutgoingRecord, Publisher } from '../../shared/log/log.ts';
+import { contentHeaders, deadLetterKeptMs, identityOf } from '../../shared/contracts/dead-letter.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { toPairs } from '../../shared/log/headers.ts';
+import {
+  comparePositions,
+  type DeadLetter as DeadLetterRow,
+  settleReplayed,
+  writeDeadLetters,
+} from '../../shared/postgres/dead-letters.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { RecordKind } from '../kinds/record-kind.ts';
 import type { Signal } from '../sql/insert-signals.ts';
+import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';
 
-/** Characters of the reason in words on a dead letter that is written without what it came with. */
-const ERROR_MAX = 1024;
+/** What became of a slice's records, as far as dead letters are concerned. */
+export interface Outcome<Row> {
+  readonly topic: string;
+  /** All that the transaction decides on. */
+  readonly candidates: readonly Candidate<Row>[];
+  readonly deadLetters: readonly DeadLetter<Row>[];
+  /** Writes position, reason and bytes only. */
+  readonly bare: boolean;
+}
 
-type Place = { readonly topic: string; readonly partition: number };
+const ERROR_LENGTH_MAX = 1024;
 
 /**
- * Puts records into their topic's dead-letter topic, in the partition that they came from, and resolves once the log
- * has acknowledged all. Rejects with a retryable AppError `LOG_UNAVAILABLE` otherwise; some may then be there twice
- * later on, and are known by their original position.
+ * Writes the dead letters of a slice, and notes which replays were stored, in the caller's transaction. A replay that was
+ * rejected opens its row again.
  */
-export async function publishDeadLetters(
-  publisher: Publisher,
-  place: Place,
-  deadLetters: readonly DeadLetter<unknown>[],
+export async function recordDeadLetters<Row>(
+  db: Queryable,
+  kind: RecordKind<Row>,
+  { topic, candidates, deadLetters, bare }: Outcome<Row>,
   nowMs: number,
 ): Promise<void> {
-  let pending = deadLetters.map((deadLetter) => ({ deadLetter, shape: 0 }));
-  while (pending.length > 0) {
-    const records = pending.map(({ deadLetter, shape }) => SHAPES[shape]!(place, deadLetter, nowMs));
-    const outcomes = await publisher.publish(deadLetterTopicOf(place.topic), records);
-    let smaller = false;
-    pending = pending.flatMap(({ deadLetter, shape }, i) => {
-      const outcome = outcomes[i]!;
-      if (outcome.ok) return [];
-      // Its position tells where the whole one is, as long as the log has it.
-      const tooLarge = outcome.reason === 'too-large' && shape < SHAPES.length - 1;
-      smaller ||= tooLarge;
-      return [{ deadLetter, shape: tooLarge ? shape + 1 : shape }];
-    });
-    if (pending.length > 0 && !smaller) {
-      throw new AppError('LOG_UNAVAILABLE', 'the log does not take dead letters', { retryable: true });
-    }
+  const rejected = new Set(deadLetters.map(({ candidate }) => candidate));
+  const storedReplays = candidates.filter(
+    (candidate) => candidate.replay !== undefined && !rejected.has(candidate),
+  );
+  if (deadLetters.length > 0) {
+    const rows = sorted(deadLetters).map((deadLetter) => toRow(kind, deadLetter, bare, nowMs));
+    const allowed = bare ? rows : ((await kind.withoutErased?.(db, rows)) ?? rows);
+    await writeDeadLetters(db, { topic, kind: kind.kind }, allowed);
   }
+  const positions = storedReplays.map(({ origin }) => origin);
+  await settleReplayed(db, topic, positions, nowMs);
 }
 
-/** How a dead letter may be written, from all of it to what a log takes whatever the record was. */
-const SHAPES: readonly ((place: Place, deadLetter: DeadLetter<unknown>, nowMs: number) => OutgoingRecord)[] =
-  [whole, withoutValue, withoutAnythingLarge];
-
-function whole(place: Place, deadLetter: DeadLetter<unknown>, nowMs: number): OutgoingRecord {
-  const { log } = deadLetter.candidate;
-  return {
-    partition: place.partition,
-    key: log.key ?? '',
-    value: log.value,
-    headers: { ...log.headers, ...addedHeaders(place, deadLetter, nowMs) },
-  };
+/** By their positions; the last one of each, since a record may be replayed twice in a slice. */
+function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[] {
+  const last = new Map(deadLetters.map((letter) => [positionText(letter.candidate.origin), letter]));
+  return [...last.values()].sort((a, b) => comparePositions(a.candidate.origin, b.candidate.origin));
 }
 
-/** The headers that are added made it larger than the log takes. */
-function withoutValue(place: Place, deadLetter: DeadLetter<unknown>, nowMs: number): OutgoingRecord {
-  const record = whole(place, deadLetter, nowMs);
-  return {
-    ...record,
-    value: Buffer.alloc(0),
-    headers: { ...record.headers, [DEAD_LETTER_HEADERS.valueLeftOut]: String(record.value.length) },
-  };
-}
+const UNKNOWN = { tenantId: '', recordId: '', entity: '', acceptedAtMs: undefined, keyId: null };
 
-/**
- * Whoever else writes to the topics may use up all room for headers, or a key of bytes that are not UTF-8, which grow
- * when they are read as text. Were it not set aside, nothing behind it in its partition would be stored.
- */
-function withoutAnythingLarge(place: Place, deadLetter: DeadLetter<unknown>, nowMs: number): OutgoingRecord {
-  const added = addedHeaders(place, deadLetter, nowMs);
-  const { log } = deadLetter.candidate;
-  return {
-    partition: place.partition,
-    key: cutKey(log.key ?? ''),
-    value: Buffer.alloc(0),
-    headers: {
-      ...added,
-      [DEAD_LETTER_HEADERS.error]: deadLetter.rejection.text.slice(0, ERROR_MAX),
-      [DEAD_LETTER_HEADERS.valueLeftOut]: String(log.value.length),
-    },
-  };
-}
-
-function addedHeaders(
-  { topic }: Place,
-  { candidate, rejection }: DeadLetter<unknown>,
+function toRow<Row>(
+  { kind, valuesKeptMs }: RecordKind<Row>,
+  { candidate, rejection }: DeadLetter<Row>,
+  bare: boolean,
   nowMs: number,
-): Record<string, string> {
+): DeadLetterRow {
+  const { log, origin, replay = 0 } = candidate;
+  // What ends the process is not read again.
+  const unread = rejection.reason === 'crash';
+  const { acceptedAtMs = log.timestampMs, ...identity } = bare
+    ? UNKNOWN
+    : identityOf(unread ? null : log.value, log.key);
+  const accepted = Math.min(acceptedAtMs > 0 ? acceptedAtMs : nowMs, nowMs);
   return {
-    [ORIGIN_HEADER]: writeOrigin({ topic, ...candidate.origin }),
-    [DEAD_LETTER_HEADERS.reason]: rejection.reason,
-    [DEAD_LETTER_HEADERS.stage]: rejection.stage,
-    [DEAD_LETTER_HEADERS.error]: rejection.text,
-    [DEAD_LETTER_HEADERS.failedAt]: new Date(nowMs).toISOString(),
+    ...origin,
+    ...identity,
+    ...rejection,
+    error: bare ? '' : storable(rejection.text),
+    key: log.key,
+    value: log.value,
+    headers: Buffer.from(JSON.stringify(toPairs(contentHeaders(log.headers)))),
+    acceptedAtMs: accepted,
+    failedAtMs: nowMs,
+    valueExpiresAtMs: valuesKeptMs === undefined ? null : accepted + valuesKeptMs,
+    expiresAtMs: nowMs + deadLetterKeptMs(kind),
+    replay,
+    importedOffset: null,
   };
+}
+
+function storable(text: string): string {
+  return text.slice(0, ERROR_LENGTH_MAX).toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /**
@@ -106,8 +98,8 @@ export function rejectionSignals(
   deadLetters: readonly DeadLetter<unknown>[],
   nowMs: number,
 ): Signal[] {
-  return deadLetters.flatMap(({ candidate: { identity, replayed }, rejection }) => {
-    if (!identity || replayed) return [];
+  return deadLetters.flatMap(({ candidate: { identity, replay }, rejection }) => {
+    if (!identity || replay !== undefined) return [];
     return [
       {
         tenantId: identity.tenantId,

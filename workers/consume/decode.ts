@@ -1,5 +1,12 @@
-import { type AcceptedRecord, decodeEvent, EventError, ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import {
+  type AcceptedRecord,
+  decodeEvent,
+  EventError,
+  ORIGIN_HEADER,
+  REPLAY_HEADER,
+} from '../../shared/contracts/event.ts';
 import { readOrigin } from '../../shared/contracts/origin.ts';
+import { headerText } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
 import type { ReadAt } from '../sql/entity-tables.ts';
@@ -26,8 +33,8 @@ export interface Identity {
 export interface Candidate<Row> {
   readonly log: LogRecord;
   readonly origin: ReadAt;
-  /** Whether it is a dead letter that was published again. */
-  readonly replayed: boolean;
+  /** Of a dead letter that was published again: which replay it is, 0 where it does not say. */
+  readonly replay: number | undefined;
   readonly identity: Identity | undefined;
   readonly outcome:
     | { readonly ok: true; readonly record: ReadRecord<Row> }
@@ -53,8 +60,7 @@ export function toCandidate<Row>(
   context: DecodeContext,
 ): Candidate<Row> {
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
-  const first = originOf(log, context.topic);
-  const place = { log, origin: first ?? read, replayed: first !== undefined };
+  const place = { log, ...originOf(log, context.topic, read) };
   let event: AcceptedRecord;
   try {
     event = decodeEvent(log.value, kind.kind);
@@ -97,12 +103,10 @@ export function rejectedUnread<Row>(
   rejection: Rejection,
   context: DecodeContext,
 ): Candidate<Row> {
-  const first = originOf(log, context.topic);
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
   return {
     log,
-    origin: first ?? read,
-    replayed: first !== undefined,
+    ...originOf(log, context.topic, read),
     identity: undefined,
     outcome: { ok: false, rejection },
   };
@@ -126,10 +130,22 @@ function partialIdentity(error: EventError, log: LogRecord): Identity | undefine
   return { tenantId, id, idGenerated: false, contentHash: null, acceptedAtMs: log.timestampMs };
 }
 
-/** The position at which a replayed record was read first; undefined for a record that was not published again. */
-function originOf(log: LogRecord, topic: string): ReadAt | undefined {
-  const origin = readOrigin(log.headers[ORIGIN_HEADER] ?? '');
-  if (origin?.topic !== topic) return undefined;
-  const { generation, partition, offset } = origin;
-  return { generation, partition, offset };
+const REPLAY = /^\d{1,9}$/;
+
+/** The position at which a record was read first, and which replay it is if it was published again. */
+function originOf(
+  log: LogRecord,
+  topic: string,
+  read: ReadAt,
+): Pick<Candidate<unknown>, 'origin' | 'replay'> {
+  const first = readOrigin(headerText(log.headers, ORIGIN_HEADER) ?? '');
+  if (first?.topic !== topic) return { origin: read, replay: undefined };
+  const { generation, partition, offset } = first;
+  const number = headerText(log.headers, REPLAY_HEADER) ?? '';
+  return { origin: { generation, partition, offset }, replay: REPLAY.test(number) ? Number(number) : 0 };
+}
+
+/** Names a position within a topic. */
+export function positionText({ generation, partition, offset }: ReadAt): string {
+  return `${generation}/${partition}/${offset}`;
 }

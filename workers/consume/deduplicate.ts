@@ -92,7 +92,7 @@ export function decide<Row>(
       if (isKnownConflict(taken, candidate)) continue;
       deadLetters.push({ candidate, rejection: CONFLICT });
       // A dead letter that is published again was counted before.
-      if (!candidate.replayed) keys.set(name!, withConflict(taken, candidate, context.nowMs));
+      if (candidate.replay === undefined) keys.set(name!, withConflict(taken, candidate, context.nowMs));
     }
   }
   return { stored, deadLetters, keys };
@@ -113,9 +113,9 @@ const CONFLICT: Rejection = {
 };
 
 /** The losing content once more, sent again by its caller or written twice by the gateway: it is a dead letter already. */
-function isKnownConflict<Row>({ lastConflict }: EventKey, { identity, replayed }: Candidate<Row>): boolean {
+function isKnownConflict<Row>({ lastConflict }: EventKey, { identity, replay }: Candidate<Row>): boolean {
   const contentHash = identity!.contentHash;
-  return !replayed && contentHash !== null && lastConflict?.contentHash === contentHash;
+  return replay === undefined && contentHash !== null && lastConflict?.contentHash === contentHash;
 }
 
 function withConflict<Row>(key: EventKey, { identity, origin }: Candidate<Row>, nowMs: number): EventKey {
@@ -146,11 +146,11 @@ function newKey<Row>(
   context: SettleContext,
   before: EventKey | undefined,
 ): EventKey {
-  const { origin, outcome, replayed } = candidate;
+  const { origin, outcome, replay } = candidate;
   const { nowMs } = context;
   const same = before !== undefined && isKnown(before, candidate, context) ? before : undefined;
   const keptAloneMs = identity.idGenerated ? context.generatedIdKeptMs : CALLERS_ID_KEPT_MS;
-  const keptMs = !outcome.ok || replayed ? DEAD_LETTER_KEPT_MS : keptAloneMs;
+  const keptMs = !outcome.ok || replay !== undefined ? DEAD_LETTER_KEPT_MS : keptAloneMs;
   return {
     tenantId: identity.tenantId,
     key: identity.id,

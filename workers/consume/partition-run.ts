@@ -72,13 +72,12 @@ const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 /** A record that was begun alone in so many starts, all of which ended without a commit, is not begun again. */
 const DEATHS_MAX = 3;
 
-type WaitsFor = 'turn' | 'database' | 'log';
+type WaitsFor = 'turn' | 'database';
 
 /** A statement may have been answered meanwhile, so that only of the batch is it known. */
 const SLOW_TEXTS: Readonly<Record<WaitsFor, (seconds: number) => string>> = {
   turn: (seconds) => `a batch has waited for its turn for ${seconds} s`,
   database: (seconds) => `the database has not finished a batch for ${seconds} s`,
-  log: (seconds) => `a batch has waited for ${seconds} s: the log has not acknowledged its dead letters`,
 };
 
 export function createPartitionRun<Row>(
@@ -284,7 +283,7 @@ export function createPartitionRun<Row>(
       await persist(batch, () => commit(batch, [refused]), how, [candidate.log]);
     } catch (error) {
       if (!isRefusal(classifyFault(error))) throw error;
-      // Not even its id can be stored, or what reports it to its owner.
+      // Refused again, the partition waits, not ready.
       await persist(batch, () => commit(batch, [refused], true), how);
     }
   }
@@ -299,11 +298,7 @@ export function createPartitionRun<Row>(
       latest: batch.latest,
       bare,
     };
-    noteCommit(await storeBatch({ ...deps, onWait }, kind, slice));
-  }
-
-  function onWait(next: WaitsFor): void {
-    waitsFor = next;
+    noteCommit(await storeBatch(deps, kind, slice));
   }
 
   function noteCommit(result: StoreResult<Row>): void {

@@ -2,12 +2,12 @@ import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
-import { POSITION_LOST, type Publisher } from '../../shared/log/log.ts';
+import { POSITION_LOST } from '../../shared/log/log.ts';
 import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
 import { advancePosition, lockPosition, type PositionRow } from '../../shared/postgres/positions.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { insertSignals } from '../sql/insert-signals.ts';
-import { publishDeadLetters, rejectionSignals } from './dead-letters.ts';
+import { recordDeadLetters, rejectionSignals } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
 import { type DeadLetter, settleKeys } from './deduplicate.ts';
 
@@ -17,9 +17,9 @@ export const BATCH_STEPS = [
   'position-locked',
   'keys-written',
   'rows-written',
+  'dead-letters-written',
   'signals-written',
   'position-advanced',
-  'dead-letters-published',
   'committed',
 ] as const;
 
@@ -29,20 +29,15 @@ export interface StoreBatchDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
-  /** For the dead letters. */
-  readonly publisher: Publisher;
   /** How long ids made by the gateway are kept. */
   readonly generatedIdKeptMs: number;
   /**
    * A worker that is frozen in mid-transaction holds its partition's position; after so many milliseconds the server
-   * ends the transaction, and another worker can go on. Longer than any wait for the log's acknowledgement. Default: that of
-   * every transaction.
+   * ends the transaction, and another worker can go on. Default: that of every transaction.
    */
   readonly idleInTransactionMs?: number | undefined;
   /** Milliseconds that a statement may take that stores several records. Default 10,000. */
   readonly statementTimeoutMs?: number | undefined;
-  /** Told what the transaction waits for next. */
-  readonly onWait?: ((waitsFor: 'database' | 'log') => void) | undefined;
   /** For tests. */
   readonly onStep?: ((step: BatchStep) => void | Promise<void>) | undefined;
 }
@@ -56,7 +51,7 @@ export interface Slice<Row> {
   /** First offset of the batch that the slice is a part of, and the partition's end when that was read. */
   readonly batchFrom: bigint;
   readonly latest: bigint;
-  /** Leaves out what is written about dead letters besides the dead letters themselves: not even that can be stored. */
+  /** Writes of a dead letter position, reason and bytes only, and nothing about it: the database refused more. */
   readonly bare?: boolean;
 }
 
@@ -81,9 +76,9 @@ export const LOCK_TIMEOUT_MS = 2_000;
 export const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
- * Stores a slice in one transaction: what lies below the partition's position is skipped, so a repetition writes nothing;
- * dead letters are acknowledged by the log before the commit. Throws whatever the database or the log throw (see
- * faults.ts), and an AppError `POSITION_LOST` when the log is not the one that the position belongs to.
+ * Stores a slice and its dead letters in one transaction: what lies below the partition's position is skipped, so a
+ * repetition writes nothing. Throws whatever the database throws (see faults.ts), and an AppError `POSITION_LOST` when the
+ * log is not the one that the position belongs to.
  */
 export async function storeBatch<Row>(
   deps: StoreBatchDeps,
@@ -132,17 +127,16 @@ async function store<Row>(
   await deps.onStep?.('keys-written');
   const signals = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
   await deps.onStep?.('rows-written');
-  const rejections = slice.bare ? [] : rejectionSignals(kind.kind, deadLetters, nowMs);
+  const { topic, candidates, bare = false } = slice;
+  await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare }, nowMs);
+  await deps.onStep?.('dead-letters-written');
+  const rejections = bare ? [] : rejectionSignals(kind.kind, deadLetters, nowMs);
   await insertSignals(client, [...signals, ...rejections], { nowMs, nextId: deps.nextId });
   await deps.onStep?.('signals-written');
   const last = slice.candidates.at(-1)!.log;
   const nextOffset = last.offset + 1n;
   await advancePosition(client, slice, { nextOffset, lastId: fingerprint(last), nowMs });
   await deps.onStep?.('position-advanced');
-  deps.onWait?.('log');
-  await publishDeadLetters(deps.publisher, slice, deadLetters, nowMs);
-  deps.onWait?.('database');
-  await deps.onStep?.('dead-letters-published');
   const startCounted = suspectEnd !== null && suspectEnd > nextOffset;
   return { nextOffset, stored: stored.length, deadLetters, startCounted };
 }

@@ -18,8 +18,7 @@ interface Waiting {
 }
 
 /**
- * Turns for `sharedMax` transactions at once. Fewer than the pool has connections, or transactions that wait for the
- * log (which may live in the same database) could hold them all.
+ * Turns for `sharedMax` transactions at once. Fewer than the pool has connections, so that other work finds one.
  */
 export function createTurns(sharedMax: number, clock: Clock): Turns {
   const waiting: Waiting[] = [];

@@ -1,6 +1,7 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import { findErasures, holdErasures } from '../../shared/postgres/credential-erasures.ts';
+import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type CredentialsRow, insertCredentials } from '../sql/credentials.ts';
 import type { Signal } from '../sql/insert-signals.ts';
@@ -25,6 +26,8 @@ export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentia
   return {
     kind: 'credentials',
     timePartitioned: [],
+    valuesKeptMs: ttlMs,
+    withoutErased: withoutErasedCredentials,
     read: ({ data }) => readCredentials(data),
     async write(db, records, { nowMs }) {
       const rows = records.map((record) => toRow(record, ttlMs, nowMs)).sort(compareRows);

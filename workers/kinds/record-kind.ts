@@ -1,6 +1,7 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
 import type { OrderedAt, ReadAt } from '../sql/entity-tables.ts';
@@ -35,6 +36,10 @@ export interface RecordKind<Row> {
    * resolves with what customers are told.
    */
   write(db: Queryable, records: readonly ReadRecord<Row>[], context: WriteContext): Promise<Signal[]>;
+  /** How long dead letters keep their values after acceptance, in milliseconds. Default: as long as the dead letters. */
+  readonly valuesKeptMs?: number;
+  /** Returns the dead letters without the values that were erased on request. */
+  readonly withoutErased?: (db: Queryable, letters: readonly DeadLetter[]) => Promise<DeadLetter[]>;
 }
 
 /** A record's data cannot be stored, whoever tries. The message names a member, and repeats nothing of its value. */

@@ -2,7 +2,7 @@ import type { Rate } from './buckets.ts';
 
 /** One limit of a caller, by the name that callers read in answers. */
 export interface Policy {
-  readonly name: 'requests' | 'key-requests' | 'bytes' | 'records' | 'quota';
+  readonly name: 'requests' | 'key-requests' | 'bytes' | 'records' | 'quota' | 'dead-letters';
   /** The limit's item of the RateLimit-Policy field. */
   readonly item: string;
   /** The detail of the 429-01 to a request over the limit. */

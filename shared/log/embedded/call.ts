@@ -1,3 +1,4 @@
+import { headerList, isHeaderList, isStorableText, toPairs } from '../headers.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { MemoryShare } from '../publish-memory.ts';
 import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
@@ -48,24 +49,31 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
   const records: AppendedRecord[] = [];
   let bytes = 0;
   outgoing.forEach((record, index) => {
-    const headers = record.headers === undefined ? null : JSON.stringify(record.headers);
+    const { key, headers } = toStorable(record);
     const size = Buffer.byteLength(record.key) + record.value.length + (headers?.length ?? 0);
-    const refusal = brokenPartitions.has(record.partition) ? 'unavailable' : refusalOf(record, size);
+    const tooLarge = size > RECORD_BYTES_MAX ? 'too-large' : undefined;
+    const refusal = brokenPartitions.has(record.partition) ? 'unavailable' : tooLarge;
     if (refusal !== undefined) {
       refused[index] = refusal;
       brokenPartitions.add(record.partition);
       return;
     }
     bytes += Math.max(size, RECORD_BYTES_MIN);
-    records.push({ topic, partition: record.partition, key: record.key, value: record.value, headers });
+    records.push({ topic, partition: record.partition, key, value: record.value, headers });
   });
   return { records, bytes, outcomes: (outcome) => outcomesOf(outgoing, refused, outcome) };
 }
 
-function refusalOf(record: OutgoingRecord, size: number): PublishFailure | undefined {
-  if (size > RECORD_BYTES_MAX) return 'too-large';
-  // Postgres' text cannot contain U+0000, and one such record would fail all records of its statement.
-  return record.key.includes('\0') ? 'unavailable' : undefined;
+/**
+ * Bytes that Postgres' text cannot hold would fail all records that are sent with them: such a key, or headers that are no
+ * object of texts, are stored as base64 in the headers.
+ */
+function toStorable({ key, headers }: OutgoingRecord): Pick<AppendedRecord, 'key' | 'headers'> {
+  if (isStorableText(key) && !isHeaderList(headers)) {
+    return { key: key.toString(), headers: headers === undefined ? null : JSON.stringify(headers) };
+  }
+  const pairs = toPairs(headerList(headers));
+  return { key: '', headers: JSON.stringify([Buffer.from(key).toString('base64'), pairs]) };
 }
 
 function outcomesOf(

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
+import { fromPairs, headerList } from '../headers.ts';
 import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
@@ -218,12 +219,11 @@ export class PartitionReader {
 }
 
 /** Returns a stored record as readers get it. */
-export function toLogRecord(stored: StoredRecord): LogRecord {
-  return {
-    offset: stored.offset,
-    key: stored.key,
-    value: stored.value,
-    headers: stored.headers ?? {},
-    timestampMs: Number(stored.appendedAtMs),
-  };
+export function toLogRecord({ offset, value, headers, ...stored }: StoredRecord): LogRecord {
+  const timestampMs = Number(stored.appendedAtMs);
+  if (Array.isArray(headers)) {
+    const [key, pairs] = headers;
+    return { offset, key: Buffer.from(key, 'base64'), value, headers: fromPairs(pairs), timestampMs };
+  }
+  return { offset, key: Buffer.from(stored.key), value, headers: headerList(headers ?? {}), timestampMs };
 }

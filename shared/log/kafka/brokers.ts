@@ -3,6 +3,7 @@ import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
+import { isHeaderList } from '../headers.ts';
 import type { OutgoingRecord } from '../log.ts';
 import type { KafkaConnection } from './client.ts';
 import { askForMetadata, createBrokerOpener, cut, seedAddresses } from './connect.ts';
@@ -139,13 +140,24 @@ interface ProduceResponse {
 }
 
 function topicData(batches: readonly ProduceBatch[]): object[] {
-  const byTopic = new Map<string, { partition: number; messages: readonly OutgoingRecord[] }[]>();
+  const byTopic = new Map<string, { partition: number; messages: readonly object[] }[]>();
   for (const { topic, partition, records } of batches) {
     const partitions = byTopic.get(topic) ?? [];
     byTopic.set(topic, partitions);
-    partitions.push({ partition, messages: records });
+    partitions.push({ partition, messages: records.map(toMessage) });
   }
   return [...byTopic].map(([topic, partitions]) => ({ topic, partitions }));
+}
+
+/** Returns the record as kafkajs encodes it: of headers it takes an object only, with a list where a name is repeated. */
+function toMessage(record: OutgoingRecord): object {
+  if (!isHeaderList(record.headers)) return record;
+  const headers: Record<string, Buffer[]> = Object.create(null);
+  // kafkajs cannot encode a null value.
+  for (const { name, value } of record.headers) {
+    headers[name] = [...(headers[name] ?? []), value ?? Buffer.alloc(0)];
+  }
+  return { ...record, headers };
 }
 
 /** Each batch's own answer. A batch that the response does not name was not acknowledged, whatever else it says. */

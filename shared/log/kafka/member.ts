@@ -218,18 +218,15 @@ function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   };
 }
 
-/** A message as kafkajs decodes it. Of a header that came several times the last value is kept. */
+/** A message as kafkajs decodes it: values of a repeated header stand together. */
 export function toLogRecord(message: KafkaMessage): LogRecord {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(message.headers ?? {})) {
-    const last = Array.isArray(value) ? value[value.length - 1] : value;
-    if (last !== undefined) headers[name] = last.toString();
-  }
   return {
     offset: BigInt(message.offset),
-    key: message.key === null ? null : message.key.toString(),
+    key: message.key,
     value: message.value ?? Buffer.alloc(0),
-    headers,
+    headers: Object.entries(message.headers ?? {}).flatMap(([name, values]) =>
+      [values ?? null].flat().map((value) => ({ name, value: value === null ? null : Buffer.from(value) })),
+    ),
     timestampMs: Number(message.timestamp),
   };
 }

@@ -1,3 +1,4 @@
+import { isHeaderList } from '../headers.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { MemoryShare } from '../publish-memory.ts';
 import { createTenantLines, type TenantLines } from '../tenant-lines.ts';
@@ -95,7 +96,11 @@ export function fail(entry: QueueEntry, reason: PublishFailure): void {
  */
 export function recordBytes(record: OutgoingRecord): number {
   let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
-  for (const [name, value] of Object.entries(record.headers ?? {})) {
+  const { headers = {} } = record;
+  const pairs = isHeaderList(headers)
+    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
+    : Object.entries(headers);
+  for (const [name, value] of pairs) {
     bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
   }
   return bytes;

@@ -1,4 +1,3 @@
-import { DEAD_LETTER_HEADERS, ORIGIN_HEADER } from '../../../shared/contracts/event.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
@@ -60,15 +59,12 @@ export const processKillingRecord: Fault = {
     const found = await waitFor(
       async () => {
         for (const worker of lab.workers) if (!worker.alive) worker.start(env);
-        return (await readSetAside(await lab.eventLog(), lab.topicPrefix)).find(
-          ({ record }) => record.headers[ORIGIN_HEADER] === position,
-        );
+        return (await readSetAside(lab)).find(({ origin }) => origin === position);
       },
       { timeoutMs: CRASH_SET_ASIDE_WITHIN_MS, what: `${poison} to be set aside`, everyMs: 200 },
     );
-    const text = found.record.headers[DEAD_LETTER_HEADERS.error];
     if (found.reason !== 'crash') problem(`${poison} was set aside as ${found.reason}, not as crash`);
-    if (!text?.includes('ended 3 times')) problem(`${poison} was set aside because ${text}`);
+    if (!found.error.includes('ended 3 times')) problem(`${poison} was set aside because ${found.error}`);
     await startAnew(lab.workers, {});
   },
   verify: onlyPoisonSetAside,
@@ -84,7 +80,7 @@ async function startAnew(workers: readonly Part[], env: Readonly<Record<string, 
 }
 
 /** In the topic of each kind, at the partition of the tenant's other records. */
-async function plantUnreadable(lab: Laboratory, tenant: Tenant, { ledger, round }: FaultContext) {
+export async function plantUnreadable(lab: Laboratory, tenant: Tenant, { ledger, round }: FaultContext) {
   const expected: Expected[] = [];
   const entity = `${ledger.prefix}-poison-${round}`;
   for (const kind of KINDS) {
@@ -155,18 +151,15 @@ async function plantBetween(
   return position!;
 }
 
-async function allSetAside(lab: Laboratory, expected: readonly Expected[]): Promise<void> {
+export async function allSetAside(lab: Laboratory, expected: readonly Expected[]): Promise<void> {
   await waitFor(
     async () => {
-      const setAside = await readSetAside(await lab.eventLog(), lab.topicPrefix);
-      const found = new Map(setAside.map((letter) => [letter.record.headers[ORIGIN_HEADER], letter]));
+      const found = new Map((await readSetAside(lab)).map((letter) => [letter.origin, letter]));
       for (const { position, reason, stage } of expected) {
         const letter = found.get(position);
         if (!letter) throw new Error(`${position} is not among the dead letters`);
-        const { headers } = letter.record;
-        const failedAt = Date.parse(headers[DEAD_LETTER_HEADERS.failedAt] ?? '');
-        if (letter.reason !== reason || headers[DEAD_LETTER_HEADERS.stage] !== stage || !(failedAt > 0)) {
-          throw new Error(`${position} is a dead letter with ${JSON.stringify(headers)}`);
+        if (letter.reason !== reason || letter.stage !== stage) {
+          throw new Error(`${position} is a dead letter with ${JSON.stringify(letter)}`);
         }
       }
       return true;
@@ -198,7 +191,7 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
 /** Nothing but poison and conflicts was set aside, and no owner was told twice. */
 async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
   const conflicts = new Set(ledger.conflicts.map(({ marker }) => marker));
-  const aside = (await readSetAside(await lab.eventLog(), lab.topicPrefix)).flatMap(({ marker }) =>
+  const aside = (await readSetAside(lab)).flatMap(({ marker }) =>
     marker?.startsWith(ledger.prefix) && !marker.includes('-poison-') && !conflicts.has(marker)
       ? [marker]
       : [],

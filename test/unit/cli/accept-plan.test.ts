@@ -8,7 +8,7 @@ const record = (offset: bigint): LogRecord => ({
   offset,
   key: null,
   value: Buffer.from(`record ${offset}`),
-  headers: {},
+  headers: [],
   timestampMs: 0,
 });
 

@@ -27,7 +27,7 @@ describe('completion in bash', () => {
   it('comes for zsh and fish too, and for no other shell', async () => {
     expect((await runSluice(['completion', 'zsh'], {})).stdout).toContain('#compdef sluice');
     expect((await runSluice(['completion', 'fish'], {})).stdout).toContain(
-      "-a 'list show replay drop --help'",
+      "-a 'list show replay drop import --help'",
     );
     expect((await runSluice(['completion', 'csh'], {})).code).toBe(2);
   });

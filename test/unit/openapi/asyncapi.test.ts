@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { asyncApiDocument } from '../../../docs/generate/asyncapi.ts';
 import { GATEWAY_OPERATIONS } from '../../../gateway/openapi.ts';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
-import { SETTLED_AS, writeMark } from '../../../shared/contracts/mark.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { compileDraft7, compileSchema, schemaErrors } from '../../support/json-schema.ts';
 
@@ -17,28 +16,12 @@ describe('the AsyncAPI document', () => {
     expect(schemaErrors(validate, { ...document, channels: [] })).not.toEqual([]);
   });
 
-  it('names a channel for each topic and its dead letters', () => {
+  it('names a channel for each topic', () => {
     const addresses = Object.values(document.channels as Record<string, { address: string | null }>).map(
       ({ address }) => address,
     );
     const topics = KINDS.map((kind) => topicOf('sluice.', kind));
-    expect(addresses).toEqual([...topics.flatMap((topic) => [topic, `${topic}.dead-letter`]), null]);
-  });
-
-  it('describes the marks that are written behind dead letters', () => {
-    const mark = { origin: '1/sluice.credentials/0/1', settledAt: '2026-01-02T00:00:00.000Z', offset: 7n };
-    for (const settled of SETTLED_AS) {
-      expect(problems('dead-letter-mark-headers', writeMark({ ...mark, settled }))).toEqual([]);
-    }
-    const { 'sluice-settled': _, ...without } = writeMark({ ...mark, settled: 'dropped' });
-    expect(problems('dead-letter-mark-headers', without)).not.toEqual([]);
-    expect(Object.keys(writeMark({ ...mark, settled: 'dropped' }))).toEqual(
-      compiledProperties('dead-letter-mark-headers'),
-    );
-    const { messages } = (document.channels as Record<string, { messages: object }>)[
-      'credentials-dead-letter'
-    ]!;
-    expect(Object.keys(messages)).toEqual(['credentials-dead-letter', 'dead-letter-mark']);
+    expect(addresses).toEqual([...topics, null]);
   });
 
   it('has a schema that every record fits which the gateway publishes', async () => {

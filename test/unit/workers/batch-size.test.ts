@@ -7,7 +7,7 @@ const records = (count: number, bytes = 1): LogRecord[] =>
     offset: BigInt(i),
     key: null,
     value: Buffer.alloc(bytes),
-    headers: {},
+    headers: [],
     timestampMs: 0,
   }));
 

@@ -2,13 +2,13 @@ import { epochMs } from '../../../postgres/epoch-ms.ts';
 import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
 import { arrayText } from '../../../postgres/unnest.ts';
 
-/** A record to append. Neither key nor headers may hold U+0000. */
+/** A record to append. Neither key nor headers may contain U+0000. */
 export interface AppendedRecord {
   readonly topic: string;
   readonly partition: number;
   readonly key: string;
   readonly value: Buffer;
-  /** An object of strings, as JSON; null: no headers. */
+  /** As JSON: an object of strings, or a list as StoredRecord describes it; null: no headers. */
   readonly headers: string | null;
 }
 
@@ -137,7 +137,8 @@ export interface StoredRecord {
   readonly offset: bigint;
   readonly key: string;
   readonly value: Buffer;
-  readonly headers: Record<string, string> | null;
+  /** A list: the key's bytes in base64, and pairs of name and value. */
+  readonly headers: Record<string, string> | [string, [string, string | null][]] | null;
   /** Milliseconds since the Unix epoch. */
   readonly appendedAtMs: bigint;
 }

@@ -1,0 +1,145 @@
+import type { Clock } from '../../shared/clock.ts';
+import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
+import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
+import type { LogReader, LogRecord } from '../../shared/log/log.ts';
+import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
+import {
+  advanceImport,
+  applyMarks,
+  findImports,
+  type ImportRange,
+  type Mark,
+  readImportedOffsets,
+} from '../../shared/postgres/dead-letter-imports.ts';
+import { comparePositions, type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
+import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
+import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import { bytesLeftOut, originOf, readMark, toDeadLetter } from './topic-records.ts';
+
+export interface ImportDeps {
+  readonly pool: Pool;
+  readonly reader: LogReader;
+  readonly clock: Clock;
+  readonly prefix: string;
+  readonly credentialsTtlMs: number;
+}
+
+/** What was imported of one page. */
+export interface ImportStep {
+  readonly topic: string;
+  readonly deadLetters: number;
+  readonly marks: number;
+}
+
+/**
+ * Imports dead letters and marks in the order in which they are in their topics, each once, page by page: a page and how
+ * far the import is are one transaction. Where a row is there already, the dead letter changes it only if that row came from
+ * the topic, or is being replayed and failed since.
+ */
+export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<ImportStep> {
+  const ranges = await findImports(deps.pool, deps.reader, deps.prefix);
+  const imported = await readImportedOffsets(
+    deps.pool,
+    ranges.map(({ topic }) => topic),
+  );
+  for (const range of ranges) {
+    const kind = KINDS.find((one) => deadLetterTopicOf(topicOf(deps.prefix, one)) === range.topic)!;
+    let before = imported.get(range.topic)?.get(range.partition);
+    for await (const page of deps.reader.pages(range)) {
+      const to = page.at(-1)!.offset + 1n;
+      const step = await importPage(deps, kind, range, page, before, to);
+      if (!step) break;
+      before = to;
+      yield step;
+    }
+  }
+}
+
+/** Undefined where another import was faster. */
+async function importPage(
+  deps: ImportDeps,
+  kind: Kind,
+  range: ImportRange,
+  page: readonly LogRecord[],
+  before: bigint | undefined,
+  to: bigint,
+): Promise<ImportStep | undefined> {
+  const topic = topicOf(deps.prefix, kind);
+  const letters = new Map<string, DeadLetter>();
+  const marks = new Map<string, Mark>();
+  const counts = { topic, deadLetters: 0, marks: 0 };
+  const read: (Mark | { readonly name: string; readonly letter: DeadLetter })[] = [];
+  for (const record of page) {
+    const mark = readMark(topic, record);
+    if (mark) read.push(mark);
+    else read.push(await readLetter(deps, kind, topic, range.partition, record));
+  }
+  return await inTransaction(deps.pool, async (client) => {
+    if (!(await advanceImport(client, range, before, to))) return undefined;
+    // A mark settles only what stands before it.
+    for (const one of read) {
+      if ('letter' in one) {
+        await flush(() => applyMarks(client, topic, [...marks.values()]), marks);
+        letters.set(one.name, one.letter);
+        counts.deadLetters += 1;
+        continue;
+      }
+      await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
+      marks.set(writeOrigin({ topic, ...one }), one);
+      counts.marks += 1;
+    }
+    await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
+    await flush(() => applyMarks(client, topic, [...marks.values()]), marks);
+    return counts;
+  });
+}
+
+async function flush(write: () => Promise<void>, gathered: Map<string, unknown>): Promise<void> {
+  if (gathered.size === 0) return;
+  await write();
+  gathered.clear();
+}
+
+async function writeLetters(
+  client: PoolClient,
+  topic: string,
+  kind: Kind,
+  letters: readonly DeadLetter[],
+): Promise<void> {
+  const allowed = kind === 'credentials' ? await withoutErasedCredentials(client, letters) : letters;
+  await writeDeadLetters(client, { topic, kind }, [...allowed].sort(comparePositions), 'import');
+}
+
+async function readLetter(
+  { pool, reader, clock, credentialsTtlMs }: ImportDeps,
+  kind: Kind,
+  topic: string,
+  partition: number,
+  record: LogRecord,
+): Promise<{ readonly name: string; readonly letter: DeadLetter }> {
+  const origin = originOf(topic, partition, record);
+  const bytes = bytesLeftOut(record);
+  const content = bytes === undefined ? record : await originalOf(pool, reader, origin, bytes);
+  const context = { kind, origin, content: content ?? { ...record, value: null }, credentialsTtlMs };
+  return {
+    name: writeOrigin(origin),
+    letter: toDeadLetter(record, { ...context, nowMs: clock.nowMs() }),
+  };
+}
+
+/** A record that its dead-letter topic could not take whole, where it was read first; undefined where it is gone. */
+async function originalOf(
+  pool: Pool,
+  reader: LogReader,
+  { generation, topic, partition, offset }: Origin,
+  bytes: number,
+): Promise<LogRecord | undefined> {
+  const layout = (await loadTopicLayouts(pool, topic)).get(topic);
+  const bounds = (await reader.bounds([topic])).get(topic)?.get(partition);
+  if (layout?.generation !== generation || !bounds) return undefined;
+  if (offset < bounds.earliest || offset >= bounds.latest) return undefined;
+  for await (const page of reader.pages({ topic, partition, from: offset, to: offset + 1n })) {
+    return page[0]?.value.length === bytes ? page[0] : undefined;
+  }
+  return undefined;
+}

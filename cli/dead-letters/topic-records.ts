@@ -1,0 +1,111 @@
+import { deadLetterKeptMs, identityOf } from '../../shared/contracts/dead-letter.ts';
+import { ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
+import { headerText, toPairs } from '../../shared/log/headers.ts';
+import type { LogRecord } from '../../shared/log/log.ts';
+import type { Mark } from '../../shared/postgres/dead-letter-imports.ts';
+import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
+
+/** What earlier releases wrote to dead-letter topics: dead letters, and behind them marks that say what became of them. */
+
+/** Headers of a dead letter, in addition to those that it came with and its first position. */
+const LETTER_HEADERS = {
+  reason: 'sluice-reason',
+  stage: 'sluice-stage',
+  error: 'sluice-error',
+  /** RFC 3339. */
+  failedAt: 'sluice-failed-at',
+  /** On a record that was too large to be taken whole: the bytes of its value. */
+  valueLeftOut: 'sluice-value-left-out',
+} as const;
+
+/** Headers of a mark, which has no value. */
+const MARK_HEADERS = {
+  settled: 'sluice-settled',
+  settledAt: 'sluice-settled-at',
+  /** The offset of the dead letter that it settles: a later one of the same position is open. */
+  settledOffset: 'sluice-settled-offset',
+} as const;
+
+const ADDED: ReadonlySet<string> = new Set([
+  ORIGIN_HEADER,
+  ...Object.values(LETTER_HEADERS),
+  ...Object.values(MARK_HEADERS),
+]);
+const ERROR_LENGTH_MAX = 1024;
+/** Of records that name no position: generations of topics begin at 1. */
+const NO_GENERATION = 0;
+
+/** The bytes of a value that was left out; undefined where it is there. */
+export function bytesLeftOut({ headers }: LogRecord): number | undefined {
+  const text = headerText(headers, LETTER_HEADERS.valueLeftOut);
+  return text === undefined ? undefined : Number(text);
+}
+
+/**
+ * Returns the mark that a record is; undefined where it is none. A dead letter keeps the headers that it came with, so
+ * what has a reason is a dead letter.
+ */
+export function readMark(topic: string, { headers }: LogRecord): Mark | undefined {
+  const origin = readOrigin(headerText(headers, ORIGIN_HEADER) ?? '');
+  const offset = headerText(headers, MARK_HEADERS.settledOffset) ?? '';
+  const settled = headerText(headers, MARK_HEADERS.settled);
+  if (origin?.topic !== topic || !/^\d{1,18}$/.test(offset)) return undefined;
+  if (settled !== 'replayed' && settled !== 'dropped') return undefined;
+  if (headerText(headers, LETTER_HEADERS.reason) !== undefined) return undefined;
+  const stateAtMs = Date.parse(headerText(headers, MARK_HEADERS.settledAt) ?? '') || 0;
+  return { ...origin, state: settled, stateAtMs, upTo: BigInt(offset) };
+}
+
+/** The position at which a dead letter's record was read first; one outside of its topic's where it names none. */
+export function originOf(topic: string, partition: number, record: LogRecord): Origin {
+  const origin = readOrigin(headerText(record.headers, ORIGIN_HEADER) ?? '');
+  if (origin?.topic === topic) return origin;
+  return { generation: NO_GENERATION, topic, partition, offset: record.offset };
+}
+
+export interface LetterContext {
+  readonly kind: Kind;
+  readonly origin: Origin;
+  /** Key, value and headers as they came; the value null where it is gone. */
+  readonly content: Pick<LogRecord, 'key' | 'headers'> & { readonly value: Buffer | null };
+  readonly credentialsTtlMs: number;
+  readonly nowMs: number;
+}
+
+/** Returns the row of a dead letter. */
+export function toDeadLetter(record: LogRecord, context: LetterContext): DeadLetter {
+  const { kind, origin, content, nowMs } = context;
+  const text = (name: string) =>
+    (headerText(record.headers, name) ?? '')
+      .slice(0, ERROR_LENGTH_MAX)
+      .toWellFormed()
+      .replaceAll('\0', '\ufffd');
+  const failedAtMs = timeOf(Date.parse(text(LETTER_HEADERS.failedAt)), timeOf(record.timestampMs, nowMs));
+  const { acceptedAtMs, ...identity } = identityOf(content.value, content.key);
+  const accepted = Math.min(timeOf(acceptedAtMs ?? 0, failedAtMs), failedAtMs);
+  return {
+    generation: origin.generation,
+    partition: origin.partition,
+    offset: origin.offset,
+    ...identity,
+    reason: text(LETTER_HEADERS.reason) || 'unknown',
+    stage: text(LETTER_HEADERS.stage),
+    error: text(LETTER_HEADERS.error),
+    key: content.key,
+    value: content.value,
+    headers: Buffer.from(JSON.stringify(toPairs(content.headers.filter(({ name }) => !ADDED.has(name))))),
+    acceptedAtMs: accepted,
+    failedAtMs,
+    valueExpiresAtMs: kind === 'credentials' ? accepted + context.credentialsTtlMs : null,
+    expiresAtMs: failedAtMs + deadLetterKeptMs(kind),
+    replay: 0,
+    importedOffset: record.offset,
+  };
+}
+
+/** A time that a record names, unless it lies outside of what can be one. */
+function timeOf(ms: number, otherwise: number): number {
+  return ms > 0 && ms < 4e12 ? ms : otherwise;
+}

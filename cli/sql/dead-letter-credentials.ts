@@ -1,0 +1,61 @@
+import { encryptedIn, withEncrypted } from '../../shared/contracts/dead-letter.ts';
+import type { FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
+import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
+import type { Reencrypt } from './encrypted-values.ts';
+
+/** A value for each key that encrypted any. Rejects after `deadlineMs`. */
+export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
+  const rows = await queryWithDeadline<{ key_id: string; value: Buffer }>(
+    pool,
+    deadlineMs,
+    `select distinct on (key_id) key_id, value from dead_letters
+      where key_id is not null and value is not null order by key_id`,
+    [],
+  );
+  return rows.flatMap(({ value }) => sampleOf(value) ?? []);
+}
+
+/** The position of a dead letter, at which a walk over them is. */
+export interface DeadLetterPlace extends FirstPosition {
+  readonly topic: string;
+}
+
+/**
+ * Encrypts up to `rowsMax` credentials in dead letters that another key than `keyId` encrypted, behind `after`, in one
+ * transaction. Resolves with the place where the next step continues; undefined at the end.
+ */
+export async function reencryptDeadLetters(
+  pool: Pool,
+  { keyId, after, rowsMax }: { keyId: string; after: DeadLetterPlace | undefined; rowsMax: number },
+  reencrypt: Reencrypt,
+): Promise<DeadLetterPlace | undefined> {
+  return await inTransaction(pool, async (client) => {
+    const { rows } = await client.query<DeadLetterPlace & { value: Buffer }>(
+      `select topic, generation, partition, "offset", value from dead_letters
+        where key_id <> $1 and value is not null
+          and ($2::text is null
+               or (topic, generation, partition, "offset") > ($2::text, $3::integer, $4::integer, $5::bigint))
+        order by topic, generation, partition, "offset"
+        limit $6 for update skip locked`,
+      [keyId, after?.topic, after?.generation, after?.partition, after?.offset, rowsMax],
+    );
+    for (const { topic, generation, partition, offset, value } of rows) {
+      const sample = sampleOf(value);
+      const encrypted = sample && reencrypt(sample);
+      if (!encrypted) continue;
+      await client.query(
+        `update dead_letters set value = $5, key_id = $6
+          where topic = $1 and generation = $2 and partition = $3 and "offset" = $4`,
+        [topic, generation, partition, offset, withEncrypted(value, encrypted), encrypted.keyId],
+      );
+    }
+    return rows.at(-1);
+  });
+}
+
+function sampleOf(value: Buffer): EncryptedSample | undefined {
+  const encrypted = encryptedIn(value);
+  return encrypted && { of: 'dead letters', ...encrypted };
+}

@@ -1,0 +1,230 @@
+import type { Origin } from '../../shared/contracts/origin.ts';
+import { columnsOf, comparePositions, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+
+export const STATES = ['open', 'replaying', 'replayed', 'dropped'] as const;
+export type State = (typeof STATES)[number];
+/** Those that something can be done with. */
+export const UNSETTLED: readonly State[] = ['open', 'replaying'];
+
+/** Which dead letters; what is left out does not restrict them. */
+export interface DeadLetterFilter {
+  readonly topics: readonly string[];
+  readonly states: readonly State[];
+  /** Those that were read first at one of these positions. */
+  readonly origins?: readonly Origin[] | undefined;
+  readonly recordId?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly reasonLeftOut?: string | undefined;
+  readonly tenantId?: string | undefined;
+  /** By when they failed last. */
+  readonly before?: number | undefined;
+  readonly after?: number | undefined;
+}
+
+/** A dead letter without what it came with. */
+export interface DeadLetterLine extends Origin {
+  readonly kind: string;
+  readonly tenantId: string;
+  readonly recordId: string;
+  readonly reason: string;
+  readonly stage: string;
+  readonly error: string;
+  readonly state: State;
+  readonly stateAtMs: number;
+  readonly replay: number;
+  readonly failedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface WholeDeadLetter extends DeadLetterLine {
+  readonly key: Buffer | null;
+  /** Null where it was erased, or could not be imported. */
+  readonly value: Buffer | null;
+  readonly headers: Buffer;
+}
+
+const PLACE = 'topic, generation, partition, "offset"';
+const LINE = `${PLACE}, kind, tenant_id as "tenantId", record_id as "recordId", reason, stage, error, state, replay,
+  ${epochMs('state_at')} as "stateAtMs", ${epochMs('failed_at')} as "failedAtMs", ${epochMs('expires_at')} as "expiresAtMs"`;
+
+/** Takes the parameters $1 to $12 of {@link filterValues}. */
+const FILTER = `topic = any($1::text[]) and state = any($2::text[])
+  and ($3::text[] is null
+       or (${PLACE}) in (select * from unnest($3::text[], $4::integer[], $5::integer[], $6::bigint[])))
+  and ($7::text is null or record_id = $7::text)
+  and ($8::text is null or reason = $8::text)
+  and ($9::text is null or reason <> $9::text)
+  and ($10::text is null or tenant_id = $10::text)
+  and ($11::timestamptz is null or failed_at < $11::timestamptz)
+  and ($12::timestamptz is null or failed_at >= $12::timestamptz)`;
+
+function filterValues(filter: DeadLetterFilter): unknown[] {
+  const { origins, before, after } = filter;
+  const positions = origins ? columnsOf(origins) : [null, null, null];
+  return [
+    filter.topics,
+    filter.states,
+    origins?.map(({ topic }) => topic) ?? null,
+    ...positions,
+    filter.recordId ?? null,
+    filter.reason ?? null,
+    filter.reasonLeftOut ?? null,
+    filter.tenantId ?? null,
+    before === undefined ? null : new Date(before),
+    after === undefined ? null : new Date(after),
+  ];
+}
+
+/** The newest ones, newest first. */
+export async function listDeadLetters(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  limit: number,
+): Promise<DeadLetterLine[]> {
+  const { rows } = await db.query<Raw<DeadLetterLine>>(
+    `select ${LINE} from dead_letters where ${FILTER} order by failed_at desc, ${PLACE} limit $13`,
+    [...filterValues(filter), limit],
+  );
+  return rows.map(toLine);
+}
+
+/** The same with key, value and headers. */
+export async function readDeadLetters(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  limit: number,
+): Promise<WholeDeadLetter[]> {
+  const { rows } = await db.query<Raw<WholeDeadLetter>>(
+    `select ${LINE}, key, value, headers from dead_letters
+      where ${FILTER} order by failed_at desc, ${PLACE} limit $13`,
+    [...filterValues(filter), limit],
+  );
+  return rows.map(toLine);
+}
+
+/** Rows as they are read: times are int8. */
+type Raw<Line> = Omit<Line, 'stateAtMs' | 'failedAtMs' | 'expiresAtMs'> & {
+  readonly stateAtMs: bigint;
+  readonly failedAtMs: bigint;
+  readonly expiresAtMs: bigint;
+};
+
+function toLine<Line>(row: Raw<Line>) {
+  return {
+    ...row,
+    stateAtMs: toMs(row.stateAtMs),
+    failedAtMs: toMs(row.failedAtMs),
+    expiresAtMs: toMs(row.expiresAtMs),
+  } as Line;
+}
+
+/** How many there are of a topic and reason. */
+export interface DeadLetterCount {
+  readonly topic: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+/** Counts the first `limit` ones in the order of their positions. */
+export async function countDeadLetters(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  limit: number,
+): Promise<DeadLetterCount[]> {
+  const { rows } = await db.query<{ topic: string; reason: string; count: bigint }>(
+    `select topic, reason, count(*) as count
+       from (select topic, reason from dead_letters where ${FILTER} order by ${PLACE} limit $13) as chosen
+      group by topic, reason order by topic, reason`,
+    [...filterValues(filter), limit],
+  );
+  return rows.map(({ count, ...row }) => ({ ...row, count: Number(count) }));
+}
+
+/** Takes up to `limit` ones out of the list, and resolves with their number. What a worker settles just now is left out. */
+export async function dropDeadLetters(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  limit: number,
+  nowMs: number,
+): Promise<number> {
+  const result = await db.query(
+    `update dead_letters set state = 'dropped', state_at = $14, imported_offset = null
+      where (${PLACE}) in (
+        select ${PLACE} from dead_letters where ${FILTER} order by ${PLACE} limit $13 for update skip locked
+      )`,
+    [...filterValues(filter), limit, new Date(nowMs)],
+  );
+  return result.rowCount ?? 0;
+}
+
+/** One that may be replayed. */
+export interface ReplayCandidate extends Origin {
+  readonly bytes: number;
+  /** Whether its value is there. */
+  readonly whole: boolean;
+}
+
+/** Up to `limit` ones behind `after`, in the order of their positions. */
+export async function findReplayable(
+  db: Queryable,
+  filter: DeadLetterFilter,
+  after: Origin | undefined,
+  limit: number,
+): Promise<ReplayCandidate[]> {
+  const { rows } = await db.query<Omit<ReplayCandidate, 'bytes'> & { bytes: bigint }>(
+    `select ${PLACE}, bytes, value is not null as whole from dead_letters
+      where ${FILTER} and ($14::text is null or (${PLACE}) > ($14::text, $15::integer, $16::integer, $17::bigint))
+      order by ${PLACE} limit $13`,
+    [...filterValues(filter), limit, after?.topic, after?.generation, after?.partition, after?.offset],
+  );
+  return rows.map((row) => ({ ...row, bytes: Number(row.bytes) }));
+}
+
+/** What a replay publishes. */
+export interface Replay extends FirstPosition {
+  readonly replay: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer;
+  readonly headers: Buffer;
+}
+
+/**
+ * Notes that dead letters of one topic are being replayed, and resolves with what to publish, in the order of their
+ * positions. Those that were settled meanwhile, or that a worker settles just now, are left out.
+ */
+export async function beginReplays(
+  db: Queryable,
+  topic: string,
+  positions: readonly FirstPosition[],
+  nowMs: number,
+): Promise<Replay[]> {
+  const { rows } = await db.query<Replay>(
+    `update dead_letters set state = 'replaying', state_at = $5, replay = replay + 1, imported_offset = null
+      where (${PLACE}) in (
+        select ${PLACE} from dead_letters
+         where topic = $1
+           and (generation, partition, "offset") in (select * from unnest($2::integer[], $3::integer[], $4::bigint[]))
+           and state in ('open', 'replaying') and value is not null
+         order by ${PLACE} for update skip locked
+      )
+     returning generation, partition, "offset", replay, key, value, headers`,
+    [topic, ...columnsOf(positions), new Date(nowMs)],
+  );
+  return rows.sort(comparePositions);
+}
+
+/** Opens one again whose replay cannot be published. */
+export async function cancelReplay(
+  db: Queryable,
+  topic: string,
+  { generation, partition, offset, replay }: Replay,
+  nowMs: number,
+): Promise<void> {
+  await db.query(
+    `update dead_letters set state = 'open', state_at = $6
+      where topic = $1 and generation = $2 and partition = $3 and "offset" = $4 and replay = $5 and state = 'replaying'`,
+    [topic, generation, partition, offset, replay, new Date(nowMs)],
+  );
+}

@@ -1,0 +1,92 @@
+import { isUtf8 } from 'node:buffer';
+import { ORIGIN_HEADER, REPLAY_HEADER, readEnvelope } from './event.ts';
+import { requiredId } from './fields.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import type { Kind } from './kinds.ts';
+
+const DAY_MS = 86_400_000;
+/** How long a dead letter is kept after it failed last, in milliseconds. Credentials leave sooner. */
+export const deadLetterKeptMs = (kind: Kind): number => (kind === 'credentials' ? 7 : 30) * DAY_MS;
+
+/** Whose record a dead letter is, as far as that can be read; '' where it cannot, or is no id. */
+export interface RecordIdentity {
+  readonly tenantId: string;
+  readonly recordId: string;
+  readonly entity: string;
+  /** Undefined where the record does not say. */
+  readonly acceptedAtMs: number | undefined;
+  /** The key that encrypted the credentials in it. */
+  readonly keyId: string | null;
+}
+
+/** Credentials inside the value of a record. */
+export interface EncryptedInRecord {
+  readonly keyId: string;
+  readonly ciphertext: Buffer;
+  /** What the ciphertext is bound to. */
+  readonly aad: readonly [tenantId: string, conversationId: string];
+}
+
+/** Reads the identity from a value that may be anything; the key names tenant and entity where the value does not. */
+export function identityOf(value: Buffer | null, key: Buffer | null): RecordIdentity {
+  const event = value && envelopeOf(value);
+  const [tenantId, entity] = partsOf(key);
+  const member = (name: string) => idOrEmpty(event?.[name]);
+  const acceptedAtMs = typeof event?.time === 'string' ? Date.parse(event.time) : Number.NaN;
+  return {
+    tenantId: member('tenantid') || idOrEmpty(tenantId),
+    recordId: member('id'),
+    entity: member('subject') || idOrEmpty(entity),
+    acceptedAtMs: Number.isFinite(acceptedAtMs) ? acceptedAtMs : undefined,
+    keyId: (event && encryptedOf(event)?.keyId) ?? null,
+  };
+}
+
+/** Returns the credentials in a value; undefined where there are none. */
+export function encryptedIn(value: Buffer): EncryptedInRecord | undefined {
+  const event = envelopeOf(value);
+  return event && encryptedOf(event);
+}
+
+/** Returns the value with other credentials in it, everything else unchanged. */
+export function withEncrypted(
+  value: Buffer,
+  { keyId, ciphertext }: { readonly keyId: string; readonly ciphertext: Buffer },
+): Buffer {
+  const event = JSON.parse(value.toString());
+  const data = { ...event.data, keyId, ciphertext: ciphertext.toString('base64') };
+  return Buffer.from(JSON.stringify({ ...event, data }));
+}
+
+/** Returns what the record came with, without the headers that a replay adds. */
+export function contentHeaders<Header extends { readonly name: string }>(
+  headers: readonly Header[],
+): Header[] {
+  return headers.filter(({ name }) => name !== ORIGIN_HEADER && name !== REPLAY_HEADER);
+}
+
+function envelopeOf(value: Buffer): JsonObject | undefined {
+  try {
+    return readEnvelope(value);
+  } catch {
+    return undefined;
+  }
+}
+
+function encryptedOf({ tenantid, subject, data }: JsonObject): EncryptedInRecord | undefined {
+  if (typeof tenantid !== 'string' || typeof subject !== 'string' || !isJsonObject(data)) return undefined;
+  const { keyId, ciphertext } = data;
+  if (typeof ciphertext !== 'string' || typeof keyId !== 'string' || idOrEmpty(keyId) === '')
+    return undefined;
+  return { keyId, ciphertext: Buffer.from(ciphertext, 'base64'), aad: [tenantid, subject] };
+}
+
+/** Tenant and entity of a partition key. */
+function partsOf(key: Buffer | null): [string, string] {
+  const end = key && isUtf8(key) ? key.indexOf(':') : -1;
+  return end < 0 ? ['', ''] : [key!.toString('utf8', 0, end), key!.toString('utf8', end + 1)];
+}
+
+function idOrEmpty(text: unknown): string {
+  return requiredId.safeParse(text).success ? (text as string) : '';
+}

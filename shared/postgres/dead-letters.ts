@@ -1,0 +1,206 @@
+import type { Kind } from '../contracts/kinds.ts';
+import type { Pool, Queryable } from './pool.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
+import { arrayText, type ColumnType } from './unnest.ts';
+
+/** The position at which a record was read first: it names its dead letter. */
+export interface FirstPosition {
+  readonly generation: number;
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
+/** A record that could not be stored. */
+export interface DeadLetter extends FirstPosition {
+  /** '' where the record does not say. */
+  readonly tenantId: string;
+  readonly recordId: string;
+  readonly entity: string;
+  readonly reason: string;
+  readonly stage: string;
+  /** In words, without values of the record. */
+  readonly error: string;
+  /** Key, value and headers as they came; null: there was none, or it was erased. */
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Buffer;
+  /** The key that encrypted the credentials in the value. */
+  readonly keyId: string | null;
+  readonly acceptedAtMs: number;
+  readonly failedAtMs: number;
+  /** When the value is erased; null: with the row. */
+  readonly valueExpiresAtMs: number | null;
+  readonly expiresAtMs: number;
+  /** Which replay of it failed; 0: none, or one of a release that did not count them. */
+  readonly replay: number;
+  /** Offset in the dead-letter topic that it is imported from. */
+  readonly importedOffset: bigint | null;
+}
+
+/** Rows of one statement hold so many bytes at most; a larger row goes alone. */
+const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
+/** What a row takes besides key, value and headers, roughly. */
+const ROW_BYTES = 512;
+
+type Column = readonly [name: string, type: ColumnType, value: (letter: DeadLetter) => unknown];
+
+const COLUMNS: readonly Column[] = [
+  ['generation', 'integer', ({ generation }) => generation],
+  ['partition', 'integer', ({ partition }) => partition],
+  ['offset', 'bigint', ({ offset }) => offset],
+  ['tenant_id', 'text', ({ tenantId }) => tenantId],
+  ['record_id', 'text', ({ recordId }) => recordId],
+  ['entity', 'text', ({ entity }) => entity],
+  ['reason', 'text', ({ reason }) => reason],
+  ['stage', 'text', ({ stage }) => stage],
+  ['error', 'text', ({ error }) => error],
+  ['bytes', 'bigint', bytesOf],
+  ['key_id', 'text', ({ keyId }) => keyId],
+  ['state_at', 'timestamptz', ({ failedAtMs }) => failedAtMs],
+  ['replay', 'integer', ({ replay }) => replay],
+  ['imported_offset', 'bigint', ({ importedOffset }) => importedOffset],
+  ['accepted_at', 'timestamptz', ({ acceptedAtMs }) => acceptedAtMs],
+  ['failed_at', 'timestamptz', ({ failedAtMs }) => failedAtMs],
+  ['value_expires_at', 'timestamptz', ({ valueExpiresAtMs }) => valueExpiresAtMs],
+  ['expires_at', 'timestamptz', ({ expiresAtMs }) => expiresAtMs],
+];
+
+/** Where the bytes of a row are in the parameter that holds those of all rows: an array of bytea would go as hexadecimal. */
+const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
+
+const names = COLUMNS.map(([name]) => `"${name}"`);
+const INSERT = `
+  insert into dead_letters as d (topic, kind, state, key, value, headers, ${names.join(', ')})
+  select $1, $2, 'open',
+         substring($3::bytea from start for key_length),
+         substring($3::bytea from start + coalesce(key_length, 0) for value_length),
+         substring($3::bytea from start + coalesce(key_length, 0) + coalesce(value_length, 0) for headers_length),
+         ${names.join(', ')}
+    from unnest(${[...COLUMNS.map(([, type]) => type), ...LENGTHS.map(() => 'integer')]
+      .map((type, i) => `$${i + 4}::${type}[]`)
+      .join(', ')})
+      as sent (${[...names, ...LENGTHS].join(', ')})
+      on conflict (topic, generation, partition, "offset")
+      do update set state = 'open', state_at = excluded.failed_at, reason = excluded.reason, stage = excluded.stage,
+         error = excluded.error, failed_at = excluded.failed_at, expires_at = excluded.expires_at,
+         replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
+
+/**
+ * A replay that failed opens its row again, unless a later one is on its way or the row is settled. One that was not
+ * counted, or a record that is read again, opens whatever is not being replayed.
+ */
+const FAILED_AGAIN = `
+  where case excluded.replay when 0 then d.state <> 'replaying'
+        else excluded.replay >= d.replay and d.state in ('open', 'replaying') end`;
+
+/** Of a row that only an import wrote the last one counts; a worker of an earlier release may have rejected a replay. */
+const IMPORTED_AGAIN = `
+  where d.imported_offset < excluded.imported_offset
+     or (d.imported_offset is null and d.state = 'replaying' and excluded.failed_at > d.state_at)`;
+
+/** Writes dead letters of one topic, sorted by their positions and each once, in the caller's transaction. */
+export async function writeDeadLetters(
+  db: Queryable,
+  place: { readonly topic: string; readonly kind: Kind },
+  letters: readonly DeadLetter[],
+  from: 'worker' | 'import' = 'worker',
+): Promise<void> {
+  const text = INSERT + (from === 'worker' ? FAILED_AGAIN : IMPORTED_AGAIN);
+  for (const part of inStatements(letters)) {
+    await db.query(text, [place.topic, place.kind, ...valuesOf(part)]);
+  }
+}
+
+function* inStatements(letters: readonly DeadLetter[]): Generator<DeadLetter[]> {
+  let part: DeadLetter[] = [];
+  let bytes = 0;
+  for (const letter of letters) {
+    const size = bytesOf(letter);
+    if (part.length > 0 && bytes + size > STATEMENT_BYTES_MAX) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(letter);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}
+
+function valuesOf(letters: readonly DeadLetter[]): unknown[] {
+  const parts = letters.map(({ key, value, headers }) => [key, value, headers]);
+  // substring() counts from 1.
+  let next = 1;
+  const starts = parts.map((ofRow) => {
+    const start = next;
+    for (const bytes of ofRow) next += bytes?.length ?? 0;
+    return start;
+  });
+  const lengths = [0, 1, 2].map((i) => parts.map((ofRow) => ofRow[i]?.length ?? null));
+  return [
+    Buffer.concat(parts.flat().filter((bytes) => bytes !== null)),
+    ...COLUMNS.map(([, type, value]) => arrayText(type, letters.map(value))),
+    ...[starts, ...lengths].map((numbers) => arrayText('integer', numbers)),
+  ];
+}
+
+function bytesOf({ key, value, headers, error }: DeadLetter): number {
+  return ROW_BYTES + (key?.length ?? 0) + (value?.length ?? 0) + headers.length + error.length;
+}
+
+/** Notes that replays were stored, whatever became of their dead letters meanwhile, in the caller's transaction. */
+export async function settleReplayed(
+  db: Queryable,
+  topic: string,
+  positions: readonly FirstPosition[],
+  nowMs: number,
+): Promise<void> {
+  if (positions.length === 0) return;
+  await db.query(
+    `update dead_letters d set state = 'replayed', state_at = $5, imported_offset = null
+       from unnest($2::integer[], $3::integer[], $4::bigint[]) as sent (generation, partition, "offset")
+      where d.topic = $1 and d.generation = sent.generation and d.partition = sent.partition
+        and d."offset" = sent."offset" and d.state <> 'replayed'`,
+    [topic, ...columnsOf(positions), new Date(nowMs)],
+  );
+}
+
+/** Below zero when `a` comes before `b`. */
+export function comparePositions(a: FirstPosition, b: FirstPosition): number {
+  const order = a.generation - b.generation || a.partition - b.partition;
+  return order || (a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0);
+}
+
+/** The positions as three array parameters. */
+export function columnsOf(positions: readonly FirstPosition[]): unknown[] {
+  return [
+    positions.map(({ generation }) => generation),
+    positions.map(({ partition }) => partition),
+    positions.map(({ offset }) => offset),
+  ];
+}
+
+/** Deletes up to `rowsMax` dead letters whose time is over, and resolves with their number. */
+export async function sweepDeadLetters(db: Queryable, nowMs: number, rowsMax: number): Promise<number> {
+  const result = await db.query(
+    `delete from dead_letters where (topic, generation, partition, "offset") in (
+       select topic, generation, partition, "offset" from dead_letters
+       where expires_at <= $1 order by expires_at limit $2 for update skip locked
+     )`,
+    [new Date(nowMs), rowsMax],
+  );
+  return result.rowCount ?? 0;
+}
+
+/** Tenants whose open dead letters hold more bytes than that. Rejects after `deadlineMs`. */
+export async function findTenantsOver(pool: Pool, bytesMax: number, deadlineMs: number): Promise<string[]> {
+  const rows = await queryWithDeadline<{ tenant_id: string }>(
+    pool,
+    deadlineMs,
+    `select tenant_id from dead_letters
+      where state in ('open', 'replaying') and tenant_id <> ''
+      group by tenant_id having sum(bytes) > $1`,
+    [bytesMax],
+  );
+  return rows.map(({ tenant_id }) => tenant_id);
+}

@@ -1,0 +1,38 @@
+import { KINDS } from '../../shared/contracts/kinds.ts';
+import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
+import { type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Adds a dead letter as a worker would; what is left out has no content. */
+export async function addDeadLetter(
+  db: Queryable,
+  origin: string,
+  letter: Partial<DeadLetter> = {},
+): Promise<void> {
+  const { topic, ...position } = readOrigin(origin) as Origin;
+  const kind = KINDS.find((one) => topic.endsWith(one))!;
+  const nowMs = Date.now();
+  const row: DeadLetter = {
+    ...position,
+    tenantId: '',
+    recordId: '',
+    entity: '',
+    reason: 'undecodable',
+    stage: 'decode',
+    error: 'in words',
+    key: null,
+    value: Buffer.alloc(0),
+    headers: Buffer.from('[]'),
+    keyId: null,
+    acceptedAtMs: nowMs,
+    failedAtMs: nowMs,
+    valueExpiresAtMs: null,
+    expiresAtMs: nowMs + 30 * DAY_MS,
+    replay: 0,
+    importedOffset: null,
+    ...letter,
+  };
+  await writeDeadLetters(db, { topic, kind }, [row]);
+}
