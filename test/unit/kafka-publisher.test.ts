@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createKafkaPublisher } from '../../shared/log/kafka/publisher.ts';
+import { KafkaPublisher } from '../../shared/log/kafka/publisher.ts';
 import type { ProduceAnswer, ProduceBatch, ProduceTransport } from '../../shared/log/kafka/transport.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
@@ -208,7 +208,7 @@ describe('publisher on Kafka', () => {
 
   it('gives memory back however records end', async () => {
     const cluster = scripted();
-    const publisher = publish(cluster, { deadlineMs: 40, bufferedBytesMax: 1_000 });
+    const publisher = publish(cluster, { deadlineMs: 250, bufferedBytesMax: 1_000 });
     const big = record(0, 'x'.repeat(600));
     const sent = publisher.publish('t', [big]);
     const one = await cluster.next();
@@ -337,7 +337,7 @@ function scripted(leaderOf: (partition: number) => number | undefined = () => 1)
 
 function publish(cluster: { transport: ProduceTransport }, options = {}): Publisher {
   const defaults = { deadlineMs: 5_000, bufferedBytesMax: 64 * 1_048_576 };
-  return createKafkaPublisher(cluster.transport, { ...defaults, ...options }, logger);
+  return new KafkaPublisher(cluster.transport, { ...defaults, ...options }, logger);
 }
 
 const recordOf = (tenantId: string, partition: number, value: string): OutgoingRecord => ({

@@ -5,13 +5,13 @@ import type { Logger } from '../../logging.ts';
 import type { EventLog, PartitionBounds } from '../log.ts';
 import { type AskedBounds, askBounds, boundsOf, findTopics } from './bounds.ts';
 import { createKafkaBoundsWatch } from './bounds-watch.ts';
-import { createKafkaBrokers } from './brokers.ts';
+import { KafkaBrokers } from './brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
 import { createKafkaConsumer } from './consumer.ts';
 import { describeTopics } from './describe.ts';
 import type { MemberTimes } from './member.ts';
 import { kafkaError, TOPIC_MISSING_TEXT } from './problem.ts';
-import { createKafkaPublisher } from './publisher.ts';
+import { KafkaPublisher } from './publisher.ts';
 import { createKafkaReader } from './reader.ts';
 import type { KafkaSecurity } from './security.ts';
 import { createTopics } from './topics.ts';
@@ -59,8 +59,8 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
   return {
     createPublisher(publisherOptions) {
       const requestTimeoutMs = Math.max(publisherOptions.deadlineMs, PRODUCE_TIMEOUT_MIN_MS);
-      const transport = createKafkaBrokers(connection, requestTimeoutMs);
-      return createKafkaPublisher(transport, publisherOptions, connection.logger);
+      const transport = new KafkaBrokers(connection, requestTimeoutMs);
+      return new KafkaPublisher(transport, publisherOptions, connection.logger);
     },
     createConsumer: (consumerOptions) =>
       createKafkaConsumer(consumerOptions, { connection, times, bounds, watch }),

@@ -1,9 +1,8 @@
-import { isHeaderList } from '../headers.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { MemoryShare } from '../publish-memory.ts';
 import { createTenantLines, type TenantLines } from '../tenant-lines.ts';
 
-/** One call of publish, until each of its records has an outcome. */
+/** One call of `publish`, until each of its records has an outcome. */
 export interface PublishCall {
   readonly entries: QueueEntry[];
   readonly outcomes: PublishOutcome[];
@@ -12,70 +11,76 @@ export interface PublishCall {
   readonly resolve: (outcomes: PublishOutcome[]) => void;
 }
 
-/** One record on its way. */
+/** One record of a call, until it has an outcome. */
 export interface QueueEntry {
   readonly call: PublishCall;
   readonly share: MemoryShare;
-  /** Its place in the call. */
+  /** Its index in the call. */
   readonly index: number;
   readonly record: OutgoingRecord;
   readonly bytes: number;
   readonly queue: PartitionQueue;
-  /** Part of the request that is out for its partition. */
+  /** Part of the request that is in flight for its partition. */
   inFlight: boolean;
   /** An earlier attempt may have stored it. */
   maybeStored: boolean;
   settled: boolean;
 }
 
-/** What waits for one partition; at most one request of it is out at a time. */
-export interface PartitionQueue {
+/** The records that wait for one partition. At most one request of a partition is in flight. */
+export class PartitionQueue {
   readonly topic: string;
   readonly partition: number;
-  /** What was not acknowledged, oldest first: goes before anything that waits. */
-  again: QueueEntry[];
-  readonly lines: TenantLines<QueueEntry>;
-  inFlight: boolean;
-  /** Attempts that failed in a row. */
-  failures: number;
-  /** Not to be sent before, after a failure. */
-  notBeforeMs: number;
-  /** That many of the next entries go one a request, because the leader refused them together. */
-  singly: number;
-}
+  inFlight = false;
+  /** Failed attempts in a row. */
+  failures = 0;
+  /** After a failure: the earliest time of the next attempt, by `performance.now()`. */
+  notBeforeMs = 0;
+  /** How many of the next entries are sent one per request, because the leader refused them together. */
+  isolated = 0;
+  /** Entries that were sent and not acknowledged, oldest first: they are sent before anything that waits. */
+  private unacknowledged: QueueEntry[] = [];
+  private readonly backlog: TenantLines<QueueEntry> = createTenantLines();
 
-export function createPartitionQueue(topic: string, partition: number): PartitionQueue {
-  return {
-    topic,
-    partition,
-    again: [],
-    lines: createTenantLines(),
-    inFlight: false,
-    failures: 0,
-    notBeforeMs: 0,
-    singly: 0,
-  };
-}
-
-export function isEmpty(queue: PartitionQueue): boolean {
-  return queue.again.length === 0 && queue.lines.isEmpty();
-}
-
-/** Takes what goes next off the queue, up to `bytesMax` but at least one entry. */
-export function takeBatch(queue: PartitionQueue, bytesMax: number): QueueEntry[] {
-  const { again } = queue;
-  if (again.length === 0) {
-    // Those that were refused together are gone, whatever became of them.
-    queue.singly = 0;
-    return queue.lines.take(bytesMax);
+  constructor(topic: string, partition: number) {
+    this.topic = topic;
+    this.partition = partition;
   }
-  if (queue.singly > 0) return again.splice(0, 1);
-  queue.again = [];
-  const bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);
-  return again.concat(queue.lines.take(bytesMax - bytes, 0));
+
+  isEmpty(): boolean {
+    return this.unacknowledged.length === 0 && this.backlog.isEmpty();
+  }
+
+  add(entry: QueueEntry): void {
+    this.backlog.add(entry);
+  }
+
+  /** Takes the next entries, up to `bytesMax` but at least one. */
+  takeBatch(bytesMax: number): QueueEntry[] {
+    const again = this.unacknowledged;
+    if (again.length === 0) {
+      // The entries that were refused together all have an outcome.
+      this.isolated = 0;
+      return this.backlog.take(bytesMax);
+    }
+    if (this.isolated > 0) return again.splice(0, 1);
+    this.unacknowledged = [];
+    const bytes = again.reduce((sum, entry) => sum + entry.bytes, 0);
+    return again.concat(this.backlog.take(bytesMax - bytes, 0));
+  }
+
+  /** Puts entries of the last batch back, before everything else. */
+  putBack(entries: readonly QueueEntry[]): void {
+    if (entries.length > 0) this.unacknowledged = entries.concat(this.unacknowledged);
+  }
+
+  drop(unwanted: (entry: QueueEntry) => boolean): void {
+    this.unacknowledged = this.unacknowledged.filter((entry) => !unwanted(entry));
+    this.backlog.drop(unwanted);
+  }
 }
 
-/** Gives an entry its outcome; the first one counts. The call resolves with its last entry. */
+/** Gives an entry its outcome; the first one counts. The call resolves with the outcome of its last entry. */
 export function settle(entry: QueueEntry, outcome: PublishOutcome): void {
   if (entry.settled) return;
   entry.settled = true;
@@ -85,26 +90,15 @@ export function settle(entry: QueueEntry, outcome: PublishOutcome): void {
   if (call.unsettled === 0) call.resolve(call.outcomes);
 }
 
-/** Fails an entry; its outcome is unknown when any attempt may have stored it, or still may. */
+/** Fails an entry. Its outcome is unknown when an attempt may have stored it, or still may. */
 export function fail(entry: QueueEntry, reason: PublishFailure): void {
   settle(entry, { ok: false, reason, outcomeUnknown: entry.maybeStored || entry.inFlight });
 }
 
-/**
- * Upper bound of what a record takes inside a record batch: lengths as varints of five bytes, timestamp and offset.
- * Source: the record format, version 2, of Kafka's protocol guide.
- */
-export function recordBytes(record: OutgoingRecord): number {
-  let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
-  const { headers = {} } = record;
-  const pairs = isHeaderList(headers)
-    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
-    : Object.entries(headers);
-  for (const [name, value] of pairs) {
-    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
+/** Fails an entry and all later ones of its call and partition: they must not overtake it. */
+export function failFrom(entry: QueueEntry, reason: PublishFailure): void {
+  fail(entry, reason);
+  for (const later of entry.call.entries) {
+    if (later.queue === entry.queue && later.index > entry.index) fail(later, 'unavailable');
   }
-  return bytes;
 }
-
-const RECORD_OVERHEAD_BYTES = 36;
-const HEADER_OVERHEAD_BYTES = 10;

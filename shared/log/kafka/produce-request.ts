@@ -1,0 +1,120 @@
+import type Broker from 'kafkajs/src/broker/index.js';
+import protocolErrors from 'kafkajs/src/protocol/error.js';
+import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
+import protocol from 'kafkajs/src/protocol/requests/index.js';
+import { isHeaderList } from '../headers.ts';
+import type { OutgoingRecord } from '../log.ts';
+import { unchecked } from './metadata.ts';
+import type { ProduceAnswer, ProduceBatch } from './transport.ts';
+
+/** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
+const MAYBE_STORED_CODES = new Set([7, 20]);
+/** UNKNOWN_SERVER_ERROR: the records may be stored, and would fail again if they were sent together again. */
+const UNKNOWN_SERVER_ERROR_CODE = -1;
+
+/** A produce request (acks of all in-sync replicas), encoded for a broker that is connected. */
+export interface EncodedProduceRequest {
+  readonly request: KafkajsRequest;
+  readonly body: KafkajsEncodable;
+  readonly response: KafkajsResponse;
+}
+
+/** Encodes record batches, uncompressed, in the version of the protocol that the broker and kafkajs share. */
+export async function encodeProduceRequest(
+  broker: Broker,
+  batches: readonly ProduceBatch[],
+  timeoutMs: number,
+): Promise<EncodedProduceRequest> {
+  const { request, response } = broker.lookupRequest(
+    apiKeys.Produce,
+    protocol.requests.Produce,
+  )({ acks: -1, timeout: timeoutMs, compression: 0, topicData: topicData(batches) });
+  return {
+    request,
+    body: await request.encode(),
+    response: { decode: response.decode, parse: unchecked },
+  };
+}
+
+function topicData(batches: readonly ProduceBatch[]): object[] {
+  const byTopic = new Map<string, { partition: number; messages: readonly object[] }[]>();
+  for (const { topic, partition, records } of batches) {
+    const partitions = byTopic.get(topic) ?? [];
+    byTopic.set(topic, partitions);
+    partitions.push({ partition, messages: records.map(toMessage) });
+  }
+  return [...byTopic].map(([topic, partitions]) => ({ topic, partitions }));
+}
+
+/** Returns the record as kafkajs encodes it: of headers it takes an object only, with a list where a name is repeated. */
+function toMessage(record: OutgoingRecord): object {
+  if (!isHeaderList(record.headers)) return record;
+  const headers: Record<string, Buffer[]> = Object.create(null);
+  // kafkajs cannot encode a null value.
+  for (const { name, value } of record.headers) {
+    headers[name] = [...(headers[name] ?? []), value ?? Buffer.alloc(0)];
+  }
+  return { ...record, headers };
+}
+
+/** Kafka's answer as kafkajs decodes it, before it throws for the first error inside. */
+export interface ProduceResponse {
+  readonly topics: readonly {
+    readonly topicName: string;
+    readonly partitions: readonly {
+      readonly partition: number;
+      readonly errorCode: number;
+      readonly baseOffset: string;
+    }[];
+  }[];
+}
+
+/** Returns each batch's own answer. A batch that the response does not name was not acknowledged. */
+export function produceAnswers(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
+  const named = new Map<string, { errorCode: number; baseOffset: string }>();
+  for (const { topicName, partitions } of response.topics) {
+    for (const answer of partitions) named.set(`${topicName}/${answer.partition}`, answer);
+  }
+  return batches.map(({ topic, partition }): ProduceAnswer => {
+    const answer = named.get(`${topic}/${partition}`);
+    if (answer === undefined) {
+      return { kind: 'unanswered', maybeStored: true, cause: 'the answer does not name the partition' };
+    }
+    const { errorCode, baseOffset } = answer;
+    if (errorCode === 0 && BigInt(baseOffset) >= 0n) {
+      return { kind: 'stored', baseOffset: BigInt(baseOffset) };
+    }
+    return refusalAnswer(errorCode);
+  });
+}
+
+function refusalAnswer(errorCode: number): ProduceAnswer {
+  const error = protocolErrors.createErrorFromCode(errorCode);
+  const unknown = errorCode === 0 || error.type === 'KAFKAJS_UNKNOWN_ERROR_CODE';
+  const maybeLater = unknown || MAYBE_STORED_CODES.has(errorCode);
+  return {
+    kind: 'refused',
+    type: error.type,
+    retryable: maybeLater || error.retriable,
+    maybeStored: maybeLater || errorCode === UNKNOWN_SERVER_ERROR_CODE,
+  };
+}
+
+/**
+ * Upper bound of what a record takes inside a record batch: lengths as varints of five bytes, timestamp and offset.
+ * Source: the record format, version 2, of Kafka's protocol guide.
+ */
+export function recordBytes(record: OutgoingRecord): number {
+  let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
+  const { headers = {} } = record;
+  const pairs = isHeaderList(headers)
+    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
+    : Object.entries(headers);
+  for (const [name, value] of pairs) {
+    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
+  }
+  return bytes;
+}
+
+const RECORD_OVERHEAD_BYTES = 36;
+const HEADER_OVERHEAD_BYTES = 10;
