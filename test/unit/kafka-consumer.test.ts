@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
 import type { KafkaConnection } from '../../shared/log/kafka/client.ts';
-import { createKafkaConsumer } from '../../shared/log/kafka/consumer.ts';
+import { KafkaConsumer } from '../../shared/log/kafka/consumer.ts';
 import type { Member, MemberEvents } from '../../shared/log/kafka/member.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -32,7 +32,7 @@ vi.mock('../../shared/log/kafka/member.ts', () => ({
 it('when closed, aborts handlers that a crashed member left at work too', async () => {
   const logger = pino({ level: 'silent' });
   const signals: AbortSignal[] = [];
-  const consumer = createKafkaConsumer(
+  const consumer = new KafkaConsumer(
     {
       topic: 't',
       group: 'g',

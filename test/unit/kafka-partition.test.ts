@@ -2,8 +2,8 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/errors.ts';
 import {
-  createPartitionReader,
   type FetchedRecords,
+  PartitionReader,
   type PartitionSource,
 } from '../../shared/log/kafka/partition-reader.ts';
 import {
@@ -198,7 +198,13 @@ function read(options: ReadOptions) {
       }),
   };
   const logger = pino({ level: 'silent' });
-  const reader = createPartitionReader(0, consumer, source, logger, options.previous ?? Promise.resolve());
+  const reader = new PartitionReader({
+    partition: 0,
+    consumer,
+    source,
+    logger,
+    previous: options.previous ?? Promise.resolve(),
+  });
   return { reader, source, batches };
 }
 

@@ -113,7 +113,7 @@ export class PartitionReader {
     const { topic, partition } = this;
     const reason = errorMessage(error);
     if (reason !== this.stopReason) {
-      this.options.logger.warn({ topic, partition, reason }, 'partition is not read');
+      this.options.logger.warn({ topic, partition, reason }, 'partition stopped');
     }
     this.stopReason = reason;
   }

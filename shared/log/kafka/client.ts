@@ -1,6 +1,6 @@
 import kafkajs, { type ISocketFactory, type Kafka, type logCreator } from 'kafkajs';
 import type { Logger } from '../../logging.ts';
-import { mendKafkajs } from './kafkajs-patches.ts';
+import { patchKafkajs } from './kafkajs-patches/patch-kafkajs.ts';
 import { type KafkaSecurity, kafkajsSecurity } from './security.ts';
 import { createSocketFactory, kafkajsSeed, shuffled } from './sockets.ts';
 
@@ -26,7 +26,7 @@ export function createKafkaClient(
   connection: KafkaConnection,
   socketFactory: ISocketFactory = createSocketFactory(),
 ): Kafka {
-  mendKafkajs();
+  patchKafkajs();
   return new kafkajs.Kafka({
     // In random order: kafkajs begins with the first one, and stays with it where it hangs.
     brokers: shuffled(connection.brokers).map(kafkajsSeed),

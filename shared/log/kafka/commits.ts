@@ -1,54 +1,54 @@
 import type { Logger } from '../../logging.ts';
 import type { Member } from './member.ts';
 
-/** The group's offsets of one assignment, written behind what was handled. */
-export interface OffsetCommits {
-  mark(partition: number, nextOffset: bigint): void;
-  /** From now on nothing is committed: the assignment is over. */
-  stop(): void;
-  /** Resolves when all that was marked was tried. */
-  flush(): Promise<void>;
-}
-
 /**
- * Commits in the background, one request at a time with the newest offset of each partition: nothing starts from
- * these offsets, they are for tools that show lag. A commit that fails is logged and goes with the next one.
+ * Commits the group's offsets of one assignment in the background: one request at a time, with the newest offset of each
+ * partition. Consumers never start from these offsets; they are for tools that show lag. A commit that fails is logged
+ * and sent with the next one.
  */
-export function createOffsetCommits(member: Pick<Member, 'commit'>, logger: Logger): OffsetCommits {
-  let marked = new Map<number, bigint>();
-  let stopped = false;
-  let running: Promise<void> | undefined;
+export class OffsetCommits {
+  private readonly member: Pick<Member, 'commit'>;
+  private readonly logger: Logger;
+  private marked = new Map<number, bigint>();
+  private isStopped = false;
+  private running: Promise<void> | undefined;
 
-  function mark(partition: number, nextOffset: bigint): void {
-    if (stopped) return;
-    marked.set(partition, nextOffset);
-    running ??= commitAll();
+  constructor(member: Pick<Member, 'commit'>, logger: Logger) {
+    this.member = member;
+    this.logger = logger;
   }
 
-  async function commitAll(): Promise<void> {
-    // What is marked in the same turn of the event loop goes together.
+  /** Commits the offset soon. */
+  mark(partition: number, nextOffset: bigint): void {
+    if (this.isStopped) return;
+    this.marked.set(partition, nextOffset);
+    this.running ??= this.commitAll();
+  }
+
+  /** Commits nothing from now on: the assignment has ended. */
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  /** Resolves when one commit of everything marked was tried. */
+  async flush(): Promise<void> {
+    await this.running;
+  }
+
+  private async commitAll(): Promise<void> {
+    // What is marked in the same turn of the event loop is committed together.
     await Promise.resolve();
-    while (marked.size > 0 && !stopped) {
-      const offsets = marked;
-      marked = new Map();
+    while (this.marked.size > 0 && !this.isStopped) {
+      const offsets = this.marked;
+      this.marked = new Map();
       try {
-        await member.commit(offsets);
+        await this.member.commit(offsets);
       } catch (error) {
-        logger.warn({ err: error }, 'group offsets were not committed');
-        marked = new Map([...offsets, ...marked]);
+        this.logger.warn({ err: error }, 'group offset commit failed');
+        this.marked = new Map([...offsets, ...this.marked]);
         break;
       }
     }
-    running = undefined;
+    this.running = undefined;
   }
-
-  return {
-    mark,
-    stop: () => {
-      stopped = true;
-    },
-    flush: async () => {
-      await running;
-    },
-  };
 }

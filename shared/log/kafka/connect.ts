@@ -5,7 +5,7 @@ import loggers from 'kafkajs/src/loggers/index.js';
 import { withDeadline } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './client.ts';
-import { mendKafkajs } from './kafkajs-patches.ts';
+import { patchKafkajs } from './kafkajs-patches/patch-kafkajs.ts';
 import { type MetadataResponse, metadataOf } from './metadata.ts';
 import { kafkajsSecurity } from './security.ts';
 import { type Address, addressOf, createSocketFactory, shuffled } from './sockets.ts';
@@ -14,7 +14,7 @@ import { type Address, addressOf, createSocketFactory, shuffled } from './socket
 export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
 
 export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs: number): OpenBroker {
-  mendKafkajs();
+  patchKafkajs();
   const logger = loggers.createLogger({
     level: kafkajs.logLevel.INFO,
     logCreator: kafkaLogCreator(connection.logger),

@@ -7,12 +7,12 @@ import { type AskedBounds, askBounds, boundsOf, findTopics } from './bounds.ts';
 import { createKafkaBoundsWatch } from './bounds-watch.ts';
 import { KafkaBrokers } from './brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
-import { createKafkaConsumer } from './consumer.ts';
+import { KafkaConsumer } from './consumer.ts';
 import { describeTopics } from './describe.ts';
 import type { MemberTimes } from './member.ts';
 import { kafkaError, TOPIC_MISSING_TEXT } from './problem.ts';
 import { KafkaPublisher } from './publisher.ts';
-import { createKafkaReader } from './reader.ts';
+import { KafkaReader } from './reader.ts';
 import type { KafkaSecurity } from './security.ts';
 import { createTopics } from './topics.ts';
 
@@ -63,8 +63,8 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
       return new KafkaPublisher(transport, publisherOptions, connection.logger);
     },
     createConsumer: (consumerOptions) =>
-      createKafkaConsumer(consumerOptions, { connection, times, bounds, watch }),
-    createReader: () => createKafkaReader(connection),
+      new KafkaConsumer(consumerOptions, { connection, times, bounds, watch }),
+    createReader: () => new KafkaReader(connection),
     createTopics: (specs) => withAdmin(connection, (admin) => createTopics(admin, specs)),
     async partitionCounts(topics) {
       const found = await findTopics(connection, topics);

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
+import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
 import { settledWithDeadline } from '../../async.ts';
 import type { LogRecord } from '../log.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
@@ -9,7 +9,7 @@ import { createSocketFactory } from './sockets.ts';
 
 /** Times of group membership, in milliseconds. */
 export interface MemberTimes {
-  /** After so long without a heartbeat the group gives the member's partitions away. */
+  /** Time without a heartbeat after which the group gives the member's partitions away. */
   readonly sessionTimeoutMs: number;
   /** How long a rebalance waits for members that are busy. */
   readonly rebalanceTimeoutMs: number;
@@ -21,22 +21,22 @@ export interface MemberTimes {
 export interface MemberEvents {
   /** The member joined with these partitions; all of them are paused. */
   assigned(partitions: readonly number[]): void;
-  /** Records were fetched; false when they must not count as fetched. */
+  /** Records were fetched. Returns false when they must not count as fetched. */
   fetched(partition: number, fetched: FetchedRecords): boolean;
 }
 
-/** One life of a group member: from connecting until it fails or is ended. Never used again after `ended`. */
+/** One membership of the group: from connecting until it fails or is ended. Not reusable after `ended`. */
 export interface Member {
   seek(partition: number, offset: bigint): void;
   pause(partition: number): void;
   resume(partition: number): void;
   /**
-   * One attempt, under the membership of this moment: `commitOffsets` of kafkajs would try again after a rebalance,
-   * for partitions that another member owns by then (kafkajs #1046); it is used only until the first records were
-   * fetched, because a fetch brings the other way. Rejects when the group does not take it.
+   * Commits once, under the present membership. Rejects when the group refuses. `commitOffsets` of kafkajs would retry
+   * after a rebalance, for partitions that another member owns by then (kafkajs #1046), so it is used only until the
+   * first records were fetched: a fetch brings the other way.
    */
   commit(offsets: ReadonlyMap<number, bigint>): Promise<void>;
-  /** Its id in the group; undefined before it joined. */
+  /** Returns its id in the group; undefined before it joined. */
   memberId(): string | undefined;
   /** Leaves the group and closes all connections. */
   end(): Promise<void>;
@@ -50,13 +50,7 @@ const WATCH_INTERVAL_MS = 1_000;
 /** Bytes of one partition in one fetch; a larger record comes alone. */
 const FETCH_BYTES_MAX = 1_048_576;
 
-/**
- * Joins the group and fetches, with kafkajs. It only fetches and holds the membership: each batch is handed over and
- * counts as fetched at once, so that its loop never waits for a handler and heartbeats go on.
- *
- * kafkajs consumers have stopped for ever after a coordinator failed over (kafkajs #1630, #1011): a watch ends this one
- * when it crashed, and also when it went quiet for as long as the group waits for a heartbeat.
- */
+/** Joins the group and fetches, with kafkajs. Records of a partition come only after its `resume`. */
 export function startMember(
   connection: KafkaConnection,
   topic: string,
@@ -64,101 +58,136 @@ export function startMember(
   times: MemberTimes,
   events: MemberEvents,
 ): Member {
-  const sockets = createSocketTracker();
-  const consumer = createKafkaClient(connection, sockets.factory).consumer({
-    groupId: group,
-    sessionTimeout: times.sessionTimeoutMs,
-    rebalanceTimeout: times.rebalanceTimeoutMs,
-    heartbeatInterval: times.heartbeatIntervalMs,
-    maxWaitTimeInMs: times.fetchWaitMs,
-    maxBytesPerPartition: FETCH_BYTES_MAX,
-    // A partition that had no leader is read again after this.
-    metadataMaxAge: 10_000,
-    allowAutoTopicCreation: false,
-    retry: {
-      retries: 2,
-      initialRetryTime: 100,
-      maxRetryTime: 1_000,
-      restartOnFailure: async () => false,
-    },
-  });
-  const { CRASH, DISCONNECT, STOP, GROUP_JOIN, HEARTBEAT, REBALANCING } = consumer.events;
-  let over = false;
-  let memberId: string | undefined;
-  let commitNow: EachBatchPayload['commitOffsetsIfNecessary'] | undefined;
-  let settleEnded: (reason: string) => void;
-  const ended = new Promise<string>((resolve) => {
-    settleEnded = resolve;
-  });
-  let aliveAtMs = performance.now();
-  let silenceMaxMs = times.rebalanceTimeoutMs + times.sessionTimeoutMs;
+  return new KafkajsMember(connection, topic, group, times, events);
+}
 
-  function alive(joined: boolean): void {
-    aliveAtMs = performance.now();
-    silenceMaxMs = times.sessionTimeoutMs + (joined ? 0 : times.rebalanceTimeoutMs);
+/**
+ * A group member that only fetches and holds the membership: each batch is handed over and counts as fetched immediately,
+ * so that kafkajs's loop never waits for a handler and heartbeats continue.
+ *
+ * kafkajs consumers have stopped for ever after a coordinator failed over (kafkajs #1630, #1011). A watch therefore ends
+ * this one when it crashed, and also when it had no heartbeat for as long as the group waits for one.
+ */
+class KafkajsMember implements Member {
+  readonly ended: Promise<string>;
+  private readonly connection: KafkaConnection;
+  private readonly topic: string;
+  private readonly times: MemberTimes;
+  private readonly events: MemberEvents;
+  private readonly sockets = createSocketTracker();
+  private readonly consumer: Consumer;
+  private readonly watch: NodeJS.Timeout;
+  private settleEnded: (reason: string) => void = () => {};
+  private isOver = false;
+  private id: string | undefined;
+  private commitNow: EachBatchPayload['commitOffsetsIfNecessary'] | undefined;
+  private aliveAtMs = performance.now();
+  private silenceMaxMs: number;
+
+  constructor(
+    connection: KafkaConnection,
+    topic: string,
+    group: string,
+    times: MemberTimes,
+    events: MemberEvents,
+  ) {
+    this.connection = connection;
+    this.topic = topic;
+    this.times = times;
+    this.events = events;
+    this.ended = new Promise((resolve) => {
+      this.settleEnded = resolve;
+    });
+    this.silenceMaxMs = times.rebalanceTimeoutMs + times.sessionTimeoutMs;
+    this.watch = setInterval(() => this.checkAlive(), WATCH_INTERVAL_MS);
+    this.consumer = createKafkaClient(connection, this.sockets.factory).consumer({
+      groupId: group,
+      sessionTimeout: times.sessionTimeoutMs,
+      rebalanceTimeout: times.rebalanceTimeoutMs,
+      heartbeatInterval: times.heartbeatIntervalMs,
+      maxWaitTimeInMs: times.fetchWaitMs,
+      maxBytesPerPartition: FETCH_BYTES_MAX,
+      // A partition that had no leader is read again after this.
+      metadataMaxAge: 10_000,
+      allowAutoTopicCreation: false,
+      retry: {
+        retries: 2,
+        initialRetryTime: 100,
+        maxRetryTime: 1_000,
+        restartOnFailure: async () => false,
+      },
+    });
+    this.listen();
+    void this.run();
   }
 
-  const watch = setInterval(() => {
-    const silentMs = performance.now() - aliveAtMs;
-    if (silentMs > silenceMaxMs) void finish(`no heartbeat for ${Math.round(silentMs)} ms`);
-  }, WATCH_INTERVAL_MS);
-
-  async function finish(reason: string): Promise<void> {
-    if (over) return;
-    over = true;
-    clearInterval(watch);
-    // Where it takes longer, or fails: its connections are cut next.
-    await settledWithDeadline(consumer.disconnect(), LEAVE_TIMEOUT_MS);
-    sockets.close();
-    settleEnded(reason);
+  seek(partition: number, offset: bigint): void {
+    this.whileRunning(() => this.consumer.seek({ topic: this.topic, partition, offset: offset.toString() }));
   }
 
-  consumer.on(CRASH, (event: ConsumerCrashEvent) => finish(reasonOf(event.payload.error)));
-  consumer.on(DISCONNECT, () => void finishSoon('disconnected'));
-  consumer.on(STOP, () => void finishSoon('stopped'));
-  consumer.on(HEARTBEAT, () => alive(true));
-  consumer.on(REBALANCING, () => alive(false));
-  consumer.on(GROUP_JOIN, ({ payload }) => {
-    if (over) return;
-    alive(true);
-    memberId = payload.memberId;
-    const partitions = payload.memberAssignment[topic] ?? [];
-    consumer.pause([{ topic, partitions }]);
-    events.assigned(partitions);
-  });
-
-  function reasonOf(error: unknown): string {
-    return memberProblem(error, connection);
+  pause(partition: number): void {
+    this.whileRunning(() => this.consumer.pause([{ topic: this.topic, partitions: [partition] }]));
   }
 
-  /** A crash disconnects first and tells its reason afterwards, in the same turn of the event loop. */
-  function finishSoon(reason: string): void {
-    setTimeout(() => void finish(reason), 0);
+  resume(partition: number): void {
+    this.whileRunning(() => this.consumer.resume([{ topic: this.topic, partitions: [partition] }]));
   }
 
-  async function run(): Promise<void> {
+  async commit(offsets: ReadonlyMap<number, bigint>): Promise<void> {
+    if (this.isOver) return;
+    const { topic } = this;
+    const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: offset.toString() }));
+    if (this.commitNow !== undefined) await this.commitNow({ topics: [{ topic, partitions }] });
+    else await this.consumer.commitOffsets(partitions.map((commit) => ({ topic, ...commit })));
+  }
+
+  memberId(): string | undefined {
+    return this.id;
+  }
+
+  end(): Promise<void> {
+    return this.finish('closed');
+  }
+
+  private listen(): void {
+    const { CRASH, DISCONNECT, STOP, GROUP_JOIN, HEARTBEAT, REBALANCING } = this.consumer.events;
+    this.consumer.on(CRASH, ({ payload }: ConsumerCrashEvent) => this.finish(this.reasonOf(payload.error)));
+    this.consumer.on(DISCONNECT, () => this.finishSoon('disconnected'));
+    this.consumer.on(STOP, () => this.finishSoon('stopped'));
+    this.consumer.on(HEARTBEAT, () => this.noteAlive(true));
+    this.consumer.on(REBALANCING, () => this.noteAlive(false));
+    this.consumer.on(GROUP_JOIN, ({ payload }) => {
+      if (this.isOver) return;
+      this.noteAlive(true);
+      this.id = payload.memberId;
+      const partitions = payload.memberAssignment[this.topic] ?? [];
+      this.consumer.pause([{ topic: this.topic, partitions }]);
+      this.events.assigned(partitions);
+    });
+  }
+
+  private async run(): Promise<void> {
     try {
-      await consumer.connect();
-      await consumer.subscribe({ topics: [topic], fromBeginning: true });
-      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch });
+      await this.consumer.connect();
+      await this.consumer.subscribe({ topics: [this.topic], fromBeginning: true });
+      await this.consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: false,
+        eachBatch: (payload) => this.handOver(payload),
+      });
     } catch (error) {
-      await finish(reasonOf(error));
+      await this.finish(this.reasonOf(error));
     }
   }
 
-  async function eachBatch({
-    batch,
-    resolveOffset,
-    isStale,
-    commitOffsetsIfNecessary,
-  }: EachBatchPayload): Promise<void> {
-    const { partition } = batch;
-    commitNow = commitOffsetsIfNecessary;
-    if (over || isStale()) return;
+  private async handOver(payload: EachBatchPayload): Promise<void> {
+    const { batch, resolveOffset, isStale, commitOffsetsIfNecessary } = payload;
+    this.commitNow = commitOffsetsIfNecessary;
+    if (this.isOver || isStale()) return;
     const fetchedFrom = BigInt(
       (batch as { fetchedOffset?: string }).fetchedOffset ?? batch.firstOffset() ?? -1,
     );
-    const accepted = events.fetched(partition, {
+    const accepted = this.events.fetched(batch.partition, {
       fetchedFrom,
       records: batch.messages.map(toLogRecord),
       nextOffset: BigInt(batch.lastOffset()) + 1n,
@@ -167,38 +196,47 @@ export function startMember(
     if (accepted) resolveOffset(batch.lastOffset());
   }
 
-  /** kafkajs throws while it stops on its own; then nothing is fetched any more, and `ended` follows. */
-  function whileRunning(act: () => void): void {
-    if (over) return;
+  private noteAlive(hasJoined: boolean): void {
+    this.aliveAtMs = performance.now();
+    this.silenceMaxMs = this.times.sessionTimeoutMs + (hasJoined ? 0 : this.times.rebalanceTimeoutMs);
+  }
+
+  private checkAlive(): void {
+    const silentMs = performance.now() - this.aliveAtMs;
+    if (silentMs > this.silenceMaxMs) void this.finish(`no heartbeat for ${Math.round(silentMs)} ms`);
+  }
+
+  /** Runs a call that throws while kafkajs stops by itself. Nothing is fetched any more then, and `ended` follows. */
+  private whileRunning(call: () => void): void {
+    if (this.isOver) return;
     try {
-      act();
+      call();
     } catch {
-      finishSoon('stopped');
+      this.finishSoon('stopped');
     }
   }
 
-  void run();
-  return {
-    seek: (partition, offset) =>
-      whileRunning(() => consumer.seek({ topic, partition, offset: offset.toString() })),
-    pause: (partition) => whileRunning(() => consumer.pause([{ topic, partitions: [partition] }])),
-    resume: (partition) => whileRunning(() => consumer.resume([{ topic, partitions: [partition] }])),
-    async commit(offsets) {
-      if (over) return;
-      const partitions = [...offsets].map(([partition, offset]) => ({
-        partition,
-        offset: offset.toString(),
-      }));
-      if (commitNow !== undefined) await commitNow({ topics: [{ topic, partitions }] });
-      else await consumer.commitOffsets(partitions.map((commit) => ({ topic, ...commit })));
-    },
-    memberId: () => memberId,
-    end: () => finish('closed'),
-    ended,
-  };
+  /** Lets a crash report its reason first: it disconnects before that, in the same turn of the event loop. */
+  private finishSoon(reason: string): void {
+    setTimeout(() => void this.finish(reason), 0);
+  }
+
+  private async finish(reason: string): Promise<void> {
+    if (this.isOver) return;
+    this.isOver = true;
+    clearInterval(this.watch);
+    // A disconnect that hangs or fails does no harm: the connections are cut next.
+    await settledWithDeadline(this.consumer.disconnect(), LEAVE_TIMEOUT_MS);
+    this.sockets.close();
+    this.settleEnded(reason);
+  }
+
+  private reasonOf(error: unknown): string {
+    return memberProblem(error, this.connection);
+  }
 }
 
-/** Knows a client's sockets, so that a client that hangs can be ended: its sockets are cut and it gets no new ones. */
+/** Tracks a client's sockets, so that a client that hangs can be ended: its sockets are cut and it gets no new ones. */
 function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   const sockets = new Set<Socket>();
   const connect = createSocketFactory();
@@ -218,7 +256,7 @@ function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   };
 }
 
-/** A message as kafkajs decodes it: values of a repeated header stand together. */
+/** Converts a message of kafkajs, which groups the values of a repeated header. */
 export function toLogRecord(message: KafkaMessage): LogRecord {
   return {
     offset: BigInt(message.offset),

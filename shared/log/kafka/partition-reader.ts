@@ -1,16 +1,14 @@
+import { backoffMs, sleep } from '../../async.ts';
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import { type ConsumerOptions, type LogRecord, type PartitionBounds, POSITION_LOST } from '../log.ts';
+import { FetchBuffer } from './fetch-buffer.ts';
 
-/** Fetched bytes of one partition that may wait for its handler; what is fetched at once may go beyond it. */
-const BUFFERED_BYTES_MAX = 1_048_576;
-const HANDLER_RETRY_MIN_MS = 100;
-const HANDLER_RETRY_MAX_MS = 5_000;
-const START_RETRY_MIN_MS = 1_000;
-/** Short: a person who has mended what was wrong looks at whether it goes on. */
-const START_RETRY_MAX_MS = 5_000;
+const HANDLER_BACKOFF = { minMs: 100, maxMs: 5_000 };
+/** The maximum is short: an operator who has fixed the cause watches whether reading starts. */
+const START_BACKOFF = { minMs: 1_000, maxMs: 5_000 };
 
-/** What a partition's reader needs of the group member that fetches for it. */
+/** What the reader of a partition needs of the group member that fetches for it. */
 export interface PartitionSource {
   bounds(partition: number): Promise<PartitionBounds>;
   /** The next fetch starts at this offset. */
@@ -21,7 +19,7 @@ export interface PartitionSource {
   handled(partition: number, nextOffset: bigint): void;
 }
 
-/** What one fetch brought for one partition. */
+/** What one fetch returned for one partition. */
 export interface FetchedRecords {
   /** The offset that was asked for. */
   readonly fetchedFrom: bigint;
@@ -31,210 +29,212 @@ export interface FetchedRecords {
   readonly latest: bigint;
 }
 
-/** One assignment of one partition: asks where to start, hands out batches one at a time, and ends when retired. */
-export interface PartitionReader {
-  /** Takes fetched records; false when they do not continue what was read, and nothing of them may count as fetched. */
-  offer(fetched: FetchedRecords): boolean;
-  /** Where the next fetch has to start; undefined until the start is known. */
-  fetchOffset(): bigint | undefined;
-  /** Takes note of where the partition ends: what is not fetched, for whatever reason, lags all the same. */
-  noteEnd(latest: bigint): void;
-  /** Forgets what was fetched, and asks for the start anew once the handler has ended. */
-  askStart(): void;
-  /** Why the partition is not read, in words. */
-  stoppedBecause(): string | undefined;
-  lag(): bigint;
-  /** Hands out nothing new; `abort` also aborts the signal of the batch that is being handled. */
-  retire(abort: boolean): void;
-  /** Resolves when the last handler has ended. */
-  readonly done: Promise<void>;
+/** Options of {@link PartitionReader}. */
+export interface PartitionReaderOptions {
+  readonly partition: number;
+  readonly consumer: ConsumerOptions;
+  readonly source: PartitionSource;
+  readonly logger: Logger;
+  /** The end of this partition's reader of an earlier assignment: its handler must have ended before this one starts. */
+  readonly previous: Promise<void>;
 }
 
 /**
- * Reads one assigned partition. It is paused while it does not know its start and while enough of it is buffered, so
- * that a slow or stopped partition holds up neither the others nor the heartbeats. `previous` is the same partition's
- * reader of an earlier assignment: its handler must have ended before the start is asked for.
+ * Reads one partition for the time of one assignment: asks where to start, hands out batches one at a time, and ends when
+ * it is retired. The partition is paused while its start is unknown and while its buffer is full, so that a slow or stopped
+ * partition delays neither the others nor the heartbeats.
  */
-export function createPartitionReader(
-  partition: number,
-  options: ConsumerOptions,
-  source: PartitionSource,
-  logger: Logger,
-  previous: Promise<void>,
-): PartitionReader {
-  const aborted = new AbortController();
-  const retired = new AbortController();
-  let buffer: LogRecord[] = [];
-  let bufferedBytes = 0;
-  let paused = true;
-  let fetchOffset: bigint | undefined;
-  let handledOffset: bigint | undefined;
-  let latest = 0n;
-  let stopped: string | undefined;
-  /** Batches in a row that ended with `POSITION_LOST`. */
-  let lost = 0;
-  let wake: (() => void) | undefined;
-  let nextBatchAtMs = Number.NEGATIVE_INFINITY;
+export class PartitionReader {
+  /** Resolves when the last handler has ended. */
+  readonly done: Promise<void>;
+  private readonly partition: number;
+  private readonly consumer: ConsumerOptions;
+  private readonly source: PartitionSource;
+  private readonly logger: Logger;
+  /** Aborts the batch that is being handled. */
+  private readonly aborting = new AbortController();
+  /** Ends the reading after that batch. */
+  private readonly retiring = new AbortController();
+  private readonly buffer = new FetchBuffer();
+  private isPaused = true;
+  /** Where the next fetch starts; undefined until the start is known. */
+  private nextFetch: bigint | undefined;
+  private handledTo: bigint | undefined;
+  private latest = 0n;
+  private stopReason: string | undefined;
+  /** Batches in a row that failed with `POSITION_LOST`. */
+  private lostBatches = 0;
+  private nextBatchAtMs = Number.NEGATIVE_INFINITY;
+  private wake: (() => void) | undefined;
 
-  async function run(): Promise<void> {
-    await previous;
-    while (!retired.signal.aborted) {
-      if (fetchOffset === undefined) await start();
-      else if (buffer.length === 0) await fetched();
-      else if (mustGather()) await pauseFor(nextBatchAtMs - performance.now());
-      else await handle();
-    }
+  constructor({ partition, consumer, source, logger, previous }: PartitionReaderOptions) {
+    this.partition = partition;
+    this.consumer = consumer;
+    this.source = source;
+    this.logger = logger;
+    this.done = this.run(previous);
   }
 
-  async function start(): Promise<void> {
-    for (let attempt = 0; !retired.signal.aborted; attempt++) {
-      try {
-        const bounds = await source.bounds(partition);
-        const offset = await options.startOffset(partition, bounds);
-        if (retired.signal.aborted) return;
-        // Where there is a record, only its handler can tell whether the partition is the one that was read before.
-        if (lost === 0 || offset >= bounds.latest) stopped = undefined;
-        latest = bounds.latest;
-        fetchOffset = offset;
-        handledOffset = offset;
-        source.seek(partition, offset);
-        setPaused(false);
-        source.handled(partition, offset);
-        return;
-      } catch (error) {
-        if (retired.signal.aborted) return;
-        stop(error);
-        await pauseFor(backoffMs(attempt, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
-      }
-    }
-  }
-
-  function stop(error: unknown): void {
-    const reason = errorMessage(error);
-    if (reason !== stopped) logger.warn({ topic: options.topic, partition, reason }, 'partition is not read');
-    stopped = reason;
-  }
-
-  function mustGather(): boolean {
-    return buffer.length < options.batchRecordsMax && performance.now() < nextBatchAtMs;
-  }
-
-  async function handle(): Promise<void> {
-    nextBatchAtMs = performance.now() + (options.batchIntervalMs ?? 0);
-    const records = buffer.splice(0, options.batchRecordsMax);
-    for (const record of records) bufferedBytes -= sizeOf(record);
-    if (bufferedBytes < BUFFERED_BYTES_MAX) setPaused(false);
-    for (let attempt = 0; ; attempt++) {
-      try {
-        await options.onBatch({
-          topic: options.topic,
-          partition,
-          records,
-          latest,
-          signal: aborted.signal,
-        });
-        break;
-      } catch (error) {
-        if (retired.signal.aborted) return;
-        if (errorCode(error) === POSITION_LOST) return lose(error);
-        logger.warn({ err: error, topic: options.topic, partition, attempt }, 'batch failed; it comes again');
-        await pauseFor(backoffMs(attempt, HANDLER_RETRY_MIN_MS, HANDLER_RETRY_MAX_MS));
-        if (retired.signal.aborted || fetchOffset === undefined) return;
-      }
-    }
-    lost = 0;
-    stopped = undefined;
-    handledOffset = records[records.length - 1]!.offset + 1n;
-    source.handled(partition, handledOffset);
-  }
-
-  async function lose(error: unknown): Promise<void> {
-    stop(error);
-    askStart();
-    await pauseFor(backoffMs(lost++, START_RETRY_MIN_MS, START_RETRY_MAX_MS));
-  }
-
-  function offer(fetchedNow: FetchedRecords): boolean {
-    if (fetchOffset === undefined || retired.signal.aborted) return false;
+  /** Takes fetched records. Returns false when they do not continue what was read: then none of them counts as fetched. */
+  offer({ fetchedFrom, records, nextOffset, latest }: FetchedRecords): boolean {
+    if (this.nextFetch === undefined || this.retiring.signal.aborted) return false;
     // The offset was out of range, or a fetch from before the start came late. Only the owner of the positions can tell
     // whether records are missing.
-    if (fetchedNow.fetchedFrom !== fetchOffset) {
-      askStart();
+    if (fetchedFrom !== this.nextFetch) {
+      this.askStart();
       return false;
     }
-    fetchOffset = fetchedNow.nextOffset;
-    noteEnd(fetchedNow.latest);
-    for (const record of fetchedNow.records) {
-      buffer.push(record);
-      bufferedBytes += sizeOf(record);
-    }
-    if (bufferedBytes >= BUFFERED_BYTES_MAX) setPaused(true);
-    wake?.();
+    this.nextFetch = nextOffset;
+    this.noteEnd(latest);
+    this.buffer.add(records);
+    if (this.buffer.isFull()) this.setPaused(true);
+    this.wake?.();
     return true;
   }
 
-  function noteEnd(end: bigint): void {
-    if (end > latest) latest = end;
+  /** Returns where the next fetch starts; undefined until the start is known. */
+  fetchOffset(): bigint | undefined {
+    return this.nextFetch;
   }
 
-  function askStart(): void {
-    if (fetchOffset === undefined) return;
-    setPaused(true);
-    fetchOffset = undefined;
-    buffer = [];
-    bufferedBytes = 0;
-    wake?.();
+  /** Takes note of where the partition ends, so that records count as lag even while they cannot be fetched. */
+  noteEnd(latest: bigint): void {
+    if (latest > this.latest) this.latest = latest;
   }
 
-  function setPaused(now: boolean): void {
-    if (paused === now || retired.signal.aborted || (fetchOffset === undefined && !now)) return;
-    paused = now;
-    if (now) source.pause(partition);
-    else source.resume(partition);
+  /** Drops what was fetched, and asks for the start again once the handler has ended. */
+  askStart(): void {
+    if (this.nextFetch === undefined) return;
+    this.setPaused(true);
+    this.nextFetch = undefined;
+    this.buffer.clear();
+    this.wake?.();
   }
 
-  /** Until something was fetched, the partition retired, or the start is to be asked for. */
-  function fetched(): Promise<void> {
+  /** Returns why the partition is not read, in words; undefined when it is. */
+  stoppedBecause(): string | undefined {
+    return this.stopReason;
+  }
+
+  lag(): bigint {
+    return this.handledTo === undefined || this.latest < this.handledTo ? 0n : this.latest - this.handledTo;
+  }
+
+  /** Hands out nothing new; `abort` also aborts the signal of the batch that is being handled. */
+  retire(abort: boolean): void {
+    this.retiring.abort();
+    if (abort) this.aborting.abort();
+    this.wake?.();
+  }
+
+  private async run(previous: Promise<void>): Promise<void> {
+    await previous;
+    while (!this.retiring.signal.aborted) {
+      if (this.nextFetch === undefined) await this.start();
+      else if (this.buffer.length === 0) await this.untilWoken();
+      else if (this.mustGather()) await this.pauseFor(this.nextBatchAtMs - performance.now());
+      else await this.handle();
+    }
+  }
+
+  private async start(): Promise<void> {
+    for (let failures = 1; !this.retiring.signal.aborted; failures++) {
+      try {
+        return await this.tryStart();
+      } catch (error) {
+        if (this.retiring.signal.aborted) return;
+        this.stop(error);
+        await this.pauseFor(backoffMs(failures, START_BACKOFF));
+      }
+    }
+  }
+
+  private async tryStart(): Promise<void> {
+    const bounds = await this.source.bounds(this.partition);
+    const offset = await this.consumer.startOffset(this.partition, bounds);
+    if (this.retiring.signal.aborted) return;
+    // Where there is a record, only its handler can tell whether the partition is the one that was read before.
+    if (this.lostBatches === 0 || offset >= bounds.latest) this.stopReason = undefined;
+    this.latest = bounds.latest;
+    this.nextFetch = offset;
+    this.handledTo = offset;
+    this.source.seek(this.partition, offset);
+    this.setPaused(false);
+    this.source.handled(this.partition, offset);
+  }
+
+  /** Whether the batch interval is still running and the batch could grow. */
+  private mustGather(): boolean {
+    return this.buffer.length < this.consumer.batchRecordsMax && performance.now() < this.nextBatchAtMs;
+  }
+
+  private async handle(): Promise<void> {
+    this.nextBatchAtMs = performance.now() + (this.consumer.batchIntervalMs ?? 0);
+    const records = this.buffer.take(this.consumer.batchRecordsMax);
+    if (!this.buffer.isFull()) this.setPaused(false);
+    if (!(await this.handleUntilDone(records))) return;
+    this.lostBatches = 0;
+    this.stopReason = undefined;
+    this.handledTo = records[records.length - 1]!.offset + 1n;
+    this.source.handled(this.partition, this.handledTo);
+  }
+
+  /** Gives a batch to the handler until it succeeds. Returns false when the batch is given up: retired, or position lost. */
+  private async handleUntilDone(records: readonly LogRecord[]): Promise<boolean> {
+    const { topic } = this.consumer;
+    const { partition, latest } = this;
+    for (let failures = 1; ; failures++) {
+      try {
+        await this.consumer.onBatch({ topic, partition, records, latest, signal: this.aborting.signal });
+        return true;
+      } catch (error) {
+        if (this.retiring.signal.aborted) return false;
+        if (errorCode(error) === POSITION_LOST) {
+          await this.losePosition(error);
+          return false;
+        }
+        this.logger.warn({ err: error, topic, partition, failures }, 'batch failed, retrying');
+        await this.pauseFor(backoffMs(failures, HANDLER_BACKOFF));
+        if (this.retiring.signal.aborted || this.nextFetch === undefined) return false;
+      }
+    }
+  }
+
+  private async losePosition(error: unknown): Promise<void> {
+    this.stop(error);
+    this.askStart();
+    this.lostBatches += 1;
+    await this.pauseFor(backoffMs(this.lostBatches, START_BACKOFF));
+  }
+
+  private stop(error: unknown): void {
+    const reason = errorMessage(error);
+    const { topic } = this.consumer;
+    if (reason !== this.stopReason) {
+      this.logger.warn({ topic, partition: this.partition, reason }, 'partition stopped');
+    }
+    this.stopReason = reason;
+  }
+
+  private setPaused(now: boolean): void {
+    if (this.isPaused === now || this.retiring.signal.aborted) return;
+    if (this.nextFetch === undefined && !now) return;
+    this.isPaused = now;
+    if (now) this.source.pause(this.partition);
+    else this.source.resume(this.partition);
+  }
+
+  /** Resolves when something was fetched, the partition was retired, or its start is to be asked for. */
+  private untilWoken(): Promise<void> {
     return new Promise((resolve) => {
-      wake = () => {
-        wake = undefined;
+      this.wake = () => {
+        this.wake = undefined;
         resolve();
       };
     });
   }
 
-  function pauseFor(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        retired.signal.removeEventListener('abort', end);
-        resolve();
-      };
-      const timer = setTimeout(end, delayMs);
-      retired.signal.addEventListener('abort', end);
-    });
+  private pauseFor(ms: number): Promise<void> {
+    return sleep(ms, { signal: this.retiring.signal });
   }
-
-  return {
-    offer,
-    fetchOffset: () => fetchOffset,
-    noteEnd,
-    askStart,
-    stoppedBecause: () => stopped,
-    lag: () => (handledOffset === undefined || latest < handledOffset ? 0n : latest - handledOffset),
-    retire(abort) {
-      retired.abort();
-      if (abort) aborted.abort();
-      wake?.();
-    },
-    done: run(),
-  };
 }
-
-const sizeOf = (record: LogRecord): number => record.value.length + RECORD_OVERHEAD_BYTES;
-
-/** What a record weighs besides its value, roughly: its key, its headers and the objects around them. */
-const RECORD_OVERHEAD_BYTES = 200;
-
-const backoffMs = (attempt: number, minMs: number, maxMs: number): number =>
-  Math.min(minMs * 2 ** Math.min(attempt, 20), maxMs);

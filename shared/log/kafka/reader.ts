@@ -1,38 +1,94 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
-import type { LogRange, LogReader, LogRecord } from '../log.ts';
+import type { LogRange, LogReader, LogRecord, PartitionBounds } from '../log.ts';
 import { askBounds, boundsOf, NO_REPLICA, READ_UNCOMMITTED, requireBounds } from './bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
-import { createBrokerOpener, cut, seedAddresses } from './connect.ts';
+import { createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
 import { toLogRecord } from './member.ts';
 import { metadataOf } from './metadata.ts';
+import type { Address } from './sockets.ts';
 
 const PAGE_BYTES_MAX = 4 * 1_048_576;
-/** A fetch of what is known to be there waits for nothing; this is only for brokers that are busy. */
+/** Milliseconds that a busy broker may take; records that exist are returned without waiting. */
 const FETCH_WAIT_MS = 500;
 const EMPTY_FETCHES_MAX = 5;
 
 /**
  * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group that only looked would
- * remain on the brokers, and show up in every lag tool.
+ * remain on the brokers, and appear in every lag tool.
  */
-export function createKafkaReader(connection: KafkaConnection): LogReader {
-  const openBroker = createBrokerOpener(connection, REQUEST_TIMEOUT_MS);
-  const connected = new Map<string, Broker>();
+export class KafkaReader implements LogReader {
+  private readonly connection: KafkaConnection;
+  private readonly openBroker: OpenBroker;
+  /** By `host:port`. */
+  private readonly connected = new Map<string, Broker>();
 
-  async function brokerAt(address: { readonly host: string; readonly port: number }): Promise<Broker> {
-    const name = `${address.host}:${address.port}`;
-    const broker = connected.get(name) ?? (await openBroker({ host: address.host, port: address.port }));
-    connected.set(name, broker);
-    if (!broker.isConnected()) await broker.connect();
-    return broker;
+  constructor(connection: KafkaConnection) {
+    this.connection = connection;
+    this.openBroker = createBrokerOpener(connection, REQUEST_TIMEOUT_MS);
   }
 
-  async function anyBroker(): Promise<Broker> {
+  bounds(topics: readonly string[]): Promise<Map<string, Map<number, PartitionBounds>>> {
+    return requireBounds(this.connection, topics);
+  }
+
+  async *pages(range: LogRange): AsyncGenerator<readonly LogRecord[]> {
+    const { topic, partition, to } = range;
+    const asked = (await askBounds(this.connection, [topic])).get(topic)?.get(partition);
+    const earliest = asked === undefined ? 0n : boundsOf(asked).earliest;
+    let from = range.from > earliest ? range.from : earliest;
+    let emptyFetches = 0;
+    while (from < to && emptyFetches < EMPTY_FETCHES_MAX) {
+      const records = await this.fetch(range, from);
+      emptyFetches = records.length === 0 ? emptyFetches + 1 : 0;
+      from = (records.at(-1)?.offset ?? from - 1n) + 1n;
+      const wanted = records.filter(({ offset }) => offset < to);
+      if (wanted.length > 0) yield wanted;
+    }
+    // What is read decides what is listed, replayed or compared: a part must not pass for the whole.
+    if (from < to) throw unfinished(range, from);
+  }
+
+  async close(): Promise<void> {
+    for (const broker of this.connected.values()) cut(broker);
+  }
+
+  private async fetch({ topic, partition }: LogRange, from: bigint): Promise<LogRecord[]> {
+    try {
+      const leader = await this.leaderOf(topic, partition);
+      const wanted = { partition, fetchOffset: from.toString(), maxBytes: PAGE_BYTES_MAX };
+      const { responses } = await leader.fetch({
+        replicaId: NO_REPLICA,
+        isolationLevel: READ_UNCOMMITTED,
+        maxWaitTime: FETCH_WAIT_MS,
+        minBytes: 1,
+        maxBytes: PAGE_BYTES_MAX,
+        topics: [{ topic, partitions: [wanted] }],
+      });
+      const messages = responses[0]?.partitions[0]?.messages ?? [];
+      // A broker returns whole batches, also records before the offset asked for.
+      return messages.map(toLogRecord).filter(({ offset }) => offset >= from);
+    } catch (error) {
+      throw new AppError('LOG_UNAVAILABLE', `Kafka does not answer (${errorMessage(error)})`, {
+        retryable: true,
+        cause: error,
+      });
+    }
+  }
+
+  private async leaderOf(topic: string, partition: number): Promise<Broker> {
+    const { brokers, topicMetadata } = await metadataOf(await this.anyBroker(), [topic]);
+    const found = topicMetadata[0]?.partitionMetadata.find(({ partitionId }) => partitionId === partition);
+    const address = brokers.find(({ nodeId }) => nodeId === found?.leader);
+    if (address === undefined) throw new Error(`partition ${partition} of ${topic} has no leader`);
+    return await this.brokerAt(address);
+  }
+
+  private async anyBroker(): Promise<Broker> {
     let lastError: unknown;
-    for (const address of seedAddresses(connection)) {
+    for (const address of seedAddresses(this.connection)) {
       try {
-        return await brokerAt(address);
+        return await this.brokerAt(address);
       } catch (error) {
         lastError = error;
       }
@@ -40,76 +96,20 @@ export function createKafkaReader(connection: KafkaConnection): LogReader {
     throw lastError;
   }
 
-  async function leaderOf({ topic, partition }: LogRange): Promise<Broker> {
-    const { brokers, topicMetadata } = await metadataOf(await anyBroker(), [topic]);
-    const found = topicMetadata[0]?.partitionMetadata.find(({ partitionId }) => partitionId === partition);
-    const address = brokers.find(({ nodeId }) => nodeId === found?.leader);
-    if (address === undefined) throw new Error(`partition ${partition} of ${topic} has no leader`);
-    return await brokerAt(address);
+  private async brokerAt({ host, port }: Address): Promise<Broker> {
+    const name = `${host}:${port}`;
+    const broker = this.connected.get(name) ?? (await this.openBroker({ host, port }));
+    this.connected.set(name, broker);
+    if (!broker.isConnected()) await broker.connect();
+    return broker;
   }
-
-  async function fetch(leader: Broker, range: LogRange, from: bigint): Promise<LogRecord[]> {
-    const { responses } = await leader.fetch({
-      replicaId: NO_REPLICA,
-      isolationLevel: READ_UNCOMMITTED,
-      maxWaitTime: FETCH_WAIT_MS,
-      minBytes: 1,
-      maxBytes: PAGE_BYTES_MAX,
-      topics: [
-        {
-          topic: range.topic,
-          partitions: [
-            { partition: range.partition, fetchOffset: from.toString(), maxBytes: PAGE_BYTES_MAX },
-          ],
-        },
-      ],
-    });
-    const messages = responses[0]?.partitions[0]?.messages ?? [];
-    // A broker hands out whole batches, also what lies before the offset asked for.
-    return messages.map(toLogRecord).filter(({ offset }) => offset >= from);
-  }
-
-  async function* pages(range: LogRange): AsyncGenerator<readonly LogRecord[]> {
-    const asked = (await askBounds(connection, [range.topic])).get(range.topic)?.get(range.partition);
-    const earliest = asked === undefined ? 0n : boundsOf(asked).earliest;
-    let from = range.from > earliest ? range.from : earliest;
-    let empty = 0;
-    while (from < range.to && empty < EMPTY_FETCHES_MAX) {
-      const records = await asking(async () => fetch(await leaderOf(range), range, from));
-      empty = records.length === 0 ? empty + 1 : 0;
-      from = (records.at(-1)?.offset ?? from - 1n) + 1n;
-      const wanted = records.filter(({ offset }) => offset < range.to);
-      if (wanted.length > 0) yield wanted;
-    }
-    // What is read decides what is listed, replayed or compared: a part must not pass for the whole.
-    if (from < range.to) throw unfinished(range, from);
-  }
-
-  return {
-    bounds: (topics) => requireBounds(connection, topics),
-    pages,
-    async close() {
-      for (const broker of connected.values()) cut(broker);
-    },
-  };
 }
 
-/** Brokers answer so to a client that they throttle; a new leader may not know yet that it may hand out the end. */
+/** Brokers answer like this to a client that they throttle; a new leader may not yet know that it may return the end. */
 function unfinished({ topic, partition, to }: LogRange, from: bigint): AppError {
   return new AppError(
     'LOG_UNAVAILABLE',
     `Kafka handed out nothing of ${topic}, partition ${partition}, from offset ${from} on, ${EMPTY_FETCHES_MAX} times in a row, though it should go to ${to}: it may throttle this client; try again`,
     { retryable: true },
   );
-}
-
-async function asking<T>(question: () => Promise<T>): Promise<T> {
-  try {
-    return await question();
-  } catch (error) {
-    throw new AppError('LOG_UNAVAILABLE', `Kafka does not answer (${errorMessage(error)})`, {
-      retryable: true,
-      cause: error,
-    });
-  }
 }

@@ -1,12 +1,12 @@
 import { createServer, type Socket } from 'node:net';
 import Connection from 'kafkajs/src/network/connection.js';
 import { expect, onTestFinished, test } from 'vitest';
-import { forgetHalfAnswers } from '../../shared/log/kafka/kafkajs-patches.ts';
-import { createSocketFactory } from '../../shared/log/kafka/sockets.ts';
-import { waitFor } from '../support/wait.ts';
+import { patchPartialResponse } from '../../../shared/log/kafka/kafkajs-patches/partial-response.ts';
+import { createSocketFactory } from '../../../shared/log/kafka/sockets.ts';
+import { waitFor } from '../../support/wait.ts';
 
-test('a kafkajs connection that was reset in the middle of an answer reads the next one from its beginning', async () => {
-  forgetHalfAnswers();
+test('a kafkajs connection that was reset in the middle of a response reads the next response from its start', async () => {
+  patchPartialResponse();
   const accepted: Socket[] = [];
   const server = createServer((socket) => accepted.push(socket.on('error', () => undefined)));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import Runner from 'kafkajs/src/consumer/runner.js';
 import { expect, test } from 'vitest';
-import { endStoppedFetchers } from '../../shared/log/kafka/kafkajs-patches.ts';
-import { waitFor } from '../support/wait.ts';
+import { patchStoppedFetchLoop } from '../../../shared/log/kafka/kafkajs-patches/stopped-fetch-loop.ts';
+import { waitFor } from '../../support/wait.ts';
 
-test('a kafkajs consumer that is stopped while its brokers change leaves no loop behind', async () => {
-  endStoppedFetchers();
+test('a kafkajs consumer that is stopped while its brokers change leaves no fetch loop running', async () => {
+  patchStoppedFetchLoop();
   let idleAnswers = 0;
   const note = (message: string) => {
     if (message !== 'consumer not running, exiting') return;

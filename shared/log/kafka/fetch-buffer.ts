@@ -1,0 +1,43 @@
+import type { LogRecord } from '../log.ts';
+
+/** Fetched bytes of one partition that may wait for its handler; the last fetch may exceed it. */
+const BUFFERED_BYTES_MAX = 1_048_576;
+
+/** What a record takes apart from its value, roughly: its key, its headers and the objects around them. */
+const RECORD_OVERHEAD_BYTES = 200;
+
+/** The fetched records of one partition that wait for its handler, in order. */
+export class FetchBuffer {
+  private records: LogRecord[] = [];
+  private bytes = 0;
+
+  get length(): number {
+    return this.records.length;
+  }
+
+  /** Whether nothing more is to be fetched for now. */
+  isFull(): boolean {
+    return this.bytes >= BUFFERED_BYTES_MAX;
+  }
+
+  add(records: readonly LogRecord[]): void {
+    for (const record of records) {
+      this.records.push(record);
+      this.bytes += bytesOf(record);
+    }
+  }
+
+  /** Takes the oldest records, `recordsMax` at most. */
+  take(recordsMax: number): LogRecord[] {
+    const taken = this.records.splice(0, recordsMax);
+    for (const record of taken) this.bytes -= bytesOf(record);
+    return taken;
+  }
+
+  clear(): void {
+    this.records = [];
+    this.bytes = 0;
+  }
+}
+
+const bytesOf = (record: LogRecord): number => record.value.length + RECORD_OVERHEAD_BYTES;

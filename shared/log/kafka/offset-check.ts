@@ -1,0 +1,67 @@
+import { AppError } from '../../errors.ts';
+import type { Logger } from '../../logging.ts';
+import type { TopicBounds } from './bounds-watch.ts';
+import type { PartitionReader } from './partition-reader.ts';
+
+/** Checks in a row without an answer after which a partition counts as stopped: elections take a moment. */
+const FAILED_CHECKS_MAX = 1;
+
+/**
+ * Compares where idle readers wait with what their partitions hold. A reader whose offset is out of bounds asks for its
+ * start again: its topic was deleted or recreated. A partition whose bounds cannot be read is reported as stopped.
+ */
+export class OffsetCheck {
+  private readonly topic: string;
+  private readonly logger: Logger;
+  /** Readers whose partition's bounds were unknown in the last checks. */
+  private readonly unanswered = new WeakMap<
+    PartitionReader,
+    { readonly checks: number; readonly reason: string }
+  >();
+
+  constructor(topic: string, logger: Logger) {
+    this.topic = topic;
+    this.logger = logger;
+  }
+
+  /** Notes where the readers are, before the brokers are asked. The function that it returns takes the answer. */
+  begin(readers: ReadonlyMap<number, PartitionReader>): (bounds: TopicBounds) => void {
+    const noted = [...readers].map(([partition, reader]) => ({
+      partition,
+      reader,
+      offset: reader.fetchOffset(),
+    }));
+    return (bounds) => {
+      for (const { partition, reader, offset } of noted) {
+        // A reader that has moved since may be ahead of the answer.
+        if (offset === undefined || reader.fetchOffset() !== offset) this.unanswered.delete(reader);
+        else this.compare(partition, reader, offset, bounds);
+      }
+    };
+  }
+
+  /** Returns why the partition of this reader counts as stopped; undefined when it does not. */
+  problemOf(reader: PartitionReader): string | undefined {
+    const { checks, reason } = this.unanswered.get(reader) ?? { checks: 0, reason: undefined };
+    return checks > FAILED_CHECKS_MAX ? reason : undefined;
+  }
+
+  private compare(partition: number, reader: PartitionReader, offset: bigint, bounds: TopicBounds): void {
+    const found = bounds?.get(partition);
+    if (found instanceof AppError) {
+      this.noteUnanswered(partition, reader, found.message);
+      return;
+    }
+    this.unanswered.delete(reader);
+    if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
+    else reader.noteEnd(found.latest);
+  }
+
+  private noteUnanswered(partition: number, reader: PartitionReader, reason: string): void {
+    const checks = (this.unanswered.get(reader)?.checks ?? 0) + 1;
+    this.unanswered.set(reader, { checks, reason });
+    if (checks === FAILED_CHECKS_MAX + 1) {
+      this.logger.warn({ topic: this.topic, partition, reason }, 'partition stopped');
+    }
+  }
+}
