@@ -1,9 +1,6 @@
 import { errorCode } from '../../shared/errors.ts';
 import { openClient } from '../../shared/postgres/client.ts';
-
-const DUPLICATE_DATABASE = '42P04';
-/** SQLSTATE that the loser of two concurrent creations may get instead. */
-const UNIQUE_VIOLATION = '23505';
+import { SQLSTATE } from '../../shared/postgres/sqlstate.ts';
 
 /** Creates the database unless it exists; `adminUrl` names another database of the same server. */
 export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
@@ -12,6 +9,8 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
     const existing = await client.query('select 1 from pg_database where datname = $1', [name]);
     if (existing.rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
   } catch (error) {
+    // Of two concurrent creations, one may fail with either.
+    const { DUPLICATE_DATABASE, UNIQUE_VIOLATION } = SQLSTATE;
     const code = errorCode(error);
     if (code !== DUPLICATE_DATABASE && code !== UNIQUE_VIOLATION) throw error;
   } finally {

@@ -1,5 +1,6 @@
 import { AppError, errorCode } from '../errors.ts';
 import type { Queryable } from './pool.ts';
+import { SQLSTATE } from './sqlstate.ts';
 
 /** Requests a second of each operation, with 20 records for each of them: a number, no limit, or the product's default. */
 export type RequestRate = number | 'none' | 'default';
@@ -17,8 +18,6 @@ export interface NewTenant {
   readonly quota?: number | undefined;
   readonly createdAtMs: number;
 }
-
-const UNIQUE_VIOLATION = '23505';
 
 /** Adds a tenant. Throws AppError `TENANT_EXISTS` (not retryable) when the name is taken. */
 export async function createTenant(db: Queryable, tenant: NewTenant): Promise<void> {
@@ -40,7 +39,7 @@ export async function createTenant(db: Queryable, tenant: NewTenant): Promise<vo
       ],
     );
   } catch (error) {
-    if (errorCode(error) !== UNIQUE_VIOLATION) throw error;
+    if (errorCode(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error;
     throw new AppError('TENANT_EXISTS', `there is a tenant named ${name} already`, { cause: error });
   }
 }

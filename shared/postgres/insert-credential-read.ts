@@ -1,5 +1,6 @@
 import { errorCode } from '../errors.ts';
 import type { Pool, Queryable } from './pool.ts';
+import { SQLSTATE } from './sqlstate.ts';
 import { ensureTimePartitions } from './time-partitions.ts';
 
 /**
@@ -29,9 +30,6 @@ export interface CredentialRead {
   readonly eventId: string | null;
 }
 
-/** SQLSTATE check_violation: there is no partition for the row's week yet. */
-const NO_PARTITION = '23514';
-
 /** Writes a line of the audit; resolves once it is committed. */
 export async function insertCredentialRead(pool: Pool, read: CredentialRead): Promise<void> {
   await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
@@ -46,8 +44,8 @@ export async function insertInReadPartition<T>(
   try {
     return await write();
   } catch (error) {
-    // The workers make partitions ahead; where none has run for weeks, this must go on all the same.
-    if (errorCode(error) !== NO_PARTITION) throw error;
+    // Workers create the partitions in advance. Where none has run for weeks, the row's week has none yet.
+    if (errorCode(error) !== SQLSTATE.CHECK_VIOLATION) throw error;
     await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
     return await write();
   }

@@ -6,6 +6,7 @@ import { packageRoot } from '../package-root.ts';
 import { openClient } from './client.ts';
 import type { Queryable } from './pool.ts';
 import { readServerFacts, requireServer } from './server-facts.ts';
+import { SQLSTATE } from './sqlstate.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
@@ -17,7 +18,6 @@ export interface MigrateOptions {
 }
 
 const MIGRATIONS_TABLE = 'schema_migrations';
-const UNDEFINED_TABLE = '42P01';
 /**
  * The migrations' session is ours alone, so its settings can be set for good: nothing of a migration depends on a
  * default, and none is cut short. A database that is read-only by default stays so.
@@ -126,7 +126,7 @@ async function readSchema(db: Queryable): Promise<Schema | undefined> {
       minCompatibleVersion: compatibility.rows[0]?.min_compatible_version ?? 0,
     };
   } catch (error) {
-    if (errorCode(error) === UNDEFINED_TABLE) return undefined;
+    if (errorCode(error) === SQLSTATE.UNDEFINED_TABLE) return undefined;
     throw error;
   }
 }

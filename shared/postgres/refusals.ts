@@ -1,14 +1,11 @@
 import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { type TlsFault, tlsFault } from '../tls-faults.ts';
+import { isServerError, SQLSTATE } from './sqlstate.ts';
 
 /** Code of the AppError (not retryable) of a database that refuses who we are or does not exist. */
 export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 
-const INVALID_PASSWORD = '28P01';
-const INVALID_AUTHORIZATION = '28000';
-const UNKNOWN_DATABASE = '3D000';
-const UNDEFINED_TABLE = '42P01';
-/** What the driver throws, with no code, when a server answers that it has no TLS. */
+/** The message of the driver's error, which has no code, when a server answers that it has no TLS. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
 /**
@@ -18,11 +15,11 @@ const WITHOUT_TLS = 'The server does not support SSL connections';
 export function databaseRefusal(error: unknown): string | undefined {
   const code = errorCode(error);
   switch (code) {
-    case INVALID_PASSWORD:
+    case SQLSTATE.INVALID_PASSWORD:
       return 'the database refuses the user or the password of DATABASE_URL';
-    case INVALID_AUTHORIZATION:
+    case SQLSTATE.INVALID_AUTHORIZATION_SPECIFICATION:
       return 'the database does not let this user in from here (its pg_hba.conf): check the user in DATABASE_URL, and whether it wants sslmode=verify-full there';
-    case UNKNOWN_DATABASE:
+    case SQLSTATE.INVALID_CATALOG_NAME:
       return 'the database that DATABASE_URL names does not exist on its server: create it, or name another';
   }
   const fault = tlsFault(code);
@@ -38,12 +35,10 @@ export function databaseTrouble(error: unknown): string {
   const refusal = databaseRefusal(error);
   if (refusal !== undefined) return refusal;
   const code = errorCode(error);
-  if (code === UNDEFINED_TABLE) {
+  if (code === SQLSTATE.UNDEFINED_TABLE) {
     return 'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`';
   }
-  // Only what the server itself reported has a severity.
-  const answered = typeof error === 'object' && error !== null && 'severity' in error;
-  if (answered) return `the database refuses what it is asked (SQLSTATE ${code})`;
+  if (isServerError(error)) return `the database refuses what it is asked (SQLSTATE ${code})`;
   // The driver's own sentences have no code.
   const reason = (!(error instanceof AppError) && code) || errorMessage(error) || 'no connection';
   return `the database does not answer (${reason}): check that it runs, and its host and port in DATABASE_URL`;

@@ -1,6 +1,7 @@
 import { AppError, BATCH_BOUND_EXCEEDED, errorCode } from '../../shared/errors.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
 import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
+import { isTransient, SQLSTATE, sqlStateClass, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 
 /**
  * What a failed batch calls for.
@@ -25,21 +26,20 @@ export interface Fault {
   readonly suspected?: 'time' | 'records';
 }
 
-const CHECK_VIOLATION = '23514';
 /** Cardinality, data, constraint, program limit: what a value of a record can cause. */
 const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
-/** Connection, rollback, resources, state, operator, system. */
-const WAIT_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
 /** The server ended a transaction that its client left idle, as a frozen worker does. */
-const WAIT_CODES = new Set(['25P03', '25P04']);
+const WAIT_CODES: ReadonlySet<string> = new Set([
+  SQLSTATE.IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+  SQLSTATE.TRANSACTION_TIMEOUT,
+]);
 /** The transaction, or one of its statements, took longer than the server or we allow. */
-const TIME_CODES = new Set(['25P03', '25P04', '57014']);
+const TIME_CODES: ReadonlySet<string> = new Set([...WAIT_CODES, SQLSTATE.QUERY_CANCELED]);
 /**
  * The session or the server ended, or failed inside: a large batch or one record can cause it. Not contention, a full disk,
  * or a refusal of what every batch does alike.
  */
 const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
-const OUT_OF_MEMORY = '53200';
 
 const CONDITIONS: Readonly<Record<string, string>> = {
   '21000': 'the same row twice in one statement',
@@ -95,16 +95,15 @@ interface PostgresError extends Error {
 
 function classifySqlState(error: PostgresError, sqlState: string): Fault {
   const where = [error.table, error.column].filter(Boolean).join('.');
-  if (sqlState === CHECK_VIOLATION && error.constraint === undefined && error.table !== undefined) {
+  if (sqlState === SQLSTATE.CHECK_VIOLATION && error.constraint === undefined && error.table !== undefined) {
     return { kind: 'no-partition', text: `${error.table} has no partition for the time`, table: error.table };
   }
-  const sqlClass = sqlState.slice(0, 2);
-  if (RECORD_CLASSES.has(sqlClass)) {
+  if (RECORD_CLASSES.has(sqlStateClass(sqlState))) {
     // Never the message: it repeats values.
     const condition = CONDITIONS[sqlState] ?? 'a value that cannot be stored';
     return { kind: 'record', text: `${condition} (SQLSTATE ${sqlState}${where ? `, ${where}` : ''})` };
   }
-  if (WAIT_CLASSES.has(sqlClass) || WAIT_CODES.has(sqlState)) {
+  if (isTransient(sqlState) || WAIT_CODES.has(sqlState)) {
     const condition = WAIT_CONDITIONS[sqlState];
     const because = condition ? `: ${condition}` : '';
     const text = `the database cannot take it now${because} (SQLSTATE ${sqlState})`;
@@ -116,13 +115,6 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
 
 function suspicionOf(sqlState: string): Pick<Fault, 'suspected'> {
   if (TIME_CODES.has(sqlState)) return { suspected: 'time' };
-  const suspicious = SUSPICIOUS_CLASSES.has(sqlState.slice(0, 2)) || sqlState === OUT_OF_MEMORY;
+  const suspicious = SUSPICIOUS_CLASSES.has(sqlStateClass(sqlState)) || sqlState === SQLSTATE.OUT_OF_MEMORY;
   return suspicious ? { suspected: 'records' } : {};
-}
-
-/** Only what the server itself reported has a severity; codes of sockets look alike. */
-function sqlStateOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('severity' in error)) return undefined;
-  const code = errorCode(error);
-  return code && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }

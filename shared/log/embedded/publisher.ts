@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
-import { errorCode, errorMessage } from '../../errors.ts';
+import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
+import { isTransient, sqlStateOf } from '../../postgres/sqlstate.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
@@ -30,8 +31,6 @@ export interface PublisherContext extends PublisherOptions {
 /** A statement takes whole calls up to about this size; a larger call has a statement of its own. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 const BACKOFF_MS = { min: 25, max: 1000 };
-/** SQLSTATE classes of transient errors: connection, rollback, resources, object in use, operator, system. */
-const TRANSIENT_CLASSES = new Set(['08', '40', '53', '55', '57', '58']);
 
 /**
  * Appends the records of all concurrent callers in one statement at a time: while one is in flight, the next one fills.
@@ -119,7 +118,7 @@ export class EmbeddedPublisher implements Publisher {
       const failure = await this.appendOnce(waiting);
       if (failure === undefined) return;
       this.limited.warn({ reason: errorMessage(failure), calls: waiting.length }, 'append to the log failed');
-      if (!isTransient(failure)) {
+      if (!isRetryable(failure)) {
         for (const call of waiting) call.resolve({ failed: 'unavailable', outcomeUnknown: call.maybeStored });
         return;
       }
@@ -159,8 +158,7 @@ export class EmbeddedPublisher implements Publisher {
 }
 
 /** Errors without an SQLSTATE are those of connections. */
-function isTransient(error: unknown): boolean {
-  const code = errorCode(error);
-  if (code === undefined || !/^[0-9A-Z]{5}$/.test(code)) return true;
-  return TRANSIENT_CLASSES.has(code.slice(0, 2));
+function isRetryable(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  return sqlState === undefined || isTransient(sqlState);
 }

@@ -1,0 +1,39 @@
+import { errorCode } from '../errors.ts';
+
+/** The SQLSTATEs that the product acts on, by their names in Postgres' manual (appendix A). */
+export const SQLSTATE = {
+  UNIQUE_VIOLATION: '23505',
+  /** Also: no partition of a partitioned table takes the row. */
+  CHECK_VIOLATION: '23514',
+  IDLE_IN_TRANSACTION_SESSION_TIMEOUT: '25P03',
+  TRANSACTION_TIMEOUT: '25P04',
+  INVALID_AUTHORIZATION_SPECIFICATION: '28000',
+  INVALID_PASSWORD: '28P01',
+  INVALID_CATALOG_NAME: '3D000',
+  UNDEFINED_TABLE: '42P01',
+  DUPLICATE_DATABASE: '42P04',
+  OUT_OF_MEMORY: '53200',
+  QUERY_CANCELED: '57014',
+} as const;
+
+/**
+ * Classes of errors that depend on the server's state and not on the statement, so that a retry may succeed: connection,
+ * transaction rollback, resources, object in use, operator intervention, system.
+ */
+const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58']);
+
+/** Returns whether the server itself reported the error: only those have a severity. */
+export function isServerError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'severity' in error;
+}
+
+/** Returns the SQLSTATE of an error that the server reported. Errors of sockets and of our own have other codes. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = isServerError(error) ? errorCode(error) : undefined;
+  return code && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** Returns the first two characters, which name the kind of error. */
+export const sqlStateClass = (sqlState: string): string => sqlState.slice(0, 2);
+
+export const isTransient = (sqlState: string): boolean => TRANSIENT_CLASSES.has(sqlStateClass(sqlState));

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { isTransient, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+
+const serverError = (code: string) => Object.assign(new Error('refused'), { severity: 'ERROR', code });
+
+describe('SQLSTATE of an error', () => {
+  it('is the code of what the server reported', () => {
+    expect(sqlStateOf(serverError('23505'))).toBe('23505');
+  });
+
+  it.each([
+    ['of a socket', Object.assign(new Error('broken pipe'), { code: 'EPIPE' })],
+    ['without a code', new Error('Connection terminated')],
+    ['that is no object', 'broken'],
+  ])('is undefined for an error %s', (_, error) => {
+    expect(sqlStateOf(error)).toBeUndefined();
+  });
+
+  it.each(['08006', '40001', '40P01', '53300', '55P03', '57P01', '58030'])('%s is transient', (sqlState) => {
+    expect(isTransient(sqlState)).toBe(true);
+  });
+
+  it.each(['22021', '23505', '28P01', '42P01', 'XX000'])('%s is permanent', (sqlState) => {
+    expect(isTransient(sqlState)).toBe(false);
+  });
+});
