@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import type { ProduceAnswer, ProduceBatch } from '../../shared/log/kafka/protocol/produce.ts';
 import { KafkaPublisher } from '../../shared/log/kafka/publisher.ts';
-import type { ProduceAnswer, ProduceBatch, ProduceTransport } from '../../shared/log/kafka/transport.ts';
+import type { ProduceTransport } from '../../shared/log/kafka/transport.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 

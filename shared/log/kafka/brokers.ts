@@ -2,11 +2,17 @@ import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { KafkaConnection } from './client.ts';
 import { askForMetadata, createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
-import type { MetadataResponse } from './metadata.ts';
 import { LOG_ACCESS_REFUSED, refusalOf } from './problem.ts';
-import { encodeProduceRequest, type ProduceResponse, produceAnswers } from './produce-request.ts';
+import type { MetadataResponse } from './protocol/metadata.ts';
+import {
+  encodeProduceRequest,
+  type ProduceAnswer,
+  type ProduceBatch,
+  type ProduceResponse,
+  produceAnswers,
+} from './protocol/produce.ts';
 import { type Address, shuffled } from './sockets.ts';
-import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './transport.ts';
+import type { ProduceTransport } from './transport.ts';
 
 /**
  * Sends produce requests straight to the leaders, on kafkajs's connections and encoders but below its producer. That

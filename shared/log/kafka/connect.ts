@@ -6,11 +6,11 @@ import { withDeadline } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import { CONNECTION_TIMEOUT_MS, type KafkaConnection, kafkaLogCreator } from './client.ts';
 import { patchKafkajs } from './kafkajs-patches/patch-kafkajs.ts';
-import { type MetadataResponse, metadataOf } from './metadata.ts';
+import { type MetadataResponse, metadataOf } from './protocol/metadata.ts';
 import { kafkajsSecurity } from './security.ts';
 import { type Address, addressOf, createSocketFactory, shuffled } from './sockets.ts';
 
-/** Makes kafkajs's broker objects, which connect when they are told to. */
+/** Makes a broker object of kafkajs, which connects by its `connect`. */
 export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
 
 export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs: number): OpenBroker {
@@ -39,23 +39,23 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
     });
 }
 
-/** The brokers of the settings, in random order, so that one that hangs is not everybody's first. */
+/** Returns the brokers of the settings in random order, so that not every client starts with one that hangs. */
 export function seedAddresses(connection: KafkaConnection): Address[] {
   return shuffled(connection.brokers).map(addressOf);
 }
 
-/** Closes a broker's connections. With an error, so that kafkajs fails what is under way at once instead of at its timeout. */
+/** Closes a broker's connections with an error, so that kafkajs fails requests in flight immediately instead of at their timeout. */
 export function cut(broker: Broker): void {
   for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
 }
 
-/** Milliseconds that one broker gets to answer a metadata request before the next one is asked. */
+/** Milliseconds until the next broker is asked. */
 const METADATA_TIMEOUT_MS = 2_000;
 
 /**
- * Asks brokers about topics, one after another until one answers. Each on a connection of its own: a broker answers one
- * request of a connection after the other, so a question behind a produce request that waits for a dead replica would wait
- * as long. Rejects with what the last one failed with.
+ * Asks brokers for the metadata of topics, one after another until one answers. Each has a connection of its own: brokers
+ * answer the requests of a connection in order, so a request after a produce request that waits for a dead replica would
+ * wait as long. Rejects with the error of the last broker.
  */
 export async function askForMetadata(
   openBroker: OpenBroker,

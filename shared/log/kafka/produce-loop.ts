@@ -3,8 +3,9 @@ import type { Logger } from '../../logging.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
 import type { PublishMemory } from '../publish-memory.ts';
 import { LeaderRefresh } from './leader-refresh.ts';
+import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 import { failFrom, PartitionQueue, type QueueEntry, settle } from './publish-queue.ts';
-import type { ProduceAnswer, ProduceBatch, ProduceTransport } from './transport.ts';
+import type { ProduceTransport } from './transport.ts';
 
 /** Bytes of one partition in one request, unless a single record is larger. */
 const BATCH_BYTES_MAX = 1_048_576;

@@ -3,7 +3,7 @@ import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, Publi
 import { tenantOfKey } from '../partition.ts';
 import { createPublishMemory, type PublishMemory } from '../publish-memory.ts';
 import { ProduceLoop } from './produce-loop.ts';
-import { recordBytes } from './produce-request.ts';
+import { recordBytes } from './protocol/produce.ts';
 import { fail, type PartitionQueue, type PublishCall } from './publish-queue.ts';
 import type { ProduceTransport } from './transport.ts';
 

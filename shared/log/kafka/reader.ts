@@ -1,11 +1,12 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { LogRange, LogReader, LogRecord, PartitionBounds } from '../log.ts';
-import { askBounds, boundsOf, NO_REPLICA, READ_UNCOMMITTED, requireBounds } from './bounds.ts';
+import { askBounds, boundsOf, requireBounds } from './bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
 import { createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
 import { toLogRecord } from './member.ts';
-import { metadataOf } from './metadata.ts';
+import { NO_REPLICA, READ_UNCOMMITTED } from './protocol/list-offsets.ts';
+import { metadataOf } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
 
 const PAGE_BYTES_MAX = 4 * 1_048_576;

@@ -1,29 +1,4 @@
-import type { OutgoingRecord } from '../log.ts';
-
-/** The records of one partition in one produce request: the leader stores all of them or none. */
-export interface ProduceBatch {
-  readonly topic: string;
-  readonly partition: number;
-  readonly records: readonly OutgoingRecord[];
-}
-
-/** What became of one batch. */
-export type ProduceAnswer =
-  | { readonly kind: 'stored'; readonly baseOffset: bigint }
-  | {
-      readonly kind: 'refused';
-      /** Kafka's name of the error, such as NOT_LEADER_FOR_PARTITION. */
-      readonly type: string;
-      readonly retryable: boolean;
-      /** False when the error says that nothing was stored. */
-      readonly maybeStored: boolean;
-    }
-  | {
-      readonly kind: 'unanswered';
-      /** False when the request was never written to a connection. */
-      readonly maybeStored: boolean;
-      readonly cause: string;
-    };
+import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 
 /** Where the publisher sends; the tests of the publisher script one of their own. */
 export interface ProduceTransport {

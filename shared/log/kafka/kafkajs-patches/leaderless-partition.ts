@@ -1,7 +1,7 @@
 import Broker from 'kafkajs/src/broker/index.js';
 import Cluster from 'kafkajs/src/cluster/index.js';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
-import { metadataOf } from '../metadata.ts';
+import { metadataOf } from '../protocol/metadata.ts';
 
 const fetchTopicsOffset = Cluster.prototype.fetchTopicsOffset;
 

@@ -2,10 +2,34 @@ import type Broker from 'kafkajs/src/broker/index.js';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
-import { isHeaderList } from '../headers.ts';
-import type { OutgoingRecord } from '../log.ts';
+import { isHeaderList } from '../../headers.ts';
+import type { OutgoingRecord } from '../../log.ts';
 import { unchecked } from './metadata.ts';
-import type { ProduceAnswer, ProduceBatch } from './transport.ts';
+
+/** The records of one partition in one produce request: the leader stores all of them or none. */
+export interface ProduceBatch {
+  readonly topic: string;
+  readonly partition: number;
+  readonly records: readonly OutgoingRecord[];
+}
+
+/** What became of one batch. */
+export type ProduceAnswer =
+  | { readonly kind: 'stored'; readonly baseOffset: bigint }
+  | {
+      readonly kind: 'refused';
+      /** Kafka's name of the error, such as NOT_LEADER_FOR_PARTITION. */
+      readonly type: string;
+      readonly retryable: boolean;
+      /** False when the error says that nothing was stored. */
+      readonly maybeStored: boolean;
+    }
+  | {
+      readonly kind: 'unanswered';
+      /** False when the request was never written to a connection. */
+      readonly maybeStored: boolean;
+      readonly cause: string;
+    };
 
 /** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
 const MAYBE_STORED_CODES = new Set([7, 20]);

@@ -1,11 +1,10 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
-import type { Address } from './sockets.ts';
 
 /** Kafka's answer as kafkajs decodes it, before it throws for the first error inside. */
 export interface MetadataResponse {
-  readonly brokers: readonly (Address & { readonly nodeId: number })[];
+  readonly brokers: readonly { readonly nodeId: number; readonly host: string; readonly port: number }[];
   readonly topicMetadata: readonly TopicMetadata[];
 }
 
@@ -20,7 +19,7 @@ export interface TopicMetadata {
   }[];
 }
 
-/** Asks a broker that is connected; without names for all topics. What went wrong with one of them is in the answer. */
+/** Asks a broker that is connected for the metadata of topics; without names, of all. Errors of topics are in the answer. */
 export async function metadataOf(broker: Broker, topics: readonly string[]): Promise<MetadataResponse> {
   const { request, response } = broker.lookupRequest(
     apiKeys.Metadata,
@@ -33,5 +32,5 @@ export async function metadataOf(broker: Broker, topics: readonly string[]): Pro
   return answer as MetadataResponse;
 }
 
-/** For answers of which each part is looked at. */
+/** A parser for answers whose errors are looked at part by part. */
 export const unchecked = async (decoded: unknown): Promise<unknown> => decoded;
