@@ -1,6 +1,7 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
+import { FairQueue } from '../../shared/fair-queue.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
@@ -11,7 +12,6 @@ import type { PreparedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
 import { type DispatchContext, type Dispatched, dispatchEndpoint } from './dispatch.ts';
 import { EndpointQueue } from './endpoint-queue.ts';
-import { FairQueue } from './fair-queue.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { Poller } from './poller.ts';
 import { HOLD_MS } from './schedule.ts';

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import { TenantShares } from '../../tenant-shares.ts';
 
 /** What all bodies that are held at once may take, in bytes. */
 export interface BodyMemory {
@@ -30,19 +31,18 @@ export function heapBytesForRequests(): number {
 }
 
 /**
- * Nobody waits for memory: requests that each hold a part of their body and wait for the rest of it would wait for each
- * other. No tenant may hold more than it leaves free: one alone gets half, n of them get equal parts and leave one more of
- * that size. So bodies that are large, or drip in, never take the last room of others. The heap is shared the same way,
- * so that a small one refuses requests instead of ending the process.
+ * Returns the memory of all requests. A request never waits for memory: requests that each hold a part of their body and
+ * wait for more would wait for each other. Tenants have fair shares (see {@link TenantShares}). The heap is shared the same
+ * way, so that a process with a small heap refuses requests instead of crashing.
  */
 export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRequests()): BodyMemory {
-  const bodies = createShares(bytesMax);
-  const heap = createShares(heapBytesMax);
+  const bodies = new TenantShares({ bytesMax });
+  const heap = new TenantShares({ bytesMax: heapBytesMax });
   return {
-    heldBytes: bodies.held,
+    heldBytes: () => bodies.heldBytes(),
     open(tenantId) {
-      const body = bodies.open(tenantId);
-      const ofHeap = heap.open(tenantId);
+      const body = openShare(bodies, tenantId);
+      const ofHeap = openShare(heap, tenantId);
       return {
         take: body.take,
         takeHeap: (bodyBytes, items) =>
@@ -56,31 +56,18 @@ export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRe
   };
 }
 
-function createShares(bytesMax: number) {
-  let held = 0;
-  const heldOf = new Map<string, number>();
+/** What one request holds of them. */
+function openShare(shares: TenantShares, tenantId: string) {
+  let own = 0;
   return {
-    held: () => held,
-    open(tenantId: string) {
-      let own = 0;
-      const add = (bytes: number) => {
-        held += bytes;
-        own += bytes;
-        const ofTenant = (heldOf.get(tenantId) ?? 0) + bytes;
-        if (ofTenant === 0) heldOf.delete(tenantId);
-        else heldOf.set(tenantId, ofTenant);
-      };
-      return {
-        take(bytes: number): boolean {
-          const left = bytesMax - held - bytes;
-          if ((heldOf.get(tenantId) ?? 0) + bytes > left) return false;
-          add(bytes);
-          return true;
-        },
-        release(): void {
-          if (own > 0) add(-own);
-        },
-      };
+    take(bytes: number): boolean {
+      const isTaken = shares.take(tenantId, bytes);
+      if (isTaken) own += bytes;
+      return isTaken;
+    },
+    release(): void {
+      if (own > 0) shares.give(tenantId, own);
+      own = 0;
     },
   };
 }

@@ -1,12 +1,11 @@
 import { headerList, isHeaderList, isStorableText, toPairs } from '../headers.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
-import type { MemoryShare } from '../publish-memory.ts';
 import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
 
 /** One call of publish. Its records are appended all or none, except those that can never be stored. */
 export interface PublishCall {
-  /** The tenant's share of the publisher's memory that the call holds. */
-  readonly share: MemoryShare;
+  /** The tenant whose share of the publisher's memory the call holds. */
+  readonly tenantId: string;
   readonly topic: string;
   /** The records to send; emptied once the outcome is known, so that the queue does not keep them. */
   records: readonly AppendedRecord[];

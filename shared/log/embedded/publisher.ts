@@ -5,10 +5,10 @@ import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { isTransient, sqlStateOf } from '../../postgres/sqlstate.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
+import { TenantShares } from '../../tenant-shares.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
-import { createPublishMemory, type MemoryShare, type PublishMemory } from '../publish-memory.ts';
-import { createTenantLines, type TenantLines } from '../tenant-lines.ts';
+import { PublishBacklog } from '../publish-backlog.ts';
 import { type AppendSession, createAppendSession } from './append-session.ts';
 import {
   type CallOutcome,
@@ -43,8 +43,8 @@ export class EmbeddedPublisher implements Publisher {
   private readonly deadlineMs: number;
   private readonly limited: RateLimitedLog;
   private readonly session: AppendSession;
-  private readonly memory: PublishMemory;
-  private readonly queue: TenantLines<PublishCall> = createTenantLines();
+  private readonly memory: TenantShares;
+  private readonly queue = new PublishBacklog<PublishCall>();
   private closed = false;
   private draining: Promise<void> | undefined;
 
@@ -53,16 +53,17 @@ export class EmbeddedPublisher implements Publisher {
     this.deadlineMs = context.deadlineMs;
     this.limited = createRateLimitedLog(context.logger);
     this.session = createAppendSession(context.pool, context.clock);
-    this.memory = createPublishMemory(context.bufferedBytesMax);
+    this.memory = new TenantShares({ bytesMax: context.bufferedBytesMax, firstTakesAll: true });
   }
 
   async publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
     const prepared = prepareCall(topic, outgoing);
     if (this.closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
     if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
-    const share = this.memory.take(tenantOfKey(outgoing[0]!.key), prepared.bytes);
-    if (share === undefined) return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
-    return prepared.outcomes(await this.enqueue(topic, prepared, share));
+    const tenantId = tenantOfKey(outgoing[0]!.key);
+    if (!this.memory.take(tenantId, prepared.bytes))
+      return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
+    return prepared.outcomes(await this.enqueue(topic, prepared, tenantId));
   }
 
   async close(): Promise<void> {
@@ -70,13 +71,13 @@ export class EmbeddedPublisher implements Publisher {
     await this.draining;
   }
 
-  private enqueue(topic: string, { records, bytes }: PreparedCall, share: MemoryShare): Promise<CallOutcome> {
+  private enqueue(topic: string, { records, bytes }: PreparedCall, tenantId: string): Promise<CallOutcome> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
         call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
       }, this.deadlineMs);
       const call: PublishCall = {
-        share,
+        tenantId,
         topic,
         records,
         bytes,
@@ -99,7 +100,7 @@ export class EmbeddedPublisher implements Publisher {
   }
 
   private release(call: PublishCall): void {
-    this.memory.give(call.share, call.bytes);
+    this.memory.give(call.tenantId, call.bytes);
     call.records = [];
   }
 
@@ -143,7 +144,7 @@ export class EmbeddedPublisher implements Publisher {
       call.inFlight = false;
       if ('effect' in attempt && attempt.effect === 'unknown') call.maybeStored = true;
     }
-    for (const call of abandoned) this.memory.give(call.share, call.bytes);
+    for (const call of abandoned) this.memory.give(call.tenantId, call.bytes);
     if ('effect' in attempt) return attempt.error;
     settleAppended(sent, attempt.ranges);
     this.notifyReaders(attempt.ranges);

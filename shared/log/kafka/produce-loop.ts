@@ -1,7 +1,7 @@
 import { backoffMs } from '../../async.ts';
 import type { Logger } from '../../logging.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
-import type { PublishMemory } from '../publish-memory.ts';
+import type { TenantShares } from '../../tenant-shares.ts';
 import { LeaderRefresh } from './leader-refresh.ts';
 import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 import { failFrom, PartitionQueue, type QueueEntry, settle } from './publish-queue.ts';
@@ -26,7 +26,7 @@ interface Batch {
  */
 export class ProduceLoop {
   private readonly transport: ProduceTransport;
-  private readonly memory: PublishMemory;
+  private readonly memory: TenantShares;
   private readonly log: RateLimitedLog;
   private readonly leaders: LeaderRefresh;
   private readonly queues = new Map<string, PartitionQueue>();
@@ -37,7 +37,7 @@ export class ProduceLoop {
   private isClosing = false;
   private wakeTimer: NodeJS.Timeout | undefined;
 
-  constructor(transport: ProduceTransport, memory: PublishMemory, logger: Logger) {
+  constructor(transport: ProduceTransport, memory: TenantShares, logger: Logger) {
     this.transport = transport;
     this.memory = memory;
     this.log = createRateLimitedLog(logger);
@@ -181,7 +181,7 @@ export class ProduceLoop {
 
   /** Returns the memory of a settled entry, which must not be kept then. Returns whether the entry is settled. */
   private releaseSettled(entry: QueueEntry): boolean {
-    if (entry.settled) this.memory.give(entry.share, entry.bytes);
+    if (entry.settled) this.memory.give(entry.tenantId, entry.bytes);
     return entry.settled;
   }
 

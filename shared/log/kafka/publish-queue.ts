@@ -1,6 +1,5 @@
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
-import type { MemoryShare } from '../publish-memory.ts';
-import { createTenantLines, type TenantLines } from '../tenant-lines.ts';
+import { PublishBacklog } from '../publish-backlog.ts';
 
 /** One call of `publish`, until each of its records has an outcome. */
 export interface PublishCall {
@@ -14,7 +13,8 @@ export interface PublishCall {
 /** One record of a call, until it has an outcome. */
 export interface QueueEntry {
   readonly call: PublishCall;
-  readonly share: MemoryShare;
+  /** The tenant of the call. */
+  readonly tenantId: string;
   /** Its index in the call. */
   readonly index: number;
   readonly record: OutgoingRecord;
@@ -40,7 +40,7 @@ export class PartitionQueue {
   isolated = 0;
   /** Entries that were sent and not acknowledged, oldest first: they are sent before anything that waits. */
   private unacknowledged: QueueEntry[] = [];
-  private readonly backlog: TenantLines<QueueEntry> = createTenantLines();
+  private readonly backlog = new PublishBacklog<QueueEntry>();
 
   constructor(topic: string, partition: number) {
     this.topic = topic;

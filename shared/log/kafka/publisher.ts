@@ -1,7 +1,7 @@
 import type { Logger } from '../../logging.ts';
+import { TenantShares } from '../../tenant-shares.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
-import { createPublishMemory, type PublishMemory } from '../publish-memory.ts';
 import { ProduceLoop } from './produce-loop.ts';
 import { recordBytes } from './protocol/produce.ts';
 import { fail, type PartitionQueue, type PublishCall } from './publish-queue.ts';
@@ -16,7 +16,7 @@ const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;
  */
 export class KafkaPublisher implements Publisher {
   private readonly deadlineMs: number;
-  private readonly memory: PublishMemory;
+  private readonly memory: TenantShares;
   private readonly loop: ProduceLoop;
   /** Oldest first. All have the same time, so the oldest one is due first. */
   private readonly calls = new Set<PublishCall>();
@@ -26,7 +26,7 @@ export class KafkaPublisher implements Publisher {
 
   constructor(transport: ProduceTransport, options: PublisherOptions, logger: Logger) {
     this.deadlineMs = options.deadlineMs;
-    this.memory = createPublishMemory(options.bufferedBytesMax);
+    this.memory = new TenantShares({ bytesMax: options.bufferedBytesMax, firstTakesAll: true });
     this.loop = new ProduceLoop(transport, this.memory, logger);
   }
 
@@ -35,11 +35,12 @@ export class KafkaPublisher implements Publisher {
     if (this.isClosed) return Promise.resolve(records.map(() => notSent('closed')));
     const { sizes, refusals } = admit(records);
     const bytes = sizes.reduce((sum, size, index) => (refusals.has(index) ? sum : sum + size), 0);
-    const share = this.memory.take(tenantOfKey(records[0]!.key), bytes);
+    const tenantId = tenantOfKey(records[0]!.key);
+    const isAdmitted = this.memory.take(tenantId, bytes);
     const outcomes = records.map(
-      (_, index) => refusals.get(index) ?? notSent(share ? 'unavailable' : 'queue-full'),
+      (_, index) => refusals.get(index) ?? notSent(isAdmitted ? 'unavailable' : 'queue-full'),
     );
-    if (share === undefined || refusals.size === records.length) return Promise.resolve(outcomes);
+    if (!isAdmitted || refusals.size === records.length) return Promise.resolve(outcomes);
     return new Promise((resolve) => {
       const call: PublishCall = {
         entries: [],
@@ -56,7 +57,7 @@ export class KafkaPublisher implements Publisher {
         if (refusals.has(index)) return;
         const queue = this.loop.queueOf(topic, record.partition);
         const state = { inFlight: false, maybeStored: false, settled: false };
-        const entry = { call, share, index, record, bytes: sizes[index]!, queue, ...state };
+        const entry = { call, tenantId, index, record, bytes: sizes[index]!, queue, ...state };
         call.entries.push(entry);
         this.loop.add(entry);
       });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FairQueue } from '../../../workers/webhooks/fair-queue.ts';
+import { FairQueue } from '../../shared/fair-queue.ts';
 
 describe('the fair queue', () => {
   const take = (queue: FairQueue<string>, count: number) =>
@@ -19,5 +19,14 @@ describe('the fair queue', () => {
     expect(queue.take((item) => item !== 'a1')).toBe('b1');
     queue.add('b', 'b1');
     expect(take(queue, 2)).toEqual(['a1', 'b1']);
+  });
+
+  it('takes several items of one tenant in a turn and moves the tenant to the back', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'a2', 'a3']) queue.add('a', item);
+    queue.add('b', 'b1');
+    expect(queue.takeTurn((items) => [...items].slice(0, 2))).toEqual(['a1', 'a2']);
+    expect(queue.takeAll()).toEqual(['b1', 'a3']);
+    expect(queue.tenants).toBe(0);
   });
 });

@@ -1,0 +1,51 @@
+/**
+ * A queue that serves tenants round-robin, and each tenant's items in the order in which they were added. An item is queued
+ * once, however often it is added.
+ */
+export class FairQueue<Item> {
+  /** Tenants with items, in the order in which they are served next. */
+  private readonly byTenant = new Map<string, Set<Item>>();
+
+  /** Returns the number of tenants with items. */
+  get tenants(): number {
+    return this.byTenant.size;
+  }
+
+  add(tenantId: string, item: Item): void {
+    const items = this.byTenant.get(tenantId);
+    if (items) items.add(item);
+    else this.byTenant.set(tenantId, new Set([item]));
+  }
+
+  /** Removes and returns the first item that is ready. Items that are not ready keep their place. */
+  take(isReady: (item: Item) => boolean): Item | undefined {
+    const [taken] = this.takeTurn((items) => {
+      for (const item of items) if (isReady(item)) return [item];
+      return [];
+    });
+    return taken;
+  }
+
+  /**
+   * Serves one tenant: the first one of whose items `choose` returns some. Removes and returns those, and moves the tenant
+   * to the back of the queue. Tenants that are passed over keep their place.
+   */
+  takeTurn(choose: (items: ReadonlySet<Item>) => readonly Item[]): readonly Item[] {
+    for (const [tenantId, items] of this.byTenant) {
+      const chosen = choose(items);
+      if (chosen.length === 0) continue;
+      for (const item of chosen) items.delete(item);
+      this.byTenant.delete(tenantId);
+      if (items.size > 0) this.byTenant.set(tenantId, items);
+      return chosen;
+    }
+    return [];
+  }
+
+  /** Removes and returns everything, tenant by tenant. */
+  takeAll(): Item[] {
+    const all = [...this.byTenant.values()].flatMap((items) => [...items]);
+    this.byTenant.clear();
+    return all;
+  }
+}

@@ -1,0 +1,80 @@
+import { FairQueue } from '../fair-queue.ts';
+
+export interface WaitingItem {
+  readonly tenantId: string;
+  readonly bytes: number;
+}
+
+/** Bytes that a tenant may take in one turn while others wait; the item that exceeds them is still taken. */
+const TURN_BYTES = 64 * 1024;
+
+/**
+ * What waits to be published: each tenant's items in order, tenants in turn. While everything fits into the next batch, as
+ * is nearly always so, items keep the order of arrival. Otherwise the backlog of one tenant delays another by a turn.
+ */
+export class PublishBacklog<T extends WaitingItem> {
+  /** Everything that waits, in the order of arrival; empty while {@link queue} is used. */
+  private items: T[] = [];
+  private readonly queue = new FairQueue<T>();
+  private waitingBytes = 0;
+
+  isEmpty(): boolean {
+    return this.items.length === 0 && this.queue.tenants === 0;
+  }
+
+  add(item: T): void {
+    this.waitingBytes += item.bytes;
+    if (this.queue.tenants === 0) this.items.push(item);
+    else this.queue.add(item.tenantId, item);
+  }
+
+  /** Removes and returns what goes next, up to `bytesMax`; the first item even if it is larger, unless `itemsMin` is 0. */
+  take(bytesMax: number, itemsMin: 0 | 1 = 1): T[] {
+    if (this.queue.tenants === 0) {
+      if (this.waitingBytes <= bytesMax) return this.takeAll();
+      for (const item of this.items) this.queue.add(item.tenantId, item);
+      this.items = [];
+    }
+    return this.takeTurns(bytesMax, itemsMin);
+  }
+
+  /** Removes items that need not be published any more. */
+  drop(unwanted: (item: T) => boolean): void {
+    this.items = [...this.items, ...this.queue.takeAll()].filter((item) => !unwanted(item));
+    this.waitingBytes = this.items.reduce((sum, item) => sum + item.bytes, 0);
+  }
+
+  private takeAll(): T[] {
+    const all = this.items;
+    this.items = [];
+    this.waitingBytes = 0;
+    return all;
+  }
+
+  private takeTurns(bytesMax: number, itemsMin: number): T[] {
+    let taken: T[] = [];
+    let bytes = 0;
+    /** The next item does not fit: it must be the first of the next batch. */
+    let isFull = false;
+    const chooseTurn = (items: ReadonlySet<T>): T[] => {
+      const turn: T[] = [];
+      const turnEnd = this.queue.tenants === 1 ? bytesMax : bytes + TURN_BYTES;
+      for (const item of items) {
+        const isRequired = taken.length + turn.length < itemsMin;
+        if (!isRequired && bytes >= turnEnd) break;
+        isFull = !isRequired && bytes + item.bytes > bytesMax;
+        if (isFull) break;
+        bytes += item.bytes;
+        turn.push(item);
+      }
+      return turn;
+    };
+    while (!isFull && bytes < Math.max(bytesMax, 1)) {
+      const turn = this.queue.takeTurn((items) => (isFull ? [] : chooseTurn(items)));
+      if (turn.length === 0) break;
+      taken = taken.concat(turn);
+    }
+    this.waitingBytes -= bytes;
+    return taken;
+  }
+}
