@@ -6,11 +6,12 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { type ConsumeDeps, startConsuming, type TopicConsumer, type TopicStatus } from './consume/consume.ts';
+import { type ConsumeDeps, startConsuming, type TopicConsumer } from './consume/consume.ts';
 import { type PositionWatch, startPositionWatch } from './consume/position-watch.ts';
 import { createProgressWatch } from './consume/progress.ts';
 import type { BatchStep } from './consume/store-batch.ts';
-import { createTurns } from './consume/transaction-slots.ts';
+import type { TopicStatus } from './consume/topic-status.ts';
+import { createTransactionSlots } from './consume/transaction-slots.ts';
 import { startImportWatch } from './import-watch.ts';
 import { agentMetadata } from './kinds/agent-metadata.ts';
 import { automationEvents } from './kinds/automation-events.ts';
@@ -63,7 +64,7 @@ export function startWorkers(deps: WorkersDeps): Workers {
     nextId: deps.nextId,
     log: deps.log,
     prefix: deps.prefix,
-    turns: createTurns(deps.transactionsMax ?? 4, clock),
+    slots: createTransactionSlots(deps.transactionsMax ?? 4, clock),
     batchRecordsMax: deps.batchRecordsMax ?? 1000,
     recordAgeMaxMs: deps.recordAgeMaxMs ?? 90 * DAY_MS,
     topicRetentionMs: deps.topicRetentionMs,
@@ -115,7 +116,7 @@ function observe(
     // A batch that hangs in a database which answers others is this process's own fault.
     const silent = positions.problem() !== undefined;
     const statuses = consumers.map((consumer) => consumer.status());
-    const reasons = progress.look(
+    const reasons = progress.check(
       statuses.map((status) => ({ ...status, waiting: status.waiting || silent })),
     );
     for (const [topic, reason] of reasons) health.setLive(topic, reason);

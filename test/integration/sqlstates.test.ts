@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
-import { createTurns } from '../../workers/consume/transaction-slots.ts';
+import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -272,13 +272,13 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     });
 
     it("stores other kinds while one kind's table is locked, also with a single turn for both", async () => {
-      const turns = createTurns(1, systemClock);
+      const slots = createTransactionSlots(1, systemClock);
       const agents = await createBench();
       const conversations = await createWorkerBench(pool, conversationMetadata, `s${++count}.`);
       agents.append(agent(), { id: 'waits' });
       conversations.append({ externalConversationId: 'entity' }, { id: 'goes on' });
-      const waiting = agents.startWorker({ turns });
-      const going = conversations.startWorker({ turns });
+      const waiting = agents.startWorker({ slots });
+      const going = conversations.startWorker({ slots });
       const lock = await pool.connect();
       await lock.query('begin; lock table agents in access exclusive mode');
       const reading = waiting.consumer.read(0);

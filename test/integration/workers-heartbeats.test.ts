@@ -13,7 +13,7 @@ import { recordKey } from '../../shared/log/partition.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { startConsuming } from '../../workers/consume/consume.ts';
-import { createTurns } from '../../workers/consume/transaction-slots.ts';
+import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';
 import type { Patch } from '../../workers/kinds/merge-patch.ts';
@@ -123,7 +123,7 @@ function testWorker(
         clock: systemClock,
         nextId: createUlidGenerator(systemClock),
         logger,
-        turns: createTurns(4, systemClock),
+        slots: createTransactionSlots(4, systemClock),
         batchRecordsMax: 1000,
         recordAgeMaxMs: 90 * DAY_MS,
         topicRetentionMs: 7 * DAY_MS,

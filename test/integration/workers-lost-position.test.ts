@@ -58,15 +58,15 @@ describe('a worker', () => {
       const b = await readTwo();
       const { consumer, worker, close } = b.startWorker();
       await consumer.read(0);
-      expect([...worker.standing()]).toEqual([[0, { generation: 1, nextOffset: 2n }]]);
+      expect([...worker.storedPositions()]).toEqual([[0, { generation: 1, nextOffset: 2n }]]);
       await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
         b.topic,
       ]);
       const watch = startPositionWatch({ pool, clock: b.clock, consumers: [worker] });
-      await watch.look();
+      await watch.check();
       expect(consumer.asked).toEqual([0]);
       await consumer.read(0);
-      await watch.look();
+      await watch.check();
       expect(consumer.asked).toEqual([0]);
       expect(await b.position()).toMatchObject({ next_offset: 2n });
       await watch.close();

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
-import { createTurns } from '../../workers/consume/transaction-slots.ts';
+import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { interceptedPool } from '../support/intercepted-pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
@@ -236,7 +236,7 @@ describe('a worker', () => {
       });
       const reading = first.consumer.read(0);
       await waitFor(() => locked, { timeoutMs: 5000, what: 'the first worker to hold the position' });
-      const second = b.startWorker({ turns: createTurns(1, systemClock) });
+      const second = b.startWorker({ slots: createTransactionSlots(1, systemClock) });
       const waiting = second.consumer.read(0);
       await second.consumer.read(1);
       expect(await b.patches()).toEqual(['b']);

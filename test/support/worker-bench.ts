@@ -14,7 +14,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume/consume.ts';
 import type { BatchStep } from '../../workers/consume/store-batch.ts';
-import { createTurns, type Turns } from '../../workers/consume/transaction-slots.ts';
+import { createTransactionSlots, type TransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import type { Patch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
@@ -94,7 +94,7 @@ export interface StartWorkerOptions {
   readonly idleInTransactionMs?: number;
   readonly statementTimeoutMs?: number;
   /** Shared with other workers of the process; its own by default. */
-  readonly turns?: Turns;
+  readonly slots?: TransactionSlots;
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
 }
 
@@ -190,7 +190,7 @@ export async function createWorkerBench<Row>(
         clock,
         nextId: createUlidGenerator(clock),
         logger: pino({ level: 'silent' }),
-        turns: options.turns ?? createTurns(4, clock),
+        slots: options.slots ?? createTransactionSlots(4, clock),
         batchRecordsMax: options.batchRecordsMax ?? 1000,
         recordAgeMaxMs: 90 * DAY_MS,
         topicRetentionMs: 7 * DAY_MS,

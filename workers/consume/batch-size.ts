@@ -2,16 +2,17 @@ import type { LogRecord } from '../../shared/log/log.ts';
 
 /** Bytes of values, keys and headers that one transaction stores at most; a larger record goes alone. */
 export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
-/** Commits of the present size before it doubles; twice as many after each time that the larger size failed again. */
+/** Commits of the current size before it doubles; twice as many after each failure of the doubled size. */
 const COMMITS_BEFORE_GROWTH = 4;
 const COMMITS_BEFORE_GROWTH_MAX = 64;
 
-/** How many records of one partition are stored together: fewer after batches that may have failed for their size. */
+/** How many records of one partition are stored as one batch: fewer after batches that may have failed for their size. */
 export interface BatchSize {
-  /** The next records from `at` on: at least one, and no more than are stored together now. */
+  /** Returns the records of the next batch from index `at` on: at least one. */
   take(records: readonly LogRecord[], at: number): LogRecord[];
-  /** A batch of so many records is too large. */
+  /** To be called when a batch of this many records was too large. */
   halve(records: number): void;
+  /** To be called when a batch of this many records was stored. */
   noteCommit(records: number): void;
 }
 
@@ -19,7 +20,7 @@ export function createBatchSize(recordsMax: number): BatchSize {
   let size = recordsMax;
   let commits = 0;
   let commitsNeeded = COMMITS_BEFORE_GROWTH;
-  /** Whether the size was raised, and nothing of the new size was stored yet. */
+  /** Whether the size was doubled, and no batch of the new size was stored yet. */
   let onTrial = false;
 
   return {

@@ -14,13 +14,13 @@ import type { ReadAt } from '../sql/entity-tables.ts';
 /** Why a record becomes a dead letter. */
 export interface Rejection {
   readonly reason: 'undecodable' | 'unknown-version' | 'invalid' | 'time' | 'conflict' | 'refused' | 'crash';
-  /** Where it was found: reading the event, checking its data, storing it. */
+  /** The step that failed: decoding the event, checking its data, or storing it. */
   readonly stage: 'decode' | 'check' | 'store';
-  /** In words, without values of the record. */
+  /** Text for operators, without values of the record. */
   readonly text: string;
 }
 
-/** Whose record it is, as far as that can be read from what may be unreadable otherwise. */
+/** The record's tenant and id, as far as they can be read from a record that may be unreadable otherwise. */
 export interface Identity {
   readonly tenantId: string;
   readonly id: string;
@@ -29,7 +29,7 @@ export interface Identity {
   readonly acceptedAtMs: number;
 }
 
-/** A record of the log after decoding: either one that can be stored, or one that cannot. */
+/** A record of the log after decoding: one that can be stored, or a rejected one. */
 export interface Candidate<Row> {
   readonly log: LogRecord;
   readonly origin: ReadAt;
@@ -46,14 +46,14 @@ export interface DecodeContext {
   readonly partition: number;
   readonly generation: number;
   readonly nowMs: number;
-  /** Records accepted longer ago than this cannot be stored any more. */
+  /** Records accepted longer ago than this are rejected, in milliseconds. */
   readonly recordAgeMaxMs: number;
 }
 
 const DAY_MS = 86_400_000;
 const SHA256_HEX = /^[0-9a-f]{64}$/;
 
-/** Decodes and checks one record of the log. Never throws for what the record holds. */
+/** Decodes and checks one record of the log. Never throws because of the record's content. */
 export function toCandidate<Row>(
   kind: RecordKind<Row>,
   log: LogRecord,
@@ -92,12 +92,12 @@ export function toCandidate<Row>(
   }
 }
 
-/** The candidate as one that cannot be stored. */
+/** Returns the candidate as a rejected one. */
 export function rejected<Row>(candidate: Candidate<Row>, rejection: Rejection): Candidate<Row> {
   return { ...candidate, outcome: { ok: false, rejection } };
 }
 
-/** A record that is not even decoded. */
+/** Returns a rejected candidate without decoding the record. */
 export function rejectedUnread<Row>(
   log: LogRecord,
   rejection: Rejection,

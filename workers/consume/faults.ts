@@ -4,31 +4,31 @@ import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals
 import { isTransient, SQLSTATE, sqlStateClass, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 
 /**
- * What a failed batch calls for.
- * - `record`: one of its records cannot be stored, whoever tries: find it.
- * - `bound`: its records together exceed a bound of ours: fewer at a time.
- * - `no-partition`: a table has no partition for one of its times: make it.
- * - `wait`: something outside is down or busy: the same batch again, for as long as it lasts.
- * - `stop`: the partition is not read from where its position is, or the log is not the one that was read before: the
- *   start is asked for anew, which only a person can make possible where the log is another one.
- * - `unexpected`: anything else: the same batch again, but not ready meanwhile.
+ * Why a batch failed, by what is to be done:
+ * - `record`: one of its records cannot be stored, whoever tries: bisect.
+ * - `bound`: its records together exceed a limit of ours: store fewer.
+ * - `no-partition`: a table has no partition for one of its times: create it.
+ * - `wait`: something outside is down or busy: retry for as long as that lasts.
+ * - `stop`: the partition is not read from its position, or the log is another one: find the start again. Where the log is
+ *   another one, only an operator can make that possible.
+ * - `unexpected`: anything else: retry, but not ready meanwhile.
  */
 export interface Fault {
   readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
-  /** In words, without values of records. */
+  /** Text for operators, without values of records. */
   readonly text: string;
   /** The table that lacks a partition. */
   readonly table?: string;
   /**
-   * Whether the batch itself may be the cause, by its size or by one of its records. `time`: its transaction took too long.
-   * `records`: the server or our own code failed while it was at the batch.
+   * Set where the batch may be the cause, by its size or by one of its records. `time`: its transaction took too long.
+   * `records`: the server or our own code failed during the batch.
    */
   readonly suspected?: 'time' | 'records';
 }
 
-/** Cardinality, data, constraint, program limit: what a value of a record can cause. */
+/** Cardinality, data, constraint, program limit: a value of a record can cause these. */
 const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
-/** The server ended a transaction that its client left idle, as a frozen worker does. */
+/** The server ended a transaction that its client left idle, as a frozen process does. */
 const WAIT_CODES: ReadonlySet<string> = new Set([
   SQLSTATE.IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
   SQLSTATE.TRANSACTION_TIMEOUT,
@@ -36,8 +36,8 @@ const WAIT_CODES: ReadonlySet<string> = new Set([
 /** The transaction, or one of its statements, took longer than the server or we allow. */
 const TIME_CODES: ReadonlySet<string> = new Set([...WAIT_CODES, SQLSTATE.QUERY_CANCELED]);
 /**
- * The session or the server ended, or failed inside: a large batch or one record can cause it. Not contention, a full disk,
- * or a refusal of what every batch does alike.
+ * The session or the server ended, or failed internally: a large batch or one record can cause these. Not contention, a full
+ * disk, or a refusal that concerns every batch alike.
  */
 const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
 
@@ -56,14 +56,14 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   '54000': 'a row that is too large',
 };
 
-/** What an operator can do something about. */
+/** Conditions that operators can fix. */
 const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
   '53100': 'its disk is full',
   '53300': 'it has no connection left',
   '55P03': 'another session holds a lock that it needs',
 };
 
-/** Classifies what storing a batch threw, by SQLSTATE, code and type, never by the text of its message. */
+/** Classifies an error of storing a batch by SQLSTATE, code and type, never by the text of its message. */
 export function classifyFault(error: unknown): Fault {
   const refusal = databaseRefusal(error);
   if (refusal) return { kind: 'unexpected', text: refusal };

@@ -1,43 +1,46 @@
+import { singleFlight } from '../../shared/async.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type WatchedPosition, watchPositions } from '../sql/watch-positions.ts';
 import type { TopicConsumer } from './consume.ts';
 import { classifyFault } from './faults.ts';
+import type { StoredPosition } from './partition-consumer.ts';
 
 export interface PositionWatchDeps {
   readonly pool: Pool;
   readonly clock: Clock;
-  readonly consumers: readonly Pick<TopicConsumer, 'topic' | 'standing' | 'askStart'>[];
+  readonly consumers: readonly WatchedConsumer[];
 }
 
-/** Notices positions that another hand changed under an idle worker: a command, or a database that was put back. */
+type WatchedConsumer = Pick<TopicConsumer, 'topic' | 'storedPositions' | 'restart'>;
+
+/** Detects positions that a command, or a restored database, changed under an idle worker. */
 export interface PositionWatch {
-  /** Why the positions are not known to be what this process believes, in words. */
+  /** Why the positions could not be compared, as text for operators; undefined when they were. */
   problem(): string | undefined;
-  /** Compares now. */
-  look(): Promise<void>;
+  /** Compares immediately; calls share a comparison in progress. */
+  check(): Promise<void>;
   close(): Promise<void>;
 }
 
-const EVERY_MS = 5000;
+const INTERVAL_MS = 5000;
 const DEADLINE_MS = 5000;
-/** A question that has waited for so long is told of. */
+/** A query without an answer for this long is a problem. */
 const SLOW_AFTER_MS = 2000;
 
-/** One statement for all topics of the process; where a partition stands elsewhere, its reader asks for its start anew. */
+/** Compares all topics of the process by one statement, and restarts the partitions whose position differs. */
 export function startPositionWatch({ pool, clock, consumers }: PositionWatchDeps): PositionWatch {
   let askedMs: number | undefined;
   let unansweredSinceMs: number | undefined;
   let refused: string | undefined;
-  let looking: Promise<void> | undefined;
 
-  async function ask(): Promise<void> {
+  async function compareAll(): Promise<void> {
     askedMs = clock.nowMs();
-    const before = consumers.map((consumer) => ({ consumer, standing: consumer.standing() }));
+    const before = consumers.map((consumer) => ({ consumer, positions: consumer.storedPositions() }));
     try {
       const topics = consumers.map(({ topic }) => topic);
       const rows = await watchPositions(pool, topics, DEADLINE_MS);
-      for (const { consumer, standing } of before) compare(consumer, standing, rows);
+      for (const { consumer, positions } of before) compare(consumer, positions, rows);
       refused = undefined;
       unansweredSinceMs = undefined;
     } catch (error) {
@@ -49,11 +52,11 @@ export function startPositionWatch({ pool, clock, consumers }: PositionWatchDeps
   }
 
   function compare(
-    consumer: PositionWatchDeps['consumers'][number],
-    before: ReturnType<TopicConsumer['standing']>,
+    consumer: WatchedConsumer,
+    before: ReadonlyMap<number, StoredPosition>,
     rows: readonly WatchedPosition[],
   ): void {
-    const now = consumer.standing();
+    const now = consumer.storedPositions();
     const ofTopic = rows.filter(({ topic }) => topic === consumer.topic);
     for (const [partition, believed] of before) {
       const row = ofTopic.find((found) => found.partition === partition);
@@ -62,21 +65,15 @@ export function startPositionWatch({ pool, clock, consumers }: PositionWatchDeps
         generation === believed.generation &&
         ofTopic[0]?.topicGeneration === believed.generation &&
         (row?.nextOffset ?? 0n) === believed.nextOffset;
-      // What it stored meanwhile, or stores now, is compared by its transactions.
-      if (!unchanged && now.get(partition)?.nextOffset === believed.nextOffset) consumer.askStart(partition);
+      // A partition that stored something meanwhile, or is busy, compares its position in its transactions.
+      if (!unchanged && now.get(partition)?.nextOffset === believed.nextOffset) consumer.restart(partition);
     }
   }
 
-  function look(): Promise<void> {
-    looking ??= ask().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  }
-
-  const timer = setInterval(look, EVERY_MS).unref();
+  const check = singleFlight(compareAll);
+  const timer = setInterval(() => check(), INTERVAL_MS).unref();
   return {
-    look,
+    check: () => check(),
     problem() {
       const sinceMs = unansweredSinceMs ?? askedMs;
       const waitedMs = sinceMs === undefined ? 0 : clock.nowMs() - sinceMs;
@@ -87,7 +84,7 @@ export function startPositionWatch({ pool, clock, consumers }: PositionWatchDeps
     },
     async close() {
       clearInterval(timer);
-      await looking;
+      await check.idle();
     },
   };
 }

@@ -1,22 +1,24 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { TopicStatus } from './consume.ts';
+import type { TopicStatus } from './topic-status.ts';
 
-/** Without a commit for so long, with records to store and no reason not to, a worker should be restarted. */
+/** Without a commit for this long, with records to store and no known reason, a worker should be restarted. */
 const STUCK_AFTER_MS = 60_000;
 
-/** Tells workers that hang from those that wait for something, or have nothing to do. */
+/** Detects workers that hang, as opposed to those that wait for something or have nothing to do. */
 export interface ProgressWatch {
-  /** Why a topic's worker should be restarted, undefined where it should not, by topic. To be called every second or so. */
-  look(statuses: readonly TopicStatus[]): Map<string, string | undefined>;
+  /**
+   * Returns by topic why its worker should be restarted; undefined where it should not. To be called about every second.
+   */
+  check(statuses: readonly TopicStatus[]): Map<string, string | undefined>;
 }
 
 export function createProgressWatch(clock: Clock): ProgressWatch {
   /** When each topic was last seen idle, waiting, or for the first time. */
   const excusedMs = new Map<string, number>();
   return {
-    look(statuses) {
+    check(statuses) {
       const nowMs = clock.nowMs();
-      // A worker may wait for the turn of another one that waits for the database.
+      // A worker may wait for a transaction slot of another one that waits for the database.
       const waiting = statuses.some((status) => status.waiting);
       return new Map(
         statuses.map((status) => {
@@ -35,13 +37,13 @@ export function createProgressWatch(clock: Clock): ProgressWatch {
   };
 }
 
-/** Nothing to store, or nothing that may be stored: a stopped partition waits for a person. */
+/** Whether nothing can be stored: there is nothing, or a stopped partition waits for an operator. */
 function isIdle({ consumer }: TopicStatus): boolean {
   return consumer.lag === 0n || consumer.stopped.size > 0;
 }
 
 function lastProgressMs(status: TopicStatus, excusedMs: number, waiting: boolean): number {
   const topicMs = Math.max(excusedMs, status.lastCommitMs ?? 0);
-  // One partition may hang while others get on.
+  // One partition may hang while others make progress.
   return waiting || status.busySinceMs === undefined ? topicMs : Math.min(topicMs, status.busySinceMs);
 }

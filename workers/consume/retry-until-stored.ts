@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { backoffMs } from '../../shared/async.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
@@ -7,30 +8,31 @@ import { ensureTimePartitions, isTimePartitioned } from '../../shared/postgres/t
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { type DecodeContext, toCandidate } from './decode.ts';
 import { classifyFault, type Fault } from './faults.ts';
-import type { Turns } from './transaction-slots.ts';
+import type { WaitsFor } from './partition-status.ts';
+import type { TransactionSlots } from './transaction-slots.ts';
 
-export interface PersistenceDeps<Row> {
+export interface RetryDeps<Row> {
   readonly pool: Pool;
   readonly logger: Logger;
-  readonly turns: Turns;
+  readonly slots: TransactionSlots;
   readonly kind: RecordKind<Row>;
   decodeContext(): DecodeContext;
-  /** Told when the work begins to wait for its turn, and when it has it. */
-  onTurn(waits: boolean): void;
-  /** Told of what hinders the work, and with undefined that nothing does any more. */
+  /** Called when the work begins to wait for a slot, and when it has one. */
+  onWait(waitsFor: WaitsFor): void;
+  /** Called with the reason of each failure that is retried, and with undefined after a success. */
   onFault(fault: Fault | undefined): void;
 }
 
-export interface How {
-  /** Whether nothing else may be at work. */
+export interface StoreMode {
+  /** Whether no other transaction may run concurrently. */
   readonly alone: boolean;
-  /** Waited for when the work failed and may be tried again, before others have their turns. */
+  /** Called after a failure that may be retried, before the slot is released. */
   readonly onRetry?: () => Promise<void>;
 }
 
-export const SHARED: How = { alone: false };
+export const SHARED: StoreMode = { alone: false };
 
-/** Several records that failed together, and perhaps because there are several: fewer may succeed. */
+/** Several records failed together, perhaps because of their number: fewer may succeed. */
 export class BatchTooLarge extends Error {
   override readonly name = 'BatchTooLarge';
   readonly fault: Fault;
@@ -41,113 +43,142 @@ export class BatchTooLarge extends Error {
   }
 }
 
-/**
- * Does the work, again for as long as what hinders it can go away by itself. Rejects with what cannot: a record that
- * cannot be stored, a log that is not the same, or the end of the batch's signal; with {@link BatchTooLarge} where several
- * records fail while other work succeeds. `records` are those that the work stores: time partitions that they lack are
- * made.
- */
-export type Persist = <T>(
-  batch: LogBatch,
-  work: () => Promise<T>,
-  how?: How,
-  records?: readonly LogRecord[],
-) => Promise<T>;
-
-const BACKOFF_MIN_MS = 100;
-const BACKOFF_MAX_MS = 5000;
-/** Attempts at a single record before it is given up; several records are given up at the first failure, and bisected. */
+const BACKOFF = { minMs: 100, maxMs: 5000 };
+/** Attempts before a refused record is given up when it is alone. Several records are bisected after the first one. */
 const ATTEMPTS_ALONE = 3;
-/** Attempts after which records that take too long are too many, also where nothing else is stored meanwhile. */
+/** Attempts before records that take too long count as too many, even if nothing else is stored meanwhile. */
 const ATTEMPTS_IN_TIME = 3;
 
-export function createPersistence<Row>(deps: PersistenceDeps<Row>): Persist {
-  const { turns } = deps;
-  return async (batch, work, how = SHARED, records = []) => {
-    let missing: Fault | undefined;
-    let refusals = 0;
-    /** Of other work, before the first attempt at this one. */
-    let successesBefore: number | undefined;
-    const othersSucceed = () => successesBefore !== undefined && turns.successes() > successesBefore;
-    // A table whose partition is there and that still lacks one for a record would be asked for it for ever.
-    const made = new Set<string | undefined>();
-    for (let failures = 0; ; failures++) {
-      batch.signal.throwIfAborted();
+/**
+ * Runs the work in a transaction slot until it succeeds, with backoff, for as long as the failures are temporary. `records`
+ * are the records that it stores; time partitions that these lack are created.
+ *
+ * Rejects where a retry is useless: with the error of a record that cannot be stored, with POSITION_LOST where the log is not
+ * the one that was read before, with the reason of the batch's signal, and with {@link BatchTooLarge} where several records
+ * fail that may succeed in smaller batches.
+ */
+export async function retryUntilStored<Row, T>(
+  deps: RetryDeps<Row>,
+  batch: LogBatch,
+  work: () => Promise<T>,
+  { mode = SHARED, records = [] }: { mode?: StoreMode; records?: readonly LogRecord[] } = {},
+): Promise<T> {
+  return await new RetryingStore(deps, batch, mode, records).run(work);
+}
+
+class RetryingStore<Row> {
+  readonly #deps: RetryDeps<Row>;
+  readonly #batch: LogBatch;
+  readonly #mode: StoreMode;
+  readonly #records: readonly LogRecord[];
+  #failures = 0;
+  #refusals = 0;
+  /** Successes of other work before the first attempt. */
+  #successesBefore: number | undefined;
+  #missingPartition: Fault | undefined;
+  /** Tables whose time partitions were created: one that lacks a partition even then would be retried for ever. */
+  readonly #partitionedTables = new Set<string | undefined>();
+
+  constructor(deps: RetryDeps<Row>, batch: LogBatch, mode: StoreMode, records: readonly LogRecord[]) {
+    this.#deps = deps;
+    this.#batch = batch;
+    this.#mode = mode;
+    this.#records = records;
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      this.#batch.signal.throwIfAborted();
       try {
-        if (missing) await makePartitions(deps, missing, records);
-        missing = undefined;
-        deps.onTurn(true);
-        const begin = async () => {
-          deps.onTurn(false);
-          successesBefore ??= turns.successes();
-          try {
-            return await work();
-          } catch (error) {
-            if (classifyFault(error).kind !== 'stop') await how.onRetry?.();
-            throw error;
-          }
-        };
-        const result = await (how.alone ? turns.alone(begin) : turns.shared(begin));
-        deps.onFault(undefined);
+        await this.#createMissingPartitions();
+        const result = await this.#inSlot(work);
+        this.#deps.onFault(undefined);
         return result;
       } catch (error) {
-        const found = classifyFault(error);
-        if (found.kind === 'no-partition' && !made.has(found.table)) {
-          made.add(found.table);
-          missing = found;
-          continue;
-        }
-        if (found.kind === 'bound' && records.length > 1) throw new BatchTooLarge(found);
-        if (isRefusal(found) && records.length === 1 && ++refusals < ATTEMPTS_ALONE) continue;
-        if (found.kind !== 'wait' && found.kind !== 'unexpected') throw error;
-        const isolated = found.suspected !== undefined && othersSucceed();
-        deps.onFault(isolated && records.length === 1 ? naming(records[0]!, found, deps) : found);
-        await delay(backoffMs(failures), undefined, { signal: batch.signal });
-        const late = found.suspected === 'time' && failures + 1 >= ATTEMPTS_IN_TIME;
-        if (records.length > 1 && (isolated || late)) throw new BatchTooLarge(found);
+        this.#failures += 1;
+        await this.#waitForRetry(error);
       }
     }
-  };
+  }
+
+  async #inSlot<T>(work: () => Promise<T>): Promise<T> {
+    const { slots, onWait } = this.#deps;
+    const attempt = async () => {
+      onWait('database');
+      this.#successesBefore ??= slots.successes();
+      try {
+        return await work();
+      } catch (error) {
+        if (classifyFault(error).kind !== 'stop') await this.#mode.onRetry?.();
+        throw error;
+      }
+    };
+    onWait('slot');
+    return await (this.#mode.alone ? slots.alone(attempt) : slots.shared(attempt));
+  }
+
+  /** Resolves when the work is to be retried; rejects where that is useless. */
+  async #waitForRetry(error: unknown): Promise<void> {
+    const fault = classifyFault(error);
+    const several = this.#records.length > 1;
+    const single = this.#records.length === 1;
+    if (fault.kind === 'no-partition' && !this.#partitionedTables.has(fault.table)) {
+      this.#partitionedTables.add(fault.table);
+      this.#missingPartition = fault;
+      return;
+    }
+    if (fault.kind === 'bound' && several) throw new BatchTooLarge(fault);
+    if (isRefusal(fault) && single) {
+      this.#refusals += 1;
+      if (this.#refusals < ATTEMPTS_ALONE) return;
+    }
+    if (fault.kind !== 'wait' && fault.kind !== 'unexpected') throw error;
+    const isolated = fault.suspected !== undefined && this.#othersSucceed();
+    this.#deps.onFault(isolated && single ? this.#withPosition(fault) : fault);
+    await delay(backoffMs(this.#failures, BACKOFF), undefined, { signal: this.#batch.signal });
+    const late = fault.suspected === 'time' && this.#failures >= ATTEMPTS_IN_TIME;
+    if (several && (isolated || late)) throw new BatchTooLarge(fault);
+  }
+
+  /** Whether other work has succeeded since the first attempt: then the records are suspects, not the database. */
+  #othersSucceed(): boolean {
+    return this.#successesBefore !== undefined && this.#deps.slots.successes() > this.#successesBefore;
+  }
+
+  /** Names the record, as it alone is stalled. */
+  #withPosition(fault: Fault): Fault {
+    const { topic, partition } = this.#deps.decodeContext();
+    const position = `${topic}, partition ${partition}, offset ${this.#records[0]!.offset}`;
+    return { ...fault, text: `${position}: ${fault.text}; other records are stored` };
+  }
+
+  async #createMissingPartitions(): Promise<void> {
+    const table = this.#missingPartition?.table;
+    if (table !== undefined && isTimePartitioned(table)) {
+      const { pool, logger, kind, decodeContext } = this.#deps;
+      // Rows of other tables than the kind's own have the current time.
+      const times = kind.timePartitioned.includes(table)
+        ? await this.#acceptanceTimes()
+        : [decodeContext().nowMs];
+      if (times.length > 0) {
+        const names = await ensureTimePartitions(pool, table, Math.min(...times), Math.max(...times));
+        logger.info({ table, names }, 'time partitions created for records');
+      }
+    }
+    this.#missingPartition = undefined;
+  }
+
+  async #acceptanceTimes(): Promise<number[]> {
+    const { kind, decodeContext } = this.#deps;
+    const times = await mapInSlices(this.#records, (record) => {
+      const { outcome } = toCandidate(kind, record, decodeContext());
+      return outcome.ok ? [outcome.record.event.acceptedAtMs] : [];
+    });
+    return times.flat();
+  }
 }
 
-/** What a record causes by itself, whoever tries. */
+/** Whether a record causes the fault by itself, for whoever stores it. */
 export function isRefusal({ kind }: Fault): boolean {
   return kind === 'record' || kind === 'bound';
-}
-
-/** Other records are stored: where to look. */
-function naming<Row>({ offset }: LogRecord, found: Fault, deps: PersistenceDeps<Row>): Fault {
-  const { topic, partition } = deps.decodeContext();
-  const place = `${topic}, partition ${partition}, offset ${offset}`;
-  return { ...found, text: `${place}: ${found.text}; other records are stored` };
-}
-
-async function makePartitions<Row>(
-  deps: PersistenceDeps<Row>,
-  { table }: Fault,
-  records: readonly LogRecord[],
-): Promise<void> {
-  if (table === undefined || !isTimePartitioned(table)) return;
-  // What is not the kind's own table holds what is written now.
-  const times = deps.kind.timePartitioned.includes(table)
-    ? await acceptanceTimes(deps, records)
-    : [deps.decodeContext().nowMs];
-  if (times.length === 0) return;
-  const names = await ensureTimePartitions(deps.pool, table, Math.min(...times), Math.max(...times));
-  deps.logger.info({ table, names }, 'made time partitions that records called for');
-}
-
-async function acceptanceTimes<Row>(
-  deps: PersistenceDeps<Row>,
-  records: readonly LogRecord[],
-): Promise<number[]> {
-  const times = await mapInSlices(records, (record) => {
-    const { outcome } = toCandidate(deps.kind, record, deps.decodeContext());
-    return outcome.ok ? [outcome.record.event.acceptedAtMs] : [];
-  });
-  return times.flat();
-}
-
-function backoffMs(failures: number): number {
-  return Math.min(BACKOFF_MIN_MS * 2 ** failures, BACKOFF_MAX_MS);
 }

@@ -9,7 +9,7 @@ import type { RecordKind } from '../kinds/record-kind.ts';
 import { insertSignals } from '../sql/insert-signals.ts';
 import { recordDeadLetters, rejectionSignals } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
-import { type DeadLetter, settleKeys } from './deduplicate.ts';
+import { type DeadLetter, deduplicate } from './deduplicate.ts';
 
 /** Points of a batch's transaction, in their order, at which tests end it. */
 export const BATCH_STEPS = [
@@ -119,7 +119,7 @@ async function store<Row>(
   const nowMs = deps.clock.nowMs();
   const { stored, deadLetters } = slice.bare
     ? { stored: [], deadLetters: slice.candidates.flatMap(toDeadLetter) }
-    : await settleKeys(client, slice.candidates, {
+    : await deduplicate(client, slice.candidates, {
         kind: kind.kind,
         nowMs,
         generatedIdKeptMs: deps.generatedIdKeptMs,

@@ -1,42 +1,44 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** Who may work on the database at the same time. First come, first served. */
-export interface Turns {
-  /** Runs the work beside others, as many as the turns allow. */
+/**
+ * A semaphore for the process's transactions on the database. Waiting work gets slots in the order in which it came.
+ */
+export interface TransactionSlots {
+  /** Runs the work in one slot. */
   shared<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs the work while nothing else has a turn. */
+  /** Runs the work in all slots, with nothing else running. */
   alone<T>(work: () => Promise<T>): Promise<T>;
-  /** Milliseconds since a turn ended last: while that is little, whoever waits does so because there is much to do. */
+  /** Milliseconds since a slot was last released. While that is little, work waits because there is much to do. */
   sinceEndMs(): number;
-  /** Turns whose work succeeded: while it grows, the database commits for somebody. */
+  /** Work that has succeeded. While it grows, the database commits transactions. */
   successes(): number;
 }
 
 interface Waiting {
-  readonly needs: number;
+  readonly slots: number;
   readonly begin: () => void;
 }
 
 /**
- * Turns for `sharedMax` transactions at once. Fewer than the pool has connections, so that other work finds one.
+ * `slotsMax` should be below the pool's connections, so that other work finds one.
  */
-export function createTurns(sharedMax: number, clock: Clock): Turns {
+export function createTransactionSlots(slotsMax: number, clock: Clock): TransactionSlots {
   const waiting: Waiting[] = [];
-  let free = sharedMax;
+  let free = slotsMax;
   let endedAtMs = clock.nowMs();
   let successes = 0;
 
   function admit(): void {
-    while (waiting[0] && waiting[0].needs <= free) {
+    while (waiting[0] && waiting[0].slots <= free) {
       const next = waiting.shift()!;
-      free -= next.needs;
+      free -= next.slots;
       next.begin();
     }
   }
 
-  async function run<T>(needs: number, work: () => Promise<T>): Promise<T> {
+  async function run<T>(slots: number, work: () => Promise<T>): Promise<T> {
     await new Promise<void>((begin) => {
-      waiting.push({ needs, begin });
+      waiting.push({ slots, begin });
       admit();
     });
     try {
@@ -45,14 +47,14 @@ export function createTurns(sharedMax: number, clock: Clock): Turns {
       return result;
     } finally {
       endedAtMs = clock.nowMs();
-      free += needs;
+      free += slots;
       admit();
     }
   }
 
   return {
     shared: (work) => run(1, work),
-    alone: (work) => run(sharedMax, work),
+    alone: (work) => run(slotsMax, work),
     sinceEndMs: () => clock.nowMs() - endedAtMs,
     successes: () => successes,
   };

@@ -5,8 +5,8 @@ import { type PositionWatch, startPositionWatch } from '../../../workers/consume
 let nowMs: number;
 let rows: unknown[];
 let answer: () => Promise<{ rows: unknown[] }>;
-let standing: Map<number, { generation: number; nextOffset: bigint }>;
-let asked: number[];
+let stored: Map<number, { generation: number; nextOffset: bigint }>;
+let restarted: number[];
 let watch: PositionWatch;
 
 const row = (partition: number | null, generation: number | null, nextOffset: bigint | null) => ({
@@ -21,71 +21,71 @@ beforeEach(() => {
   nowMs = 1_000_000;
   rows = [row(0, 1, 5n), row(1, 1, 7n)];
   answer = async () => ({ rows });
-  standing = new Map([
+  stored = new Map([
     [0, { generation: 1, nextOffset: 5n }],
     [1, { generation: 1, nextOffset: 7n }],
     [2, { generation: 1, nextOffset: 0n }],
   ]);
-  asked = [];
+  restarted = [];
   watch = startPositionWatch({
     pool: { waitingCount: 0, query: () => answer() } as unknown as Pool,
     clock: { nowMs: () => nowMs },
     consumers: [
       {
         topic: 't',
-        standing: () => new Map(standing),
-        askStart: (partition) => void asked.push(partition),
+        storedPositions: () => new Map(stored),
+        restart: (partition) => void restarted.push(partition),
       },
     ],
   });
 });
 afterEach(() => watch.close());
 
-it('leaves alone what stands where it is believed to, also where nothing was begun', async () => {
-  await watch.look();
+it('restarts no partition whose position is as believed, also before its first record', async () => {
+  await watch.check();
   rows = [row(null, null, null)];
-  standing = new Map([[2, { generation: 1, nextOffset: 0n }]]);
-  await watch.look();
-  expect(asked).toEqual([]);
+  stored = new Map([[2, { generation: 1, nextOffset: 0n }]]);
+  await watch.check();
+  expect(restarted).toEqual([]);
 });
 
 it.each([
-  ['went back', row(1, 1, 6n)],
-  ['went on', row(1, 1, 8n)],
+  ['was moved back', row(1, 1, 6n)],
+  ['was moved forward', row(1, 1, 8n)],
   ['has another generation', row(1, 2, 7n)],
-])('asks for the start where the position %s', async (_, changed) => {
+])('restarts a partition whose position %s', async (_, changed) => {
   rows = [row(0, 1, 5n), changed];
-  await watch.look();
-  expect(asked).toEqual([1]);
+  await watch.check();
+  expect(restarted).toEqual([1]);
 });
 
-it('asks for the start of all where the topic has another generation, or is not registered', async () => {
+it('restarts all partitions of a topic that has another generation, or is not registered', async () => {
   rows = rows.map((found) => ({ ...(found as object), topicGeneration: 2 }));
-  await watch.look();
-  expect(asked).toEqual([0, 1, 2]);
+  await watch.check();
+  expect(restarted).toEqual([0, 1, 2]);
   rows = [];
-  await watch.look();
-  expect(asked).toEqual([0, 1, 2, 0, 1, 2]);
+  await watch.check();
+  expect(restarted).toEqual([0, 1, 2, 0, 1, 2]);
 });
 
-it('does not ask where a batch was stored, or is at work, meanwhile', async () => {
+it('restarts no partition that stored a batch, or is busy, meanwhile', async () => {
   rows = [row(0, 1, 6n), row(1, 1, 8n)];
   answer = async () => {
-    standing.set(0, { generation: 1, nextOffset: 6n });
-    standing.delete(1);
+    stored.set(0, { generation: 1, nextOffset: 6n });
+    stored.delete(1);
     return { rows };
   };
-  await watch.look();
-  expect(asked).toEqual([]);
+  await watch.check();
+  expect(restarted).toEqual([]);
 });
 
-it('says how long the database has not answered, and what it refuses', async () => {
+it('reports how long the database has not answered, and why it failed', async () => {
   let end: (error: Error) => void = () => {};
   answer = () =>
     new Promise((_, reject) => {
       end = reject;
     });
-  const looking = watch.look();
+  const looking = watch.check();
   expect(watch.problem()).toBeUndefined();
   nowMs += 3000;
   expect(watch.problem()).toBe('the database has not answered for 3 s');
@@ -93,6 +93,6 @@ it('says how long the database has not answered, and what it refuses', async () 
   await looking;
   expect(watch.problem()).toMatch(/^the database does not answer \(Query read timeout\)/);
   answer = async () => ({ rows });
-  await watch.look();
+  await watch.check();
   expect(watch.problem()).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
-import type { TopicStatus } from '../../../workers/consume/consume.ts';
 import { createProgressWatch, type ProgressWatch } from '../../../workers/consume/progress.ts';
+import type { TopicStatus } from '../../../workers/consume/topic-status.ts';
 
 let nowMs = 0;
 let watch: ProgressWatch;
@@ -33,7 +33,7 @@ function status(
 
 function reasonAfter(seconds: number, ...statuses: TopicStatus[]): string | undefined {
   nowMs += seconds * 1000;
-  return watch.look(statuses).get('topic');
+  return watch.check(statuses).get('topic');
 }
 
 it('a worker hangs when it has lag, but neither commits nor a reason for a minute', () => {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
-import { createTurns } from '../../../workers/consume/transaction-slots.ts';
+import { createTransactionSlots } from '../../../workers/consume/transaction-slots.ts';
 
-/** Work that ends when it is told to. */
+/** Returns work that runs until its end is called. */
 function held() {
   const work = { running: false, end: () => {} };
   const run = () =>
@@ -16,14 +16,14 @@ function held() {
   return { work, run };
 }
 
-it('turns let so many in, and somebody alone when all are out', async () => {
-  const turns = createTurns(2, systemClock);
+it('transaction slots run work up to their number, and alone work once all are free', async () => {
+  const slots = createTransactionSlots(2, systemClock);
   const [first, second, alone, third] = [held(), held(), held(), held()];
   const done = [
-    turns.shared(first.run),
-    turns.shared(second.run),
-    turns.alone(alone.run),
-    turns.shared(third.run),
+    slots.shared(first.run),
+    slots.shared(second.run),
+    slots.alone(alone.run),
+    slots.shared(third.run),
   ];
   const running = () => [first, second, alone, third].map(({ work }) => work.running);
   await Promise.resolve();
@@ -43,20 +43,20 @@ it('turns let so many in, and somebody alone when all are out', async () => {
   await Promise.all(done);
 });
 
-it('a turn ends with an error, too', async () => {
-  const turns = createTurns(1, systemClock);
-  await expect(turns.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
-  expect(await turns.shared(async () => 'next')).toBe('next');
+it('a transaction slot is released after an error', async () => {
+  const slots = createTransactionSlots(1, systemClock);
+  await expect(slots.alone(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  expect(await slots.shared(async () => 'next')).toBe('next');
 });
 
-it('partitions that always have a batch waiting get as many turns each: no backlog keeps another out', async () => {
-  const turns = createTurns(4, systemClock);
+it('transaction slots are shared equally by partitions that always have a batch waiting', async () => {
+  const slots = createTransactionSlots(4, systemClock);
   const batches = [0, 0, 0, 0, 0, 0];
   const most = () => Math.max(...batches);
   await Promise.all(
     batches.map(async (_, partition) => {
       while (most() < 50) {
-        await turns.shared(async () => {
+        await slots.shared(async () => {
           batches[partition]!++;
           await new Promise((resolve) => setImmediate(resolve));
         });

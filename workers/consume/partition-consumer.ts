@@ -1,0 +1,176 @@
+import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { PartitionKey } from '../../shared/postgres/positions.ts';
+import type { RecordKind } from '../kinds/record-kind.ts';
+import { CrashSuspects } from './crash-suspects.ts';
+import { classifyFault, type Fault } from './faults.ts';
+import { PartitionStatus, type SlowReason } from './partition-status.ts';
+import { PartitionStore } from './partition-store.ts';
+import type { StoreBatchDeps } from './store-batch.ts';
+import type { TransactionSlots } from './transaction-slots.ts';
+
+export interface PartitionDeps extends StoreBatchDeps {
+  readonly logger: Logger;
+  readonly slots: TransactionSlots;
+  readonly topic: string;
+  readonly batchRecordsMax: number;
+  /** Records accepted longer ago than this become dead letters, in milliseconds. */
+  readonly recordAgeMaxMs: number;
+  /** How long the topic keeps its records, in milliseconds. */
+  readonly topicRetentionMs: number;
+}
+
+/** The position up to which a partition is stored. */
+export interface StoredPosition {
+  readonly generation: number;
+  readonly nextOffset: bigint;
+}
+
+const RETENTION_WARNING_INTERVAL_MS = 60_000;
+/** A record at which this many starts ended is set aside without being decoded. */
+const DEATHS_MAX = 3;
+
+/** Consumes one partition from its assignment until its release, one batch at a time. */
+export class PartitionConsumer<Row> {
+  readonly #deps: PartitionDeps;
+  readonly #key: PartitionKey;
+  readonly #generation: number;
+  readonly #status: PartitionStatus;
+  readonly #suspects: CrashSuspects;
+  readonly #store: PartitionStore<Row>;
+  #nextOffset: bigint;
+  #retentionWarnedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: PartitionDeps, kind: RecordKind<Row>, partition: number, start: StoredPosition) {
+    this.#deps = deps;
+    this.#key = { topic: deps.topic, partition };
+    this.#generation = start.generation;
+    this.#nextOffset = start.nextOffset;
+    this.#status = new PartitionStatus(deps.clock);
+    this.#suspects = new CrashSuspects(deps, this.#key, start.generation);
+    this.#store = new PartitionStore(deps, kind, {
+      ...this.#key,
+      generation: start.generation,
+      onWait: (waitsFor) => this.#status.noteWait(waitsFor),
+      onFault: (fault) => (fault ? this.#noteFault(fault) : this.#status.clearFault()),
+      onCommit: ({ nextOffset, startCounted }) => {
+        this.#nextOffset = nextOffset;
+        this.#status.noteCommit();
+        this.#suspects.noteCommit(nextOffset, startCounted);
+      },
+    });
+  }
+
+  get status(): Pick<PartitionStatus, 'busySinceMs' | 'committedMs' | 'fault'> {
+    return this.#status;
+  }
+
+  /** The position that it believes to be stored; undefined while it is busy, or stalled at its last batch. */
+  storedPosition(): StoredPosition | undefined {
+    if (!this.#status.idle) return undefined;
+    return { generation: this.#generation, nextOffset: this.#nextOffset };
+  }
+
+  /** Why it is slow; undefined unless it has been busy with the same records for seconds. */
+  slowBecause(nowMs: number): SlowReason | undefined {
+    return this.#status.slowBecause(nowMs, this.#deps.slots);
+  }
+
+  /**
+   * Resolves when all records are stored or dead letters. Rejects when the partition was taken away, or when its records
+   * must not be stored because the log is another one.
+   */
+  async handle(batch: LogBatch): Promise<void> {
+    this.#status.beginBatch();
+    try {
+      if (!this.#suspects.started) await this.#start(batch);
+      this.#warnOfRetention(batch);
+      const [before, suspects, rest] = this.#suspects.split(batch.records, this.#nextOffset);
+      await this.#store.storeInOrder(batch, before);
+      await this.#storeSuspects(batch, suspects);
+      await this.#store.storeInOrder(batch, rest);
+      this.#status.clearFault();
+    } catch (error) {
+      if (batch.signal.aborted) {
+        this.#status.clearFault();
+        await this.release();
+      } else this.#noteFault(classifyFault(error));
+      throw error;
+    } finally {
+      this.#status.endBatch();
+    }
+  }
+
+  /** Notes that the partition is released in order, so that its start is not taken for a crash. */
+  async release(): Promise<void> {
+    try {
+      await this.#suspects.uncountStart();
+    } catch (error) {
+      this.#deps.logger.warn(
+        { ...this.#key, reason: classifyFault(error).text },
+        'partition release not stored, start counts as a crash',
+      );
+    }
+  }
+
+  async #start(batch: LogBatch): Promise<void> {
+    const row = await this.#store.retryUntilDone(batch, () => this.#suspects.countStart(batch));
+    this.#suspects.noteStart(row);
+    const { nextOffset, suspectEnd, starts } = row;
+    this.#nextOffset = nextOffset;
+    if (suspectEnd === null) return;
+    this.#deps.logger.warn(
+      { ...this.#key, nextOffset: String(nextOffset), suspectEnd: String(suspectEnd), starts },
+      'earlier starts ended without a commit, storing records in small batches',
+    );
+  }
+
+  /** Stores suspects in batches of 1, 2, 4, …; see {@link CrashSuspects}. */
+  async #storeSuspects(batch: LogBatch, suspects: readonly LogRecord[]): Promise<void> {
+    for (let at = 0; at < suspects.length; ) {
+      const chunk = suspects.slice(at, at + this.#suspects.nextBatchRecords());
+      if (chunk.length === 1) await this.#storeAlone(batch, chunk[0]!);
+      else await this.#store.storeInOrder(batch, chunk);
+      at += chunk.length;
+    }
+  }
+
+  /**
+   * Stores a record while nothing else is decoded or stored in this process, so that a crash has one suspect. Where the
+   * record has to be retried, its start is uncounted before other transactions run.
+   */
+  async #storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
+    const { offset } = record;
+    await this.#store.storeAlone(batch, record, {
+      beforeDecoding: async () => {
+        const deaths = await this.#suspects.countAlone(offset);
+        if (deaths < DEATHS_MAX) return undefined;
+        this.#deps.logger.error(
+          { ...this.#key, offset: String(offset) },
+          'record quarantined, it ends the process',
+        );
+        const text = `the worker ended ${deaths} times while it was at this record alone`;
+        return { reason: 'crash', stage: 'store', text };
+      },
+      onRetry: () => this.#suspects.uncountAlone(offset),
+    });
+  }
+
+  #noteFault(fault: Fault): void {
+    if (!this.#status.noteFault(fault)) return;
+    this.#deps.logger.warn({ ...this.#key, fault: fault.kind, reason: fault.text }, 'partition stalled');
+  }
+
+  #warnOfRetention(batch: LogBatch): void {
+    const { clock, topicRetentionMs: retentionMs, logger } = this.#deps;
+    const nowMs = clock.nowMs();
+    const oldest = batch.records.find((record) => record.offset >= this.#nextOffset);
+    const ageMs = oldest ? nowMs - oldest.timestampMs : 0;
+    if (ageMs < retentionMs / 2 || nowMs - this.#retentionWarnedMs < RETENTION_WARNING_INTERVAL_MS) return;
+    this.#retentionWarnedMs = nowMs;
+    logger.warn(
+      { ...this.#key, ageMs, retentionMs },
+      'lag exceeds half of the retention, records may be lost',
+    );
+  }
+}

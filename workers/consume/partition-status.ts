@@ -1,0 +1,93 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Fault } from './faults.ts';
+import type { TransactionSlots } from './transaction-slots.ts';
+
+/** Why a partition has been busy with the same records for seconds, without a fault. */
+export interface SlowReason {
+  readonly sinceMs: number;
+  /** Text for operators. */
+  readonly text: string;
+}
+
+/** What a batch waits for. */
+export type WaitsFor = 'slot' | 'database';
+
+const SLOW_AFTER_MS = 5000;
+/** Used while transactions of other partitions end: then the partition waits because there is much to do. */
+const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
+
+/** They name the batch, not a statement: the database may have answered one meanwhile. */
+const SLOW_TEXTS: Readonly<Record<WaitsFor, (seconds: number) => string>> = {
+  slot: (seconds) => `a batch has waited for its turn for ${seconds} s`,
+  database: (seconds) => `the database has not finished a batch for ${seconds} s`,
+};
+
+/** What a partition is doing, for readiness and liveness. */
+export class PartitionStatus {
+  readonly #clock: Clock;
+  #busySinceMs: number | undefined;
+  #committedMs: number | undefined;
+  #fault: Fault | undefined;
+  #waitsFor: WaitsFor = 'slot';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Since when it has been busy with its current records; undefined while it has none. */
+  get busySinceMs(): number | undefined {
+    return this.#busySinceMs;
+  }
+
+  /** Time of the last commit; undefined before the first. */
+  get committedMs(): number | undefined {
+    return this.#committedMs;
+  }
+
+  /** Why it is stalled; undefined while it is not. */
+  get fault(): Fault | undefined {
+    return this.#fault;
+  }
+
+  /** Neither busy nor stalled. */
+  get idle(): boolean {
+    return this.#busySinceMs === undefined && !this.#fault;
+  }
+
+  beginBatch(): void {
+    this.#busySinceMs = this.#clock.nowMs();
+  }
+
+  endBatch(): void {
+    this.#busySinceMs = undefined;
+  }
+
+  noteCommit(): void {
+    this.#committedMs = this.#clock.nowMs();
+    this.#busySinceMs = this.#committedMs;
+  }
+
+  noteWait(waitsFor: WaitsFor): void {
+    this.#waitsFor = waitsFor;
+  }
+
+  /** Returns whether the fault's reason is a new one. */
+  noteFault(fault: Fault): boolean {
+    const isNew = this.#fault?.text !== fault.text;
+    this.#fault = fault;
+    return isNew;
+  }
+
+  clearFault(): void {
+    this.#fault = undefined;
+  }
+
+  /** Returns undefined unless it has been busy with the same records for seconds. */
+  slowBecause(nowMs: number, slots: Pick<TransactionSlots, 'sinceEndMs'>): SlowReason | undefined {
+    const sinceMs = this.#busySinceMs;
+    const othersEnd = slots.sinceEndMs() < SLOW_AFTER_MS;
+    const afterMs = othersEnd ? SLOW_BESIDE_OTHERS_AFTER_MS : SLOW_AFTER_MS;
+    if (sinceMs === undefined || nowMs - sinceMs <= afterMs) return undefined;
+    return { sinceMs, text: SLOW_TEXTS[this.#waitsFor](Math.floor((nowMs - sinceMs) / 1000)) };
+  }
+}
