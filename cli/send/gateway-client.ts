@@ -1,3 +1,4 @@
+import { backoffMs } from '../../shared/async.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 
 /** Where records go, and with which key. */
@@ -45,7 +46,7 @@ export interface GatewayClient {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-const BACKOFF_MS = { min: 200, max: 5000 };
+const BACKOFF = { minMs: 200, maxMs: 5000 };
 /** An address at which nothing ever answered is more likely wrong than busy. */
 const FIRST_ANSWER_MS = 10_000;
 /** A restart of the gateway takes about as long: whoever looks on is to know what is waited for. */
@@ -101,7 +102,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     async post(path, body) {
       const startedMs = elapsedMs();
       let internalErrors = 0;
-      for (let backoffMs = BACKOFF_MS.min; ; backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.max)) {
+      for (let failures = 1; ; failures++) {
         const result = await attempt(path, body);
         const isAnswer = 'status' in result;
         if (isAnswer && result.status < 500) {
@@ -112,7 +113,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
         const { retryAfterMs, why } = isAnswer
           ? { retryAfterMs: undefined, why: `answers ${result.status}` }
           : result;
-        const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs * (0.75 + Math.random() * 0.5));
+        const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs(failures, BACKOFF));
         const patienceMs = answered ? options.retryForMs : Math.min(options.retryForMs, FIRST_ANSWER_MS);
         const waitedMs = elapsedMs() - startedMs;
         if (waitedMs + pauseMs > patienceMs) throw gaveUp(target, why, retryAfterMs, answered);

@@ -1,3 +1,4 @@
+import { singleFlight } from '../../shared/async.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
@@ -58,17 +59,9 @@ const DAY_MS = 86_400_000;
  */
 export function createQuotas({ store, clock, logger, intervalMs = 1000 }: QuotasOptions): Quotas {
   const counts = new Map<string, Count>();
-  let exchanging: Promise<void> | undefined;
   let failing = false;
 
-  function exchange(): Promise<void> {
-    exchanging ??= tryExchange().finally(() => {
-      exchanging = undefined;
-    });
-    return exchanging;
-  }
-
-  async function tryExchange(): Promise<void> {
+  const exchange = singleFlight(async (): Promise<void> => {
     const today = dayOf(clock.nowMs());
     const unwritten = [...counts.values()].filter(({ accepted, written }) => accepted > written);
     const asked = [...counts.values()].filter((count) => count.asked && count.day === today);
@@ -90,7 +83,7 @@ export function createQuotas({ store, clock, logger, intervalMs = 1000 }: Quotas
       failing = true;
     }
     forgetPast(today);
-  }
+  });
 
   async function readOthers(asked: readonly Count[], day: string): Promise<void> {
     for (const count of asked) count.asked = false;
@@ -148,7 +141,7 @@ export function createQuotas({ store, clock, logger, intervalMs = 1000 }: Quotas
     },
     async close() {
       clearInterval(timer);
-      await exchanging;
+      await exchange.idle();
       await exchange();
       const records = [...counts.values()].reduce((sum, count) => sum + count.accepted - count.written, 0);
       if (records > 0) logger.warn({ records }, 'records of tenants with a quota are not in the database');

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { isatty } from 'node:tty';
+import { settledWithDeadline } from '../async.ts';
 
 /** Standard output of a service. Nothing that happens to it blocks, fails or grows the process. */
 export interface Output {
@@ -124,15 +125,13 @@ export function createOutput(sink: Sink): Output {
     async end(timeoutMs) {
       clearTimeout(retry);
       retry = undefined;
-      let timer: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, timeoutMs);
+      const settled = new Promise<void>((resolve) => {
         onSettled = resolve;
         pump();
       });
-      clearTimeout(timer);
+      await settledWithDeadline(settled, timeoutMs);
       onSettled = undefined;
-      // Whoever does not take it in this time does not take it at the exit either, and a disk that hangs would hang that.
+      // A write that hangs now would also hang the synchronous one at the exit.
       abandoned = sending;
     },
   };

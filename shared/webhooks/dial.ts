@@ -1,5 +1,5 @@
 import { connect, isIP, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { settledWithDeadline } from '../async.ts';
 import { AppError } from '../errors.ts';
 import { type AllowRule, targetProblem } from './addresses.ts';
 import type { Resolve } from './resolve.ts';
@@ -108,7 +108,7 @@ function connectFirst(addresses: AsyncIterable<string>, port: number, signal: Ab
           errors.push(error);
         });
         attempts.push(attempt);
-        await Promise.race([attempt, delay(ATTEMPT_DELAY_MS, undefined, { signal })]);
+        await settledWithDeadline(attempt, ATTEMPT_DELAY_MS);
       }
       await Promise.all(attempts);
       throw errors.length === 1 ? errors[0] : new AggregateError(errors);

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { settledWithDeadline } from '../async.ts';
 import { AppError, errorCode } from '../errors.ts';
 import { isLocalhost, LOCALHOST } from './addresses.ts';
 
@@ -67,11 +67,8 @@ export function createResolve({ nameServers, lookup = systemLookup }: ResolveOpt
       found[family] = await query;
     });
     const answers = Promise.allSettled(queries);
-    const firstAnswer = Promise.any(queries).then(
-      () => delay(RESOLUTION_DELAY_MS, undefined, { signal }),
-      () => answers,
-    );
-    await Promise.race([firstAnswer, answers]);
+    await Promise.any(queries).catch(() => undefined);
+    await settledWithDeadline(answers, RESOLUTION_DELAY_MS);
     const early = [...found];
     if (early.flat().length > 0) {
       const late = answers.then(() => found.filter((addresses) => !early.includes(addresses)).flat());
