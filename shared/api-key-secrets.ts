@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
 
-/** A new secret of a key, to be shown once, and what is kept of it. */
+/** Returns a new secret of an API key, which is shown once, and its SHA-256, which is stored. */
 export function newApiKeySecret(): { readonly secret: string; readonly sha256: Buffer } {
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   return { secret, sha256: sha256Of(secret) };

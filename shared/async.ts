@@ -1,6 +1,6 @@
 /**
- * Settles as the promise does; rejects where that takes longer. The work goes on then, and its result is dropped.
- * `timeoutError` makes the error; default: an Error `no answer within … ms`.
+ * Settles as the promise does; rejects where that takes longer. The work goes on then, and its
+ * result is dropped. `timeoutError` makes the error; default: an Error `no answer within … ms`.
  */
 export async function withDeadline<T>(
   promise: Promise<T>,
@@ -18,7 +18,10 @@ export async function withDeadline<T>(
   }
 }
 
-/** Waits until the promise has settled, `deadlineMs` at most. Resolves with whether it has; never rejects. */
+/**
+ * Waits until the promise has settled, `deadlineMs` at most. Resolves with whether it has; never
+ * rejects.
+ */
 export async function settledWithDeadline(promise: Promise<unknown>, deadlineMs: number): Promise<boolean> {
   const settled = promise.then(
     () => true,
@@ -27,7 +30,10 @@ export async function settledWithDeadline(promise: Promise<unknown>, deadlineMs:
   return await withDeadline(settled, deadlineMs).catch(() => false);
 }
 
-/** Waits; ends early, without an error, when the signal is aborted. With `ref: false` it keeps no process alive. */
+/**
+ * Waits; ends early, without an error, when the signal is aborted. With `ref: false` it keeps no
+ * process alive.
+ */
 export function sleep(
   ms: number,
   { signal, ref = true }: { readonly signal?: AbortSignal; readonly ref?: boolean } = {},
@@ -54,7 +60,10 @@ export interface Backoff {
 /** Part of a pause that is random, so that clients that failed together do not retry together. */
 const JITTER = 0.25;
 
-/** Milliseconds until the next attempt: `minMs` after the first failure, doubled with each one, less the jitter. */
+/**
+ * Milliseconds until the next attempt: `minMs` after the first failure, doubled with each one, less
+ * the jitter.
+ */
 export function backoffMs(failures: number, { minMs, maxMs }: Backoff, random = Math.random): number {
   const doublings = Math.min(Math.max(failures - 1, 0), 30);
   return Math.min(minMs * 2 ** doublings, maxMs) * (1 - JITTER * random());
@@ -65,15 +74,17 @@ export interface RetryOptions {
   readonly backoff: Backoff;
   /** Ends the retries, and the pause between two. */
   readonly signal: AbortSignal;
-  /** Called after each failure with the number of failures so far; what it throws ends the retries. */
+  /**
+   * Called after each failure with the number of failures so far; what it throws ends the retries.
+   */
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** With false, the pauses keep no process alive. Default true. */
   readonly ref?: boolean;
 }
 
 /**
- * Runs `work` until it succeeds, with backoff. Resolves with its result, or with undefined once the signal is aborted.
- * Rejects only with what `onFailure` throws.
+ * Runs `work` until it succeeds, with backoff. Resolves with its result, or with undefined once the
+ * signal is aborted. Rejects only with what `onFailure` throws.
  */
 export async function retryUntilSuccess<T>(
   work: () => Promise<T>,
@@ -97,7 +108,10 @@ export interface SingleFlight<Key, T> {
   idle(): Promise<void>;
 }
 
-/** Returns a function that runs `work`; calls with the same key, or without one, share its promise while it runs. */
+/**
+ * Returns a function that runs `work`; calls with the same key, or without one, share its promise
+ * while it runs.
+ */
 export function singleFlight<T, Key = void>(work: (key: Key) => Promise<T>): SingleFlight<Key, T> {
   const running = new Map<Key, Promise<T>>();
   const run = (key: Key): Promise<T> => {

@@ -1,4 +1,4 @@
-/** Where the time comes from; passed in so that tests hold it. */
+/** A source of time, passed in so that tests can control it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   nowMs(): number;
@@ -7,18 +7,18 @@ export interface Clock {
 export const systemClock: Clock = { nowMs: () => Date.now() };
 
 /**
- * The time of `clock`, but never an earlier one than before: where the clock is set back, it goes on from where it was,
- * at the pace of time, until the clock is ahead again. For what is due at a time that was stored: it must not become
- * due later because somebody mended the clock.
+ * Returns a clock that never goes back. When `clock` is set back, the result continues at the pace
+ * of `elapsedMs` until `clock` is ahead again. For work that is due at a stored time: it must not
+ * become due later because the clock was corrected.
  */
 export function monotonicClock(clock: Clock, elapsedMs: () => number = () => performance.now()): Clock {
   let lastMs = clock.nowMs();
   let lastElapsedMs = elapsedMs();
   return {
     nowMs() {
-      const toldMs = clock.nowMs();
+      const givenMs = clock.nowMs();
       const elapsed = elapsedMs();
-      lastMs = toldMs >= lastMs ? toldMs : lastMs + elapsed - lastElapsedMs;
+      lastMs = givenMs >= lastMs ? givenMs : lastMs + elapsed - lastElapsedMs;
       lastElapsedMs = elapsed;
       return Math.floor(lastMs);
     },

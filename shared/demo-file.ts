@@ -11,7 +11,10 @@ const schema = z.object({
   apiKeySecret: z.string(),
 });
 
-/** What a first try needs; `<data dir>/demo.json` holds it, readable by its owner only. */
+/**
+ * The addresses and the API key of the demo tenant; stored in `<data dir>/demo.json`, readable by
+ * its owner only.
+ */
 export type Demo = z.output<typeof schema>;
 
 export const DEMO_FILE = 'demo.json';
@@ -19,7 +22,10 @@ export const DEMO_FILE = 'demo.json';
 /** The headers of the demo's requests, one per line, for `curl -H @file`. */
 export const DEMO_HEADERS_FILE = 'demo.headers';
 
-/** The demo of the embedded instance on this data directory; undefined where there is none, or none that is whole. */
+/**
+ * Returns the demo of the embedded instance on this data directory; undefined where it is missing
+ * or incomplete.
+ */
 export async function readDemoFile(dataDir: string): Promise<Demo | undefined> {
   try {
     return schema.parse(JSON.parse(await readFile(join(dataDir, DEMO_FILE), 'utf8')));

@@ -1,12 +1,12 @@
 /** Options of {@link AppError}. */
 export interface AppErrorOptions {
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without a change. Default false. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * The one error class of Sluice: what operates it is decided by `code` and `retryable`, never by the message's text.
+ * The error class of Sluice. Callers decide by `code` and `retryable`, never by the message's text.
  * Codes are short upper-case words such as `DATABASE_UNAVAILABLE`.
  */
 export class AppError extends Error {
@@ -22,17 +22,20 @@ export class AppError extends Error {
 }
 
 /**
- * Code of the AppError of a transaction that would write more than one transaction may: nothing of it is written, and
- * fewer records at a time succeed.
+ * Code of the AppError of a transaction that would exceed the bounds of one transaction. Nothing of
+ * it is written; fewer records at a time succeed.
  */
 export const BATCH_BOUND_EXCEEDED = 'BATCH_BOUND_EXCEEDED';
 
-/** The message of anything that was thrown, for logs. */
+/** Returns the message of anything that was thrown, for logs. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The `code` of anything that was thrown (SQLSTATE, errno name, AppError code), or undefined. */
+/**
+ * Returns the `code` of anything that was thrown (SQLSTATE, errno name, AppError code), or
+ * undefined.
+ */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const code = (error as { code?: unknown }).code;

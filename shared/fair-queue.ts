@@ -1,6 +1,6 @@
 /**
- * A queue that serves tenants round-robin, and each tenant's items in the order in which they were added. An item is queued
- * once, however often it is added.
+ * A queue that serves tenants round-robin, and each tenant's items in the order in which they were
+ * added. An item is queued once, however often it is added.
  */
 export class FairQueue<Item> {
   /** Tenants with items, in the order in which they are served next. */
@@ -17,7 +17,9 @@ export class FairQueue<Item> {
     else this.byTenant.set(tenantId, new Set([item]));
   }
 
-  /** Removes and returns the first item that is ready. Items that are not ready keep their place. */
+  /**
+   * Removes and returns the first item that is ready. Items that are not ready keep their place.
+   */
   take(isReady: (item: Item) => boolean): Item | undefined {
     const [taken] = this.takeTurn((items) => {
       for (const item of items) if (isReady(item)) return [item];
@@ -27,8 +29,9 @@ export class FairQueue<Item> {
   }
 
   /**
-   * Serves one tenant: the first one of whose items `choose` returns some. Removes and returns those, and moves the tenant
-   * to the back of the queue. Tenants that are passed over keep their place.
+   * Serves one tenant: the first one of whose items `choose` returns some. Removes and returns
+   * those, and moves the tenant to the back of the queue. Tenants that are passed over keep their
+   * place.
    */
   takeTurn(choose: (items: ReadonlySet<Item>) => readonly Item[]): readonly Item[] {
     for (const [tenantId, items] of this.byTenant) {

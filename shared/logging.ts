@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger };
 
-/** Names whose values never reach a log line, at any of the depths at which our objects carry them. */
+/** Names whose values are redacted, at the top level of a log line and one and two levels below. */
 const SECRET_NAMES = [
   'secret',
   'secrets',
@@ -15,15 +15,19 @@ const SECRET_NAMES = [
   'service-api-secret',
 ];
 
-/** Where log lines go. pino's own destination retries a full disk for ever and blocks the process while it does. */
+/**
+ * Where log lines go. pino's own destination is not used: it retries a full disk for ever, and
+ * blocks the process meanwhile.
+ */
 export interface LogDestination extends DestinationStream {
   /** As of {@link Output}: sets what is called with the number of lines that were dropped. */
   onDropped?(report: (lines: number) => void): void;
 }
 
 /**
- * The logger of one process: JSON lines with `service` and ISO times, and a line with the number of lines that the
- * destination dropped. Secrets are kept out by never being passed in; the redaction is the second fence.
+ * Returns the logger of a process. It writes JSON lines with `service` and ISO times, and reports
+ * lines that the destination dropped. Secrets are never passed to a logger; the redaction is a
+ * second line of defence.
  */
 export function createLogger(service: string, level: string, destination: LogDestination): Logger {
   const options = {

@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Milliseconds of work in one turn of the event loop, besides the step that exceeds them. */
+/** Milliseconds of work in one turn of the event loop; the step that exceeds them is completed. */
 const SLICE_MS = 4;
 
-/** Runs a generator to its end; where it pauses after a few milliseconds of work, other requests run first. */
+/**
+ * Runs a generator to its end. Yields to the event loop at the first pause after {@link SLICE_MS}.
+ */
 async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
   let sliceEndMs = performance.now() + SLICE_MS;
   for (;;) {
@@ -15,7 +17,7 @@ async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise
   }
 }
 
-/** As `values.map(work)`, but lets other requests run in between: 1000 items take some 30 ms. */
+/** As `values.map(work)`, but yields to the event loop in between: 1000 items take about 30 ms. */
 export function mapInSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInSlices(mapOneByOne(values, work));
 }

@@ -3,7 +3,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AppError } from './errors.ts';
 
-/** The folder of this package, of its sources and its compiled code alike. Throws AppError `PACKAGE_INCOMPLETE`. */
+/**
+ * Returns the folder of this package, for its sources and its compiled code alike. Throws AppError
+ * `PACKAGE_INCOMPLETE`.
+ */
 export function packageRoot(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (readPackage(directory)?.name !== 'sluice') {
@@ -14,7 +17,7 @@ export function packageRoot(): string {
   return directory;
 }
 
-/** The release, as package.json has it. */
+/** Returns the version in package.json. */
 export function packageVersion(): string {
   return readPackage(packageRoot())!.version;
 }

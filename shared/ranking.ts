@@ -1,13 +1,15 @@
-/** Something that holds a number of entries. */
+/** An owner of a number of entries. */
 export interface Holder {
   count: number;
 }
 
-/** Holders by how many entries they hold. Counts change by one, so that the next lower one is never searched for. */
+/**
+ * Ranks holders by their counts, which change by one at a time. All operations take constant time.
+ */
 export interface Ranking<T extends Holder> {
-  /** Sets the holder's count; with the same count it goes to the end of those that hold as many. */
+  /** Sets the holder's count, and moves it to the end of those with the same count. */
   move(holder: T, count: number): void;
-  /** Of those that hold the most, the one that was moved longest ago. */
+  /** Returns the holder with the highest count; of several, the one that was moved longest ago. */
   first(): T | undefined;
 }
 

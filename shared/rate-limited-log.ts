@@ -1,6 +1,6 @@
 import type { Logger } from './logging.ts';
 
-/** Logs what remote callers can cause at their own rate. */
+/** A log for lines that remote callers can cause at any rate. */
 export interface RateLimitedLog {
   /** `kind` separates lines of one message; it must not come from a caller. */
   warn(fields: object, message: string, kind?: string): void;
@@ -18,8 +18,8 @@ interface Repeated {
 const INTERVAL_MS = 1000;
 
 /**
- * Writes the first line of each kind (level, message and `kind`) immediately, then at most one per second: the latest one,
- * with the number of lines that it stands for as `count`.
+ * Writes the first line of each kind (level, message and `kind`) immediately, then at most one per
+ * second: the latest one, with the number of lines that it stands for as `count`.
  */
 export function createRateLimitedLog(logger: Logger): RateLimitedLog {
   const recent = new Map<string, Repeated>();

@@ -7,9 +7,10 @@ import { errorCode } from './errors.ts';
 export const PRIVATE = 0o600;
 
 /**
- * Writes a file under another name, flushes it and renames it, so that a process that is killed meanwhile leaves the
- * previous content. The other name is new and random: nobody can put a link in its place first. A link at `path` stays a
- * link; what is not a regular file, such as a pipe or a device, is written to directly. Rejects with the system's error.
+ * Replaces a file atomically: writes it under another name, flushes it and renames it. A process
+ * that is killed meanwhile leaves the previous content. The other name is random, so that no link
+ * can be put in its place first. A link at `path` stays a link; a pipe or a device is written to
+ * directly. Rejects with the system's error.
  */
 export async function replaceFile(
   path: string,

@@ -1,14 +1,17 @@
 /** Options of {@link TenantShares}. */
 export interface TenantSharesOptions {
   readonly bytesMax: number;
-  /** Lets a tenant that holds nothing take all that is free, so that one large request can succeed. Default false. */
+  /**
+   * Lets a tenant that holds nothing take all that is free, so that one large request can succeed.
+   * Default false.
+   */
   readonly firstTakesAll?: boolean;
 }
 
 /**
- * Divides a bounded number of bytes between tenants; never waits. No tenant may hold more than it leaves free: one alone
- * gets half, n of them get equal parts and leave one more of that size. So neither a flood nor slow requests of one tenant
- * take the last room of others.
+ * Divides a bounded number of bytes between tenants; never waits. No tenant may hold more than it
+ * leaves free: one alone gets half, n of them get equal parts and leave one more of that size. So
+ * neither a flood nor slow requests of one tenant take the last room of others.
  */
 export class TenantShares {
   private readonly bytesMax: number;

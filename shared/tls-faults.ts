@@ -1,6 +1,5 @@
 /**
- * What the code of a failed TLS handshake says, in words that go on after "its certificate" or stand alone; undefined
- * where the code is of something else. Codes are those of Node's TLS and of OpenSSL.
+ * Why a TLS handshake failed, from the codes of Node's TLS and of OpenSSL.
  */
 export type TlsFault = 'untrusted' | 'expired' | 'other-name' | 'certificate-wanted' | 'no-tls';
 
@@ -22,7 +21,7 @@ const CERTIFICATE_WANTED = new Set([
   'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
 ]);
 
-/** Classifies the code of an error; undefined where it is not one of TLS. */
+/** Returns what the code of an error says; undefined where it is not a code of TLS. */
 export function tlsFault(code: string | undefined): TlsFault | undefined {
   if (code === undefined) return undefined;
   if (UNTRUSTED.has(code)) return 'untrusted';

@@ -25,7 +25,7 @@ export interface ConfigProblem {
   readonly example: string;
 }
 
-/** All settings that are wrong, at once. `message` has a line for each. */
+/** Thrown with all settings that are wrong; `message` has a line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];
@@ -45,15 +45,21 @@ export interface Environment {
   readonly fromFile: ReadonlySet<string>;
 }
 
-/** The environment of this process, with what a `.env` file in the working directory adds to it. */
+/**
+ * Returns the environment of this process, with the additions of a `.env` file in the working
+ * directory.
+ */
 export function environment(): NodeJS.ProcessEnv {
   return readEnvironment().env;
 }
 
-/** {@link environment}, and which of its variables the file set. Throws AppError `ENV_FILE_UNREADABLE`. */
+/**
+ * Returns {@link environment}, and which of its variables the file set. Throws AppError
+ * `ENV_FILE_UNREADABLE`.
+ */
 export function readEnvironment(): Environment {
   if (!existsSync('.env')) return { env: process.env, fromFile: new Set() };
-  // What is set already wins over the file.
+  // Variables that are set already take precedence over the file.
   const names = Object.keys(parseEnv(readEnvFile()));
   const fromFile = new Set(names.filter((name) => process.env[name] === undefined));
   process.loadEnvFile('.env');
@@ -70,7 +76,10 @@ function readEnvFile(): string {
   }
 }
 
-/** Reads the settings that a role uses. An empty variable counts as unset. Throws {@link ConfigError} naming all problems. */
+/**
+ * Reads the settings that a role uses. An empty variable counts as unset. Throws {@link
+ * ConfigError} naming all problems.
+ */
 export function loadConfig<R extends Role>(
   env: Readonly<Record<string, string | undefined>>,
   role: R,
@@ -78,7 +87,7 @@ export function loadConfig<R extends Role>(
   return loadSettings(env, role, settingsOf(role));
 }
 
-/** Reads these settings only, as a role does: what is wrong with others is none of the caller's matter. */
+/** Reads these settings only, as a role does. Ignores problems of others. */
 export function loadSettings<Name extends SettingName>(
   env: Readonly<Record<string, string | undefined>>,
   role: Role,
@@ -107,13 +116,13 @@ function inOrder(problems: ReadonlyMap<SettingName, string>): ConfigProblem[] {
   });
 }
 
-/** The names of the settings that a role uses, in the order of {@link SETTINGS}. */
+/** Returns the names of the settings that a role uses, in the order of {@link SETTINGS}. */
 export function settingsOf<R extends Role>(role: R): SettingOf<R>[] {
   const names = Object.keys(SETTINGS) as SettingName[];
   return names.filter((name) => (SETTINGS[name] as Setting).usedBy.includes(role)) as SettingOf<R>[];
 }
 
-/** Whoever does not ask Kafka needs none of its files. */
+/** Returns problems between settings. Kafka's files are checked only for callers that use Kafka. */
 function togetherProblems(settings: ServiceSettings, names: readonly SettingName[]) {
   return [
     ...(names.includes('DATABASE_URL') ? databaseProblems(settings) : []),
@@ -121,7 +130,10 @@ function togetherProblems(settings: ServiceSettings, names: readonly SettingName
   ];
 }
 
-/** One setting as a role reads it: its value (undefined where it has none), or what is wrong with it. */
+/**
+ * Reads one setting for a role. Returns its value (undefined where it has none), or what is wrong
+ * with it.
+ */
 export function readSetting(
   env: Readonly<Record<string, string | undefined>>,
   role: Role,
@@ -140,7 +152,7 @@ export function isSecret(name: SettingName): boolean {
   return setting.secret === true;
 }
 
-/** What a setting is where it is not set, as text; undefined where it then has no value. */
+/** Returns the default of a setting as text; undefined where it has none. */
 export function defaultOf(name: SettingName, role: Role): string | undefined {
   const setting: Setting = SETTINGS[name];
   if (role === 'embedded' && setting.embeddedDefault !== undefined) return setting.embeddedDefault;

@@ -4,8 +4,8 @@ import { createKeyRing } from '../keyring/keyring.ts';
 import { parseAllowRules } from '../webhooks/addresses.ts';
 
 /**
- * What the settings may be. Each gives a schema and the same in words, which both the refusal (`must be …`) and the
- * documentation use.
+ * Types of settings. Each is a schema with a description, which the error (`must be …`) and the
+ * documentation share.
  */
 
 export function wholeNumber(min: number, max: number, standard: number, unit?: string) {
@@ -20,7 +20,7 @@ export function wholeNumber(min: number, max: number, standard: number, unit?: s
   return { allowed, schema };
 }
 
-/** Any case is taken. */
+/** One of several words, in upper or lower case. */
 export function oneOf<const Value extends string>(values: readonly [Value, Value, ...Value[]]) {
   const allowed = values.length === 2 ? values.join(' or ') : `one of ${values.join(', ')}`;
   const schema = z
@@ -30,12 +30,12 @@ export function oneOf<const Value extends string>(values: readonly [Value, Value
   return { allowed, schema };
 }
 
-/** Text of which `isAllowed` says whether it can be used. */
+/** Text that `isAllowed` accepts. */
 export function text(allowed: string, isAllowed: (text: string) => boolean) {
   return { allowed, schema: z.string().refine(isAllowed, { error: `must be ${allowed}` }) };
 }
 
-/** Nothing is wrong about it as it stands: only the world can tell. `allowed` is for the reader. */
+/** Any text that is not empty, such as a path; it can be checked only when it is used. */
 export function anyText(allowed: string) {
   return { allowed, schema: z.string().min(1) };
 }
@@ -44,7 +44,7 @@ export const databaseUrl = text(
   'a postgres:// URL, in whose user and password @ is written %40, : %3A, / %2F, ? %3F, # %23 and % %25',
   (given) =>
     /^postgres(ql)?:\/\/[^\s#]+$/.test(given) &&
-    // A socket's folder stands in the parameters, with no host before it.
+    // For a socket, the host is empty and its folder is a parameter.
     [given, given.replace('@/', '@socket/')].some((url) => URL.canParse(url, 'postgres://base')),
 );
 
@@ -58,7 +58,7 @@ export const listenAddress = text(
   (given) => isIP(given) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(given),
 );
 
-/** Half of an API key goes into a header. */
+/** Text for an HTTP header: the id or the secret of an API key. */
 export const headerValue = text('printable ASCII without spaces', (given) => /^[\x21-\x7e]+$/.test(given));
 
 export const keyRing = text(

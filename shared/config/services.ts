@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { errorCode } from '../errors.ts';
 
-/** The settings of how Kafka and Postgres are reached, as far as they were read. */
+/** The connection settings of Kafka and Postgres, as far as they were read. */
 export interface ServiceSettings {
   readonly DATABASE_URL?: string | undefined;
   readonly DATABASE_TLS_CA?: string | undefined;
@@ -16,13 +16,16 @@ export interface ServiceSettings {
   readonly KAFKA_TLS_KEY?: string | undefined;
 }
 
-/** A setting that is wrong beside others, or names a file that is. */
+/** A setting that contradicts others, or names a file that cannot be used. */
 export interface ServiceProblem {
   readonly name: keyof ServiceSettings;
   readonly problem: string;
 }
 
-/** What is wrong with Kafka's settings when they are taken together. Looks into the files; never repeats what they hold. */
+/**
+ * Returns the problems of Kafka's settings in combination. Reads their files, and never repeats
+ * what they hold.
+ */
 export function kafkaProblems(settings: ServiceSettings): ServiceProblem[] {
   const problems: ServiceProblem[] = [];
   const needs = (name: keyof ServiceSettings, because: keyof ServiceSettings) => {
@@ -56,7 +59,7 @@ export function kafkaProblems(settings: ServiceSettings): ServiceProblem[] {
   return problems;
 }
 
-/** What is wrong with the database's settings when they are taken together. */
+/** Returns the problems of the database's settings in combination. */
 export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings): ServiceProblem[] {
   const problems = DATABASE_TLS_CA ? fileProblem('DATABASE_TLS_CA', DATABASE_TLS_CA, false) : [];
   const parameters = parametersOf(DATABASE_URL);
@@ -67,7 +70,7 @@ export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSetti
       problem: 'has an sslmode that is not known: it must be disable, require, verify-full or no-verify',
     });
   }
-  // The driver takes all others for verify-full.
+  // The driver treats all other modes as verify-full.
   const contradiction = mode === 'disable' || mode === 'no-verify';
   if (DATABASE_TLS_CA && contradiction) {
     problems.push({
@@ -85,9 +88,9 @@ export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSetti
 }
 
 /**
- * The address of the database with DATABASE_TLS_CA in it, as the parameters that the driver knows: so every connection,
- * whoever opens it, verifies the server's certificate and name. `require` and its like mean `verify-full` to the driver
- * in any case, which it says on standard error unless it is told so.
+ * Returns DATABASE_URL with DATABASE_TLS_CA as parameters of the driver, so that every connection
+ * verifies the server's certificate and name. `prefer`, `require` and `verify-ca` become
+ * `verify-full`: the driver treats them so, but prints a warning to standard error.
  */
 export function databaseUrlOf({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings): string | undefined {
   if (DATABASE_URL === undefined) return undefined;
@@ -123,7 +126,7 @@ function fileProblem(name: ServiceProblem['name'], path: string, isKey: boolean)
     if (blocks === null) {
       return [{ name, problem: `names a file that holds no ${what} in PEM form` }];
     }
-    // A key is tried together with its certificate.
+    // A key is checked together with its certificate.
     if (!isKey) for (const block of blocks) new X509Certificate(block);
     return [];
   } catch (error) {

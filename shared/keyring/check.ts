@@ -1,7 +1,7 @@
 import { errorCode } from '../errors.ts';
 import type { KeyRing } from './keyring.ts';
 
-/** A value that is stored, and what it is one of, in words. */
+/** A stored value; `of` names its kind, for messages. */
 interface StoredValue {
   readonly of: string;
   readonly keyId: string;
@@ -9,7 +9,7 @@ interface StoredValue {
   readonly aad: readonly string[];
 }
 
-/** What the ring cannot read of these, a sentence each. */
+/** Returns one sentence per value that the ring cannot read. */
 export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]): string[] {
   return values.flatMap((value) => {
     const failure = failureOf(keyRing, value);
@@ -21,8 +21,9 @@ export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]
 }
 
 /**
- * Keys of the ring that none of these values of theirs can be read with: other bytes under the same id. One value that
- * can be read clears its key, since another one may have been damaged. Keys that the ring lacks are not among them.
+ * Returns the keys of the ring with other bytes than the key of the same id that encrypted these
+ * values. One readable value clears its key, because another one may be damaged. Keys that the ring
+ * lacks are not reported.
  */
 export function wrongKeys(
   keyRing: KeyRing,

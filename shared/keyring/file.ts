@@ -5,13 +5,13 @@ import { PRIVATE, replaceFile } from '../replace-file.ts';
 import { createKeyRing, type KeyRing } from './keyring.ts';
 
 const FILE = 'credentials.key';
-/** Bits of permissions of all but the owner. */
+/** Permission bits of group and others. */
 const OTHERS = 0o077;
 
 /**
- * The key ring of an embedded instance, which its file has in the form of SLUICE_CREDENTIALS_KEYS; undefined where its data
- * directory holds none. Rejects when the file cannot be read, and with AppError `KEY_RING_EXPOSED` (others than its owner
- * may read it) or `KEY_RING_INVALID`.
+ * Reads the key ring of an embedded instance from a file in the form of SLUICE_CREDENTIALS_KEYS.
+ * Returns undefined where its data directory has none. Rejects when the file cannot be read, and
+ * with AppError `KEY_RING_EXPOSED` (others than its owner may read it) or `KEY_RING_INVALID`.
  */
 export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefined> {
   const file = join(dataDir, FILE);
@@ -26,12 +26,12 @@ export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefi
   return createKeyRing(spec, keyRingFileName(dataDir));
 }
 
-/** How messages name that file. */
+/** Returns the name of that file in messages. */
 export function keyRingFileName(dataDir: string): string {
   return `${FILE} in ${dataDir}`;
 }
 
-/** Writes the ring, readable by its owner only. A start that is killed here leaves no half of a key. */
+/** Writes the key ring atomically, readable by its owner only. */
 export async function writeKeyRingFile(dataDir: string, spec: string): Promise<void> {
   await replaceFile(join(dataDir, FILE), `${spec}\n`, PRIVATE);
 }
@@ -44,6 +44,6 @@ async function refuseExposed(file: string): Promise<void> {
   throw new AppError(
     'KEY_RING_EXPOSED',
     `${file} may be read by others than its owner (permissions ${(mode & 0o777).toString(8)}): run \`chmod 600 ${file}\`; ` +
-      'if somebody may have read it, rotate the key as docs/operations.md says under "The key ring leaks"',
+      'if others may have read it, rotate the key as docs/operations.md describes under "The key ring leaks"',
   );
 }

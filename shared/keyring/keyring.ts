@@ -2,19 +2,22 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { AppError } from '../errors.ts';
 
 /**
- * AES-256-GCM under a ring of named keys: the first one encrypts, all of them decrypt, so that a new key can be put in
- * front while what older ones encrypted stays readable.
+ * AES-256-GCM under a ring of named keys: the first one encrypts, all of them decrypt, so that a
+ * new key can be put first while values of older keys stay readable.
  */
 export interface KeyRing {
-  /** Where it was read from, for messages. */
+  /** The setting or file that it was read from, for messages. */
   readonly source: string;
   /** Ids of its keys; the first one encrypts. */
   readonly keyIds: readonly [string, ...string[]];
-  /** `aad` is what the text belongs to (tenant, conversation …): it decrypts only with the same strings in the same order. */
+  /**
+   * Encrypts under the first key. `aad` names the owner of the value (tenant, conversation …);
+   * decrypting needs the same strings.
+   */
   encrypt(plain: Uint8Array, aad: readonly string[]): Encrypted;
   /**
-   * Throws AppError `KEY_LOST` when the ring has no key of that id, and `CIPHERTEXT_INVALID` when the text was changed
-   * or belongs to something else. Neither is retryable.
+   * Throws AppError `KEY_LOST` when the ring has no key of that id, and `CIPHERTEXT_INVALID` when
+   * the text was changed or belongs to something else. Neither is retryable.
    */
   decrypt(keyId: string, ciphertext: Uint8Array, aad: readonly string[]): Buffer;
 }
@@ -27,14 +30,14 @@ export interface Encrypted {
 
 const ALGORITHM = 'aes-256-gcm';
 const KEY_BYTES = 32;
-/** Random nonces of 96 bits are safe for 2^32 encryptions a key (NIST SP 800-38D, 8.3). */
+/** Random nonces of 96 bits are safe for 2^32 encryptions per key (NIST SP 800-38D, 8.3). */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const ENTRY = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * Reads `id:base64(32 bytes)` entries separated by commas. Throws AppError `KEY_RING_INVALID`, which names the source
- * and never repeats a key.
+ * Reads `id:base64(32 bytes)` entries separated by commas. Throws AppError `KEY_RING_INVALID`,
+ * which names the source and never repeats a key.
  */
 export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'): KeyRing {
   const keys = readKeys(spec, source);
@@ -97,7 +100,7 @@ function invalidCiphertext(): AppError {
   return new AppError('CIPHERTEXT_INVALID', 'an encrypted value was changed, or belongs to something else');
 }
 
-/** Each string with its length before it: ['a', 'bc'] and ['ab', 'c'] must differ. */
+/** Joins strings with their lengths before them, so that ['a', 'bc'] and ['ab', 'c'] differ. */
 function joinAad(parts: readonly string[]): Buffer {
   return Buffer.concat(
     parts.flatMap((part) => {

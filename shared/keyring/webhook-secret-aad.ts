@@ -1,4 +1,7 @@
-/** What an endpoint's stored secret is bound to. The first string keeps it apart from everything else the ring encrypts. */
+/**
+ * Returns the additional data of an endpoint's secret. The first string separates it from other
+ * values that the ring encrypts.
+ */
 export function webhookSecretAad(tenantId: string, endpointId: string): string[] {
   return ['webhook-secret', tenantId, endpointId];
 }

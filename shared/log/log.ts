@@ -1,12 +1,12 @@
 /**
- * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged publishing, and consumers
- * (on Kafka in groups). It has two implementations, kafka/ and embedded/, and one conformance suite tests both
- * against what is said here.
+ * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged
+ * publishing, and consumers (on Kafka in groups). It has two implementations, kafka/ and embedded/,
+ * and one conformance suite tests both against what is said here.
  */
 
 /**
- * Code of the AppError with which a handler reports that its partition is read from the wrong offset. Its records are not
- * redelivered; the consumer asks for the start offset again.
+ * Code of the AppError with which a handler reports that its partition is read from the wrong
+ * offset. Its records are not redelivered; the consumer asks for the start offset again.
  */
 export const POSITION_LOST = 'POSITION_LOST';
 
@@ -41,7 +41,10 @@ export interface LogRecord {
 }
 
 export type PublishFailure =
-  /** The publisher's memory bound is reached, or the tenant's part of it: nothing of the call was sent. */
+  /**
+   * The publisher's memory bound is reached, or the tenant's part of it: nothing of the call was
+   * sent.
+   */
   | 'queue-full'
   /** The record is larger than a record may be. */
   | 'too-large'
@@ -57,23 +60,30 @@ export type PublishOutcome =
   | {
       readonly ok: false;
       readonly reason: PublishFailure;
-      /** True if the record may be in the log, or may still be appended: its id may only be sent again with the same content. */
+      /**
+       * True if the record may be in the log, or may still be appended: its id may only be sent
+       * again with the same content.
+       */
       readonly outcomeUnknown: boolean;
     };
 
 export interface PublisherOptions {
   /** Milliseconds from the call to its outcome, retries included. */
   readonly deadlineMs: number;
-  /** Bytes of keys, values and headers that may wait or be in flight, over all partitions and fair between tenants. */
+  /**
+   * Bytes of keys, values and headers that may wait or be in flight, over all partitions and fair
+   * between tenants.
+   */
   readonly bufferedBytesMax: number;
 }
 
 export interface Publisher {
   /**
-   * Resolves with one outcome per record, in order; never rejects. `ok` means that all in-sync replicas have the record
-   * (embedded: Postgres committed it). Records of one call and partition keep their order; once one of them fails, all
-   * later ones of that partition in the call fail too. A call belongs to the tenant of its first record's key. Calls of
-   * one tenant keep their order in each partition. If calls of several tenants wait, tenants take turns. No tenant holds
+   * Resolves with one outcome per record, in order; never rejects. `ok` means that all in-sync
+   * replicas have the record (embedded: Postgres committed it). Records of one call and partition
+   * keep their order; once one of them fails, all later ones of that partition in the call fail
+   * too. A call belongs to the tenant of its first record's key. Calls of one tenant keep their
+   * order in each partition. If calls of several tenants wait, tenants take turns. No tenant holds
    * more memory than it leaves free.
    */
   publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]>;
@@ -81,7 +91,10 @@ export interface Publisher {
   close(): Promise<void>;
 }
 
-/** The offsets in a partition: `earliest` is the first one stored, `latest` the one that the next record gets. */
+/**
+ * The offsets in a partition: `earliest` is the first one stored, `latest` the one that the next
+ * record gets.
+ */
 export interface PartitionBounds {
   readonly earliest: bigint;
   readonly latest: bigint;
@@ -94,7 +107,9 @@ export interface LogBatch {
   readonly records: readonly LogRecord[];
   /** The offset that the next record of the partition gets, as known when the batch was read. */
   readonly latest: bigint;
-  /** Aborted when the partition was taken away or the consumer closes: the handler should end soon. */
+  /**
+   * Aborted when the partition was taken away or the consumer closes: the handler should end soon.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -104,27 +119,32 @@ export interface ConsumerOptions {
   /** Maximum number of records per batch. */
   readonly batchRecordsMax: number;
   /**
-   * Minimum milliseconds between the starts of two batches of a partition, unless the second one is full. Under steady
-   * traffic, batches then hold more than a record or two; the first record after a pause does not wait. Default 0.
+   * Minimum milliseconds between the starts of two batches of a partition, unless the second one is
+   * full. Under steady traffic, batches then hold more than a record or two; the first record after
+   * a pause does not wait. Default 0.
    */
   readonly batchIntervalMs?: number;
   /**
-   * Returns the offset to read from. Called each time a partition is assigned, and whenever its start is in doubt: a
-   * group's own offset is never used to start. While it rejects, the partition is not read, `status()` has the message,
-   * and the call is retried with backoff (5 s at most).
+   * Returns the offset to read from. Called each time a partition is assigned, and whenever its
+   * start is in doubt: a group's own offset is never used to start. While it rejects, the partition
+   * is not read, `status()` has the message, and the call is retried with backoff (5 s at most).
    */
   startOffset(partition: number, bounds: PartitionBounds): Promise<bigint>;
   /**
-   * Called for one batch per partition at a time; partitions are independent of each other. When it resolves, the batch
-   * counts as handled (on Kafka, the group's offset is committed). When it rejects, the same records are redelivered
-   * after a backoff. When it rejects with `POSITION_LOST`, `startOffset` is called again after a backoff, and `status()`
-   * has the message until a batch is handled or there is none.
+   * Called for one batch per partition at a time; partitions are independent of each other. When it
+   * resolves, the batch counts as handled (on Kafka, the group's offset is committed). When it
+   * rejects, the same records are redelivered after a backoff. When it rejects with
+   * `POSITION_LOST`, `startOffset` is called again after a backoff, and `status()` has the message
+   * until a batch is handled or there is none.
    */
   onBatch(batch: LogBatch): Promise<void>;
 }
 
 export interface ConsumerStatus {
-  /** Whether it is a member of its group with an assignment, which may be empty (embedded: knows its partitions). */
+  /**
+   * Whether it is a member of its group with an assignment, which may be empty (embedded: knows its
+   * partitions).
+   */
   readonly joined: boolean;
   /** Partitions assigned now. */
   readonly partitions: readonly number[];
@@ -138,9 +158,15 @@ export interface ConsumerStatus {
 
 export interface LogConsumer {
   status(): ConsumerStatus;
-  /** Asks for a partition's start offset again, once its handler has ended. Does nothing if it is not assigned. */
+  /**
+   * Asks for a partition's start offset again, once its handler has ended. Does nothing if it is
+   * not assigned.
+   */
   askStart(partition: number): void;
-  /** Stops fetching, aborts the batches' signals and waits for the handlers (on Kafka, also commits and leaves the group). */
+  /**
+   * Stops fetching, aborts the batches' signals and waits for the handlers (on Kafka, also commits
+   * and leaves the group).
+   */
   close(): Promise<void>;
 }
 
@@ -177,7 +203,10 @@ export interface TopicReplication {
   readonly compacted: boolean;
   /** How the brokers store batches; `producer`: as they come. */
   readonly compression: string;
-  /** Milliseconds after which a segment is closed. Segments are deleted whole, so the oldest records are kept that much longer. */
+  /**
+   * Milliseconds after which a segment is closed. Segments are deleted whole, so the oldest records
+   * are kept that much longer.
+   */
   readonly segmentMs: number;
 }
 
@@ -193,11 +222,14 @@ export interface LogRange {
 
 /** Reads a log without a group and without committing offsets, for tools. */
 export interface LogReader {
-  /** Returns the bounds of all partitions of those topics that exist. Rejects with a retryable AppError `LOG_UNAVAILABLE`. */
+  /**
+   * Returns the bounds of all partitions of those topics that exist. Rejects with a retryable
+   * AppError `LOG_UNAVAILABLE`.
+   */
   bounds(topics: readonly string[]): Promise<Map<string, Map<number, PartitionBounds>>>;
   /**
-   * Reads a partition in order, in pages of at least one record and at most some megabytes. Throws a retryable AppError
-   * `LOG_UNAVAILABLE`.
+   * Reads a partition in order, in pages of at least one record and at most some megabytes. Throws
+   * a retryable AppError `LOG_UNAVAILABLE`.
    */
   pages(range: LogRange): AsyncIterable<readonly LogRecord[]>;
   close(): Promise<void>;
@@ -205,14 +237,17 @@ export interface LogReader {
 
 export interface EventLog {
   createPublisher(options: PublisherOptions): Publisher;
-  /** Starts consuming immediately. Connection problems are retried without limit and reported by `status()`. */
+  /**
+   * Starts consuming immediately. Connection problems are retried without limit and reported by
+   * `status()`.
+   */
   createConsumer(options: ConsumerOptions): LogConsumer;
   createReader(): LogReader;
   /** Creates the missing topics, waits until each can be written, and resolves with their names. */
   createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
   /**
-   * Returns the partition counts of those topics that exist. Rejects with a retryable AppError: `LOG_UNAVAILABLE`, or
-   * `LOG_ACCESS_REFUSED` where settings are the cause.
+   * Returns the partition counts of those topics that exist. Rejects with a retryable AppError:
+   * `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` where settings are the cause.
    */
   partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
   /** Returns the properties of those topics that exist. Rejects like `partitionCounts`. */

@@ -18,8 +18,9 @@ export function tenantOfKey(key: string | Buffer): string {
 }
 
 /**
- * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key picks among those.
- * So one tenant's burst delays only the tenants that share its partitions, and one entity keeps its order.
+ * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key
+ * picks among those. So one tenant's burst delays only the tenants that share its partitions, and
+ * one entity keeps its order.
  */
 export function partitionOf(tenantId: string, key: string | Buffer, layout: TopicLayout): number {
   const first = murmur2(Buffer.from(tenantId)) % layout.partitions;
@@ -27,8 +28,8 @@ export function partitionOf(tenantId: string, key: string | Buffer, layout: Topi
 }
 
 /**
- * Murmur2 with Kafka's seed, made positive as Kafka's default partitioner does, so that other clients can compute it.
- * Source: org.apache.kafka.common.utils.Utils.murmur2.
+ * Murmur2 with Kafka's seed, made positive as Kafka's default partitioner does, so that other
+ * clients can compute it. Source: org.apache.kafka.common.utils.Utils.murmur2.
  */
 export function murmur2(data: Uint8Array): number {
   const m = 0x5bd1e995;

@@ -5,12 +5,16 @@ export interface WaitingItem {
   readonly bytes: number;
 }
 
-/** Bytes that a tenant may take in one turn while others wait; the item that exceeds them is still taken. */
+/**
+ * Bytes that a tenant may take in one turn while others wait; the item that exceeds them is still
+ * taken.
+ */
 const TURN_BYTES = 64 * 1024;
 
 /**
- * What waits to be published: each tenant's items in order, tenants in turn. While everything fits into the next batch, as
- * is nearly always so, items keep the order of arrival. Otherwise the backlog of one tenant delays another by a turn.
+ * What waits to be published: each tenant's items in order, tenants in turn. While everything fits
+ * into the next batch, as is nearly always so, items keep the order of arrival. Otherwise the
+ * backlog of one tenant delays another by a turn.
  */
 export class PublishBacklog<T extends WaitingItem> {
   /** Everything that waits, in the order of arrival; empty while {@link queue} is used. */
@@ -28,7 +32,10 @@ export class PublishBacklog<T extends WaitingItem> {
     else this.queue.add(item.tenantId, item);
   }
 
-  /** Removes and returns what goes next, up to `bytesMax`; the first item even if it is larger, unless `itemsMin` is 0. */
+  /**
+   * Removes and returns what goes next, up to `bytesMax`; the first item even if it is larger,
+   * unless `itemsMin` is 0.
+   */
   take(bytesMax: number, itemsMin: 0 | 1 = 1): T[] {
     if (this.queue.tenants === 0) {
       if (this.waitingBytes <= bytesMax) return this.takeAll();

@@ -12,8 +12,8 @@ export interface ClientOptions {
 }
 
 /**
- * Opens one connection outside any pool, for what belongs to a session (locks) or asks whether a server answers.
- * Its end, when it comes from the other side, is silent here: queries fail, and `end` is emitted.
+ * Opens one connection outside any pool, for session locks and for probes of a server. When the
+ * server closes it, queries fail and `end` is emitted; no error is.
  */
 export async function openClient(options: ClientOptions): Promise<Client> {
   const client = new pg.Client({

@@ -12,12 +12,15 @@ const schema = z.object({
   database: z.string(),
 });
 
-/** How the database of an embedded instance is reached. */
+/** The address and credentials of an embedded instance's database. */
 export type DatabaseConnection = Readonly<z.infer<typeof schema>>;
 
 const FILE = 'postgres.json';
 
-/** The connection of the embedded instance on this data directory; undefined when none runs there. Rejects when the file cannot be read. */
+/**
+ * Reads the connection of the embedded instance on this data directory; undefined when none runs
+ * there. Rejects when the file cannot be read.
+ */
 export async function readConnectionFile(dataDir: string): Promise<DatabaseConnection | undefined> {
   try {
     return schema.parse(JSON.parse(await readFile(join(dataDir, FILE), 'utf8')));
@@ -27,12 +30,12 @@ export async function readConnectionFile(dataDir: string): Promise<DatabaseConne
   }
 }
 
-/** Replaces the file at once, readable by its owner only: it holds the password. */
+/** Replaces the file atomically, readable by its owner only: it holds the password. */
 export async function writeConnectionFile(dataDir: string, connection: DatabaseConnection): Promise<void> {
   await replaceFile(join(dataDir, FILE), `${JSON.stringify(connection, null, 2)}\n`, PRIVATE);
 }
 
-/** Says that no instance runs here any more. */
+/** Removes the file, when the instance stops. */
 export async function removeConnectionFile(dataDir: string): Promise<void> {
   await rm(join(dataDir, FILE), { force: true });
 }

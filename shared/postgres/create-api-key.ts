@@ -4,19 +4,19 @@ import type { Queryable } from './pool.ts';
 export interface NewApiKey {
   readonly apiKeyId: string;
   readonly tenantId: string;
-  /** For people. */
+  /** A display name. */
   readonly name?: string | null;
   readonly scopes: readonly string[];
-  /** Requests a second of this key alone; undefined leaves it to the tenant's. */
+  /** Requests per second of this key; undefined: the tenant's rate only. */
   readonly rate: number | undefined;
   readonly createdAtMs: number;
   /** Default: never. */
   readonly expiresAtMs?: number | null;
-  /** The key that makes it. Default: none, as the command makes it. */
+  /** The API key that creates it. Default: none, for the command. */
   readonly createdBy?: string | null;
 }
 
-/** Adds a key and resolves with its secret, of which only the SHA-256 is kept. */
+/** Adds an API key and returns its secret, of which only the SHA-256 is stored. */
 export async function createApiKey(db: Queryable, key: NewApiKey): Promise<string> {
   const { secret, sha256 } = newApiKeySecret();
   await db.query(

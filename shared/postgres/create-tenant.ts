@@ -2,7 +2,10 @@ import { AppError, errorCode } from '../errors.ts';
 import type { Queryable } from './pool.ts';
 import { SQLSTATE } from './sqlstate.ts';
 
-/** Requests a second of each operation, with 20 records for each of them: a number, no limit, or the product's default. */
+/**
+ * Requests per second of each operation, with 20 records for each of them: a number, no limit, or
+ * the product's default.
+ */
 export type RequestRate = number | 'none' | 'default';
 
 /** Bytes per second of bodies, as unpacked: a number, no limit, or the product's default. */

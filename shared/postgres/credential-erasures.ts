@@ -3,12 +3,15 @@ import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
- * Erasures exclude the batches of one tenant, by advisory locks. Tenants share {@link LOCK_SLOTS} of them: a batch holds
- * the locks of all its tenants, and the server has room for a limited number.
+ * Erasures exclude the batches of one tenant by advisory locks. Tenants share {@link LOCK_SLOTS} of
+ * them, because a batch holds the locks of all its tenants and the server's lock table is bounded.
  */
 const LOCK_CLASS = 0x51_1c_e1;
 const LOCK_SLOTS = 64;
-/** What an erasure of the previous release takes for all tenants: in an upgrade workers are replaced before admin listeners. */
+/**
+ * The lock of erasures of the previous release, for all tenants: in an upgrade, workers are
+ * replaced before admin listeners.
+ */
 const PREVIOUS_LOCK = 7_284_417_003;
 
 export interface ConversationOfTenant {
@@ -17,12 +20,12 @@ export interface ConversationOfTenant {
 }
 
 /**
- * Keeps erasures of these tenants waiting until the caller's transaction has ended, and waits for those that are being
- * recorded. Without it an erasure could miss rows that are not committed yet, whose writer had looked before the erasure
- * could be seen.
+ * Locks out erasures of these tenants until the caller's transaction has ended, and waits for those
+ * being recorded. Without it, an erasure could miss uncommitted rows whose writer had checked
+ * before the erasure was visible.
  */
 export async function holdErasures(db: Queryable, tenantIds: readonly string[]): Promise<void> {
-  // In one order everywhere: a batch that waits for one slot must not hold a later one.
+  // Always in the same order: a batch that waits for one slot must not hold a later one.
   const slots = [...new Set(tenantIds.map(slotOf))].sort((a, b) => a - b);
   await db.query('select pg_advisory_xact_lock_shared($1)', [PREVIOUS_LOCK]);
   await db.query('select pg_advisory_xact_lock_shared($1::int, slot) from unnest($2::int[]) as slot', [
@@ -31,7 +34,10 @@ export async function holdErasures(db: Queryable, tenantIds: readonly string[]):
   ]);
 }
 
-/** The other side: waits for the tenant's batches in progress, and keeps others waiting until the transaction has ended. */
+/**
+ * Locks out the tenant's batches until the caller's transaction has ended, and waits for those in
+ * progress.
+ */
 export async function holdWriters(db: Queryable, tenantId: string): Promise<void> {
   await db.query('select pg_advisory_xact_lock($1::int, $2::int)', [LOCK_CLASS, slotOf(tenantId)]);
 }
@@ -40,7 +46,10 @@ function slotOf(tenantId: string): number {
   return createHash('sha256').update(tenantId).digest().readUInt32BE(0) % LOCK_SLOTS;
 }
 
-/** When the credentials of these conversations were last erased on request; those that never were are left out. */
+/**
+ * Returns when the credentials of these conversations were last erased on request; others are left
+ * out.
+ */
 export async function findErasures(
   db: Queryable,
   conversations: readonly ConversationOfTenant[],
@@ -61,7 +70,7 @@ export async function findErasures(
   }));
 }
 
-/** Deletes up to `rowsMax` erasures from before `beforeMs`, and resolves with their number. */
+/** Deletes up to `rowsMax` erasures that are older than `beforeMs`, and returns their number. */
 export async function sweepErasures(db: Queryable, beforeMs: number, rowsMax: number): Promise<number> {
   const result = await db.query(
     `delete from credential_erasures where (tenant_id, conversation_id) in (

@@ -7,8 +7,8 @@ import type { Queryable } from './pool.ts';
 const ERASE = 'set value = null, key_id = null, bytes = bytes - octet_length(value)';
 
 /**
- * Returns the dead letters without the values that were erased on request. Until the caller's transaction ends, erasures
- * wait.
+ * Returns the dead letters without the values that were erased on request. Until the caller's
+ * transaction ends, erasures wait.
  */
 export async function withoutErasedCredentials(
   db: Queryable,
@@ -45,7 +45,9 @@ export async function eraseCredentialsInDeadLetters(
   return result.rowCount ?? 0;
 }
 
-/** Erases up to `rowsMax` values whose time is over, and resolves with their number. The rows stay. */
+/**
+ * Erases up to `rowsMax` values whose time is over, and resolves with their number. The rows stay.
+ */
 export async function eraseExpiredInDeadLetters(
   db: Queryable,
   nowMs: number,

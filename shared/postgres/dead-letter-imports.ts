@@ -23,7 +23,10 @@ export async function readImportedOffsets(
   return offsets;
 }
 
-/** A partition of a dead-letter topic of earlier releases that holds records which are not imported: from here to its end. */
+/**
+ * A partition of a dead-letter topic of earlier releases that holds records which are not imported:
+ * from here to its end.
+ */
 export interface ImportRange {
   readonly topic: string;
   readonly partition: number;
@@ -32,8 +35,8 @@ export interface ImportRange {
 }
 
 /**
- * Returns what the dead-letter topics of earlier releases hold that is not in the table of dead letters, by partition.
- * Throws a retryable AppError `LOG_UNAVAILABLE`.
+ * Returns what the dead-letter topics of earlier releases hold that is not in the table of dead
+ * letters, by partition. Throws a retryable AppError `LOG_UNAVAILABLE`.
  */
 export async function findImports(db: Queryable, reader: LogReader, prefix: string): Promise<ImportRange[]> {
   const topics = KINDS.map((kind) => deadLetterTopicOf(topicOf(prefix, kind)));
@@ -52,8 +55,8 @@ export async function findImports(db: Queryable, reader: LogReader, prefix: stri
 }
 
 /**
- * Moves the import of a partition from `before` (undefined: it never began) to `to`, in the caller's transaction. Resolves
- * with false where another import did.
+ * Moves the import of a partition from `before` (undefined: it never began) to `to`, in the
+ * caller's transaction. Resolves with false where another import did.
  */
 export async function advanceImport(
   db: Queryable,
@@ -72,14 +75,20 @@ export async function advanceImport(
   return rowCount === 1;
 }
 
-/** A mark in a dead-letter topic: dead letters of that position, up to an offset of the topic, are settled. */
+/**
+ * A mark in a dead-letter topic: dead letters of that position, up to an offset of the topic, are
+ * settled.
+ */
 export interface Mark extends FirstPosition {
   readonly state: 'replayed' | 'dropped';
   readonly stateAtMs: number;
   readonly upTo: bigint;
 }
 
-/** Settles the dead letters of marks, each position once, unless anything but the import has changed them. */
+/**
+ * Settles the dead letters of marks, each position once, unless anything but the import has changed
+ * them.
+ */
 export async function applyMarks(db: Queryable, topic: string, marks: readonly Mark[]): Promise<void> {
   await db.query(
     `update dead_letters d set state = sent.state, state_at = sent.state_at

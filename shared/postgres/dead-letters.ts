@@ -65,7 +65,10 @@ const COLUMNS: readonly Column[] = [
   ['expires_at', 'timestamptz', ({ expiresAtMs }) => expiresAtMs],
 ];
 
-/** Where the bytes of a row are in the parameter that holds those of all rows: an array of bytea would go as hexadecimal. */
+/**
+ * Where the bytes of a row are in the parameter that holds those of all rows: an array of bytea
+ * would go as hexadecimal.
+ */
 const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
 
 const names = COLUMNS.map(([name]) => `"${name}"`);
@@ -86,19 +89,25 @@ const INSERT = `
          replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
 
 /**
- * A replay that failed opens its row again, unless a later one is on its way or the row is settled. One that was not
- * counted, or a record that is read again, opens whatever is not being replayed.
+ * A replay that failed opens its row again, unless a later one is on its way or the row is settled.
+ * One that was not counted, or a record that is read again, opens whatever is not being replayed.
  */
 const FAILED_AGAIN = `
   where case excluded.replay when 0 then d.state <> 'replaying'
         else excluded.replay >= d.replay and d.state in ('open', 'replaying') end`;
 
-/** Of a row that only an import wrote the last one counts; a worker of an earlier release may have rejected a replay. */
+/**
+ * Of a row that only an import wrote the last one counts; a worker of an earlier release may have
+ * rejected a replay.
+ */
 const IMPORTED_AGAIN = `
   where d.imported_offset < excluded.imported_offset
      or (d.imported_offset is null and d.state = 'replaying' and excluded.failed_at > d.state_at)`;
 
-/** Writes dead letters of one topic, sorted by their positions and each once, in the caller's transaction. */
+/**
+ * Writes dead letters of one topic, sorted by their positions and each once, in the caller's
+ * transaction.
+ */
 export async function writeDeadLetters(
   db: Queryable,
   place: { readonly topic: string; readonly kind: Kind },
@@ -148,7 +157,10 @@ function bytesOf({ key, value, headers, error }: DeadLetter): number {
   return ROW_BYTES + (key?.length ?? 0) + (value?.length ?? 0) + headers.length + error.length;
 }
 
-/** Notes that replays were stored, whatever became of their dead letters meanwhile, in the caller's transaction. */
+/**
+ * Notes that replays were stored, whatever became of their dead letters meanwhile, in the caller's
+ * transaction.
+ */
 export async function settleReplayed(
   db: Queryable,
   topic: string,

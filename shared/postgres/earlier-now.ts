@@ -3,8 +3,8 @@ import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
- * The time, in milliseconds since the Unix epoch, that both this process and the database have reached. For whatever is
- * deleted for good because its time is over: a single clock that is ahead must not be enough.
+ * Returns the earlier time of this process and of the database, in milliseconds since the Unix
+ * epoch. For deletions of what has expired: one clock that is ahead must not be enough.
  */
 export async function earlierNow(db: Queryable, clock: Clock): Promise<number> {
   const { rows } = await db.query<{ now_ms: bigint }>(`select ${epochMs('now()')} as now_ms`);

@@ -5,28 +5,30 @@ import { inTransaction, type Pool } from './pool.ts';
 
 export interface Erasure extends ConversationOfTenant {
   readonly erasedAtMs: number;
-  /** Of the line in the audit. */
+  /** The id of the line in the audit. */
   readonly readId: string;
-  /** Who asked. */
+  /** The API key that asked. */
   readonly apiKeyId: string;
   readonly requestId: string;
 }
 
-/** Runs one step of an erasure when the tenant may work on the database. */
+/** Runs one step of an erasure when the tenant has a slot for work on the database. */
 export type RunStep = <T>(step: () => Promise<T>) => Promise<T>;
 
-/** A worker that hangs in mid-transaction is ended by the server after 30 s; nobody should wait for that. */
+/** Shorter than the 30 s after which the server ends a worker that hangs in its transaction. */
 const LOCK_WAIT_MS = 5000;
-/** Rows of one step: some 10 milliseconds of work. */
+/** Rows per step, about 10 ms of work. */
 const STEP_ROWS = 1000;
 
 /**
- * Erases the stored submissions of a conversation, its dead letters' values, and what the log still holds of them: workers
- * store that without its ciphertext. Resolves with the number of submissions erased, once they and the audit's line are committed.
+ * Erases the stored submissions of a conversation and the values of its dead letters. Submissions
+ * that are still in the log are stored without their ciphertext. Returns the number of submissions
+ * erased, once they and the audit's line are committed.
  *
- * The erasure is recorded first, and from then on nothing of the submissions can be read. Only that short transaction
- * excludes the workers' batches. The rows are erased in steps, each in a transaction of its own without that lock, so that
- * nobody else waits for an erasure of any size. An erasure that was interrupted goes on when it is asked for again.
+ * The erasure is recorded first; from then on the submissions cannot be read. Only that short
+ * transaction excludes the workers' batches. The rows are erased in steps, each in a transaction of
+ * its own without that lock, so that an erasure of any size blocks no others. Repeating an
+ * interrupted erasure completes it.
  */
 export async function eraseCredentials(
   pool: Pool,
@@ -48,7 +50,10 @@ export async function eraseCredentials(
   return erased + (await runStep(() => eraseCredentialsInDeadLetters(pool, erasure)));
 }
 
-/** Submissions that are stored already, though a gateway whose clock is ahead said that they come later. Usually none. */
+/**
+ * Returns stored submissions that have a later time than the erasure, from gateways whose clock is
+ * ahead. Usually none.
+ */
 async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
   const { tenantId, conversationId, erasedAtMs } = erasure;
   const { rows } = await pool.query<{ event_id: string }>(
@@ -60,7 +65,7 @@ async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
   return rows.map(({ event_id }) => event_id);
 }
 
-/** After this, every batch that a worker has not committed yet sees the erasure. */
+/** Records the erasure, so that every batch that is committed later sees it. */
 async function recordErasure(pool: Pool, erasure: Erasure): Promise<void> {
   const { tenantId, conversationId, erasedAtMs, readId, apiKeyId, requestId } = erasure;
   await inTransaction(
@@ -91,7 +96,7 @@ async function recordErasure(pool: Pool, erasure: Erasure): Promise<void> {
 
 interface EraseStep {
   readonly erased: number;
-  /** Where the next step begins; undefined after the last one. */
+  /** The id after which the next step begins; undefined after the last one. */
   readonly last: string | undefined;
 }
 

@@ -3,27 +3,29 @@ import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Pool } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
-/** A caller's key as stored. Expiry is checked at each use, so that a key that was read long ago still expires. */
+/** An API key as stored. Expiry is checked at each use, so that a cached key still expires. */
 export interface ApiKey {
   readonly apiKeyId: string;
-  /** Another one when anything of the key or its tenant that is read here has changed. */
+  /** Changes whenever the key or its tenant changes in what is read here. */
   readonly version: string;
   readonly tenantId: string;
   readonly secretSha256: Buffer;
-  /** The secret of before the last rotation; whether it is still valid is checked at each use, as expiry is. */
+  /**
+   * The previous secret, from the last rotation. Its validity is checked at each use, as expiry is.
+   */
   readonly previousSecret: { readonly sha256: Buffer; readonly validUntilMs: number } | undefined;
   readonly scopes: readonly string[];
   readonly expiresAtMs: number | undefined;
   readonly revoked: boolean;
   readonly tenantDisabled: boolean;
   readonly limits: {
-    /** Requests a second of all the tenant's keys together. */
+    /** Requests per second of all the tenant's keys together. */
     readonly tenantRate: RequestRate;
-    /** Requests a second of this key. */
+    /** Requests per second of this key. */
     readonly keyRate: number | undefined;
     /** Bytes per second of the bodies of all the tenant's keys together. */
     readonly byteRate: ByteRate;
-    /** The tenant's records a day. */
+    /** The tenant's records per day. */
     readonly dailyQuota: number | undefined;
   };
 }
@@ -47,18 +49,18 @@ interface Row {
   daily_quota: number | null;
 }
 
-/** A key that a process has read before. */
+/** A key that a process has read earlier. */
 export type SeenKey = Pick<ApiKey, 'apiKeyId' | 'version'>;
 
-/** What became of such a key: `now` is undefined when there is none of that id any more. */
+/** The present state of such a key; `now` is undefined when it no longer exists. */
 export interface ChangedKey {
   readonly apiKeyId: string;
   readonly now: ApiKey | undefined;
 }
 
 /**
- * The version is made of all columns that are read, so that no change can be missed, whoever makes it. Times are numbers
- * and bytes hexadecimal here: as text they depend on the session, and every key would seem changed in another one.
+ * The version is a hash of all columns that are read, so that no change can be missed. Times are
+ * numbers and bytes are hexadecimal, because their text depends on the session.
  */
 const KEYS = `
   select found.*, md5(found::text) as version
@@ -72,7 +74,10 @@ const KEYS = `
             from api_keys k
             join tenants t on t.tenant_id = k.tenant_id) as found`;
 
-/** The keys that exist among `apiKeyIds`, revoked and expired ones included. Rejects after `deadlineMs`. */
+/**
+ * Returns the keys that exist among `apiKeyIds`, revoked and expired ones included. Rejects after
+ * `deadlineMs`.
+ */
 export async function findApiKeys(
   pool: Pool,
   apiKeyIds: readonly string[],
@@ -80,12 +85,12 @@ export async function findApiKeys(
 ): Promise<ApiKey[]> {
   const text = `${KEYS} where found.api_key_id = any($1::text[])`;
   const rows = await queryWithDeadline<Row>(pool, deadlineMs, text, [apiKeyIds]);
-  return rows.map(keyOf);
+  return rows.map(toApiKey);
 }
 
 /**
- * Those of the keys that are not as they were, which are few: reading them all would take most of the time. Rejects
- * after `deadlineMs`.
+ * Returns the keys that have changed, usually few: reading all of them would take most of the time.
+ * Rejects after `deadlineMs`.
  */
 export async function findChangedApiKeys(
   pool: Pool,
@@ -101,10 +106,10 @@ export async function findChangedApiKeys(
       where now.version is distinct from seen.seen_version`,
     [seen.map(({ apiKeyId }) => apiKeyId), seen.map(({ version }) => version)],
   );
-  return rows.map((row) => ({ apiKeyId: row.seen_id, now: row.is_there ? keyOf(row) : undefined }));
+  return rows.map((row) => ({ apiKeyId: row.seen_id, now: row.is_there ? toApiKey(row) : undefined }));
 }
 
-function keyOf(row: Row): ApiKey {
+function toApiKey(row: Row): ApiKey {
   return {
     apiKeyId: row.api_key_id,
     version: row.version,

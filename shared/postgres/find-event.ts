@@ -8,19 +8,19 @@ export interface TracePosition {
   readonly offset: bigint;
 }
 
-/** What became of a record. */
+/** The status of a record. */
 export interface EventTrace {
   readonly id: string;
   readonly kind: Kind;
   readonly status: 'stored' | 'dead-lettered';
   readonly acceptedAtMs: number;
-  /** When it was stored, or given up. */
+  /** When it was stored, or set aside as a dead letter. */
   readonly storedAtMs: number;
-  /** Where it was read first: the name of its dead letter where it is one. */
+  /** Its first position; also the name of its dead letter, if it is one. */
   readonly position: TracePosition;
-  /** How many other contents came under its id. */
+  /** How many conflicting records came under its id. */
   readonly conflicts: number;
-  /** When the last of them came, and the position that names its dead letter. */
+  /** When the last conflict came, and the position that names its dead letter. */
   readonly lastConflict: { readonly atMs: number; readonly position: TracePosition } | null;
   /** Why it was dead-lettered. */
   readonly error: string | null;
@@ -43,7 +43,7 @@ interface Row {
   readonly error: string | null;
 }
 
-/** The records of these kinds that have the id, sorted by kind. */
+/** Returns the records of these kinds that have the id, sorted by kind. */
 export async function findEvents(
   db: Queryable,
   tenantId: string,

@@ -4,8 +4,8 @@ import { SQLSTATE } from './sqlstate.ts';
 import { ensureTimePartitions } from './time-partitions.ts';
 
 /**
- * What came of asking for a conversation's credentials; all but `read` handed nothing out. `erasure`: they were not asked
- * for, but erased on request.
+ * The outcome of a request for a conversation's credentials. Only `read` disclosed any. `erasure`
+ * was a request to erase them.
  */
 export type CredentialReadOutcome =
   | 'read'
@@ -16,7 +16,7 @@ export type CredentialReadOutcome =
   | 'unreadable'
   | 'erasure';
 
-/** One line of the audit. Never holds anything of the credentials. */
+/** One line of the audit. Never holds a part of the credentials. */
 export interface CredentialRead {
   readonly tenantId: string;
   readonly readId: string;
@@ -35,7 +35,9 @@ export async function insertCredentialRead(pool: Pool, read: CredentialRead): Pr
   await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
 }
 
-/** Runs what writes a line of that time, once more where the audit had no partition for it. */
+/**
+ * Runs a write to the audit; creates the partition for its time and repeats it where there is none.
+ */
 export async function insertInReadPartition<T>(
   pool: Pool,
   readAtMs: number,
@@ -44,14 +46,15 @@ export async function insertInReadPartition<T>(
   try {
     return await write();
   } catch (error) {
-    // Workers create the partitions in advance. Where none has run for weeks, the row's week has none yet.
+    // Workers create the partitions in advance. Where none has run for weeks, the row's week has
+    // none yet.
     if (errorCode(error) !== SQLSTATE.CHECK_VIOLATION) throw error;
     await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
     return await write();
   }
 }
 
-/** The same as a part of a transaction, within {@link insertInReadPartition}. */
+/** Writes a line of the audit as part of a transaction, inside {@link insertInReadPartition}. */
 export async function writeCredentialRead(db: Queryable, read: CredentialRead): Promise<void> {
   await db.query(
     `insert into credential_reads

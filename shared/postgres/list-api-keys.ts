@@ -1,25 +1,25 @@
 import { epochMs, toMs, toMsOrNull } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
-/** A key as operators see it; of its secret nothing. */
+/** An API key as operators see it, without its secret. */
 export interface ApiKeyDescription {
   readonly apiKeyId: string;
   readonly tenantId: string;
   /** The tenant's name. */
   readonly tenant: string;
-  /** Null: it was given none. */
+  /** Null: none. */
   readonly name: string | null;
   readonly scopes: readonly string[];
-  /** Requests a second of this key alone; null leaves it to the tenant's. */
+  /** Requests per second of this key; null: the tenant's rate only. */
   readonly rate: number | null;
   readonly createdAtMs: number;
-  /** The key that made it; null: the command did, or a release that did not keep it. */
+  /** The API key that created it; null: the command did, or a release that did not store it. */
   readonly createdBy: string | null;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
-  /** Until when the secret of before the last rotation is valid; null where there is none. */
+  /** When the previous secret expires; null where there is none. */
   readonly previousValidUntilMs: number | null;
-  /** Behind by up to a minute; null: never. */
+  /** Up to a minute late; null: never. */
   readonly lastUsedAtMs: number | null;
 }
 
@@ -39,22 +39,28 @@ interface Row {
 }
 
 export interface ApiKeyFilter {
-  /** Default: of all tenants. */
+  /** Default: all tenants. */
   readonly tenantId?: string | undefined;
-  /** Only that one. */
+  /** Only this key. */
   readonly apiKeyId?: string | undefined;
-  /** Only keys that this one made. */
+  /** Only keys that this one created. */
   readonly createdBy?: string | undefined;
-  /** Only keys after this one in the list: the last one of the page before. Without such a key there are none. */
+  /**
+   * Only keys after this one in the list: the last one of the previous page. No keys where it does
+   * not exist.
+   */
   readonly after?: string | undefined;
   /** Keys at most. Default: all. */
   readonly limit?: number | undefined;
 }
 
-/** Returns keys, revoked and expired ones included: of one tenant oldest first, of all by the tenant's name before that. */
+/**
+ * Returns keys, revoked and expired ones included: of one tenant oldest first, of all by the
+ * tenant's name before that.
+ */
 export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<ApiKeyDescription[]> {
   const { tenantId, apiKeyId, createdBy, after, limit } = filter;
-  // Within a tenant the name does not order anything, and an index can.
+  // Within a tenant the name is constant; without it, an index provides the order.
   const name = tenantId === undefined ? 't.name, ' : '';
   const { rows } = await db.query<Row>(
     `select k.api_key_id, k.tenant_id, t.name as tenant, k.name, k.scopes, k.request_rate, k.created_by,

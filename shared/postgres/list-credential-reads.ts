@@ -3,7 +3,7 @@ import type { CredentialRead, CredentialReadOutcome } from './insert-credential-
 import type { Queryable } from './pool.ts';
 import { listTimePartitions, type Week } from './time-partitions.ts';
 
-/** Where a page of the audit ends: the next one begins behind it. */
+/** The last line of a page of the audit: the next page begins after it. */
 export interface CredentialReadPlace {
   readonly readAtMs: number;
   readonly readId: string;
@@ -11,9 +11,9 @@ export interface CredentialReadPlace {
 
 export interface CredentialReadFilter {
   readonly tenantIds: readonly string[];
-  /** Undefined: of all conversations. */
+  /** Undefined: all conversations. */
   readonly conversationId?: string | undefined;
-  /** Only what is older. */
+  /** Only older lines. */
   readonly before?: CredentialReadPlace | undefined;
   /** Lines at most. */
   readonly limit: number;
@@ -30,12 +30,15 @@ interface Row {
   readonly event_id: string | null;
 }
 
-/** Weeks that the first statement looks at; each further one looks at twice as many as the one before it. */
+/**
+ * Weeks that the first statement reads; each further statement reads twice as many as the previous
+ * one.
+ */
 const FIRST_WEEKS = 2;
 
 /**
- * Lines of the audit, newest first. Goes back in time until it has enough: most pages lie in a few weeks, and a statement
- * without a bound on the time is planned for every week that is kept.
+ * Returns lines of the audit, newest first. Reads back in time until it has enough: most pages span
+ * few weeks, and a statement without a bound on the time is planned for every week that is kept.
  */
 export async function listCredentialReads(
   db: Queryable,

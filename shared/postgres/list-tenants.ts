@@ -5,7 +5,7 @@ export interface Tenant {
   readonly name: string;
 }
 
-/** All tenants, or the one of that name. */
+/** Returns all tenants, or the one with that name. */
 export async function listTenants(db: Queryable, name?: string): Promise<Tenant[]> {
   const { rows } = await db.query<{ tenant_id: string; name: string }>(
     'select tenant_id, name from tenants where $1::text is null or name = $1::text order by name',

@@ -10,30 +10,31 @@ import { SQLSTATE } from './sqlstate.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
-  /** A role that may create tables. */
+  /** Of a role that may create tables. */
   readonly connectionString: string;
   readonly logger: Logger;
-  /** Where the SQL files are. Default: shared/postgres/migrations of this package. */
+  /** The folder of the SQL files. Default: shared/postgres/migrations of this package. */
   readonly directory?: string;
 }
 
 const MIGRATIONS_TABLE = 'schema_migrations';
 /**
- * The migrations' session is ours alone, so its settings can be set for good: nothing of a migration depends on a
- * default, and none is cut short. A database that is read-only by default stays so.
+ * Settings of the migrations' session, so that no migration depends on a default and none is cut
+ * short. A database that is read-only by default stays so.
  */
 const SESSION = `set default_transaction_isolation = 'read committed'; set statement_timeout = 0; set lock_timeout = 0;
   set idle_in_transaction_session_timeout = 0; set standard_conforming_strings = on; set array_nulls = on;
   set check_function_bodies = on; set synchronous_commit = on`;
 
 /**
- * Applies the migrations that the database does not have yet, each in a transaction of its own, and resolves with
- * their names. Several may run at once: one applies, the others wait for it and find nothing to do.
- * Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or the database's error; migrations before the one that failed stay applied.
+ * Applies the migrations that the database lacks, each in a transaction of its own, and returns
+ * their names. Concurrent runs are safe: one applies, the others wait for it and find nothing to
+ * do. Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or with the database's
+ * error; migrations before the failed one stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { logger } = options;
-  // A connection of its own: the lock that keeps two runs apart belongs to the session.
+  // A connection of its own: the lock that serializes runs belongs to the session.
   const client = await openClient({
     connectionString: options.connectionString,
     applicationName: 'sluice-migrate',
@@ -42,9 +43,10 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     await client.query(SESSION);
     requireServer(await readServerFacts(client));
     const known = await readSchema(client);
-    // A schema of a newer release is not ours to extend, though its migrations may look like none of ours.
+    // A schema of a newer release must not be extended, even where it lacks some of this release's
+    // migrations.
     if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));
-    // Every process asks for the schema's state below, and none but this needs it.
+    // Imported here, because all processes import this file and only migrations need it.
     const { runner } = await import('node-pg-migrate');
     const applied = await runner({
       dbClient: client,
@@ -53,7 +55,8 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
       migrationsTable: MIGRATIONS_TABLE,
       singleTransaction: false,
       advisoryLockMode: 'wait',
-      // Names are compared as sets by checkSchema; a database that knows more than this release is no error.
+      // Names are compared as sets by checkSchema; a database that knows more than this release is
+      // no error.
       checkOrder: false,
       logger: {
         info: (text) => logger.debug(text),
@@ -67,16 +70,16 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
   }
 }
 
-/** Names of the migrations of this release that the database does not have, in order. */
+/** Returns the names of this release's migrations that the database lacks, in order. */
 export async function pendingMigrations(db: Queryable, directory?: string): Promise<string[]> {
   const applied = new Set((await readSchema(db))?.applied);
   return migrationNames(directory).filter((name) => !applied.has(name));
 }
 
 /**
- * Resolves when this release can work on the database's schema, also when that schema has more than this release knows.
- * Throws AppError `SCHEMA_OUTDATED` when migrations are missing and `SCHEMA_TOO_NEW` when a newer release has changed
- * the schema in a way that this one cannot bear; neither is retryable.
+ * Resolves when this release can use the database's schema, which may have more than this release
+ * knows. Rejects with AppError `SCHEMA_OUTDATED` when migrations are missing, and `SCHEMA_TOO_NEW`
+ * when a newer release has changed the schema incompatibly; neither is retryable.
  */
 export async function checkSchema(db: Queryable, directory?: string): Promise<void> {
   const names = migrationNames(directory);
@@ -92,14 +95,17 @@ export async function checkSchema(db: Queryable, directory?: string): Promise<vo
   }
 }
 
-/** The number of the newest migration of this release, which is what `min_compatible_version` is compared with. */
+/**
+ * Returns the number of this release's newest migration, which `min_compatible_version` is compared
+ * with.
+ */
 export function schemaVersion(names: readonly string[] = migrationNames()): number {
   return Math.max(0, ...names.map((name) => Number.parseInt(name, 10)));
 }
 
 interface Schema {
   readonly applied: readonly string[];
-  /** Releases with a lower schema version must not touch the database. */
+  /** Releases with a lower schema version must not use the database. */
   readonly minCompatibleVersion: number;
 }
 
@@ -113,7 +119,7 @@ function refuseTooNew(schema: Schema, names: readonly string[]): void {
   );
 }
 
-/** What the database says of its schema; undefined where no migration ever ran. */
+/** Reads the state of the database's schema; undefined where no migration ever ran. */
 async function readSchema(db: Queryable): Promise<Schema | undefined> {
   try {
     const migrations = await db.query<{ name: string }>(`SELECT name FROM ${MIGRATIONS_TABLE} ORDER BY id`);
@@ -138,7 +144,7 @@ function migrationNames(directory: string = migrationsDirectory()): string[] {
     .sort();
 }
 
-/** The SQL files stay with the sources: they are found from the package's root, also by the compiled code. */
+/** Returns the folder of the SQL files, which are not copied to the compiled code. */
 function migrationsDirectory(): string {
   return join(packageRoot(), 'shared', 'postgres', 'migrations');
 }

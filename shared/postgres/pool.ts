@@ -2,7 +2,7 @@ import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
 
-/** Anything that runs statements: the pool, or one connection inside a transaction. */
+/** The pool, or one connection inside a transaction. */
 export interface Queryable {
   query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
     text: string,
@@ -23,19 +23,19 @@ export interface PoolOptions {
   /** Milliseconds to wait for a connection. Default 5000. */
   readonly connectionTimeoutMs?: number;
   /**
-   * Milliseconds without an answer after which a statement is given up and its connection thrown away: a server, or a
-   * network, that went silent tells nobody. Default: none.
+   * Milliseconds without an answer after which a statement fails and its connection is discarded: a
+   * server or a network that went silent reports no error. Default: no limit.
    */
   readonly answerTimeoutMs?: number;
 }
 
-/** A connection that does not even answer a rollback is thrown away. */
+/** A connection that does not answer a rollback in this time is discarded. */
 const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
- * A pool whose int8 values arrive as bigint. Statements read times as numbers, see epoch-ms.ts. A statement that writes
- * runs in a transaction of its own where it is not part of one, see {@link beginStatement}. A database that goes away
- * never ends the process.
+ * Creates a pool whose int8 values arrive as bigint. Statements read times as numbers, see
+ * epoch-ms.ts. A statement that writes outside a transaction gets one of its own, see {@link
+ * beginStatement}. A database that goes down never ends the process.
  */
 export function createPool(options: PoolOptions): Pool {
   const types = new pg.TypeOverrides();
@@ -46,22 +46,22 @@ export function createPool(options: PoolOptions): Pool {
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types,
     ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
-    // Read here and not by each connection: a certificate's file that is gone later must not end the process.
+    // Certificates are read once, here: a file that is removed later must not end the process.
     ...parseIntoClientConfig(options.connectionString),
   });
   // Without a handler, the end of an idle connection would end the process.
   pool.on('error', (error) =>
-    options.logger.warn({ reason: error.message }, 'an idle database connection was lost'),
+    options.logger.warn({ reason: error.message }, 'idle database connection lost'),
   );
-  // The pool stops listening when it hands a connection out, and whoever asked for it goes on a moment later: a session whose
-  // end comes in one packet with its beginning, or with an answer, has nobody else. Its next query fails.
+  // The pool stops listening before a caller of `connect` can: without this handler, a connection
+  // that is lost in between would end the process. Its next query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return withOwnTransactions(pool);
 }
 
 const WRITES = /^\s*(insert|update|delete|with)\b/i;
 
-/** Two round trips more for each statement that writes alone; reads do not need them. */
+/** Runs each statement that writes in a transaction of its own, at the cost of two round trips. */
 function withOwnTransactions(pool: Pool): Pool {
   type Query = pg.QueryConfig & { readonly query_timeout?: number };
   const queryAlone = pool.query.bind(pool) as Queryable['query'];
@@ -76,7 +76,7 @@ function withOwnTransactions(pool: Pool): Pool {
   return Object.assign(pool, { query });
 }
 
-/** pg knows a timeout a query, its types do not. */
+/** pg has a timeout per query that its types lack. */
 const ROLLBACK: pg.QueryConfig & { query_timeout: number } = {
   text: 'ROLLBACK',
   query_timeout: ROLLBACK_TIMEOUT_MS,
@@ -86,24 +86,30 @@ const IDLE_TIMEOUT_MS = 30_000;
 
 export interface TransactionOptions {
   /**
-   * Milliseconds without a statement after which the server ends the transaction: one of a process that is frozen or cut off
-   * would hold its locks for as long as that lasts. Default 30,000.
+   * Milliseconds without a statement after which the server ends the transaction, so that a process
+   * that is frozen or disconnected does not hold its locks. Default 30,000.
    */
   readonly idleTimeoutMs?: number;
-  /** Milliseconds that a statement waits for a lock until the server refuses it (SQLSTATE 55P03). Default: as long as it takes. */
+  /**
+   * Milliseconds after which a statement that waits for a lock fails (SQLSTATE 55P03). Default: no
+   * limit.
+   */
   readonly lockTimeoutMs?: number;
   /**
-   * Milliseconds after which the server cancels a statement (SQLSTATE 57014); a shorter limit of the session stays. Default:
-   * that of the session.
+   * Milliseconds after which the server cancels a statement (SQLSTATE 57014). A shorter limit of
+   * the session applies. Default: the session's limit.
    */
   readonly statementTimeoutMs?: number;
-  /** Milliseconds after which a begin or a commit without an answer is given up. Default: that of the pool. */
+  /**
+   * Milliseconds after which a BEGIN or COMMIT without an answer fails. Default: the pool's limit.
+   */
   readonly answerTimeoutMs?: number | undefined;
 }
 
 /**
- * Runs `work` in one transaction on one connection. Whatever it throws rolls back; a connection on which the rollback
- * fails too is thrown away. An error of COMMIT itself leaves the outcome unknown: callers must bear a repetition.
+ * Runs `work` in one transaction on one connection, and rolls back when it throws. A connection on
+ * which the rollback fails too is discarded. After an error of COMMIT itself the outcome is
+ * unknown: `work` must be idempotent.
  */
 export async function inTransaction<T>(
   pool: Pool,
@@ -112,7 +118,7 @@ export async function inTransaction<T>(
 ): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
-  // A connection that dies while it is checked out emits 'error' besides failing its query.
+  // A connection that dies while it is checked out emits 'error' in addition to failing its query.
   const onError = (error: Error) => {
     broken = error;
   };
@@ -144,8 +150,9 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): pg.QueryC
 }
 
 /**
- * Begins a transaction, in one round trip, with the settings that its statements rely on: a database, a role or a pooler
- * may have set others for the session. Read-only defaults, statement_timeout and transaction_timeout stay the operator's.
+ * Begins a transaction, in one round trip, with the settings that its statements rely on: a
+ * database, a role or a pooler may have set others for the session. Read-only defaults,
+ * statement_timeout and transaction_timeout stay the operator's.
  */
 export function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
@@ -162,7 +169,7 @@ export function beginStatement(options: TransactionOptions = {}): string {
 }
 
 const STATEMENT_SETTINGS = {
-  // Bulk statements send NULL inside arrays; with off it is a text.
+  // Bulk statements send NULL inside arrays; with `off` it would be a text.
   array_nulls: 'on',
   client_encoding: 'UTF8',
   // For text forms of times inside statements.
@@ -170,12 +177,13 @@ const STATEMENT_SETTINGS = {
 };
 
 /**
- * Makes the transaction's commit durable, also as a part of its only statement: a commit that was reported must survive a
- * crash. The kinds of synchronous commit that wait for standbys, or for none, stay.
+ * Makes the transaction's commit durable, also as a part of its only statement: a reported commit
+ * must survive a crash. Other settings of synchronous_commit, which wait for standbys or for none,
+ * stay.
  */
 export const DURABLE = `SELECT set_config('synchronous_commit', 'on', true) AS mode WHERE current_setting('synchronous_commit') = 'off'`;
 
-/** Zero is no limit. */
+/** Lowers the session's statement_timeout, of which 0 means no limit. */
 function lowerStatementTimeout(ms: number): string {
   return `SELECT set_config('statement_timeout', '${ms}', true)
     WHERE current_setting('statement_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '${ms} ms'`;

@@ -1,6 +1,6 @@
 import type { Queryable } from './pool.ts';
 
-/** How far a partition is stored, and what is suspected of having killed the process. */
+/** How far a partition is stored, and which records are suspected of crashing the process. */
 export interface PositionRow {
   readonly generation: number;
   readonly nextOffset: bigint;
@@ -8,9 +8,9 @@ export interface PositionRow {
   readonly lastId: string | null;
   /** Starts since the last commit, the running one included. */
   readonly starts: number;
-  /** Up to this offset (exclusive) records go one at a time; null when nothing is suspected. */
+  /** Records before this offset are processed one at a time; null when none is suspected. */
   readonly suspectEnd: bigint | null;
-  /** The record that was begun alone last, and in how many starts it was. */
+  /** The record that was processed alone last, and in how many starts. */
   readonly aloneOffset: bigint | null;
   readonly aloneStarts: number;
 }
@@ -20,13 +20,13 @@ export interface PartitionKey {
   readonly partition: number;
 }
 
-/** Starts without a commit after which a partition's next records go one at a time. */
+/** Starts without a commit after which a partition's next records are processed one at a time. */
 const STARTS_BEFORE_SUSPICION = 3;
 
 const COLUMNS = `generation, next_offset as "nextOffset", last_id as "lastId", starts, suspect_end as "suspectEnd",
   alone_offset as "aloneOffset", alone_starts as "aloneStarts"`;
 
-/** The partition's position; undefined when none of its records was ever begun. */
+/** Reads a partition's position; undefined when it was never started. */
 export async function loadPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
     `select ${COLUMNS} from log_positions where topic = $1 and partition = $2`,
@@ -35,7 +35,10 @@ export async function loadPosition(db: Queryable, key: PartitionKey): Promise<Po
   return rows[0];
 }
 
-/** The same, locked until the transaction ends: only its holder can write the partition's records. */
+/**
+ * Reads and locks a partition's position until the transaction ends: only its holder can write the
+ * partition's records.
+ */
 export async function lockPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
     `select ${COLUMNS} from log_positions where topic = $1 and partition = $2 for update`,
@@ -44,7 +47,10 @@ export async function lockPosition(db: Queryable, key: PartitionKey): Promise<Po
   return rows[0];
 }
 
-/** All positions of a topic by partition; with `lock` locked in their order until the transaction ends. */
+/**
+ * Reads all positions of a topic by partition; with `lock`, locks them in order until the
+ * transaction ends.
+ */
 export async function positionsOf(
   db: Queryable,
   topic: string,
@@ -58,9 +64,12 @@ export async function positionsOf(
 }
 
 export interface StartOptions {
-  /** The generation of a row that does not exist yet. */
+  /** The generation of a new row. */
   readonly generation: number;
-  /** Records that a batch holds at most: how far the batch that killed the process can have reached. */
+  /**
+   * The maximum number of records in a batch: how far a batch that crashed the process can have
+   * reached.
+   */
   readonly batchRecordsMax: number;
   /** The partition's end now. */
   readonly latest: bigint;
@@ -68,8 +77,8 @@ export interface StartOptions {
 }
 
 /**
- * Counts a start of the partition, before its first batch; creates the row at the very first. A range of suspects is never
- * empty: of a partition at whose end nothing waits nothing is suspected, until a later start finds records.
+ * Counts a start of the partition before its first batch, and creates its row at the first start.
+ * The range of suspects is never empty: while no record waits, none is suspected.
  */
 export async function countStart(
   db: Queryable,
@@ -100,7 +109,10 @@ export async function countStart(
   return rows[0]!;
 }
 
-/** Takes a start back that ended without a commit, but in order; with the offset whose lone processing it ended. */
+/**
+ * Takes back a start that ended orderly without a commit; with the offset of the record that it
+ * processed alone.
+ */
 export async function uncountStart(
   db: Queryable,
   key: PartitionKey,
@@ -118,8 +130,8 @@ export async function uncountStart(
 }
 
 /**
- * Persists that a record is now begun alone, and resolves with the number of earlier starts in which it was: they
- * all ended without a commit.
+ * Stores that a record is now processed alone. Returns the number of earlier starts in which it
+ * was, all of which ended without a commit.
  */
 export async function countAlone(
   db: Queryable,
@@ -139,7 +151,10 @@ export async function countAlone(
   return (rows[0]?.alone_starts ?? 1) - 1;
 }
 
-/** Takes back that a record was begun alone: it has to wait, and what ends the process meanwhile is not its fault. */
+/**
+ * Takes back that a record is processed alone: it waits, so a crash in the meantime is not its
+ * fault.
+ */
 export async function uncountAlone(
   db: Queryable,
   key: PartitionKey,
@@ -154,7 +169,9 @@ export async function uncountAlone(
   );
 }
 
-/** Moves the position behind what the transaction stored. Suspicion ends with a commit past its range. */
+/**
+ * Moves the position past the stored records. Suspicion ends when the position passes its range.
+ */
 export async function advancePosition(
   db: Queryable,
   key: PartitionKey,

@@ -3,16 +3,20 @@ import { withDeadline } from '../async.ts';
 import { AppError } from '../errors.ts';
 import type { Pool } from './pool.ts';
 
-/** AppError code (retryable) of a statement that had no answer in time, or for which no connection was free. */
+/**
+ * AppError code (retryable) of a statement that had no answer in time, or for which no connection
+ * was free.
+ */
 export const DATABASE_TIMEOUT = 'DATABASE_TIMEOUT';
 
 /** Statements that may wait for a connection; the next ones are rejected immediately. */
 const WAITING_MAX = 500;
 
 /**
- * Runs one statement outside a transaction. Rejects after `deadlineMs`, the wait for a connection included. The deadline
- * is kept here and not by the server, so that it also holds when the server does not answer at all. The connection of a
- * statement that timed out is discarded. Only for reads and idempotent writes: the statement may still take effect.
+ * Runs one statement outside a transaction. Rejects after `deadlineMs`, the wait for a connection
+ * included. The deadline is kept here and not by the server, so that it also holds when the server
+ * does not answer at all. The connection of a statement that timed out is discarded. Only for reads
+ * and idempotent writes: the statement may still take effect.
  */
 export async function queryWithDeadline<Row extends QueryResultRow>(
   pool: Pool,
@@ -23,7 +27,8 @@ export async function queryWithDeadline<Row extends QueryResultRow>(
   if (pool.waitingCount >= WAITING_MAX) {
     throw new AppError(DATABASE_TIMEOUT, 'too many statements wait for a connection', { retryable: true });
   }
-  // pg knows a timeout a query, its types do not: it rejects, and the pool then drops the connection.
+  // pg knows a timeout a query, its types do not: it rejects, and the pool then drops the
+  // connection.
   const config: QueryConfig & { query_timeout: number } = { text, values, query_timeout: deadlineMs };
   const timedOut = () =>
     new AppError(DATABASE_TIMEOUT, `no answer within ${deadlineMs} ms`, { retryable: true });

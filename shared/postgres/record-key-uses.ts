@@ -1,15 +1,16 @@
 import type { Pool } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
-/** When a key was last used, as one process saw it. */
+/** When an API key was last used, as one process saw it. */
 export interface KeyUse {
   readonly apiKeyId: string;
   readonly usedAtMs: number;
 }
 
 /**
- * Moves the last-used times of keys forward, by `stepMs` at least: of several processes that see a key, one writes in
- * that time. Rows are locked in the order of their ids. Rejects after `deadlineMs`; what was given up may be written again.
+ * Moves the last-used times of API keys forward by at least `stepMs`, so that of several processes
+ * that see a key, one writes in that time. Rows are locked in the order of their ids. Idempotent.
+ * Rejects after `deadlineMs`.
  */
 export async function recordKeyUses(
   pool: Pool,

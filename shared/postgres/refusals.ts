@@ -5,12 +5,15 @@ import { isServerError, SQLSTATE } from './sqlstate.ts';
 /** Code of the AppError (not retryable) of a database that refuses who we are or does not exist. */
 export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 
-/** The message of the driver's error, which has no code, when a server answers that it has no TLS. */
+/**
+ * The message of the driver's error, which has no code, when a server answers that it has no TLS.
+ */
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
 /**
- * In one sentence, which names the setting, why a connection to the database was refused, by the server or by us;
- * undefined where something else went wrong. Never repeats the address or the password.
+ * Returns a sentence, with the setting, that says why a connection to the database was refused, by
+ * the server or by this process; undefined for other errors. Never repeats the address or the
+ * password.
  */
 export function databaseRefusal(error: unknown): string | undefined {
   const code = errorCode(error);
@@ -30,7 +33,10 @@ export function databaseRefusal(error: unknown): string | undefined {
   return undefined;
 }
 
-/** In one sentence why the database cannot be asked now, and what to look at. Never repeats the address. */
+/**
+ * Returns a sentence that says why the database cannot be used now, and what to check. Never
+ * repeats the address.
+ */
 export function databaseTrouble(error: unknown): string {
   const refusal = databaseRefusal(error);
   if (refusal !== undefined) return refusal;

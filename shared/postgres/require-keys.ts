@@ -6,15 +6,18 @@ import { type EncryptedSample, sampleNewestCredentials, sampleWebhookSecrets } f
 
 const DEADLINE_MS = 5000;
 
-/** Keys of the ring that are not the ones which stored values of their ids are encrypted with. */
+/**
+ * Returns the keys of the ring with other bytes than the keys of their ids that encrypted stored
+ * values.
+ */
 export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<ReturnType<typeof wrongKeys>> {
   return wrongKeys(keyRing, await samples(pool));
 }
 
 /**
- * For whoever encrypts: with other bytes under an id in use, nobody else could read what it writes. Throws AppError
- * `KEY_WRONG`. A key that the ring lacks is no reason: what it encrypted cannot be read, but nothing is made worse. What
- * the ring cannot read is returned, a sentence each.
+ * Rejects with AppError `KEY_WRONG` when a key of the ring has other bytes than the one of its id
+ * in use: other processes could not read what this one encrypts. A key that the ring lacks is no
+ * error, because it does no further harm. Returns one sentence per value that the ring cannot read.
  */
 export async function requireKeys(pool: Pool, keyRing: KeyRing): Promise<string[]> {
   const stored = await samples(pool);

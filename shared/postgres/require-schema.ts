@@ -12,21 +12,24 @@ import { isDatabaseUnavailable } from './unavailable.ts';
 export interface RequireSchemaOptions {
   readonly pool: Pool;
   readonly logger: Logger;
-  /** Of who encrypts with it: see {@link requireKeys}. */
+  /** The key ring of a process that encrypts: see {@link requireKeys}. */
   readonly keyRing?: KeyRing;
-  /** Called when a database that was down at the start turns out not to fit; the process must end. */
+  /**
+   * Called when a database that was down at the start turns out to be unusable; the process must
+   * end.
+   */
   readonly onUnfit: (error: unknown) => void;
-  /** Milliseconds between two tries to reach it. */
+  /** Milliseconds between two attempts to reach it. Default 2000. */
   readonly retryMs?: number;
 }
 
 const RETRY_MS = 2000;
 
 /**
- * Ends the start of a process whose release does not fit the server (AppError DATABASE_TOO_OLD,
- * DATABASE_UNSUITABLE) or the schema (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), whose keys are not the ones in use (KEY_WRONG), or that the server refuses
- * (DATABASE_REFUSED). A database that is down does not end
- * it: readiness waits for it, the log says so, and it is looked at as soon as it answers.
+ * Rejects when this release cannot use the server (AppError DATABASE_TOO_OLD, DATABASE_UNSUITABLE)
+ * or the schema (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), when keys are not the ones in use (KEY_WRONG),
+ * or when the server refuses the connection (DATABASE_REFUSED). A database that is down is no
+ * error: it is logged, and the check is made as soon as it answers.
  */
 export async function requireSchema(options: RequireSchemaOptions): Promise<void> {
   const { logger } = options;
@@ -35,7 +38,7 @@ export async function requireSchema(options: RequireSchemaOptions): Promise<void
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw refusalOf(error);
     const problem = databaseTrouble(error);
-    logger.warn({ problem }, 'the database cannot be reached; this process waits for it');
+    logger.warn({ problem }, 'database unreachable, waiting');
     void requireLater(options);
   }
 }
@@ -43,7 +46,7 @@ export async function requireSchema(options: RequireSchemaOptions): Promise<void
 async function requireLater(options: RequireSchemaOptions): Promise<void> {
   const { onUnfit, retryMs = RETRY_MS } = options;
   for (;;) {
-    // Keeps no process alive. A pool that was closed meanwhile counts as a database that is down.
+    // A pool that was closed meanwhile counts as a database that is down.
     await sleep(retryMs, { ref: false });
     try {
       return await requireFit(options);

@@ -1,20 +1,21 @@
 import { inTransaction, type Pool } from './pool.ts';
 
 export interface RevokedTree {
-  /** Since when the key itself is revoked; one that was keeps its time. */
+  /** When the key itself was revoked; a key that was revoked already keeps its time. */
   readonly revokedAtMs: number;
-  /** Keys that this revoked, the key itself included, by id. */
+  /** Ids of the keys that this call revoked, the key itself included. */
   readonly revokedKeys: readonly string[];
-  /** Endpoints that this disabled, by id. */
+  /** Ids of the endpoints that this call disabled. */
   readonly disabledEndpoints: readonly string[];
 }
 
-/** Why an endpoint is disabled whose maker was revoked. */
+/** The reason of an endpoint that was disabled because its creator was revoked. */
 const REASON = 'revoked';
 
 /**
- * Revokes a key, the keys that it made, those that these made and so on, and disables the webhook endpoints that any of
- * them made. Resolves with undefined when there is no such key, or none of the tenant that is given. It may be repeated.
+ * Revokes an API key and, recursively, the keys that it created, and disables the webhook endpoints
+ * that any of them created. Returns undefined when the key does not exist, or belongs to another
+ * tenant than the given one. Idempotent.
  */
 export async function revokeApiKeyAndMade(
   pool: Pool,
@@ -23,7 +24,7 @@ export async function revokeApiKeyAndMade(
   tenantId?: string,
 ): Promise<RevokedTree | undefined> {
   return await inTransaction(pool, async (client) => {
-    // No key or endpoint can be made until this ends: whoever makes one locks the tenant too.
+    // No key or endpoint can be created until this ends: creating one locks the tenant too.
     const { rows: owners } = await client.query<{ tenant_id: string }>(
       `select tenant_id from tenants
         where tenant_id = (select tenant_id from api_keys
@@ -33,7 +34,7 @@ export async function revokeApiKeyAndMade(
     );
     const owner = owners[0]?.tenant_id;
     if (owner === undefined) return undefined;
-    // Locked in the order of their ids, as every statement does that changes several keys.
+    // Locked in the order of their ids, as in every statement that changes several keys.
     const { rows: keys } = await client.query<{ api_key_id: string; revoked_at: Date | null }>(
       `with recursive made as (
          select $2::text as api_key_id

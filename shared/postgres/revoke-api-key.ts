@@ -2,8 +2,9 @@ import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
 
 /**
- * Revokes a key and resolves with since when it is revoked (one that was keeps its time), in milliseconds; undefined when
- * there is no such key, or none of the tenant that is given. Gateways learn of it when they refresh their keys.
+ * Revokes an API key. Returns when it was revoked, in milliseconds since the Unix epoch (a key that
+ * was revoked already keeps its time); undefined when it does not exist, or belongs to another
+ * tenant than the given one. Takes effect when gateways refresh their keys.
  */
 export async function revokeApiKey(
   db: Queryable,

@@ -5,10 +5,13 @@ import type { Queryable } from './pool.ts';
 
 export interface Rotation {
   readonly apiKeyId: string;
-  /** Only a key of this tenant. Default: of any. */
+  /** Only a key of this tenant. Default: any tenant. */
   readonly tenantId?: string;
   readonly nowMs: number;
-  /** Milliseconds for which the secret of before stays valid; 0 ends it, and one that an earlier rotation left, at once. */
+  /**
+   * Milliseconds for which the previous secret stays valid; 0 ends all previous secrets
+   * immediately.
+   */
   readonly overlapMs: number;
 }
 
@@ -16,17 +19,20 @@ export type Rotated =
   | {
       readonly ok: true;
       readonly secret: string;
-      /** Until when the secret of before is valid, never past the key's own expiry; null: it is no more. */
+      /**
+       * When the previous secret expires, at the latest with the key; null: it is not valid any
+       * more.
+       */
       readonly previousValidUntilMs: number | null;
-      /** When the key itself ends; null: never. */
+      /** When the key itself expires; null: never. */
       readonly expiresAtMs: number | null;
     }
   | { readonly ok: false; readonly why: 'unknown' | 'revoked' | 'expired' }
   | { readonly ok: false; readonly why: 'rotating'; readonly untilMs: number };
 
 /**
- * Gives a key a new secret. At most two are valid at a time, so an overlap is refused while the one of an earlier
- * rotation lasts. Of two rotations at once the second finds what the first left.
+ * Gives an API key a new secret. At most two secrets are valid at a time, so an overlap is refused
+ * while that of an earlier rotation lasts. Concurrent rotations are serialized.
  */
 export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<Rotated> {
   const { apiKeyId, tenantId, nowMs, overlapMs } = rotation;

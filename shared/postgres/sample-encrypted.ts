@@ -2,13 +2,13 @@ import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
-/** One value of those that a key encrypted, to see whether a ring can read them. */
+/** One of the values that a key encrypted, for checking whether a ring can read them. */
 export interface EncryptedSample {
-  /** What the value is one of, for people. */
+  /** The kind of the value, for messages. */
   readonly of: 'webhook secrets' | 'credentials' | 'dead letters';
   readonly keyId: string;
   readonly ciphertext: Buffer;
-  /** What the value is bound to. */
+  /** The additional data of the value. */
   readonly aad: readonly string[];
 }
 
@@ -19,7 +19,7 @@ interface Row {
   readonly ciphertext: Buffer;
 }
 
-/** A signing secret for each key that encrypted any. Rejects after `deadlineMs`. */
+/** Returns one signing secret per key that encrypted any. Rejects after `deadlineMs`. */
 export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<Row>(
     pool,
@@ -39,7 +39,10 @@ export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Prom
   }));
 }
 
-/** Credentials, not erased yet, for each key that encrypted any. Reads the whole table; rejects after `deadlineMs`. */
+/**
+ * Returns one value of credentials per key that encrypted any. Reads the whole table. Rejects after
+ * `deadlineMs`.
+ */
 export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<Row>(
     pool,
@@ -58,7 +61,10 @@ export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise
   return rows.map(toCredentialsSample);
 }
 
-/** Credentials for each key that encrypted any of the newest thousand. Quick however many there are; rejects after `deadlineMs`. */
+/**
+ * Returns one value per key that encrypted any of the newest 1000 credentials. Fast for any number.
+ * Rejects after `deadlineMs`.
+ */
 export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<Row>(
     pool,

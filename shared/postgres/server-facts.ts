@@ -6,10 +6,10 @@ import type { Queryable } from './pool.ts';
 const POSTGRES_MIN = 15;
 const VERSIONS_PER_MAJOR = 10_000;
 
-/** The one encoding that holds every text, and the one in which statements and results travel. */
+/** The required encoding of the database and of sessions: it can hold every text. */
 const ENCODING = 'UTF8';
 
-/** What a check of the set-up asks the server. */
+/** Properties of the server, the database and the session that are checked at start. */
 export interface ServerFacts {
   /** As in server_version_num, e.g. 150004. */
   readonly version: number;
@@ -17,13 +17,13 @@ export interface ServerFacts {
   readonly nowMs: number;
   /** Of the database, e.g. `UTF8` or `LATIN1`. */
   readonly encoding: string;
-  /** Of the session: how its texts travel. */
+  /** Of the session. */
   readonly clientEncoding: string;
   /** Of the session: `replica` turns foreign keys off. */
   readonly replicationRole: string;
 }
 
-/** Asks for the version, the clock and the settings that a statement cannot change for itself. The one place where the database's own time is read: to compare it with ours. */
+/** Reads the version, the clock, and the settings that statements cannot override. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
   const { rows } = await db.query<{
     version: number;
@@ -48,12 +48,15 @@ export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
 
 export const majorOf = (version: number): number => Math.floor(version / VERSIONS_PER_MAJOR);
 
-/** AppError code (not retryable) of a database whose settings would change what is stored or read. */
+/**
+ * AppError code (not retryable) of a database whose settings would change what is stored or read.
+ */
 export const DATABASE_UNSUITABLE = 'DATABASE_UNSUITABLE';
 
 /**
- * Throws an AppError where the server is too old (`DATABASE_TOO_OLD`), or where the database, its role or a pooler sets
- * what no statement of ours can override (`DATABASE_UNSUITABLE`). Neither is retryable.
+ * Throws an AppError when the server is too old (`DATABASE_TOO_OLD`), or when the database, its
+ * role or a pooler has a setting that statements cannot override (`DATABASE_UNSUITABLE`). Neither
+ * is retryable.
  */
 export function requireServer(facts: ServerFacts): void {
   requireVersion(facts.version);

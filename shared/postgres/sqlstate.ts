@@ -17,8 +17,9 @@ export const SQLSTATE = {
 } as const;
 
 /**
- * Classes of errors that depend on the server's state and not on the statement, so that a retry may succeed: connection,
- * transaction rollback, resources, object in use, operator intervention, system.
+ * Classes of errors that depend on the server's state and not on the statement, so that a retry may
+ * succeed: connection, transaction rollback, resources, object in use, operator intervention,
+ * system.
  */
 const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58']);
 
@@ -27,7 +28,10 @@ export function isServerError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'severity' in error;
 }
 
-/** Returns the SQLSTATE of an error that the server reported. Errors of sockets and of our own have other codes. */
+/**
+ * Returns the SQLSTATE of an error that the server reported. Errors of sockets and of our own have
+ * other codes.
+ */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = isServerError(error) ? errorCode(error) : undefined;
   return code && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;

@@ -2,7 +2,7 @@ import { compareText } from '../compare-text.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
-/** Records that were accepted of a tenant in a day. */
+/** The accepted records of a tenant on a day. */
 export interface TenantDay {
   readonly tenantId: string;
   /** `2026-01-31`, in UTC. */
@@ -10,7 +10,7 @@ export interface TenantDay {
   readonly records: number;
 }
 
-/** Writes what one gateway has counted so far; it may be written again, late or twice. Rejects after `deadlineMs`. */
+/** Writes the counts of one gateway. Idempotent. Rejects after `deadlineMs`. */
 export async function writeTenantUsage(
   pool: Pool,
   gatewayId: string,
@@ -35,7 +35,10 @@ export async function writeTenantUsage(
   );
 }
 
-/** What all other gateways have counted of these tenants on a day; those without any are left out. */
+/**
+ * Returns the counts of all other gateways for these tenants on a day; tenants without any are left
+ * out. Rejects after `deadlineMs`.
+ */
 export async function readUsageOfOthers(
   pool: Pool,
   gatewayId: string,
@@ -55,7 +58,7 @@ export async function readUsageOfOthers(
   return new Map(rows.map((row) => [row.tenant_id, Number(row.records)]));
 }
 
-/** Deletes up to `rowsMax` counts of days before `day`, and resolves with their number. */
+/** Deletes up to `rowsMax` counts of days before `day`, and returns their number. */
 export async function sweepTenantUsage(db: Queryable, day: string, rowsMax: number): Promise<number> {
   const result = await db.query(
     `delete from tenant_usage where (tenant_id, day, gateway_id) in (
@@ -66,7 +69,7 @@ export async function sweepTenantUsage(db: Queryable, day: string, rowsMax: numb
   return result.rowCount ?? 0;
 }
 
-/** The UTC day of a time, as the table has it. */
+/** Returns the UTC day of a time in the form of the table. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }

@@ -4,7 +4,7 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05, the first Monday of the epoch. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
-/** Any number will do, as long as nothing else in this database takes the same advisory lock. */
+/** An arbitrary number for an advisory lock that nothing else in the database takes. */
 const PARTITIONS_LOCK = 7_305_411_902;
 
 /** The append-only tables that are partitioned by week. */
@@ -26,9 +26,10 @@ export function isTimePartitioned(table: string): table is TimePartitionedTable 
 }
 
 /**
- * Makes the table's weekly partitions for all times from `fromMs` to `toMs` (milliseconds, both included) that are
- * missing, and resolves with the names of the new ones. Running inserts are not held up: a new table is attached, which
- * locks the parent against other attaches only. Several processes may do it at once.
+ * Makes the table's weekly partitions for all times from `fromMs` to `toMs` (milliseconds, both
+ * included) that are missing, and resolves with the names of the new ones. Running inserts are not
+ * held up: a new table is attached, which locks the parent against other attaches only. Several
+ * processes may do it at once.
  */
 export async function ensureTimePartitions(
   pool: Pool,
@@ -42,7 +43,7 @@ export async function ensureTimePartitions(
   if (missing.length === 0) return [];
   return inTransaction(pool, async (client) => {
     await client.query('select pg_advisory_xact_lock($1)', [PARTITIONS_LOCK]);
-    // Another process may have made them while this one waited.
+    // Another process may have created them while this one waited.
     const still = await missingPartitions(client, table, weeks);
     for (const week of still) {
       const name = timePartitionName(table, week);
@@ -54,7 +55,7 @@ export async function ensureTimePartitions(
   });
 }
 
-/** `<table>_pYYYYMMDD`, named by the Monday (UTC) that its week begins with. */
+/** Returns `<table>_pYYYYMMDD`, with the Monday (UTC) of the week. */
 export function timePartitionName(table: TimePartitionedTable, timeMs: number): string {
   return `${table}_p${isoTime(weekStartMs(timeMs)).slice(0, 10).replaceAll('-', '')}`;
 }
@@ -65,7 +66,7 @@ export interface Week {
   readonly toMs: number;
 }
 
-/** The weeks that the table has a partition for, newest first. */
+/** Returns the weeks for which the table has a partition, newest first. */
 export async function listTimePartitions(db: Queryable, table: TimePartitionedTable): Promise<Week[]> {
   const { rows } = await db.query<{ name: string }>(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -92,7 +93,7 @@ async function missingPartitions(
   table: TimePartitionedTable,
   weeks: readonly number[],
 ): Promise<number[]> {
-  // Not to_regclass: a session's cache may still say "missing" after another process has made it.
+  // Not to_regclass: a session's cache may miss a table that another process has created.
   const { rows } = await db.query<{ name: string }>(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
      where i.inhparent = $1::regclass and c.relname = any ($2::text[])`,

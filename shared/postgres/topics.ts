@@ -7,20 +7,25 @@ import type { Queryable } from './pool.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** How long the log keeps accepted records; workers that are down for longer lose what was accepted. */
+/**
+ * How long the log keeps accepted records. Records that workers have not stored by then are lost.
+ */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
-/** A log deletes whole segments only, so that a quiet partition keeps records for so much longer. */
+/** A log deletes whole segments only, so a quiet partition keeps records for this much longer. */
 const SEGMENT_MS = 12 * HOUR_MS;
 const CREDENTIALS_SEGMENT_MS = HOUR_MS;
-/** Copies with which one broker may be lost and another be restarted. */
+/** Copies of each partition, so that one broker can be lost while another restarts. */
 export const REPLICAS = 3;
 
-/** A topic as it was made: see log_topics. */
+/** A row of log_topics. */
 export interface RegisteredTopic extends TopicLayout {
   readonly generation: number;
 }
 
-/** The five topics of a prefix. Credentials are in shorter segments, so that they leave the log sooner. */
+/**
+ * Returns the five topics of a prefix. Credentials have shorter segments, so that they leave the
+ * log sooner.
+ */
 export function topicSpecs(
   prefix: string,
   counts: { readonly partitions: number; readonly replicas: number },
@@ -33,14 +38,18 @@ export function topicSpecs(
   }));
 }
 
-/** The five topics as they should be, for the check of those that exist; how many partitions they have is another matter. */
+/**
+ * Returns the five topics as they should be, for the check of existing ones. Their number of
+ * partitions is not checked.
+ */
 export const expectedTopics = (prefix: string): TopicSpec[] =>
   topicSpecs(prefix, { partitions: 1, replicas: REPLICAS });
 
 /**
- * Remembers how the topics are laid out, and resolves with the names that were new. Throws an AppError
- * `TOPIC_LAYOUT_DIFFERS` (not retryable) when one is registered with more partitions: the place of every key depends on
- * them. One registered with fewer stays so, since records go to the registered ones. `tenantPartitions` counts only for new topics.
+ * Registers the layouts of the topics, and returns the names that were new. Throws AppError
+ * `TOPIC_LAYOUT_DIFFERS` (not retryable) when a topic is registered with more partitions, because
+ * the partition of every key depends on their number. A topic that is registered with fewer keeps
+ * that number. `tenantPartitions` applies to new topics only.
  */
 export async function registerTopics(
   db: Queryable,
@@ -77,7 +86,10 @@ export async function registerTopics(
   return inserted.rows.map((row) => row.topic);
 }
 
-/** The registered topics whose names start with the prefix, with dead-letter topics of earlier releases. */
+/**
+ * The registered topics whose names start with the prefix, with dead-letter topics of earlier
+ * releases.
+ */
 export async function loadTopicLayouts(db: Queryable, prefix: string): Promise<Map<string, RegisteredTopic>> {
   const { rows } = await db.query<{
     topic: string;

@@ -1,4 +1,7 @@
-/** What a bulk statement can carry. Values: timestamptz as milliseconds, bytea as Buffer, json as text, text[] as string[]. */
+/**
+ * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
+ * as text, text[] as string[].
+ */
 export type ColumnType =
   | 'text'
   | 'integer'
@@ -17,17 +20,17 @@ export interface Column<Row> {
 }
 
 export interface UnnestedRows {
-  /** The columns' names, quoted, in order: for the list behind `insert into`. */
+  /** The columns' names, quoted, in order: for the list after `insert into`. */
   readonly names: string;
   /** `select … from unnest(…)`: the rows, in the order given. */
   readonly select: string;
-  /** One array a column, as text: the statement's parameters. */
+  /** One array per column, as text: the statement's parameters. */
   readonly values: string[];
 }
 
 /**
- * Rows as one array parameter a column, the fastest way to send many to one Postgres. Rows must come sorted by their
- * key, so that two statements never wait for each other in a circle.
+ * Returns rows as one array parameter per column, the fastest way to send many. Rows must be sorted
+ * by their key, so that concurrent statements cannot deadlock.
  */
 export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): UnnestedRows {
   const names = columns.map((column) => `"${column.name}"`);
@@ -40,7 +43,10 @@ export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly 
   };
 }
 
-/** The statement that inserts the rows; with `suffix` for what follows (`on conflict …`, `returning …`). */
+/**
+ * Returns the statement that inserts the rows; `suffix` follows it (`on conflict …`, `returning
+ * …`).
+ */
 export function insertRows<Row>(
   table: string,
   columns: readonly Column<Row>[],
@@ -51,7 +57,8 @@ export function insertRows<Row>(
   return { text: `insert into ${table} (${names}) ${select} ${suffix}`, values };
 }
 
-// unnest flattens arrays of arrays, so text[] travels as array literals; json as text, or the driver would parse it.
+// unnest flattens arrays of arrays, so text[] travels as array literals; json as text, or the
+// driver would parse it.
 function arrayTypeOf(type: ColumnType): string {
   return type === 'text[]' || type === 'json' ? 'text[]' : `${type}[]`;
 }
@@ -61,8 +68,8 @@ function castOf(type: ColumnType): string {
 }
 
 /**
- * The text form of a Postgres array; null and undefined are NULL. Made here and not by the driver, which escapes every
- * element, a number too: that was almost a fifth of the garbage of a busy process.
+ * Returns the text form of a Postgres array; null and undefined become NULL. The driver's own
+ * conversion escapes numbers too, which was almost a fifth of the garbage of a busy process.
  */
 export function arrayText(type: ColumnType, values: readonly unknown[]): string {
   const elementOf = ELEMENTS[type];

@@ -2,9 +2,10 @@ import { inTransaction, type Pool } from './pool.ts';
 import { createEndpoint, type NewEndpoint } from './webhook-create-endpoint.ts';
 
 /**
- * As {@link createEndpoint}, unless the tenant has `endpointsMax` endpoints or more, or the key that makes it was revoked;
- * resolves with what it did. Concurrent calls for one tenant are serialized by its row, so that together they stay within
- * the limit, and so that a key which is being revoked with all that it made makes no other.
+ * Adds an endpoint, unless the tenant has `endpointsMax` endpoints or more, or the key that creates
+ * it was revoked; returns the outcome. Concurrent calls for one tenant are serialized by its row,
+ * so that together they stay within the limit, and so that a key that is being revoked with its
+ * endpoints creates no other.
  */
 export async function createEndpointUpTo(
   pool: Pool,

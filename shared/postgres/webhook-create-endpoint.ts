@@ -9,11 +9,11 @@ export interface NewEndpoint {
   /** The signing secret, encrypted with the key ring. */
   readonly secret: { readonly keyId: string; readonly ciphertext: Buffer };
   readonly createdAtMs: number;
-  /** The API key that makes it. Default: none, as the command makes it. */
+  /** The API key that creates it. Default: none, for the command. */
   readonly createdBy?: string | null;
 }
 
-/** Adds an endpoint; it is told what is signalled from now on. */
+/** Adds an endpoint, which receives the events from now on. */
 export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Promise<void> {
   await db.query(
     `insert into webhook_endpoints

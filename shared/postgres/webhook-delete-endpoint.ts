@@ -1,8 +1,8 @@
 import type { Queryable } from './pool.ts';
 
 /**
- * Deletes an endpoint and erases its secret; resolves with whether it was there. The dispatchers drop what waits for
- * it: the row stays, as signals for it may be being written at this moment.
+ * Deletes an endpoint and erases its secret; returns whether it existed. The row stays, because
+ * events for it may be being written. Dispatchers drop its waiting deliveries.
  */
 export async function deleteEndpoint(
   db: Queryable,

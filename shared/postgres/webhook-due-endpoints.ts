@@ -5,7 +5,7 @@ export interface EndpointId {
   readonly endpointId: string;
 }
 
-/** An endpoint that something is to be done for. */
+/** An endpoint with due work. */
 export interface DueEndpoint {
   readonly id: EndpointId;
   /** Whether its last attempt failed. */
@@ -13,17 +13,17 @@ export interface DueEndpoint {
 }
 
 /**
- * Endpoints that something is to be done for: a delivery is due, one has held others of its conversation since before
- * `heldSinceMs`, or what waits for a disabled or deleted endpoint must be dropped. Takes no locks; may name an endpoint
- * whose only due deliveries turn out to wait behind others.
+ * Returns the endpoints with due work: a delivery is due, one has held others of its conversation
+ * since before `heldSinceMs`, or the deliveries of a disabled or deleted endpoint must be dropped.
+ * Takes no locks. May include an endpoint whose due deliveries all wait for earlier ones.
  */
 export async function findDueEndpoints(
   client: Queryable,
   options: { readonly nowMs: number; readonly heldSinceMs: number },
 ): Promise<DueEndpoint[]> {
-  // Deleted endpoints are kept for ever, so the statement never reads all of them: it uses the partial index on the others,
-  // and finds deleted ones by stepping through the queue from one endpoint to the next.
-  // The limit of one makes the planner look each up by its key.
+  // Deleted endpoints are kept for ever and must not all be read. The statement uses the partial
+  // index on the others, and finds deleted ones by stepping through the queue from one endpoint to
+  // the next. `limit 1` makes the planner look up each endpoint by its key.
   const { rows } = await client.query<{ tenant_id: string; endpoint_id: string; failing: boolean }>(
     `with recursive queued as (
        (select tenant_id, endpoint_id from webhook_queue order by tenant_id, endpoint_id limit 1)

@@ -9,16 +9,19 @@ export interface Endpoint {
   /** Null: all types. */
   readonly eventTypes: readonly string[] | null;
   readonly state: 'enabled' | 'disabled';
-  /** Why it was disabled: `gone` (it answered 410), `failing` (for five days) or `revoked` (a key that made it); else null. */
+  /**
+   * Why it was disabled: `gone` (it answered 410), `failing` (for 5 days) or `revoked` (the key
+   * that created it); else null.
+   */
   readonly disabledReason: string | null;
   /** Failed attempts since the last success. */
   readonly failures: number;
   readonly lastFailureAtMs: number | null;
   readonly lastSuccessAtMs: number | null;
-  /** It asked to be left alone until then. */
+  /** The end of the pause that the endpoint asked for; null without one. */
   readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
-  /** The API key that made it; null: the command did, or a release that did not keep it. */
+  /** The API key that created it; null: the command did, or a release that did not store it. */
   readonly createdBy: string | null;
 }
 
@@ -37,7 +40,10 @@ interface Row {
   readonly created_by: string | null;
 }
 
-/** The tenants' endpoints, oldest first; with `endpointId` that one, if it is there. Deleted ones are not there. */
+/**
+ * Returns the tenants' endpoints, oldest first, without deleted ones; with `endpointId`, only that
+ * one.
+ */
 export async function findEndpoints(
   db: Queryable,
   tenantIds: readonly string[],

@@ -8,7 +8,7 @@ export interface AttemptRecord {
   readonly attempt: number;
   readonly createdAtMs: number;
   readonly durationMs: number;
-  /** HTTP status; null where no answer came. */
+  /** HTTP status; null without an answer. */
   readonly status: number | null;
   /** Why it failed, in words; null when delivered. */
   readonly error: string | null;

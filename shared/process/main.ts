@@ -1,10 +1,13 @@
 import { ConfigError } from '../config/config.ts';
 import { errorCode, errorMessage } from '../errors.ts';
 
-/** Code of the AppError that tells of wrong arguments. */
+/** Code of the AppError of wrong arguments. */
 export const WRONG_USAGE = 'WRONG_USAGE';
 
-/** Runs the start of a process, which {@link cannotStart} ends where it fails. `name` is what the message calls it. */
+/**
+ * Runs the start of a process; a failure ends it by {@link cannotStart}. `name` is the process's
+ * name in the message.
+ */
 export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
   try {
     await main();
@@ -13,7 +16,10 @@ export async function runMain(name: string, main: () => Promise<void>): Promise<
   }
 }
 
-/** One plain message on standard error of what keeps a process from starting, and exit code 1, or 2 where the arguments are wrong. */
+/**
+ * Writes why a process cannot start to standard error, and exits with 1, or with 2 for wrong
+ * arguments.
+ */
 export function cannotStart(name: string, error: unknown): never {
   const text = error instanceof ConfigError ? error.message : `${name} cannot start: ${errorMessage(error)}`;
   process.stderr.write(`${text}\n`);

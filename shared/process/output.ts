@@ -3,13 +3,22 @@ import { devNull } from 'node:os';
 import { isatty } from 'node:tty';
 import { settledWithDeadline } from '../async.ts';
 
-/** Standard output of a service. Nothing that happens to it blocks, fails or grows the process. */
+/**
+ * Standard output of a service. A slow or closed reader, or a full disk, neither blocks nor ends
+ * the process.
+ */
 export interface Output {
-  /** Takes whole lines. Drops and counts them while {@link BUFFER_BYTES_MAX} bytes wait. Never throws, never blocks. */
+  /**
+   * Takes whole lines. Drops and counts them while {@link BUFFER_BYTES_MAX} bytes wait. Never
+   * throws, never blocks.
+   */
   write(lines: string): void;
-  /** Sets what is called, with the number of dropped writes, when output works again. */
+  /** Sets a function that is called with the number of dropped writes when output works again. */
   onDropped(report: (count: number) => void): void;
-  /** Writes what it can of the waiting lines without waiting for a reader. For the `exit` event. */
+  /**
+   * Writes waiting lines, as far as that is possible without waiting for a reader. For the `exit`
+   * event.
+   */
   flushSync(): void;
   /** Resolves once everything is written, nothing can be written, or the time is up. */
   end(timeoutMs: number): Promise<void>;
@@ -22,14 +31,17 @@ export interface Sink {
   sendSync(bytes: Buffer): void;
 }
 
-/** Bytes that wait at most, besides the {@link CHUNK_BYTES} being written. */
+/** Bytes that wait at most, in addition to the {@link CHUNK_BYTES} being written. */
 const BUFFER_BYTES_MAX = 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
-/** Milliseconds between two tries while writing fails: a full disk is freed, a FIFO gets another reader. */
+/**
+ * Milliseconds between attempts while writing fails: a full disk may be freed, a FIFO may get
+ * another reader.
+ */
 const RETRY_MS = 1000;
 const STDOUT_FD = 1;
 
-/** Standard output of this process; what waits at its `exit` is written as far as that is possible without waiting. */
+/** Opens the standard output of this process, and flushes it at `exit`. */
 export function openOutput(): Output {
   const output = createOutput(isFile(STDOUT_FD) ? fileSink(STDOUT_FD) : streamSink(process.stdout));
   process.once('exit', () => {
@@ -39,7 +51,7 @@ export function openOutput(): Output {
   return output;
 }
 
-/** An output of bounded memory on `sink`. */
+/** Returns an output with bounded memory on `sink`. */
 export function createOutput(sink: Sink): Output {
   let waiting: string[] = [];
   let waitingBytes = 0;
@@ -48,7 +60,7 @@ export function createOutput(sink: Sink): Output {
   let sending = false;
   let retry: NodeJS.Timeout | undefined;
   let dropped = 0;
-  /** The report is taken although there may be no room: one for each chunk that was written. */
+  /** A report is accepted even if the buffer is full: there is one per written chunk. */
   let reporting = false;
   let report: (count: number) => void = () => {};
   let onSettled: (() => void) | undefined;
@@ -80,7 +92,9 @@ export function createOutput(sink: Sink): Output {
     return Buffer.from(waiting.splice(0, count).join(''));
   }
 
-  /** Its line comes after the lines that were kept, where the dropped ones would have been. */
+  /**
+   * Reports dropped lines after the lines that were kept, where the dropped ones would have been.
+   */
   function reportDropped(): void {
     if (dropped === 0) return;
     const count = dropped;
@@ -137,26 +151,32 @@ export function createOutput(sink: Sink): Output {
   };
 }
 
-/** Also of devices without a reader, such as /dev/null. */
+/**
+ * Whether it is written like a file: regular files, and devices without a reader such as /dev/null.
+ */
 function isFile(fd: number): boolean {
   const stats = fstatSync(fd);
   return stats.isFile() || (stats.isCharacterDevice() && !isatty(fd));
 }
 
 /**
- * Replaces standard streams whose terminal was closed. After the `exit` event Node restores the modes of its terminals, and
- * aborts where that fails. A closed terminal is a character device that no longer counts as a terminal.
+ * Replaces standard streams whose terminal was closed. After the `exit` event Node restores the
+ * modes of its terminals, and aborts if that fails. A closed terminal is a character device that no
+ * longer counts as a terminal.
  */
 function releaseTerminals(): void {
   for (const fd of [0, 1, 2]) {
     if (!fstatSync(fd).isCharacterDevice() || isatty(fd)) continue;
     closeSync(fd);
-    // Takes the lowest free number, which is that of the closed one.
+    // The lowest free number is reused, which is that of the closed stream.
     openSync(devNull, 'r+');
   }
 }
 
-/** One asynchronous write at a time: Node's own stream for a file would block the event loop on a slow disk. */
+/**
+ * Returns a sink with one asynchronous write at a time: Node's stream for a file would block the
+ * event loop on a slow disk.
+ */
 function fileSink(fd: number): Sink {
   return {
     send(bytes, done) {
@@ -172,18 +192,19 @@ function fileSink(fd: number): Sink {
   };
 }
 
-/** A pipe, a socket or a terminal. Their reader may stop or go away. */
+/** Returns a sink on a pipe, a socket or a terminal, whose reader may stop or close it. */
 function streamSink(stream: NodeJS.WriteStream): Sink {
   // Each write gets its own error; without a listener it would end the process too.
   stream.on('error', () => {});
-  // Node makes a terminal blocking: Ctrl-S would stop the whole process. Nothing public turns that off.
+  // Node makes terminals blocking, so that Ctrl-S would stop the process. There is no public way to
+  // turn that off.
   if (stream.isTTY) (stream as unknown as BlockingStream)._handle?.setBlocking?.(false);
   return {
     send(bytes, done) {
       stream.write(bytes, (error) => done(error, bytes.length));
     },
     sendSync(bytes) {
-      // Takes what the pipe has room for; the process ends before the rest.
+      // The pipe accepts what it has room for; the process ends before the rest is written.
       if (stream.writableLength === 0) stream.write(bytes);
     },
   };

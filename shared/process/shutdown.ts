@@ -3,27 +3,30 @@ import type { Output } from './output.ts';
 
 export interface StopOptions {
   readonly logger: Logger;
-  /** What the logger writes to. The end of the process waits for it, {@link FLUSH_MS} at most. */
+  /** The output of the logger. The exit waits for it, {@link FLUSH_MS} at most. */
   readonly output: Pick<Output, 'end'>;
   /** Milliseconds that `stop` may take. Default 30,000. */
   readonly graceMs?: number;
-  /** Milliseconds within which a second signal counts as the first one. Default 1000. */
+  /**
+   * Milliseconds within which a second signal counts as a repetition of the first. Default 1000.
+   */
   readonly sameSignalMs?: number;
-  /** Ends everything in order. */
+  /** Stops everything, in order. */
   readonly stop: () => Promise<void>;
   /** For tests. Default: the process itself. */
   readonly process?: Pick<NodeJS.Process, 'on' | 'exit'>;
 }
 
-/** npm passes on the Ctrl-C that the terminal gave to us already: signals that come so soon after one are the same one. */
+/** npm forwards the Ctrl-C that the terminal has sent to this process already. */
 const SAME_SIGNAL_MS = 1000;
-/** For the last lines, when their reader is slow. One that has stopped reading delays the end by no more. */
+/** Time for the last log lines when their reader is slow. */
 const FLUSH_MS = 1000;
 
 /**
- * Ends the process on SIGTERM, SIGINT or SIGHUP (its terminal was closed): 0 when `stop` resolves within the grace period, 1
- * when it does not or fails. A second SIGTERM or SIGINT ends it immediately; a SIGHUP does not, since the system may send one
- * together with a SIGTERM. An uncaught exception is logged before it ends the process.
+ * Shuts the process down on SIGTERM, SIGINT or SIGHUP (its terminal was closed). It exits with 0
+ * when `stop` resolves within the grace period, else with 1. A second SIGTERM or SIGINT exits
+ * immediately; a SIGHUP does not, because systems may send one together with a SIGTERM. An uncaught
+ * exception is logged before it ends the process.
  */
 export function stopOnSignals(options: StopOptions): void {
   const {
@@ -37,7 +40,7 @@ export function stopOnSignals(options: StopOptions): void {
   const onSignal = (signal: NodeJS.Signals) => {
     if (stoppingSinceMs !== undefined) {
       if (signal === 'SIGHUP' || performance.now() - stoppingSinceMs < sameSignalMs) return;
-      logger.warn({ signal }, 'stopped at once by a second signal');
+      logger.warn({ signal }, 'shutdown cut short by a second signal');
       target.exit(1);
       return;
     }
@@ -45,7 +48,7 @@ export function stopOnSignals(options: StopOptions): void {
     stoppingSinceMs = startedAtMs;
     logger.info({ signal, graceMs }, 'stopping');
     const overdue = setTimeout(() => {
-      logger.error({ graceMs }, 'not stopped within the grace period: what is left is cut');
+      logger.error({ graceMs }, 'shutdown grace period exceeded');
       target.exit(1);
     }, graceMs);
     void exitCodeOf(options).then(async (code) => {
@@ -67,7 +70,7 @@ async function exitCodeOf({ stop, logger }: StopOptions): Promise<number> {
     logger.info('stopped');
     return 0;
   } catch (error) {
-    logger.error({ err: error }, 'stopping failed');
+    logger.error({ err: error }, 'shutdown failed');
     return 1;
   }
 }

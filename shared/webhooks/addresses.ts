@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts';
 
 type Address = ReturnType<typeof ipaddr.parse>;
 
-/** Addresses and ports that webhooks may go to although they are not public, or over plain http. */
+/** Addresses and ports that webhooks may go to although they are not public, or over plain HTTP. */
 export interface AllowRule {
   readonly network: readonly [Address, number];
   readonly portFrom: number;
@@ -12,17 +12,22 @@ export interface AllowRule {
 
 /** Ports of https that need no rule. */
 const PUBLIC_PORTS = [443, 8443];
-/** Addresses of cloud providers' metadata that lie in public ranges: Azure's. The others are link-local or private. */
+/**
+ * Addresses of cloud metadata services in public ranges: Azure's. Those of other providers are
+ * link-local or private.
+ */
 const METADATA = ['168.63.129.16'];
-/** Only this part of IPv6 is given out (IANA); it leaves out IPv4-compatible, translated and local addresses at once. */
+/**
+ * The part of IPv6 that IANA assigns. It excludes IPv4-compatible, translated and local addresses.
+ */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number];
-/** What {@link isLocalhost} names lead to. */
+/** The addresses of {@link isLocalhost} names. */
 export const LOCALHOST = ['127.0.0.1', '::1'];
 const RULE = /^([0-9a-fA-F.:]+\/\d{1,3})(?::(?:\*|(\d{1,5})(?:-(\d{1,5}))?))?$/;
 
 /**
- * Reads `CIDR[:ports]` entries separated by commas; ports are one, a range `from-to`, or `*` (as when absent) for all.
- * Throws AppError `WEBHOOK_ALLOW_INVALID` naming the setting and the entry.
+ * Reads `CIDR[:ports]` entries separated by commas; ports are one, a range `from-to`, or `*` (as
+ * when absent) for all. Throws AppError `WEBHOOK_ALLOW_INVALID` naming the setting and the entry.
  */
 export function parseAllowRules(text: string): AllowRule[] {
   if (text.trim() === '') return [];
@@ -46,7 +51,7 @@ function invalidRule(entry: string, problem: string): AppError {
   );
 }
 
-/** Where a connection is about to go. */
+/** The destination of a connection. */
 export interface Target {
   /** `https:` or `http:`. */
   readonly protocol: string;
@@ -55,7 +60,7 @@ export interface Target {
   readonly port: number;
 }
 
-/** Why this target may not be dialled, in words for its owner; undefined when it may. */
+/** Returns why this target may not be dialled, in words for its owner; undefined when it may. */
 export function targetProblem(target: Target, rules: readonly AllowRule[]): string | undefined {
   if (!ipaddr.isValid(target.address)) return 'is not an address';
   const address = ipaddr.parse(target.address);
@@ -67,8 +72,8 @@ export function targetProblem(target: Target, rules: readonly AllowRule[]): stri
 }
 
 /**
- * Why an endpoint may not have this URL, in words; undefined when it may. Looks nothing up: what a host name leads to
- * is decided each time it is dialled.
+ * Returns why an endpoint may not have this URL, in words; undefined when it may. Does not resolve
+ * host names: their addresses are checked at each dial.
  */
 export function urlProblem(text: string, rules: readonly AllowRule[]): string | undefined {
   if (!URL.canParse(text)) return 'must be an absolute URL';
@@ -84,19 +89,23 @@ export function urlProblem(text: string, rules: readonly AllowRule[]): string | 
     const problems = literals.map((address) => targetProblem({ protocol, address, port }, rules));
     return problems.includes(undefined) ? undefined : problems[0];
   }
-  // A name may lead anywhere, but not to loopback; without a rule for this port, no address could make it right.
+  // A name may resolve to any address but loopback. Without a rule for this port, none of them
+  // could be permitted.
   if (rules.some((rule) => !isLoopback(rule) && hasPort(rule, port))) return undefined;
   if (protocol !== 'https:') return 'must begin with https://';
   if (!PUBLIC_PORTS.includes(port)) return 'must use port 443 or 8443';
   return undefined;
 }
 
-/** Names that lead to loopback without being looked up (RFC 6761, 6.3). */
+/** Whether a name means loopback without being resolved (RFC 6761, 6.3). */
 export function isLocalhost(host: string): boolean {
   return /^(.+\.)?localhost$/i.test(host);
 }
 
-/** The host without brackets and without the dot that may end a name. URL has made any spelling of IPv4 the usual one. */
+/**
+ * Returns the host without brackets and without a trailing dot. URL has normalized every spelling
+ * of an IPv4 address.
+ */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }

@@ -20,7 +20,10 @@ export interface WebhookAgent {
 
 type OnConnection = ((error: Error | null, socket: Duplex) => void) | undefined;
 
-/** Idle connections end before the usual five seconds of servers, so that none is used that is just being closed. */
+/**
+ * Idle connections end before the usual five seconds of servers, so that none is used that is just
+ * being closed.
+ */
 const IDLE_MS = 4000;
 const OPTIONS: https.AgentOptions = { keepAlive: true, timeout: IDLE_MS };
 
@@ -28,8 +31,9 @@ const OPTIONS: https.AgentOptions = { keepAlive: true, timeout: IDLE_MS };
 const wires = new WeakMap<Duplex, Socket>();
 
 /**
- * Returns the agent of all exchanges. No proxy, whatever the environment says. Connections are not bounded here,
- * because a slow receiver must not delay others at its origin: the bound is the number of exchanges.
+ * Returns the agent of all exchanges. No proxy, whatever the environment says. Connections are not
+ * bounded here, because a slow receiver must not delay others at its origin: the bound is the
+ * number of exchanges.
  */
 export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent {
   const { dial, close } = createDialer(dialOptions);
@@ -82,12 +86,15 @@ export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent 
   };
 }
 
-/** Bytes that came on a connection, as they came: over TLS the encrypted ones. */
+/** Returns the bytes received on a connection; over TLS, the encrypted ones. */
 export function receivedBytes(socket: Socket): number {
   return (wires.get(socket) ?? socket).bytesRead;
 }
 
-/** Nothing that is thrown by whoever takes the connection escapes: the exchange then ends at its deadline. */
+/**
+ * Passes a connection on. What the callback throws is ignored: the exchange then ends at its
+ * deadline.
+ */
 function handOver(connection: Promise<Duplex>, callback: OnConnection): void {
   connection
     .then(
@@ -97,7 +104,10 @@ function handOver(connection: Promise<Duplex>, callback: OnConnection): void {
     .catch(() => {});
 }
 
-/** Bytes on an idle connection answer no request: they must not be taken for the answer to the next one. */
+/**
+ * Closes an idle connection that receives bytes: they must not be taken for the answer to the next
+ * request.
+ */
 function hangUp(this: Duplex): void {
   this.destroy();
 }

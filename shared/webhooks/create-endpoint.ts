@@ -10,7 +10,7 @@ import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {
   readonly pool: Pool;
-  /** The ring of the workers, who must be able to sign. */
+  /** The key ring, which must be that of the workers: they decrypt the secret to sign. */
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
@@ -20,15 +20,15 @@ export interface CreateEndpointDeps {
 
 export interface EndpointToCreate {
   readonly tenantId: string;
-  /** Whether it may be used is for the caller to check. */
+  /** Checked by the caller. */
   readonly url: string;
   /** Null: all types. */
   readonly eventTypes: readonly WebhookType[] | null;
-  /** The API key that makes it. Default: none, as the command makes it. */
+  /** The API key that creates it. Default: none, for the command. */
   readonly createdBy?: string;
 }
 
-/** A new endpoint as its owner is shown it, this once with its secret (`whsec_…`). */
+/** A new endpoint with its secret (`whsec_…`), which its owner sees only once. */
 export interface CreatedEndpoint {
   readonly endpointId: string;
   readonly url: string;
@@ -37,14 +37,15 @@ export interface CreatedEndpoint {
   readonly createdAt: string;
 }
 
-/** Code of the AppError of a tenant that has as many endpoints as it may. */
+/** Code of the AppError of a tenant that has the maximum number of endpoints. */
 export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
-/** Code of the AppError where the key that makes the endpoint was revoked meanwhile. */
+/** Code of the AppError when the key that creates the endpoint was revoked meanwhile. */
 export const MAKER_REVOKED = 'MAKER_REVOKED';
 
 /**
- * Adds an endpoint with a new secret, of which only the encrypted form is kept. Throws AppError `ENDPOINTS_EXHAUSTED`
- * where the tenant has `endpointsMax` endpoints already, and `MAKER_REVOKED` where the key that makes it was revoked.
+ * Adds an endpoint with a new secret, of which only the encrypted form is kept. Throws AppError
+ * `ENDPOINTS_EXHAUSTED` where the tenant has `endpointsMax` endpoints already, and `MAKER_REVOKED`
+ * where the key that creates it was revoked.
  */
 export async function createWebhookEndpoint(
   { pool, keyRing, clock, nextId, endpointsMax }: CreateEndpointDeps,

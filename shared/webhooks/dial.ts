@@ -29,17 +29,19 @@ export interface Dialer {
 
 /** Name look-up included; the deadline of the exchange may end it earlier. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Between the starts of two attempts, where the first one neither connects nor fails (RFC 8305, 5). */
+/**
+ * Between the starts of two attempts, where the first one neither connects nor fails (RFC 8305, 5).
+ */
 const ATTEMPT_DELAY_MS = 250;
 /** Addresses that are tried of each family. */
 const ADDRESSES_MAX = 4;
 
 /**
- * Returns a dialer for the connections of all exchanges. Every dial resolves the host, keeps of its addresses those
- * that may be dialled, and connects to these and no others, so that a change in DNS between the check and the dial has
- * no effect. Addresses are tried as in RFC 8305 ("happy eyeballs"), those of IPv4 first. `dial` rejects with an
- * AppError (`ADDRESS_REFUSED`, `HOST_NOT_FOUND`, `CONNECT_TIMEOUT`) or with the errors of the system, one or an
- * AggregateError.
+ * Returns a dialer for the connections of all exchanges. Every dial resolves the host, keeps of its
+ * addresses those that may be dialled, and connects to these and no others, so that a change in DNS
+ * between the check and the dial has no effect. Addresses are tried as in RFC 8305 ("happy
+ * eyeballs"), those of IPv4 first. `dial` rejects with an AppError (`ADDRESS_REFUSED`,
+ * `HOST_NOT_FOUND`, `CONNECT_TIMEOUT`) or with the errors of the system, one or an AggregateError.
  */
 export function createDialer({ allow, resolve }: DialOptions): Dialer {
   const dials = new Set<AbortController>();
@@ -92,7 +94,10 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
   };
 }
 
-/** Starts an attempt for each address until one connects, which is resolved with; the others are ended. */
+/**
+ * Starts an attempt for each address until one connects, which is resolved with; the others are
+ * ended.
+ */
 function connectFirst(addresses: AsyncIterable<string>, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     let connected = false;
@@ -122,7 +127,10 @@ function connectFirst(addresses: AsyncIterable<string>, port: number, signal: Ab
   });
 }
 
-/** Opens a TCP connection to an address. Whatever goes wrong rejects, also what is thrown instead of emitted. */
+/**
+ * Opens a TCP connection to an address. Whatever goes wrong rejects, also what is thrown instead of
+ * emitted.
+ */
 function open(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({

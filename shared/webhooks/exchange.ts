@@ -1,4 +1,4 @@
-/** A webhook with where it goes and what signs it. */
+/** A webhook to send, with its URL and signing secrets. */
 export interface OutgoingWebhook {
   readonly url: string;
   readonly messageId: string;
@@ -7,7 +7,7 @@ export interface OutgoingWebhook {
   readonly secrets: readonly Uint8Array[];
 }
 
-/** What came of one exchange. */
+/** The result of one exchange. */
 export type Outcome =
   | { readonly kind: 'delivered'; readonly status: number; readonly answer: Buffer }
   | {
@@ -17,9 +17,9 @@ export type Outcome =
       readonly answer: Buffer | undefined;
       /** In words, for the endpoint's owner. */
       readonly error: string;
-      /** The endpoint asked to be left alone until then. */
+      /** When the endpoint's Retry-After ends; undefined without one. */
       readonly pausedUntilMs: number | undefined;
-      /** The endpoint said that it is gone for good (410). */
+      /** The endpoint is gone for good (410). */
       readonly gone: boolean;
     };
 

@@ -1,6 +1,6 @@
 import { AppError, errorCode } from '../errors.ts';
 
-/** Causes that are on this machine's side, in words. */
+/** Causes on the sender's side, in words. */
 const LOCAL_CAUSES: Readonly<Record<string, string>> = {
   ENETUNREACH: 'no route to its address',
   EHOSTUNREACH: 'no route to its address',
@@ -11,7 +11,10 @@ const LOCAL_CAUSES: Readonly<Record<string, string>> = {
   EPERM: "the sender's machine does not permit the connection",
 };
 
-/** Why there was no answer. Of errors that are not ours only the code is shown, as their texts may hold anything. */
+/**
+ * Returns why there was no answer. Errors of the system are shown by their code only: their texts
+ * may contain anything.
+ */
 export function failureText(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors : [error];
   return [...new Set(errors.map(causeOf))].join(', ');

@@ -9,7 +9,10 @@ export interface PostOptions {
   readonly url: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
-  /** Ends the exchange, which rejects with the signal's reason if no status and headers have arrived. */
+  /**
+   * Ends the exchange, which rejects with the signal's reason if no status and headers have
+   * arrived.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -20,9 +23,15 @@ export interface Answer {
   readonly start: Buffer;
 }
 
-/** Bytes of an answer's body that are read, so that its connection can be used again; a longer body closes it. */
+/**
+ * Bytes of an answer's body that are read, so that its connection can be used again; a longer body
+ * closes it.
+ */
 const BODY_READ_BYTES_MAX = 64 * 1024;
-/** Milliseconds for which an answer's body is read: a body that never ends must not hold the exchange until its deadline. */
+/**
+ * Milliseconds for which an answer's body is read: a body that never ends must not hold the
+ * exchange until its deadline.
+ */
 const BODY_READ_MS = 1000;
 /** Bytes of an answer's body that are kept. */
 const BODY_KEPT_MAX = 1024;
@@ -30,10 +39,10 @@ const BODY_KEPT_MAX = 1024;
 export const EXCHANGE_BYTES_MAX = 256 * 1024;
 
 /**
- * Sends one POST and resolves with its answer; follows no redirect. The status line and the headers decide: an answer
- * whose body is cut short, is malformed, exceeds a bound or does not end counts as it began. Interim answers (1xx) are
- * skipped, also those that were not asked for. Rejects with an AppError (`ANSWER_TOO_LONG`, or those of a dial) or with
- * the error of the connection.
+ * Sends one POST and resolves with its answer; follows no redirect. The status line and the headers
+ * decide: an answer whose body is cut short, is malformed, exceeds a bound or does not end counts
+ * as it began. Interim answers (1xx) are skipped, even unsolicited ones. Rejects with an AppError
+ * (`ANSWER_TOO_LONG`, or those of a dial) or with the error of the connection.
  */
 export function post({ agent, url, headers, body, signal }: PostOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -54,7 +63,7 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
     request.on('close', () => end(new Error('the connection was closed')));
     request.on('socket', meter);
     request.on('response', read);
-    // A change of the protocol, which was not asked for, has no body.
+    // An unsolicited protocol upgrade has no body.
     request.on('upgrade', (response, socket) => {
       // The agent no longer owns the socket.
       socket.destroy();
@@ -94,7 +103,7 @@ export function post({ agent, url, headers, body, signal }: PostOptions): Promis
         if (receivedBytes(socket) - before <= EXCHANGE_BYTES_MAX) return;
         end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
       };
-      // What TLS carries beside data are sessions to resume, any number of them.
+      // Apart from data, TLS carries sessions to resume, in any number.
       for (const event of ['data', 'session']) {
         socket.on(event, check);
         request.once('close', () => socket.off(event, check));

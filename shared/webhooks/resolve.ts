@@ -13,19 +13,25 @@ export type Addresses = readonly string[] & {
 };
 
 /**
- * Resolves a host (a name, or an address without brackets) to the addresses it leads to. Queries that are in flight
- * when `signal` aborts are cancelled.
+ * Resolves a host (a name, or an address without brackets) to the addresses it leads to. Queries
+ * that are in flight when `signal` aborts are cancelled.
  */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<Addresses>;
 
 const QUERY_TIMEOUT_MS = 3000;
 const QUERY_TRIES = 2;
-/** How long the addresses of one family wait for those of the other (RFC 8305, 3: "Resolution Delay"). */
+/**
+ * How long the addresses of one family wait for those of the other (RFC 8305, 3: "Resolution
+ * Delay").
+ */
 const RESOLUTION_DELAY_MS = 50;
 /** Where there is none, as on Windows, DNS is asked first. */
 const HOSTS_FILE = '/etc/hosts';
 
-/** After these the operating system may know more: the name or its addresses do not exist, or there is no name server. */
+/**
+ * After these the operating system may know more: the name or its addresses do not exist, or there
+ * is no name server.
+ */
 const UNKNOWN_TO_DNS = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
 
 export interface ResolveOptions {
@@ -36,10 +42,10 @@ export interface ResolveOptions {
 }
 
 /**
- * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names that do not exist
- * in DNS go to the operating system, for its hosts file and search domains. Such a lookup holds a thread and cannot be
- * cancelled, so only one is in flight at a time, and other names are refused meanwhile. Rejects with a retryable
- * AppError `HOST_NOT_FOUND`.
+ * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names
+ * that do not exist in DNS go to the operating system, for its hosts file and search domains. Such
+ * a lookup holds a thread and cannot be cancelled, so only one is in flight at a time, and other
+ * names are refused meanwhile. Rejects with a retryable AppError `HOST_NOT_FOUND`.
  */
 export function createResolve({ nameServers, lookup = systemLookup }: ResolveOptions = {}): Resolve {
   let lookupInFlight = false;
@@ -83,7 +89,9 @@ export function createResolve({ nameServers, lookup = systemLookup }: ResolveOpt
   };
 }
 
-/** As {@link createResolve}, but the hosts file of this machine overrides DNS, as in other programs. */
+/**
+ * As {@link createResolve}, but the hosts file of this machine overrides DNS, as in other programs.
+ */
 export function createLocalResolve(): Resolve {
   const resolve = createResolve();
   return async (host, signal) => {

@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
-/** What Standard Webhooks permits. */
+/** Limits of Standard Webhooks. */
 const SECRET_BYTES_MIN = 24;
 const SECRET_BYTES_MAX = 64;
 
-/** The bytes of a new signing secret. */
+/** Returns the bytes of a new signing secret. */
 export function newWebhookSecret(): Buffer {
   return randomBytes(SECRET_BYTES);
 }
 
-/** A secret as its owner sees it: `whsec_` and base64 (Standard Webhooks 1.0). */
+/** Returns a secret in the form for its owner: `whsec_` and base64 (Standard Webhooks 1.0). */
 export function formatWebhookSecret(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString('base64')}`;
 }
 
-/** The bytes of a secret as its owner has it; undefined when it is none. */
+/** Returns the bytes of a secret in that form; undefined when it is not one. */
 export function parseWebhookSecret(text: string): Buffer | undefined {
   const match = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
   if (!match) return undefined;

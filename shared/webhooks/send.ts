@@ -12,11 +12,14 @@ export type Send = (webhook: OutgoingWebhook) => Promise<Exchange>;
 
 export interface SendOptions {
   readonly agent: WebhookAgent;
-  /** Of the signature's timestamp, which receivers compare with their own clock. */
+  /** The clock of the signature's timestamp, which receivers compare with their own. */
   readonly clock: Clock;
-  /** Tells when an exchange began and ended, and until when to pause; as `clock` where it is left out. */
+  /** The clock of an exchange's start, end and pause. Default: `clock`. */
   readonly queueClock?: Clock;
-  /** Milliseconds for the whole exchange: name look-up, connect, request and answer. The answer's body may be cut by it. */
+  /**
+   * Milliseconds for the whole exchange: DNS lookup, connect, request and answer. The answer's body
+   * may be cut by it.
+   */
   readonly deadlineMs: number;
 }
 

@@ -1,15 +1,15 @@
 import { createHmac } from 'node:crypto';
 
 export interface SignedMessage {
-  /** The same at every attempt, so that receivers can tell a repetition. */
+  /** The same at every attempt, so that receivers can deduplicate. */
   readonly messageId: string;
   /** Exactly the bytes that are sent. */
   readonly body: Uint8Array;
-  /** Time of this attempt. */
+  /** The time of this attempt. */
   readonly timestampMs: number;
 }
 
-/** The three headers of Standard Webhooks 1.0, with one signature for each active secret. */
+/** Returns the three headers of Standard Webhooks 1.0, with one signature per active secret. */
 export function signatureHeaders(
   message: SignedMessage,
   secrets: readonly Uint8Array[],

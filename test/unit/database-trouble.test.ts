@@ -67,7 +67,7 @@ describe('the start of a process', () => {
     expect(lines).toMatchObject([
       {
         problem: `the database does not answer (ECONNREFUSED): ${ADVICE}`,
-        msg: 'the database cannot be reached; this process waits for it',
+        msg: 'database unreachable, waiting',
       },
     ]);
   });

@@ -1,48 +1,55 @@
 import { singleFlight } from '../../async.ts';
 import type { AskedBounds } from './bounds.ts';
 
-/** What the partitions of a topic hold; undefined where the topic does not exist. */
+/** The bounds of a topic's partitions; undefined where the topic does not exist. */
 export type TopicBounds = AskedBounds | undefined;
 
-/** Looks regularly at what the topics that somebody follows hold. */
+/** Begins a check; the function that it returns completes it with the answer. */
+export type BeginCheck = () => (bounds: TopicBounds) => void;
+
+/** Reads the bounds of followed topics regularly. */
 export interface KafkaBoundsWatch {
-  /** `look` is called before each question to the brokers, and what it returns with the answer. The returned function ends it. */
-  follow(topic: string, look: () => (bounds: TopicBounds) => void): () => void;
+  /**
+   * Calls `begin` before each request to the brokers, and the function that it returned with the
+   * answer. Returns a function that stops following.
+   */
+  follow(topic: string, begin: BeginCheck): () => void;
   close(): Promise<void>;
 }
 
 const INTERVAL_MS = 5_000;
 
 /**
- * A topic that was deleted or made anew sends its readers nothing while nobody writes: kafkajs starts at its first record
- * by itself, and says so to nobody. One question for all topics of the process.
+ * Finds topics that were deleted or recreated. Their readers notice nothing while no record is
+ * written: kafkajs silently restarts at the first record. One request serves all topics of the
+ * process.
  */
 export function createKafkaBoundsWatch(
   ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, AskedBounds>>,
 ): KafkaBoundsWatch {
-  const followers = new Map<string, Set<() => (bounds: TopicBounds) => void>>();
+  const followers = new Map<string, Set<BeginCheck>>();
   let timer: NodeJS.Timeout | undefined;
 
   const look = singleFlight(async () => {
-    const waiting = [...followers].flatMap(([topic, looks]) =>
-      [...looks].map((begin) => ({ topic, tell: begin() })),
+    const begun = [...followers].flatMap(([topic, checks]) =>
+      [...checks].map((begin) => ({ topic, complete: begin() })),
     );
     try {
       const found = await ask([...followers.keys()]);
-      for (const { topic, tell } of waiting) tell(found.get(topic));
+      for (const { topic, complete } of begun) complete(found.get(topic));
     } catch {
-      // Brokers that do not answer are noticed by those who read from them.
+      // Consumers report brokers that do not answer.
     }
   });
 
   return {
     follow(topic, begin) {
-      const looks = followers.get(topic) ?? new Set();
-      followers.set(topic, looks.add(begin));
+      const checks = followers.get(topic) ?? new Set();
+      followers.set(topic, checks.add(begin));
       timer ??= setInterval(() => void look(), INTERVAL_MS).unref();
       return () => {
-        looks.delete(begin);
-        if (looks.size === 0) followers.delete(topic);
+        checks.delete(begin);
+        if (checks.size === 0) followers.delete(topic);
         if (followers.size > 0) return;
         clearInterval(timer);
         timer = undefined;

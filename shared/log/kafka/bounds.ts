@@ -9,13 +9,22 @@ import { listBounds, type TopicPartition } from './protocol/list-offsets.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
 
-/** The bounds of a topic by partition; an error where the partition has no leader, or its leader did not answer. */
+/**
+ * The bounds of a topic by partition; an error where the partition has no leader, or its leader did
+ * not answer.
+ */
 export type AskedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
 
-/** UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: a topic that the client may not see counts as missing. */
+/**
+ * UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: a topic that the client may not see
+ * counts as missing.
+ */
 const HIDDEN: ReadonlySet<number> = new Set([3, 29]);
 
-/** Returns the topics that exist and may be seen, with their partitions. Rejects with a retryable AppError (see {@link kafkaError}). */
+/**
+ * Returns the topics that exist and may be seen, with their partitions. Rejects with a retryable
+ * AppError (see {@link kafkaError}).
+ */
 export async function findTopics(
   connection: KafkaConnection,
   topics: readonly string[],
@@ -24,8 +33,9 @@ export async function findTopics(
 }
 
 /**
- * Returns the bounds of each partition of the topics that exist. Leaders are asked concurrently, each for its own
- * partitions, so that one that is down hides no other's. Rejects with a retryable AppError where no broker answers.
+ * Returns the bounds of each partition of the topics that exist. Leaders are asked concurrently,
+ * each for its own partitions, so that one that is down hides no other's. Rejects with a retryable
+ * AppError where no broker answers.
  */
 export async function askBounds(
   connection: KafkaConnection,

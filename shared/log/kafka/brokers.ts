@@ -15,10 +15,11 @@ import { type Address, shuffled } from './sockets.ts';
 import type { ProduceTransport } from './transport.ts';
 
 /**
- * Sends produce requests straight to the leaders, on kafkajs's connections and encoders but below its producer. That
- * producer remembers acknowledgements per broker across retries and so resolves with records that were never written
- * (kafkajs #1303), discards the whole answer when one partition of it failed, lets one partition without a leader stop
- * all others, and does not report whether a failed request was ever sent.
+ * Sends produce requests straight to the leaders, on kafkajs's connections and encoders but below
+ * its producer. That producer remembers acknowledgements per broker across retries and so resolves
+ * with records that were never written (kafkajs #1303), discards the whole answer when one
+ * partition of it failed, lets one partition without a leader stop all others, and does not report
+ * whether a failed request was ever sent.
  */
 export class KafkaBrokers implements ProduceTransport {
   private readonly connection: KafkaConnection;
@@ -101,14 +102,20 @@ export class KafkaBrokers implements ProduceTransport {
     return this.openBroker(address, nodeId);
   }
 
-  /** Cuts a broker's connections: requests that are unanswered fail now, and nothing is read from them again. */
+  /**
+   * Cuts a broker's connections: requests that are unanswered fail now, and nothing is read from
+   * them again.
+   */
   private drop(nodeId: number): void {
     const broker = this.connected.get(nodeId);
     this.connected.delete(nodeId);
     if (broker !== undefined) cut(broker);
   }
 
-  /** Returns the brokers to ask for metadata: connected ones first, then known ones, then those of the settings. */
+  /**
+   * Returns the brokers to ask for metadata: connected ones first, then known ones, then those of
+   * the settings.
+   */
   private metadataAddresses(): Address[] {
     const isConnected = (nodeId: number): boolean => this.connected.get(nodeId)?.isConnected() ?? false;
     const known = shuffled([...this.addresses]).sort(

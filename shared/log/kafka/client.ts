@@ -4,7 +4,7 @@ import { patchKafkajs } from './kafkajs-patches/patch-kafkajs.ts';
 import { type KafkaSecurity, kafkajsSecurity } from './security.ts';
 import { createSocketFactory, kafkajsSeed, shuffled } from './sockets.ts';
 
-/** How the cluster is reached; the same for every client of one log. */
+/** The address and security of a cluster; shared by all clients of one log. */
 export interface KafkaConnection extends KafkaSecurity {
   /** `host:port` (IPv6 addresses in brackets), any of the cluster's brokers. */
   readonly brokers: readonly string[];
@@ -19,8 +19,9 @@ export const CONNECTION_TIMEOUT_MS = 3_000;
 export const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
- * A kafkajs client whose retries are few: what has to be retried for longer is retried by our own loops, which know
- * deadlines and can be closed. One client a consumer: kafkajs shares committed offsets between the consumers of one.
+ * Returns a kafkajs client with few retries: our own loops retry for longer, with deadlines and a
+ * way to close them. Each consumer needs its own client, because kafkajs shares committed offsets
+ * between the consumers of one.
  */
 export function createKafkaClient(
   connection: KafkaConnection,
@@ -28,7 +29,7 @@ export function createKafkaClient(
 ): Kafka {
   patchKafkajs();
   return new kafkajs.Kafka({
-    // In random order: kafkajs begins with the first one, and stays with it where it hangs.
+    // In random order: kafkajs starts with the first broker, and stays with it even if it hangs.
     brokers: shuffled(connection.brokers).map(kafkajsSeed),
     ...kafkajsSecurity(connection),
     clientId: connection.clientId,
@@ -42,8 +43,9 @@ export function createKafkaClient(
 }
 
 /**
- * kafkajs's log lines, for debugging only: what it calls an error (a broker that is restarting) is what our loops retry
- * many times a minute, and they say it themselves once it matters. Only names that cannot hold a secret are taken over.
+ * Logs kafkajs's lines at level debug: its errors, such as a restarting broker, are retried by our
+ * loops many times per minute, and reported by them when they matter. Only fields that cannot hold
+ * a secret are kept.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   return () =>

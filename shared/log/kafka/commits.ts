@@ -2,9 +2,9 @@ import type { Logger } from '../../logging.ts';
 import type { Member } from './member.ts';
 
 /**
- * Commits the group's offsets of one assignment in the background: one request at a time, with the newest offset of each
- * partition. Consumers never start from these offsets; they are for tools that show lag. A commit that fails is logged
- * and sent with the next one.
+ * Commits the group's offsets of one assignment in the background: one request at a time, with the
+ * newest offset of each partition. Consumers never start from these offsets; they are for tools
+ * that show lag. A commit that fails is logged and sent with the next one.
  */
 export class OffsetCommits {
   private readonly member: Pick<Member, 'commit'>;

@@ -39,12 +39,18 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
     });
 }
 
-/** Returns the brokers of the settings in random order, so that not every client starts with one that hangs. */
+/**
+ * Returns the brokers of the settings in random order, so that not every client starts with one
+ * that hangs.
+ */
 export function seedAddresses(connection: KafkaConnection): Address[] {
   return shuffled(connection.brokers).map(addressOf);
 }
 
-/** Closes a broker's connections with an error, so that kafkajs fails requests in flight immediately instead of at their timeout. */
+/**
+ * Closes a broker's connections with an error, so that kafkajs fails requests in flight immediately
+ * instead of at their timeout.
+ */
 export function cut(broker: Broker): void {
   for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
 }
@@ -53,9 +59,10 @@ export function cut(broker: Broker): void {
 const METADATA_TIMEOUT_MS = 2_000;
 
 /**
- * Asks brokers for the metadata of topics, one after another until one answers. Each has a connection of its own: brokers
- * answer the requests of a connection in order, so a request after a produce request that waits for a dead replica would
- * wait as long. Rejects with the error of the last broker.
+ * Asks brokers for the metadata of topics, one after another until one answers. Each has a
+ * connection of its own: brokers answer the requests of a connection in order, so a request after a
+ * produce request that waits for a dead replica would wait as long. Rejects with the error of the
+ * last broker.
  */
 export async function askForMetadata(
   openBroker: OpenBroker,

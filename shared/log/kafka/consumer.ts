@@ -22,9 +22,10 @@ export interface KafkaConsumerDependencies {
 }
 
 /**
- * Consumes one topic in a consumer group. Whenever its group member ends, for whatever reason, the next one is started.
- * Each assignment makes a new reader for every partition, which asks for its start. The readers of partitions that moved
- * to other members are aborted, and only the present readers' offsets are committed.
+ * Consumes one topic in a consumer group. Whenever its group member ends, for whatever reason, the
+ * next one is started. Each assignment makes a new reader for every partition, which asks for its
+ * start. The readers of partitions that moved to other members are aborted, and only the present
+ * readers' offsets are committed.
  */
 export class KafkaConsumer implements LogConsumer {
   private readonly options: ConsumerOptions;

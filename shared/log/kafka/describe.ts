@@ -13,7 +13,10 @@ const CONFIG_NAMES = [
 ] as const;
 type ConfigName = (typeof CONFIG_NAMES)[number];
 
-/** Asks what the topics that exist are like. Rejects with kafkajs's errors, among them that this is not allowed. */
+/**
+ * Describes the topics that exist. Rejects with kafkajs's errors, for example that the user lacks
+ * the right.
+ */
 export async function describeTopics(
   admin: Admin,
   topics: readonly string[],
@@ -65,7 +68,7 @@ async function topicConfigs(
   );
 }
 
-/** Kafka says -1 for no limit. */
+/** Kafka's limits are -1 for none. */
 function limitOf(text: string | undefined): number {
   const limit = Number(text);
   return limit < 0 ? Number.POSITIVE_INFINITY : limit;

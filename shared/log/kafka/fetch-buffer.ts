@@ -3,7 +3,10 @@ import type { LogRecord } from '../log.ts';
 /** Fetched bytes of one partition that may wait for its handler; the last fetch may exceed it. */
 const BUFFERED_BYTES_MAX = 1_048_576;
 
-/** What a record takes apart from its value, roughly: its key, its headers and the objects around them. */
+/**
+ * What a record takes apart from its value, roughly: its key, its headers and the objects around
+ * them.
+ */
 const RECORD_OVERHEAD_BYTES = 200;
 
 /** The fetched records of one partition that wait for its handler, in order. */

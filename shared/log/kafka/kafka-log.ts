@@ -22,7 +22,7 @@ export interface KafkaLogOptions extends KafkaSecurity {
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
-  /** Times of consumers, where they differ from the defaults. */
+  /** Overrides of {@link DEFAULT_TIMES}. */
   readonly consumerTimes?: Partial<MemberTimes>;
 }
 
@@ -33,15 +33,15 @@ const DEFAULT_TIMES: MemberTimes = {
   fetchWaitMs: 200,
 };
 
-/** A produce request is given up after its callers' deadline, when nobody waits for it any more, but not before this. */
+/** The minimum timeout of a produce request, which else is the deadline of its callers. */
 const PRODUCE_TIMEOUT_MIN_MS = 1_000;
 
-/** The event log on Apache Kafka. Connects when first used; nothing here throws because Kafka is down. */
+/** Returns the event log on Apache Kafka. It connects when it is first used. */
 export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
   const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
-  /** The partitions of one assignment ask at the same time: they share one answer. */
+  /** The partitions of one assignment ask at the same time and share one request. */
   const topicBounds = singleFlight(async (topic: string): Promise<AskedBounds> => {
     const bounds = (await askBounds(connection, [topic])).get(topic);
     if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
@@ -77,7 +77,10 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
   };
 }
 
-/** A connection for one question: questions are rare, and one that is kept would have to be watched and rebuilt. */
+/**
+ * Opens a connection for one request: requests are rare, and a permanent connection would have to
+ * be monitored and rebuilt.
+ */
 async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) => Promise<T>): Promise<T> {
   const admin = createKafkaClient(connection).admin();
   try {

@@ -1,6 +1,6 @@
 /**
- * The parts of kafkajs 2.2.4 below its public API that the publisher is built on. The package is pinned to that exact
- * version (the last one), so these files do not move; the conformance suite would show it if they did.
+ * Types of the internal modules of kafkajs 2.2.4 that log/kafka/ uses. The package is pinned to
+ * that version, the last one, so that these modules do not change.
  */
 interface KafkajsEncodable {
   readonly buffer: Buffer;

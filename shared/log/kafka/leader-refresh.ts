@@ -5,7 +5,10 @@ import type { ProduceTransport } from './transport.ts';
 
 const BACKOFF = { minMs: 20, maxMs: 1_000 };
 
-/** Asks the cluster for the leaders of partitions: one request at a time, with backoff while some leader is unknown. */
+/**
+ * Asks the cluster for the leaders of partitions: one request at a time, with backoff while some
+ * leader is unknown.
+ */
 export class LeaderRefresh {
   private readonly transport: Pick<ProduceTransport, 'refresh'>;
   private readonly logger: Logger;

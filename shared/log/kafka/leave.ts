@@ -7,8 +7,8 @@ import { createBrokerOpener, cut, seedAddresses } from './connect.ts';
 const LEAVE_TIMEOUT_MS = 2_000;
 
 /**
- * Takes a member that crashed out of its group. kafkajs leaves only when it is stopped in health; the group would wait
- * for the lost member's session timeout before it lets its successor in. Resolves with whether the member is gone.
+ * Removes a crashed member from its group. kafkajs leaves only on an orderly stop, and the group
+ * would admit the successor only after the session timeout. Returns whether the member is gone.
  */
 export async function leaveGroup(
   connection: KafkaConnection,

@@ -14,7 +14,9 @@ export interface MemberTimes {
   /** How long a rebalance waits for members that are busy. */
   readonly rebalanceTimeoutMs: number;
   readonly heartbeatIntervalMs: number;
-  /** How long a fetch waits for records; also how late a partition that was paused is fetched again. */
+  /**
+   * How long a fetch waits for records; also how late a partition that was paused is fetched again.
+   */
   readonly fetchWaitMs: number;
 }
 
@@ -25,15 +27,18 @@ export interface MemberEvents {
   fetched(partition: number, fetched: FetchedRecords): boolean;
 }
 
-/** One membership of the group: from connecting until it fails or is ended. Not reusable after `ended`. */
+/**
+ * One membership of the group: from connecting until it fails or is ended. Not reusable after
+ * `ended`.
+ */
 export interface Member {
   seek(partition: number, offset: bigint): void;
   pause(partition: number): void;
   resume(partition: number): void;
   /**
-   * Commits once, under the present membership. Rejects when the group refuses. `commitOffsets` of kafkajs would retry
-   * after a rebalance, for partitions that another member owns by then (kafkajs #1046), so it is used only until the
-   * first records were fetched: a fetch brings the other way.
+   * Commits once, under the present membership. Rejects when the group refuses. `commitOffsets` of
+   * kafkajs would retry after a rebalance, for partitions that another member owns by then (kafkajs
+   * #1046), so it is used only until the first records were fetched: a fetch brings the other way.
    */
   commit(offsets: ReadonlyMap<number, bigint>): Promise<void>;
   /** Returns its id in the group; undefined before it joined. */
@@ -50,7 +55,9 @@ const WATCH_INTERVAL_MS = 1_000;
 /** Bytes of one partition in one fetch; a larger record comes alone. */
 const FETCH_BYTES_MAX = 1_048_576;
 
-/** Joins the group and fetches, with kafkajs. Records of a partition come only after its `resume`. */
+/**
+ * Joins the group and fetches, with kafkajs. Records of a partition come only after its `resume`.
+ */
 export function startMember(
   connection: KafkaConnection,
   topic: string,
@@ -62,11 +69,12 @@ export function startMember(
 }
 
 /**
- * A group member that only fetches and holds the membership: each batch is handed over and counts as fetched immediately,
- * so that kafkajs's loop never waits for a handler and heartbeats continue.
+ * A group member that only fetches and holds the membership: each batch is handed over and counts
+ * as fetched immediately, so that kafkajs's loop never waits for a handler and heartbeats continue.
  *
- * kafkajs consumers have stopped for ever after a coordinator failed over (kafkajs #1630, #1011). A watch therefore ends
- * this one when it crashed, and also when it had no heartbeat for as long as the group waits for one.
+ * kafkajs consumers have stopped for ever after a coordinator failed over (kafkajs #1630, #1011). A
+ * watch therefore ends this one when it crashed, and also when it had no heartbeat for as long as
+ * the group waits for one.
  */
 class KafkajsMember implements Member {
   readonly ended: Promise<string>;
@@ -206,7 +214,10 @@ class KafkajsMember implements Member {
     if (silentMs > this.silenceMaxMs) void this.finish(`no heartbeat for ${Math.round(silentMs)} ms`);
   }
 
-  /** Runs a call that throws while kafkajs stops by itself. Nothing is fetched any more then, and `ended` follows. */
+  /**
+   * Runs a call that throws while kafkajs stops by itself. Nothing is fetched any more then, and
+   * `ended` follows.
+   */
   private whileRunning(call: () => void): void {
     if (this.isOver) return;
     try {
@@ -216,7 +227,10 @@ class KafkajsMember implements Member {
     }
   }
 
-  /** Lets a crash report its reason first: it disconnects before that, in the same turn of the event loop. */
+  /**
+   * Lets a crash report its reason first: it disconnects before that, in the same turn of the event
+   * loop.
+   */
   private finishSoon(reason: string): void {
     setTimeout(() => void this.finish(reason), 0);
   }
@@ -236,7 +250,10 @@ class KafkajsMember implements Member {
   }
 }
 
-/** Tracks a client's sockets, so that a client that hangs can be ended: its sockets are cut and it gets no new ones. */
+/**
+ * Tracks a client's sockets, so that a client that hangs can be ended: its sockets are cut and it
+ * gets no new ones.
+ */
 function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   const sockets = new Set<Socket>();
   const connect = createSocketFactory();

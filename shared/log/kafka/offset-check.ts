@@ -3,12 +3,16 @@ import type { Logger } from '../../logging.ts';
 import type { TopicBounds } from './bounds-watch.ts';
 import type { PartitionReader } from './partition-reader.ts';
 
-/** Checks in a row without an answer after which a partition counts as stopped: elections take a moment. */
+/**
+ * Checks in a row without an answer after which a partition counts as stopped: elections take a
+ * moment.
+ */
 const FAILED_CHECKS_MAX = 1;
 
 /**
- * Compares where idle readers wait with what their partitions hold. A reader whose offset is out of bounds asks for its
- * start again: its topic was deleted or recreated. A partition whose bounds cannot be read is reported as stopped.
+ * Compares where idle readers wait with what their partitions hold. A reader whose offset is out of
+ * bounds asks for its start again: its topic was deleted or recreated. A partition whose bounds
+ * cannot be read is reported as stopped.
  */
 export class OffsetCheck {
   private readonly topic: string;
@@ -24,7 +28,10 @@ export class OffsetCheck {
     this.logger = logger;
   }
 
-  /** Notes where the readers are, before the brokers are asked. The function that it returns takes the answer. */
+  /**
+   * Notes where the readers are, before the brokers are asked. The function that it returns takes
+   * the answer.
+   */
   begin(readers: ReadonlyMap<number, PartitionReader>): (bounds: TopicBounds) => void {
     const noted = [...readers].map(([partition, reader]) => ({
       partition,

@@ -35,14 +35,18 @@ export interface PartitionReaderOptions {
   readonly consumer: ConsumerOptions;
   readonly source: PartitionSource;
   readonly logger: Logger;
-  /** The end of this partition's reader of an earlier assignment: its handler must have ended before this one starts. */
+  /**
+   * The end of this partition's reader of an earlier assignment: its handler must have ended before
+   * this one starts.
+   */
   readonly previous: Promise<void>;
 }
 
 /**
- * Reads one partition for the time of one assignment: asks where to start, hands out batches one at a time, and ends when
- * it is retired. The partition is paused while its start is unknown and while its buffer is full, so that a slow or stopped
- * partition delays neither the others nor the heartbeats.
+ * Reads one partition for the time of one assignment: asks where to start, hands out batches one at
+ * a time, and ends when it is retired. The partition is paused while its start is unknown and while
+ * its buffer is full, so that a slow or stopped partition delays neither the others nor the
+ * heartbeats.
  */
 export class PartitionReader {
   /** Resolves when the last handler has ended. */
@@ -75,11 +79,14 @@ export class PartitionReader {
     this.done = this.run(previous);
   }
 
-  /** Takes fetched records. Returns false when they do not continue what was read: then none of them counts as fetched. */
+  /**
+   * Takes fetched records. Returns false when they do not continue what was read: then none of them
+   * counts as fetched.
+   */
   offer({ fetchedFrom, records, nextOffset, latest }: FetchedRecords): boolean {
     if (this.nextFetch === undefined || this.retiring.signal.aborted) return false;
-    // The offset was out of range, or a fetch from before the start came late. Only the owner of the positions can tell
-    // whether records are missing.
+    // The offset was out of range, or a fetch from before the start came late. Only the owner of
+    // the positions can tell whether records are missing.
     if (fetchedFrom !== this.nextFetch) {
       this.askStart();
       return false;
@@ -97,7 +104,10 @@ export class PartitionReader {
     return this.nextFetch;
   }
 
-  /** Takes note of where the partition ends, so that records count as lag even while they cannot be fetched. */
+  /**
+   * Takes note of where the partition ends, so that records count as lag even while they cannot be
+   * fetched.
+   */
   noteEnd(latest: bigint): void {
     if (latest > this.latest) this.latest = latest;
   }
@@ -153,7 +163,8 @@ export class PartitionReader {
     const bounds = await this.source.bounds(this.partition);
     const offset = await this.consumer.startOffset(this.partition, bounds);
     if (this.retiring.signal.aborted) return;
-    // Where there is a record, only its handler can tell whether the partition is the one that was read before.
+    // Where there is a record, only its handler can tell whether the partition is the one that was
+    // read before.
     if (this.lostBatches === 0 || offset >= bounds.latest) this.stopReason = undefined;
     this.latest = bounds.latest;
     this.nextFetch = offset;
@@ -179,7 +190,10 @@ export class PartitionReader {
     this.source.handled(this.partition, this.handledTo);
   }
 
-  /** Gives a batch to the handler until it succeeds. Returns false when the batch is given up: retired, or position lost. */
+  /**
+   * Gives a batch to the handler until it succeeds. Returns false when the batch is given up:
+   * retired, or position lost.
+   */
   private async handleUntilDone(records: readonly LogRecord[]): Promise<boolean> {
     const { topic } = this.consumer;
     const { partition, latest } = this;
@@ -224,7 +238,10 @@ export class PartitionReader {
     else this.source.resume(this.partition);
   }
 
-  /** Resolves when something was fetched, the partition was retired, or its start is to be asked for. */
+  /**
+   * Resolves when something was fetched, the partition was retired, or its start is to be asked
+   * for.
+   */
   private untilWoken(): Promise<void> {
     return new Promise((resolve) => {
       this.wake = () => {

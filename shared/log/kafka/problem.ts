@@ -2,10 +2,16 @@ import { AppError, errorCode, errorMessage } from '../../errors.ts';
 import { type TlsFault, tlsFault } from '../../tls-faults.ts';
 import type { KafkaSecurity } from './security.ts';
 
-/** Code of the AppError (retryable: the cluster may be changed meanwhile) of a connection that Kafka, or we, refuse. */
+/**
+ * Code of the AppError of a connection that Kafka or this process refuses; retryable, since the
+ * cluster may be changed.
+ */
 export const LOG_ACCESS_REFUSED = 'LOG_ACCESS_REFUSED';
 
-/** What kafkajs threw as an AppError that names the setting at fault: `LOG_ACCESS_REFUSED`, or `LOG_UNAVAILABLE`. */
+/**
+ * Returns an error of kafkajs as an AppError that names the setting at fault: `LOG_ACCESS_REFUSED`
+ * or `LOG_UNAVAILABLE`.
+ */
 export function kafkaError(error: unknown, security: KafkaSecurity): AppError {
   if (error instanceof AppError) return error;
   const refusal = refusalOf(error, security);
@@ -19,7 +25,7 @@ export function kafkaError(error: unknown, security: KafkaSecurity): AppError {
   });
 }
 
-/** In one sentence why a connection was refused; undefined where something else went wrong. */
+/** Returns a sentence that says why a connection was refused; undefined for other errors. */
 export function refusalOf(error: unknown, security: KafkaSecurity): string | undefined {
   for (const link of chainOf(error)) {
     if (link instanceof AppError && link.code === LOG_ACCESS_REFUSED) return link.message;
@@ -33,7 +39,10 @@ export function refusalOf(error: unknown, security: KafkaSecurity): string | und
   return undefined;
 }
 
-/** Why a consumer is not in its group. kafkajs drops what brokers answered to the question for the coordinator. */
+/**
+ * Returns why a consumer is not in its group. kafkajs drops the brokers' error when it asks for the
+ * coordinator.
+ */
 export function memberProblem(error: unknown, security: KafkaSecurity): string {
   const text = refusalOf(error, security) ?? connectionProblem(error, security) ?? errorMessage(error);
   const { name } = (chainOf(error).at(-1) ?? {}) as { name?: unknown };
@@ -90,7 +99,9 @@ function tlsRefusal(fault: TlsFault): string {
   }
 }
 
-/** A listener of another kind than we take it for only hangs up. */
+/**
+ * A listener of another security protocol than configured closes the connection without an error.
+ */
 function adviceFor(error: unknown, { tls, sasl }: KafkaSecurity): string {
   if (!chainOf(error).some(isHangUp)) {
     return 'check that the brokers of KAFKA_BROKERS run and can be reached';
@@ -111,7 +122,10 @@ function lacksRight(error: object): boolean {
   return typeof type === 'string' && type.endsWith('_AUTHORIZATION_FAILED');
 }
 
-/** The error and what caused it: kafkajs wraps what it gave up on, and gathers what it was told of several topics. */
+/**
+ * Returns the error and its causes: kafkajs wraps errors after its retries, and aggregates those of
+ * several topics.
+ */
 function chainOf(error: unknown): object[] {
   const chain: object[] = [];
   let link = error;

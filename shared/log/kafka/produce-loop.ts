@@ -9,7 +9,10 @@ import type { ProduceTransport } from './transport.ts';
 
 /** Bytes of one partition in one request, unless a single record is larger. */
 const BATCH_BYTES_MAX = 1_048_576;
-/** Bytes of all partitions in one request: a leader of many busy partitions gets several requests, one after another. */
+/**
+ * Bytes of all partitions in one request: a leader of many busy partitions gets several requests,
+ * one after another.
+ */
 const REQUEST_BYTES_MAX = 8 * 1_048_576;
 const RETRY_BACKOFF = { minMs: 20, maxMs: 1_000 };
 
@@ -20,9 +23,10 @@ interface Batch {
 }
 
 /**
- * Sends what waits for the partitions to their leaders. At most one request per leader and one per partition is in
- * flight, so the records of a partition arrive in order, and what is published meanwhile goes with the next request.
- * Records that were not acknowledged by name are sent again before anything newer of their partition.
+ * Sends what waits for the partitions to their leaders. At most one request per leader and one per
+ * partition is in flight, so the records of a partition arrive in order, and what is published
+ * meanwhile goes with the next request. Records that were not acknowledged by name are sent again
+ * before anything newer of their partition.
  */
 export class ProduceLoop {
   private readonly transport: ProduceTransport;
@@ -30,7 +34,9 @@ export class ProduceLoop {
   private readonly log: RateLimitedLog;
   private readonly leaders: LeaderRefresh;
   private readonly queues = new Map<string, PartitionQueue>();
-  /** Queues with something to send and nothing in flight, in the order in which they began to wait. */
+  /**
+   * Queues with something to send and nothing in flight, in the order in which they began to wait.
+   */
   private readonly waiting = new Set<PartitionQueue>();
   private readonly busyLeaders = new Set<number>();
   private isScheduled = false;
@@ -64,7 +70,9 @@ export class ProduceLoop {
     if (queue.isEmpty()) this.waiting.delete(queue);
   }
 
-  /** Goes on sending until `drained` resolves, without logging failures; then closes the transport. */
+  /**
+   * Goes on sending until `drained` resolves, without logging failures; then closes the transport.
+   */
   async close(drained: Promise<void>): Promise<void> {
     this.isClosing = true;
     await drained;
@@ -72,7 +80,10 @@ export class ProduceLoop {
     this.transport.close();
   }
 
-  /** Runs in the next turn of the event loop, so that records published in the same turn share a request. */
+  /**
+   * Runs in the next turn of the event loop, so that records published in the same turn share a
+   * request.
+   */
   private schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -179,7 +190,10 @@ export class ProduceLoop {
     }
   }
 
-  /** Returns the memory of a settled entry, which must not be kept then. Returns whether the entry is settled. */
+  /**
+   * Returns the memory of a settled entry, which must not be kept then. Returns whether the entry
+   * is settled.
+   */
   private releaseSettled(entry: QueueEntry): boolean {
     if (entry.settled) this.memory.give(entry.tenantId, entry.bytes);
     return entry.settled;

@@ -36,9 +36,15 @@ export class PartitionQueue {
   failures = 0;
   /** After a failure: the earliest time of the next attempt, by `performance.now()`. */
   notBeforeMs = 0;
-  /** How many of the next entries are sent one per request, because the leader refused them together. */
+  /**
+   * How many of the next entries are sent one per request, because the leader refused them
+   * together.
+   */
   isolated = 0;
-  /** Entries that were sent and not acknowledged, oldest first: they are sent before anything that waits. */
+  /**
+   * Entries that were sent and not acknowledged, oldest first: they are sent before anything that
+   * waits.
+   */
   private unacknowledged: QueueEntry[] = [];
   private readonly backlog = new PublishBacklog<QueueEntry>();
 
@@ -80,7 +86,10 @@ export class PartitionQueue {
   }
 }
 
-/** Gives an entry its outcome; the first one counts. The call resolves with the outcome of its last entry. */
+/**
+ * Gives an entry its outcome; the first one counts. The call resolves with the outcome of its last
+ * entry.
+ */
 export function settle(entry: QueueEntry, outcome: PublishOutcome): void {
   if (entry.settled) return;
   entry.settled = true;

@@ -11,8 +11,9 @@ import type { ProduceTransport } from './transport.ts';
 const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;
 
 /**
- * Publishes to a Kafka cluster: admits calls to its memory, gives each of their records an outcome by the deadline, and
- * leaves the sending to {@link ProduceLoop}. Where more waits for a partition than one request takes, tenants take turns.
+ * Publishes to a Kafka cluster: admits calls to its memory, gives each of their records an outcome
+ * by the deadline, and leaves the sending to {@link ProduceLoop}. Where more waits for a partition
+ * than one request takes, tenants take turns.
  */
 export class KafkaPublisher implements Publisher {
   private readonly deadlineMs: number;
@@ -105,7 +106,10 @@ export class KafkaPublisher implements Publisher {
   }
 }
 
-/** Returns the sizes of a call's records, and the outcomes of those that are too large or come after one that is. */
+/**
+ * Returns the sizes of a call's records, and the outcomes of those that are too large or come after
+ * one that is.
+ */
 function admit(records: readonly OutgoingRecord[]): {
   sizes: number[];
   refusals: Map<number, PublishOutcome>;

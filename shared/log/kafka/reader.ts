@@ -15,8 +15,8 @@ const FETCH_WAIT_MS = 500;
 const EMPTY_FETCHES_MAX = 5;
 
 /**
- * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group that only looked would
- * remain on the brokers, and appear in every lag tool.
+ * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group
+ * that only looked would remain on the brokers, and appear in every lag tool.
  */
 export class KafkaReader implements LogReader {
   private readonly connection: KafkaConnection;
@@ -46,7 +46,8 @@ export class KafkaReader implements LogReader {
       const wanted = records.filter(({ offset }) => offset < to);
       if (wanted.length > 0) yield wanted;
     }
-    // What is read decides what is listed, replayed or compared: a part must not pass for the whole.
+    // What is read decides what is listed, replayed or compared: a part must not pass for the
+    // whole.
     if (from < to) throw unfinished(range, from);
   }
 
@@ -106,7 +107,10 @@ export class KafkaReader implements LogReader {
   }
 }
 
-/** Brokers answer like this to a client that they throttle; a new leader may not yet know that it may return the end. */
+/**
+ * Brokers answer like this to a client that they throttle; a new leader may not yet know that it
+ * may return the end.
+ */
 function unfinished({ topic, partition, to }: LogRange, from: bigint): AppError {
   return new AppError(
     'LOG_UNAVAILABLE',

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { SASLOptions } from 'kafkajs';
 import type { Config, KafkaSetting } from '../../config/config.ts';
 
-/** How the brokers are known to be the right ones, and we to them. */
+/** How the brokers and this process authenticate to each other. */
 export interface KafkaSecurity {
   /** TLS, with certificates and keys in PEM form; undefined: a plain connection. */
   readonly tls?: Readonly<Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>> | undefined;
@@ -17,8 +17,8 @@ export interface KafkaSasl {
 }
 
 /**
- * The brokers of the settings and how they are reached, for `createKafkaLog`. Reads the files that the settings name:
- * `loadConfig` has checked that they can be.
+ * Returns the brokers of the settings and their security, for `createKafkaLog`. Reads the files
+ * that the settings name; `loadConfig` has checked that they are readable.
  */
 export function kafkaOptionsOf(
   config: Config<KafkaSetting>,
@@ -35,7 +35,10 @@ export function kafkaOptionsOf(
   };
 }
 
-/** The part of kafkajs's options that is about security. New objects each time, since kafkajs writes into them. */
+/**
+ * Returns kafkajs's security options. They are new objects each time, because kafkajs modifies
+ * them.
+ */
 export function kafkajsSecurity({ tls, sasl }: KafkaSecurity): {
   ssl?: ConnectionOptions;
   sasl?: SASLOptions;

@@ -7,25 +7,28 @@ export interface Address {
   readonly port: number;
 }
 
-/** What a name stands under that is an IPv6 address, with hyphens for colons, as Windows writes them. */
+/**
+ * The domain of names that stand for IPv6 addresses, with hyphens instead of colons, as on Windows.
+ */
 const LITERAL = '.ipv6-literal.net';
 
 /**
- * A broker of the settings as kafkajs takes it. It has the host end at the first colon, so an IPv6 address goes as a name,
- * which {@link createSocketFactory} turns back; it is never looked up.
+ * Returns a broker of the settings in the form for kafkajs, which splits at the first colon. An
+ * IPv6 address becomes a name, which is never resolved: {@link createSocketFactory} converts it
+ * back.
  */
 export function kafkajsSeed(broker: string): string {
   const { host, port } = addressOf(broker);
   return host.includes(':') ? `${host.replaceAll(':', '-')}${LITERAL}:${port}` : broker;
 }
 
-/** `host:port` or `[IPv6 address]:port` taken apart. */
+/** Parses `host:port` or `[IPv6 address]:port`. */
 export function addressOf(broker: string): Address {
   const colon = broker.lastIndexOf(':');
   return { host: broker.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(broker.slice(colon + 1)) };
 }
 
-/** kafkajs's own sockets, also to IPv6 addresses. */
+/** Returns kafkajs's socket factory, extended to IPv6 addresses. */
 export function createSocketFactory(): ISocketFactory {
   const connect = kafkajsSocketFactory();
   return (options) => connect({ ...options, host: dialled(options.host) });
@@ -35,7 +38,7 @@ function dialled(host: string): string {
   return host.endsWith(LITERAL) ? host.slice(0, -LITERAL.length).replaceAll('-', ':') : host;
 }
 
-/** In random order, so that a broker that hangs is not everybody's first. */
+/** Returns the items in random order, so that not every client starts with a broker that hangs. */
 export function shuffled<T>(items: readonly T[]): T[] {
   const copy = [...items];
   for (let last = copy.length - 1; last > 0; last--) {

@@ -1,25 +1,30 @@
 import type { TopicDescription, TopicSpec } from '../log.ts';
 
-/** Bytes of a batch that a topic must take: twice what one produce request brings for a partition. */
+/**
+ * Bytes of a batch that a topic must accept: twice the bytes per partition of a produce request.
+ */
 export const BATCH_BYTES_MAX = 2 * 1_048_576;
 
-/** Copies that must have a record before it is acknowledged, where there are as many copies. */
+/** Replicas that must have a record before it is acknowledged. */
 const IN_SYNC_MIN = 2;
 const REPLICAS_MIN = 3;
 
 /**
- * How brokers store batches, however they come: kafkajs reads none but gzip's, and one batch that it cannot read stops its
- * topic. We send ours uncompressed.
+ * How brokers store batches, in whatever compression they come. kafkajs reads only uncompressed and
+ * gzip batches, and one unreadable batch stops its topic. Our batches are sent uncompressed.
  */
 export const COMPRESSION = 'uncompressed';
 /** Kafka's own `segment.ms`. */
 const BROKERS_SEGMENT_MS = 7 * 86_400_000;
 const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
 
-/** What is set for a topic that is made with so many replicas: with two, one that is lost would stop all publishing. */
+/**
+ * Returns `min.insync.replicas` of a new topic. With two replicas it is 1: losing one must not stop
+ * publishing.
+ */
 export const inSyncMinOf = (replicas: number): number => (replicas >= REPLICAS_MIN ? IN_SYNC_MIN : 1);
 
-/** What Kafka says of a topic that was made by `createTopics` of the Kafka log. */
+/** Returns Kafka's description of a topic that `createTopics` created. */
 export function descriptionOf({ partitions, replicas, retentionMs, segmentMs }: TopicSpec): TopicDescription {
   return {
     partitions,
@@ -37,15 +42,15 @@ export function descriptionOf({ partitions, replicas, retentionMs, segmentMs }: 
   };
 }
 
-/** One thing that several topics lack, in a sentence that says what it can cost and how it is mended. */
+/** One shortfall of several topics: a sentence with its risk and its fix. */
 export interface TopicShortfall {
   readonly topics: readonly string[];
   readonly problem: string;
 }
 
 /**
- * What of the topics is below what Sluice promises by: copies, acknowledgements, elections, size, retention, segments and compression.
- * Topics that do not exist are none of its business.
+ * Returns the shortfalls of topics in replicas, acknowledgements, elections, batch size, retention,
+ * segments and compression. Ignores topics that do not exist.
  */
 export function topicShortfalls(
   specs: readonly TopicSpec[],

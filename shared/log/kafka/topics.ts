@@ -9,9 +9,9 @@ const LEADERS_TIMEOUT_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
 /**
- * Creates the topics that are missing and waits until each of their partitions has a leader. Topics that exist are left
- * as they are. Throws AppError `TOPIC_REFUSED` (not retryable) when Kafka does not create one, `LOG_UNAVAILABLE`
- * (retryable) when leaders do not come.
+ * Creates the topics that are missing and waits until each of their partitions has a leader. Topics
+ * that exist are left as they are. Throws AppError `TOPIC_REFUSED` (not retryable) when Kafka does
+ * not create one, `LOG_UNAVAILABLE` (retryable) when leaders do not come.
  */
 export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): Promise<string[]> {
   if (specs.length === 0) return [];
@@ -27,10 +27,11 @@ export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): P
   return created;
 }
 
-/** False when another process was faster. */
+/** Returns false when another process created it first. */
 async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
   try {
-    // Waiting for leaders here has thrown although the topic was created; leadersElected does it instead.
+    // With `waitForLeaders`, kafkajs has thrown although the topic was created; leadersElected
+    // waits instead.
     return await admin.createTopics({ waitForLeaders: false, topics: [topicConfig(spec)] });
   } catch (error) {
     if (!(error instanceof kafkajs.KafkaJSAggregateError) || isNotAllowed(error)) throw error;
@@ -48,10 +49,10 @@ function topicConfig(spec: TopicSpec): ITopicConfig {
     'min.insync.replicas': String(inSyncMinOf(spec.replicas)),
     'unclean.leader.election.enable': 'false',
     'max.message.bytes': String(BATCH_BYTES_MAX),
-    // The broker's clock decides what is old enough to delete, not the clock of whoever wrote it.
+    // Retention follows the broker's clock, not the producer's.
     'message.timestamp.type': 'LogAppendTime',
     'retention.ms': String(spec.retentionMs),
-    // Brokers may have other defaults; records go by their age alone, one by one.
+    // Brokers may have other defaults; records are deleted by their age only.
     'retention.bytes': '-1',
     'cleanup.policy': 'delete',
     'compression.type': COMPRESSION,
@@ -65,7 +66,10 @@ function topicConfig(spec: TopicSpec): ITopicConfig {
   };
 }
 
-/** Metadata of a topic that is being created is an error or a partition without a leader, for a moment. */
+/**
+ * Waits for leaders. For a moment, the metadata of a new topic is an error or has partitions
+ * without a leader.
+ */
 async function leadersElected(admin: Admin, topics: readonly string[]): Promise<void> {
   const giveUpAtMs = performance.now() + LEADERS_TIMEOUT_MS;
   let lastError: unknown;

@@ -6,9 +6,10 @@ const LENGTH_BYTES = 4;
 const connect = Connection.prototype.connect;
 
 /**
- * Patches the probable cause of kafkajs #715. A connection that is reset in the middle of a response, and connected again,
- * takes the next response for the rest of the partial one. It reads lengths from the middle of records; responses never
- * arrive, or an uncaught error ends the process. The patch discards the partial response.
+ * Patches the probable cause of kafkajs #715. A connection that is reset in the middle of a
+ * response, and connected again, takes the next response for the rest of the partial one. It reads
+ * lengths from the middle of records; responses never arrive, or an uncaught error ends the
+ * process. The patch discards the partial response.
  */
 export function patchPartialResponse(): void {
   Connection.prototype.connect = function (this: Connection): Promise<unknown> {

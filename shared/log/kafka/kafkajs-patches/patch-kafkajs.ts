@@ -3,7 +3,10 @@ import { patchLeaderlessPartition } from './leaderless-partition.ts';
 import { patchPartialResponse } from './partial-response.ts';
 import { patchStoppedFetchLoop } from './stopped-fetch-loop.ts';
 
-/** Replaces the faulty methods of kafkajs 2.2.4, for all of its clients in this process. Can be called repeatedly. */
+/**
+ * Replaces the faulty methods of kafkajs 2.2.4, for all of its clients in this process. Can be
+ * called repeatedly.
+ */
 export function patchKafkajs(): void {
   patchIdleQueueTimer();
   patchLeaderlessPartition();

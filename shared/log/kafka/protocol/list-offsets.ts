@@ -18,7 +18,10 @@ export interface TopicPartition {
   readonly partition: number;
 }
 
-/** Connects to a broker and asks for the bounds of partitions that it leads. Returns them, or their errors, in order. */
+/**
+ * Connects to a broker and asks for the bounds of partitions that it leads. Returns them, or their
+ * errors, in order.
+ */
 export async function listBounds(
   broker: Broker,
   partitions: readonly TopicPartition[],

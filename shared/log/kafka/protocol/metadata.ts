@@ -19,7 +19,10 @@ export interface TopicMetadata {
   }[];
 }
 
-/** Asks a broker that is connected for the metadata of topics; without names, of all. Errors of topics are in the answer. */
+/**
+ * Asks a broker that is connected for the metadata of topics; without names, of all. Errors of
+ * topics are in the answer.
+ */
 export async function metadataOf(broker: Broker, topics: readonly string[]): Promise<MetadataResponse> {
   const { request, response } = broker.lookupRequest(
     apiKeys.Metadata,

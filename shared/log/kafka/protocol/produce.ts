@@ -13,7 +13,7 @@ export interface ProduceBatch {
   readonly records: readonly OutgoingRecord[];
 }
 
-/** What became of one batch. */
+/** The answer for one batch. */
 export type ProduceAnswer =
   | { readonly kind: 'stored'; readonly baseOffset: bigint }
   | {
@@ -31,9 +31,15 @@ export type ProduceAnswer =
       readonly cause: string;
     };
 
-/** Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND. */
+/**
+ * Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT,
+ * NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+ */
 const MAYBE_STORED_CODES = new Set([7, 20]);
-/** UNKNOWN_SERVER_ERROR: the records may be stored, and would fail again if they were sent together again. */
+/**
+ * UNKNOWN_SERVER_ERROR: the records may be stored, and would fail again if they were sent together
+ * again.
+ */
 const UNKNOWN_SERVER_ERROR_CODE = -1;
 
 /** A produce request (acks of all in-sync replicas), encoded for a broker that is connected. */
@@ -43,7 +49,10 @@ export interface EncodedProduceRequest {
   readonly response: KafkajsResponse;
 }
 
-/** Encodes record batches, uncompressed, in the version of the protocol that the broker and kafkajs share. */
+/**
+ * Encodes record batches, uncompressed, in the version of the protocol that the broker and kafkajs
+ * share.
+ */
 export async function encodeProduceRequest(
   broker: Broker,
   batches: readonly ProduceBatch[],
@@ -70,7 +79,10 @@ function topicData(batches: readonly ProduceBatch[]): object[] {
   return [...byTopic].map(([topic, partitions]) => ({ topic, partitions }));
 }
 
-/** Returns the record as kafkajs encodes it: of headers it takes an object only, with a list where a name is repeated. */
+/**
+ * Returns the record as kafkajs encodes it: of headers it takes an object only, with a list where a
+ * name is repeated.
+ */
 function toMessage(record: OutgoingRecord): object {
   if (!isHeaderList(record.headers)) return record;
   const headers: Record<string, Buffer[]> = Object.create(null);
@@ -93,7 +105,9 @@ export interface ProduceResponse {
   }[];
 }
 
-/** Returns each batch's own answer. A batch that the response does not name was not acknowledged. */
+/**
+ * Returns each batch's own answer. A batch that the response does not name was not acknowledged.
+ */
 export function produceAnswers(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
   const named = new Map<string, { errorCode: number; baseOffset: string }>();
   for (const { topicName, partitions } of response.topics) {
@@ -125,8 +139,8 @@ function refusalAnswer(errorCode: number): ProduceAnswer {
 }
 
 /**
- * Upper bound of what a record takes inside a record batch: lengths as varints of five bytes, timestamp and offset.
- * Source: the record format, version 2, of Kafka's protocol guide.
+ * Upper bound of what a record takes inside a record batch: lengths as varints of five bytes,
+ * timestamp and offset. Source: the record format, version 2, of Kafka's protocol guide.
  */
 export function recordBytes(record: OutgoingRecord): number {
   let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
