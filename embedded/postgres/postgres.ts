@@ -13,7 +13,7 @@ import { takeInstanceLock } from './instance-lock.ts';
 import { HOST, type ServerSetup } from './pg-ctl.ts';
 import { adminUrl, endPostmaster, ensurePostmaster, stopPostmaster } from './postmaster.ts';
 import { findServerUser } from './server-user.ts';
-import { superviseServer } from './supervisor.ts';
+import { ServerSupervisor } from './supervisor.ts';
 
 /** Options of {@link startEmbeddedPostgres}. */
 export interface EmbeddedPostgresOptions {
@@ -57,7 +57,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const connectionString = connectionStringOf(connection);
   const lock = await takeInstanceLock(connectionString);
   await writeConnectionFile(dataDir, connection);
-  const supervisor = superviseServer({
+  const supervisor = new ServerSupervisor({
     postmaster,
     lock,
     ensure: (signal) => ensurePostmaster(setup, port, signal),

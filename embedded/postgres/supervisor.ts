@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { AppError, errorMessage } from '../../shared/errors.ts';
+import { type Backoff, retryUntilSuccess } from '../../shared/async.ts';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { InstanceLock } from './instance-lock.ts';
 import type { Postmaster } from './postmaster.ts';
@@ -10,7 +10,7 @@ export interface OwnedServer {
   readonly lock: InstanceLock;
 }
 
-/** Options of {@link superviseServer}. */
+/** Options of {@link ServerSupervisor}. */
 export interface SupervisorOptions extends OwnedServer {
   /** Resolves with the running server, which it starts when it is down. */
   ensure(signal: AbortSignal): Promise<Postmaster>;
@@ -21,72 +21,75 @@ export interface SupervisorOptions extends OwnedServer {
   readonly logger: Logger;
 }
 
-const BACKOFF_MIN_MS = 100;
-const BACKOFF_MAX_MS = 5000;
+const BACKOFF: Backoff = { minMs: 100, maxMs: 5000 };
 
 /**
  * Keeps the server running. The lock's connection ends when the server dies; the server is then started again and the lock
  * taken again, with a backoff and without a limit.
  */
-export function superviseServer(options: SupervisorOptions): {
-  /** Returns what is owned now; undefined while the server is down, and after another process took over. */
-  owned(): OwnedServer | undefined;
-  /** Stops supervising; resolves with what `owned` would return. */
-  end(): Promise<OwnedServer | undefined>;
-} {
-  const ending = new AbortController();
-  let owned: OwnedServer | undefined = { postmaster: options.postmaster, lock: options.lock };
-  const watching = watch(options, ending.signal, (now) => {
-    owned = now;
-  });
-  return {
-    owned: () => owned,
-    end() {
-      ending.abort();
-      return watching;
-    },
-  };
-}
+export class ServerSupervisor {
+  private readonly options: SupervisorOptions;
+  private readonly ending = new AbortController();
+  private readonly watching: Promise<void>;
+  private current: OwnedServer | undefined;
 
-async function watch(
-  options: SupervisorOptions,
-  signal: AbortSignal,
-  onChange: (owned: OwnedServer | undefined) => void,
-): Promise<OwnedServer | undefined> {
-  const ended = new Promise<void>((resolve) =>
-    signal.addEventListener('abort', () => resolve(), { once: true }),
-  );
-  let owned: OwnedServer | undefined = { postmaster: options.postmaster, lock: options.lock };
-  while (owned !== undefined && !signal.aborted) {
-    await Promise.race([owned.lock.lost, ended]);
-    if (signal.aborted) break;
-    onChange(undefined);
-    options.logger.warn('embedded Postgres connection lost');
-    owned = await recover(options, signal);
-    onChange(owned);
+  constructor(options: SupervisorOptions) {
+    this.options = options;
+    this.current = { postmaster: options.postmaster, lock: options.lock };
+    this.watching = this.watch();
   }
-  return owned;
-}
 
-async function recover(options: SupervisorOptions, signal: AbortSignal): Promise<OwnedServer | undefined> {
-  for (let backoffMs = BACKOFF_MIN_MS; !signal.aborted; backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS)) {
-    try {
-      const postmaster = await options.ensure(signal);
-      if (postmaster.port !== options.postmaster.port) {
-        throw new AppError('ALREADY_RUNNING', 'another process runs Postgres on this data directory now');
-      }
-      const lock = await options.takeLock();
-      options.logger.info({ pid: postmaster.pid }, 'embedded Postgres restarted');
-      return { postmaster, lock };
-    } catch (error) {
-      if (signal.aborted) break;
-      if (error instanceof AppError && error.code === 'ALREADY_RUNNING') {
-        options.onLost(error);
-        break;
-      }
-      options.logger.error({ reason: errorMessage(error) }, 'embedded Postgres start failed, retrying');
-      await delay(backoffMs, undefined, { signal }).catch(() => undefined);
+  /** Returns what is owned now; undefined while the server is down, and after another process took over. */
+  owned(): OwnedServer | undefined {
+    return this.current;
+  }
+
+  /** Stops supervising; resolves with what `owned` returns then. */
+  async end(): Promise<OwnedServer | undefined> {
+    this.ending.abort();
+    await this.watching;
+    return this.current;
+  }
+
+  private async watch(): Promise<void> {
+    const { signal } = this.ending;
+    const ended = new Promise<void>((resolve) =>
+      signal.addEventListener('abort', () => resolve(), { once: true }),
+    );
+    while (this.current !== undefined) {
+      await Promise.race([this.current.lock.lost, ended]);
+      if (signal.aborted) return;
+      this.current = undefined;
+      this.options.logger.warn('embedded Postgres connection lost');
+      this.current = await this.recover();
     }
   }
-  return undefined;
+
+  private async recover(): Promise<OwnedServer | undefined> {
+    const { logger, onLost } = this.options;
+    try {
+      return await retryUntilSuccess(() => this.restart(), {
+        backoff: BACKOFF,
+        signal: this.ending.signal,
+        onFailure(error) {
+          if (errorCode(error) === 'ALREADY_RUNNING') throw error;
+          logger.error({ reason: errorMessage(error) }, 'embedded Postgres start failed, retrying');
+        },
+      });
+    } catch (error) {
+      onLost(error as AppError);
+      return undefined;
+    }
+  }
+
+  private async restart(): Promise<OwnedServer> {
+    const { ensure, takeLock, logger } = this.options;
+    const postmaster = await ensure(this.ending.signal);
+    if (postmaster.port !== this.options.postmaster.port) {
+      throw new AppError('ALREADY_RUNNING', 'another process runs Postgres on this data directory now');
+    }
+    const lock = await takeLock();
+    logger.info({ pid: postmaster.pid }, 'embedded Postgres restarted');
+    return { postmaster, lock };
+  }
 }

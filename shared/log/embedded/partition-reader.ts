@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Backoff, backoffMs, retryUntilSuccess, sleep } from '../../async.ts';
 import { errorCode, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
@@ -14,11 +14,6 @@ export interface PartitionReaderOptions {
   readonly pool: Pool;
   readonly watch: BoundsWatch;
   readonly logger: Logger;
-}
-
-interface Backoff {
-  readonly minMs: number;
-  readonly maxMs: number;
 }
 
 /** Bytes of values per batch. */
@@ -178,10 +173,8 @@ export class PartitionReader {
   private async restartAfterLoss(error: unknown): Promise<void> {
     this.stop(error);
     this.restarting.abort();
-    await this.pause(
-      Math.min(START_BACKOFF.minMs * 2 ** Math.min(this.lostBatches, 10), START_BACKOFF.maxMs),
-    );
     this.lostBatches += 1;
+    await this.pause(backoffMs(this.lostBatches, START_BACKOFF));
   }
 
   /** Nothing is stored from here on: it was deleted, it is about to be visible, or the topic was created again. */
@@ -193,24 +186,18 @@ export class PartitionReader {
   }
 
   /** Repeats the attempt until it succeeds or the reader is closed. */
-  private async retry({ minMs, maxMs }: Backoff, attempt: () => Promise<void>): Promise<void> {
+  private async retry(backoff: Backoff, attempt: () => Promise<void>): Promise<void> {
     const { topic, partition } = this;
-    for (let waitMs = minMs; !this.closing.signal.aborted; waitMs = Math.min(waitMs * 2, maxMs)) {
-      try {
-        return await attempt();
-      } catch (error) {
-        if (this.closing.signal.aborted) return;
-        this.options.logger.debug(
-          { topic, partition, reason: errorMessage(error) },
-          'partition failed, retrying',
-        );
-        await this.pause(waitMs);
-      }
-    }
+    const onFailure = (error: unknown) =>
+      this.options.logger.debug(
+        { topic, partition, reason: errorMessage(error) },
+        'partition failed, retrying',
+      );
+    await retryUntilSuccess(attempt, { backoff, signal: this.closing.signal, onFailure });
   }
 
   private async pause(waitMs: number): Promise<void> {
-    await delay(waitMs, undefined, { signal: this.closing.signal }).catch(() => undefined);
+    await sleep(waitMs, { signal: this.closing.signal });
   }
 
   private bounds() {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Backoff, backoffMs, sleep } from '../../async.ts';
 import type { Clock } from '../../clock.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
@@ -30,7 +30,7 @@ export interface PublisherContext extends PublisherOptions {
 
 /** A statement takes whole calls up to about this size; a larger call has a statement of its own. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
-const BACKOFF_MS = { min: 25, max: 1000 };
+const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
 /**
  * Appends the records of all concurrent callers in one statement at a time: while one is in flight, the next one fills.
@@ -113,7 +113,7 @@ export class EmbeddedPublisher implements Publisher {
 
   /** Retries the append until it succeeds or none of the calls waits for it any more. */
   private async appendCalls(calls: readonly PublishCall[]): Promise<void> {
-    for (let backoffMs = BACKOFF_MS.min; ; backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.max)) {
+    for (let failures = 1; ; failures++) {
       const waiting = calls.filter((call) => !call.settled);
       if (waiting.length === 0) return;
       const failure = await this.appendOnce(waiting);
@@ -123,7 +123,7 @@ export class EmbeddedPublisher implements Publisher {
         for (const call of waiting) call.resolve({ failed: 'unavailable', outcomeUnknown: call.maybeStored });
         return;
       }
-      await delay(backoffMs);
+      await sleep(backoffMs(failures, BACKOFF));
     }
   }
 

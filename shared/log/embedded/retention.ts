@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '../../async.ts';
 import type { Clock } from '../../clock.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
@@ -34,7 +34,7 @@ export function startRetention(options: RetentionOptions): { close(): Promise<vo
 
 async function repeat(options: RetentionOptions, signal: AbortSignal): Promise<void> {
   for (;;) {
-    await delay(options.intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+    await sleep(options.intervalMs, { signal, ref: false });
     if (signal.aborted) return;
     try {
       await sweep(options, signal);

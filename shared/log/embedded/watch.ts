@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '../../async.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
@@ -113,7 +113,7 @@ export class BoundsWatch {
     while (this.followers.size > 0 && !this.ending.signal.aborted) {
       const failed = !(await this.pollOnce());
       const pauseMs = failed ? Math.max(RETRY_MS, pollIntervalMs) : pollIntervalMs;
-      await delay(pauseMs, undefined, { signal: this.ending.signal }).catch(() => undefined);
+      await sleep(pauseMs, { signal: this.ending.signal });
     }
     this.polling = undefined;
   }
