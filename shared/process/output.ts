@@ -43,7 +43,7 @@ const STDOUT_FD = 1;
 
 /** Opens the standard output of this process, and flushes it at `exit`. */
 export function openOutput(): Output {
-  const output = createOutput(isFile(STDOUT_FD) ? fileSink(STDOUT_FD) : streamSink(process.stdout));
+  const output = new BufferedOutput(isFile(STDOUT_FD) ? fileSink(STDOUT_FD) : streamSink(process.stdout));
   process.once('exit', () => {
     output.flushSync();
     releaseTerminals();
@@ -51,104 +51,111 @@ export function openOutput(): Output {
   return output;
 }
 
-/** Returns an output with bounded memory on `sink`. */
-export function createOutput(sink: Sink): Output {
-  let waiting: string[] = [];
-  let waitingBytes = 0;
+/** An output with bounded memory on a sink. */
+export class BufferedOutput implements Output {
+  private readonly sink: Sink;
+  private waiting: string[] = [];
+  private waitingBytes = 0;
   /** What is being written, or what is left of it. */
-  let chunk: Buffer | undefined;
-  let sending = false;
-  let retry: NodeJS.Timeout | undefined;
-  let dropped = 0;
+  private chunk: Buffer | undefined;
+  private isSending = false;
+  private retryTimer: NodeJS.Timeout | undefined;
+  private dropped = 0;
+  private report: (count: number) => void = () => {};
   /** A report is accepted even if the buffer is full: there is one per written chunk. */
-  let reporting = false;
-  let report: (count: number) => void = () => {};
-  let onSettled: (() => void) | undefined;
-  let abandoned = false;
+  private isReporting = false;
+  private onSettled: (() => void) | undefined;
+  private isAbandoned = false;
 
-  function pump(): void {
-    if (sending || retry) return;
-    chunk ??= takeChunk();
-    if (!chunk) {
-      onSettled?.();
+  constructor(sink: Sink) {
+    this.sink = sink;
+  }
+
+  write(lines: string): void {
+    const bytes = Buffer.byteLength(lines);
+    if (this.waitingBytes + bytes > BUFFER_BYTES_MAX && !this.isReporting) {
+      this.dropped += 1;
       return;
     }
-    sending = true;
-    sink.send(chunk, (error, written) => {
-      sending = false;
-      if (error) return onFailure();
-      chunk = written < chunk!.length ? chunk!.subarray(written) : undefined;
-      reportDropped();
-      pump();
+    this.waitingBytes += bytes;
+    this.waiting.push(lines);
+    this.pump();
+  }
+
+  onDropped(report: (count: number) => void): void {
+    this.report = report;
+  }
+
+  flushSync(): void {
+    if (this.isAbandoned) return;
+    const unsent = this.isSending || this.chunk === undefined ? [] : [this.chunk];
+    if (!this.isSending) this.chunk = undefined;
+    const rest = Buffer.concat([...unsent, Buffer.from(this.waiting.join(''))]);
+    this.waiting = [];
+    this.waitingBytes = 0;
+    if (rest.length > 0) this.sink.sendSync(rest);
+  }
+
+  async end(timeoutMs: number): Promise<void> {
+    clearTimeout(this.retryTimer);
+    this.retryTimer = undefined;
+    const settled = new Promise<void>((resolve) => {
+      this.onSettled = resolve;
+      this.pump();
+    });
+    await settledWithDeadline(settled, timeoutMs);
+    this.onSettled = undefined;
+    // A write that hangs now would also hang the synchronous one at the exit.
+    this.isAbandoned = this.isSending;
+  }
+
+  private pump(): void {
+    if (this.isSending || this.retryTimer) return;
+    const chunk = this.chunk ?? this.takeChunk();
+    this.chunk = chunk;
+    if (!chunk) {
+      this.onSettled?.();
+      return;
+    }
+    this.isSending = true;
+    this.sink.send(chunk, (error, written) => {
+      this.isSending = false;
+      if (error) return this.retryLater();
+      this.chunk = written < chunk.length ? chunk.subarray(written) : undefined;
+      this.reportDropped();
+      this.pump();
     });
   }
 
-  function takeChunk(): Buffer | undefined {
-    if (waiting.length === 0) return undefined;
+  private takeChunk(): Buffer | undefined {
+    if (this.waiting.length === 0) return undefined;
     let bytes = 0;
     let count = 0;
-    while (count < waiting.length && bytes < CHUNK_BYTES) bytes += Buffer.byteLength(waiting[count++]!);
-    waitingBytes -= bytes;
-    return Buffer.from(waiting.splice(0, count).join(''));
+    while (count < this.waiting.length && bytes < CHUNK_BYTES) {
+      bytes += Buffer.byteLength(this.waiting[count++]!);
+    }
+    this.waitingBytes -= bytes;
+    return Buffer.from(this.waiting.splice(0, count).join(''));
   }
 
-  /**
-   * Reports dropped lines after the lines that were kept, where the dropped ones would have been.
-   */
-  function reportDropped(): void {
-    if (dropped === 0) return;
-    const count = dropped;
-    dropped = 0;
-    reporting = true;
-    report(count);
-    reporting = false;
+  /** Reports dropped lines after the lines that were kept, where the dropped ones would have been. */
+  private reportDropped(): void {
+    if (this.dropped === 0) return;
+    const count = this.dropped;
+    this.dropped = 0;
+    this.isReporting = true;
+    this.report(count);
+    this.isReporting = false;
   }
 
-  function onFailure(): void {
-    onSettled?.();
-    retry = setTimeout(() => {
-      retry = undefined;
-      pump();
+  private retryLater(): void {
+    this.onSettled?.();
+    this.retryTimer = setTimeout(() => {
+      this.retryTimer = undefined;
+      this.pump();
     }, RETRY_MS);
-    retry.unref();
+    this.retryTimer.unref();
   }
-
-  return {
-    write(lines) {
-      const bytes = Buffer.byteLength(lines);
-      if (waitingBytes + bytes > BUFFER_BYTES_MAX && !reporting) {
-        dropped += 1;
-        return;
-      }
-      waitingBytes += bytes;
-      waiting.push(lines);
-      pump();
-    },
-    onDropped(given) {
-      report = given;
-    },
-    flushSync() {
-      if (abandoned) return;
-      const left = sending || chunk === undefined ? [] : [chunk];
-      if (!sending) chunk = undefined;
-      const rest = Buffer.concat([...left, Buffer.from(waiting.join(''))]);
-      waiting = [];
-      waitingBytes = 0;
-      if (rest.length > 0) sink.sendSync(rest);
-    },
-    async end(timeoutMs) {
-      clearTimeout(retry);
-      retry = undefined;
-      const settled = new Promise<void>((resolve) => {
-        onSettled = resolve;
-        pump();
-      });
-      await settledWithDeadline(settled, timeoutMs);
-      onSettled = undefined;
-      // A write that hangs now would also hang the synchronous one at the exit.
-      abandoned = sending;
-    },
-  };
 }
 
 /**

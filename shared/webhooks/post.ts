@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
 import { receivedBytes, type WebhookAgent } from './connect.ts';
@@ -44,70 +44,89 @@ export const EXCHANGE_BYTES_MAX = 256 * 1024;
  * as it began. Interim answers (1xx) are skipped, even unsolicited ones. Rejects with an AppError
  * (`ANSWER_TOO_LONG`, or those of a dial) or with the error of the connection.
  */
-export function post({ agent, url, headers, body, signal }: PostOptions): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = agent.request(new URL(url), {
+export async function post(options: PostOptions): Promise<Answer> {
+  return await new PostExchange(options).answer;
+}
+
+/** One POST and its answer, from the start to the end of the exchange. */
+class PostExchange {
+  /** See {@link post}. */
+  readonly answer: Promise<Answer>;
+  private readonly signal: AbortSignal;
+  private readonly request: ClientRequest;
+  private response: IncomingMessage | undefined;
+  private readonly kept: Buffer[] = [];
+  private keptBytes = 0;
+  private readBytes = 0;
+  private bodyTimer: NodeJS.Timeout | undefined;
+  private resolve: (answer: Answer) => void = () => {};
+  private reject: (error: unknown) => void = () => {};
+  private readonly abort = (): void => this.end(this.signal.reason);
+
+  constructor({ agent, url, headers, body, signal }: PostOptions) {
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    this.signal = signal;
+    this.request = agent.request(new URL(url), {
       method: 'POST',
       headers: { ...headers, 'content-length': body.byteLength },
     });
-    let answer: IncomingMessage | undefined;
-    const kept: Buffer[] = [];
-    let keptBytes = 0;
-    let readBytes = 0;
-    let bodyTimer: NodeJS.Timeout | undefined;
-
-    const abort = () => end(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-    request.on('error', end);
-    request.on('close', () => end(new Error('the connection was closed')));
-    request.on('socket', meter);
-    request.on('response', read);
+    signal.addEventListener('abort', this.abort, { once: true });
+    if (signal.aborted) this.abort();
+    this.request.on('error', (error) => this.end(error));
+    this.request.on('close', () => this.end(new Error('the connection was closed')));
+    this.request.on('socket', (socket) => this.meter(socket));
+    this.request.on('response', (response) => this.read(response));
     // An unsolicited protocol upgrade has no body.
-    request.on('upgrade', (response, socket) => {
+    this.request.on('upgrade', (response, socket) => {
       // The agent no longer owns the socket.
       socket.destroy();
-      answer = response;
-      end();
+      this.response = response;
+      this.end();
     });
-    request.end(body);
+    this.request.end(body);
+  }
 
-    /** Only the first end counts. Leaves the connection open where the exchange is complete. */
-    function end(error?: unknown): void {
-      signal.removeEventListener('abort', abort);
-      clearTimeout(bodyTimer);
-      if (!answer?.complete || !request.writableFinished) request.destroy();
-      if (answer === undefined) reject(error);
-      else {
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, start: Buffer.concat(kept) });
-      }
+  /** Ends the exchange; only the first end counts. A complete exchange leaves its connection open. */
+  private end(error?: unknown): void {
+    this.signal.removeEventListener('abort', this.abort);
+    clearTimeout(this.bodyTimer);
+    const { response } = this;
+    if (!response?.complete || !this.request.writableFinished) this.request.destroy();
+    if (response === undefined) this.reject(error);
+    else {
+      const { statusCode: status = 0, headers } = response;
+      this.resolve({ status, headers, start: Buffer.concat(this.kept) });
     }
+  }
 
-    function read(response: IncomingMessage): void {
-      answer = response;
-      bodyTimer = setTimeout(end, BODY_READ_MS);
-      response.on('data', (chunk: Buffer) => {
-        const part = chunk.subarray(0, BODY_KEPT_MAX - keptBytes);
-        if (part.length > 0) kept.push(Buffer.from(part));
-        keptBytes += part.length;
-        readBytes += chunk.length;
-        if (readBytes >= BODY_READ_BYTES_MAX) end();
-      });
-      response.on('end', () => end());
-      response.on('error', end);
-    }
+  private read(response: IncomingMessage): void {
+    this.response = response;
+    this.bodyTimer = setTimeout(() => this.end(), BODY_READ_MS);
+    response.on('data', (chunk: Buffer) => {
+      const part = chunk.subarray(0, BODY_KEPT_MAX - this.keptBytes);
+      if (part.length > 0) this.kept.push(Buffer.from(part));
+      this.keptBytes += part.length;
+      this.readBytes += chunk.length;
+      if (this.readBytes >= BODY_READ_BYTES_MAX) this.end();
+    });
+    response.on('end', () => this.end());
+    response.on('error', (error) => this.end(error));
+  }
 
-    function meter(socket: Socket): void {
-      const before = receivedBytes(socket);
-      const check = () => {
-        if (receivedBytes(socket) - before <= EXCHANGE_BYTES_MAX) return;
-        end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
-      };
-      // Apart from data, TLS carries sessions to resume, in any number.
-      for (const event of ['data', 'session']) {
-        socket.on(event, check);
-        request.once('close', () => socket.off(event, check));
-      }
+  /** Ends the exchange when the connection has received {@link EXCHANGE_BYTES_MAX}. */
+  private meter(socket: Socket): void {
+    const before = receivedBytes(socket);
+    const check = (): void => {
+      if (receivedBytes(socket) - before <= EXCHANGE_BYTES_MAX) return;
+      this.end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
+    };
+    // Apart from data, TLS carries sessions to resume, in any number.
+    for (const event of ['data', 'session']) {
+      socket.on(event, check);
+      this.request.once('close', () => socket.off(event, check));
     }
-  });
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOutput, type Sink } from '../../shared/process/output.ts';
+import { BufferedOutput, type Sink } from '../../shared/process/output.ts';
 
 type Done = Parameters<Sink['send']>[1];
 
@@ -7,7 +7,7 @@ type Done = Parameters<Sink['send']>[1];
 function setUp() {
   let text = '';
   const open: { bytes: Buffer; done: Done }[] = [];
-  const output = createOutput({
+  const output = new BufferedOutput({
     send: (bytes, done) => void open.push({ bytes, done }),
     sendSync: (bytes) => {
       text += bytes;
