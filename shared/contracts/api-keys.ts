@@ -6,29 +6,29 @@ import { validate } from './parsed.ts';
 import { EVERY_SCOPE, SCOPES } from './scopes.ts';
 import { parseTimestampNs } from './timestamps.ts';
 
-/** What a key is called, for people. */
+/** A display name of an API key. */
 export const keyNameField = stringField({ lengthMax: 100, notBlank: true, noControlCharacters: true });
 export const KEY_RATE_MAX = 1_000_000;
-/** Longest time for which two secrets of a key are valid, and the usual one. */
+/** The maximum and the default time for which two secrets of a key are valid. */
 export const OVERLAP_SECONDS_MAX = 90 * 86_400;
 export const OVERLAP_SECONDS = 86_400;
 
-/** A request for a key; that its end is to come is checked behind it. */
+/**
+ * A request for a key. Whether its expiry is in the future is checked by {@link readKeyRequest}.
+ */
 export const keySchema = objectOf({
-  name: keyNameField.nullish().describe('What the key is called, for people.'),
+  name: keyNameField.nullish().describe('A display name.'),
   scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES]), { ifEmpty: 'must have at least one entry' }).describe(
-    'What it may do; `*` is everything, scopes of later releases included. None that your key lacks.',
+    'What it may do; `*` is everything, including scopes of later releases. A key can grant only scopes that it has.',
   ),
   expiresAt: timestampField
     .nullish()
-    .describe(
-      'When it ends by itself, a time to come; omitted: never. Not later than your key, where that one ends.',
-    ),
+    .describe('When it expires, a time in the future; omitted: never. Not later than your own key expires.'),
   rate: int32(1, KEY_RATE_MAX)
     .nullish()
     .describe(
-      "Requests a second of each operation with this key; omitted: the tenant's rate alone. Not above that of your key, " +
-        'where that one has one.',
+      "Requests per second of each operation with this key; omitted: only the tenant's rate applies. Not above your own " +
+        "key's rate, if it has one.",
     ),
 });
 
@@ -36,18 +36,18 @@ export const rotationSchema = objectOf({
   overlapSeconds: int32(0, OVERLAP_SECONDS_MAX)
     .nullish()
     .describe(
-      `For how many seconds more the secret of before is valid, if the key is; omitted: ${OVERLAP_SECONDS} (a day); 0 ends ` +
-        'all secrets of before at once.',
+      `How many seconds the previous secret stays valid, if the key does; omitted: ${OVERLAP_SECONDS} (a day); 0 ends ` +
+        'all previous secrets immediately.',
     ),
 });
 
-/** What a new key is to be. */
+/** The properties of a new API key. */
 export interface KeyRequest {
   readonly name: string | null;
   readonly scopes: readonly string[];
   /** Null: never. */
   readonly expiresAtMs: number | null;
-  /** Requests a second of this key alone; null leaves it to the tenant's. */
+  /** Requests per second of this key; null: the tenant's rate only. */
   readonly rate: number | null;
 }
 
@@ -68,7 +68,10 @@ export function readKeyRequest(body: JsonObject, nowMs: number): Read<KeyRequest
   return { ok: true, request: { name, scopes: [...new Set(scopes)], expiresAtMs, rate } };
 }
 
-/** Reads the body of a request that rotates a key: for how many milliseconds the secret of before stays valid. */
+/**
+ * Reads the body of a request that rotates a key. `overlapMs`: how long the previous secret stays
+ * valid.
+ */
 export function readRotationRequest(body: JsonObject): Read<{ readonly overlapMs: number }> {
   const result = validate(body, rotationSchema);
   if (!result.ok) return result;

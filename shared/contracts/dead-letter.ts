@@ -5,7 +5,9 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import type { Kind } from './kinds.ts';
 
 const DAY_MS = 86_400_000;
-/** How long a dead letter is kept after it failed last, in milliseconds. Credentials leave sooner. */
+/**
+ * How long a dead letter is kept after it failed last, in milliseconds. Credentials leave sooner.
+ */
 export const deadLetterKeptMs = (kind: Kind): number => (kind === 'credentials' ? 7 : 30) * DAY_MS;
 
 /** Whose record a dead letter is, as far as that can be read; '' where it cannot, or is no id. */
@@ -27,7 +29,10 @@ export interface EncryptedInRecord {
   readonly aad: readonly [tenantId: string, conversationId: string];
 }
 
-/** Reads the identity from a value that may be anything; the key names tenant and entity where the value does not. */
+/**
+ * Reads the identity from a value that may be anything; the key names tenant and entity where the
+ * value does not.
+ */
 export function identityOf(value: Buffer | null, key: Buffer | null): RecordIdentity {
   const event = value && envelopeOf(value);
   const [tenantId, entity] = partsOf(key);

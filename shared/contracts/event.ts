@@ -1,15 +1,15 @@
 import { isJsonObject, type JsonObject, JsonSyntaxError, readJson, writeJson } from './json.ts';
 import { isKind, type Kind } from './kinds.ts';
 
-/** A record as the log carries it. */
+/** A record in the log. */
 export interface AcceptedRecord {
   readonly kind: Kind;
   readonly tenantId: string;
   /** eventId, or messageId for MessageSent. */
   readonly id: string;
-  /** Whether the gateway made the id: then nobody can send it a second time. */
+  /** Whether the gateway generated the id: then no caller can send it again. */
   readonly idGenerated: boolean;
-  /** What the record is about and ordered by. */
+  /** The entity that the record describes, by which records are ordered. */
   readonly entity: string;
   readonly acceptedAtMs: number;
   readonly requestId: string;
@@ -25,13 +25,13 @@ export const EVENT_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/cloudevents+json; charset=utf-8',
 };
 
-/** Header of a record that is published a second time: the position it was first read at. */
+/** Header of a record that is published again: its first position. */
 export const ORIGIN_HEADER = 'sluice-origin';
 
-/** Header of a dead letter that is published again: which of its replays this is, from 1 on. */
+/** Header of a dead letter that is published again: the number of the replay, from 1. */
 export const REPLAY_HEADER = 'sluice-replay';
 
-/** A record's data once encoded, at most. */
+/** Maximum bytes of a record's encoded data. */
 export const RECORD_BYTES_MAX = 512 * 1024;
 
 /** Members of automation events whose objects are kept byte for byte. */
@@ -43,11 +43,14 @@ export const AUTOMATION_EVENT_RAW_MEMBERS: ReadonlySet<string> = new Set([
 
 /** The envelope around data that is itself within the request reader's depth. */
 const EVENT_DEPTH_MAX = 40;
-/** Any record that the request reader ever took: a value takes at least 2 bytes of a message, which has at most 2 MiB. */
+/**
+ * Enough for every accepted record: a value takes at least 2 bytes of a message, which has at most
+ * 2 MiB.
+ */
 const VALUES_MAX = 1024 * 1024;
 const TYPE = /^sluice\.([a-z-]+)\.v([0-9]+)$/;
 
-/** The record as a CloudEvents 1.0 event in structured JSON mode. */
+/** Returns the record as a CloudEvents 1.0 event in structured JSON mode. */
 export function encodeEvent(record: AcceptedRecord): Buffer {
   return Buffer.from(
     writeJson({
@@ -68,7 +71,10 @@ export function encodeEvent(record: AcceptedRecord): Buffer {
   );
 }
 
-/** A value in the log that this release cannot read; with as much of its identity as could be read. */
+/**
+ * Thrown for a value in the log that this release cannot read; has the parts of its identity that
+ * could be read.
+ */
 export class EventError extends Error {
   override readonly name = 'EventError';
   readonly reason: 'undecodable' | 'unknown-version';
@@ -83,7 +89,10 @@ export class EventError extends Error {
   }
 }
 
-/** Reads what {@link encodeEvent} and later releases within v1 write: unknown members are ignored. Throws {@link EventError}. */
+/**
+ * Decodes a value of {@link encodeEvent}, or of a later release within v1: unknown members are
+ * ignored. Throws {@link EventError}.
+ */
 export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
   const event = readEnvelope(bytes);
   const type = TYPE.exec(text(event, 'type'));

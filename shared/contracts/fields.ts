@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { InexactNumber, RawJson, stringProblem } from './json.ts';
 import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
 
-/** The building blocks of the request schemas. Their messages follow a member's path in a sentence. */
+/**
+ * The building blocks of the request schemas. Their messages follow a member's path in a sentence.
+ */
 
 export const ID_LENGTH_MAX = 256;
 export const ARRAY_LENGTH_MAX = 100;
@@ -17,7 +19,7 @@ const CONTROL_RANGES = '\\u0000-\\u001f\\u007f-\\u009f';
 const CONTROL_CHARACTERS = new RegExp(`[${CONTROL_RANGES}]`);
 
 export interface StringRules {
-  /** Unicode code points at most. */
+  /** Maximum number of Unicode code points. */
   readonly lengthMax: number;
   readonly lengthMin?: number;
   readonly pattern?: RegExp;
@@ -37,7 +39,10 @@ export function stringField(rules: StringRules) {
     .meta(stringMeta(rules));
 }
 
-/** The same rules for JSON Schema, as far as it can say them: U+0000 and unpaired surrogates it cannot. */
+/**
+ * The same rules for JSON Schema, as far as it can say them: U+0000 and unpaired surrogates it
+ * cannot.
+ */
 function stringMeta({ lengthMax, lengthMin, pattern, notBlank, noControlCharacters }: StringRules) {
   const source = pattern?.source ?? blankPattern(notBlank, noControlCharacters);
   return {
@@ -71,7 +76,9 @@ function brokenRule(text: string, rules: StringRules): string | undefined {
   return undefined;
 }
 
-/** Whether the text has more code points than that; a code point has one or two code units. */
+/**
+ * Whether the text has more code points than `lengthMax`. A code point has one or two code units.
+ */
 function isLonger(text: string, lengthMax: number): boolean {
   if (text.length > 2 * lengthMax) return true;
   let count = 0;
@@ -79,7 +86,7 @@ function isLonger(text: string, lengthMax: number): boolean {
   return count > lengthMax;
 }
 
-/** An id that must be there. */
+/** A required id. */
 export const requiredId = stringField({
   lengthMax: ID_LENGTH_MAX,
   notBlank: true,
@@ -145,7 +152,7 @@ export function oneOf<const T extends readonly string[]>(values: T) {
 
 export interface ArrayRules {
   readonly lengthMax?: number;
-  /** The refusal of an empty array. Default: it may be empty. */
+  /** The error of an empty array. Default: it may be empty. */
   readonly ifEmpty?: string;
 }
 
@@ -158,7 +165,8 @@ export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
   return z.preprocess(
     (value, ctx) => {
       if (!Array.isArray(value) || value.length <= lengthMax) return value;
-      // Before any entry is checked: a body has room for 250,000 entries, each with problems of its own.
+      // Checked before the entries: a body has room for 250,000 of them, each with its own
+      // problems.
       ctx.issues.push({ code: 'custom', message, input: value });
       return z.NEVER;
     },
@@ -174,7 +182,7 @@ export function objectOf<T extends z.ZodRawShape>(shape: T) {
 
 export const attributesField = arrayOf(
   objectOf({
-    name: stringField({ lengthMax: 256, lengthMin: 1 }).describe('What the value is of.'),
+    name: stringField({ lengthMax: 256, lengthMin: 1 }).describe('The name of the attribute.'),
     value: stringField({ lengthMax: ATTRIBUTE_VALUE_LENGTH_MAX }).describe('The value.'),
   }),
   { lengthMax: ATTRIBUTES_MAX },

@@ -6,9 +6,9 @@ export interface JsonSchema {
 }
 
 /**
- * The JSON Schema of what a validator takes. It is made from the validator itself: rules of our own carry what they say in
- * JSON Schema beside them (`meta`). What it cannot say: no string holds U+0000 or an unpaired surrogate, no time is on a day
- * that its month does not have.
+ * Returns the JSON Schema of what a validator accepts. It is derived from the validator; our own
+ * rules carry their JSON Schema as `meta`. JSON Schema cannot express that strings hold no U+0000
+ * or unpaired surrogate, and that a day exists in its month.
  */
 export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...made } = z.toJSONSchema(schema, {
@@ -19,7 +19,7 @@ export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   return made;
 }
 
-/** `anyOf` of one type and null as a list of both types, which people read more easily. */
+/** Returns `anyOf` of a type and null as a list of both types, which is easier to read. */
 function foldNull(made: Record<string, unknown>): void {
   const [one, none, ...others] = (made.anyOf ?? []) as Record<string, unknown>[];
   if (!one || none?.type !== 'null' || others.length > 0 || typeof one.type !== 'string') return;

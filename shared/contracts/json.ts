@@ -1,7 +1,7 @@
 /**
- * Reading and writing JSON without losing anything: free-form objects stay as the bytes they were sent as, numbers are
- * never rounded into integers, of duplicate members the last wins, and nothing is looked up on Object.prototype.
- * JSON.parse can do neither of the first two (RFC 8259).
+ * Reading and writing JSON without losing anything: free-form objects stay as the bytes they were
+ * sent as, numbers are never rounded into integers, of duplicate members the last wins, and nothing
+ * is looked up on Object.prototype. JSON.parse can do neither of the first two (RFC 8259).
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 
@@ -17,7 +17,9 @@ export class RawJson {
   }
 }
 
-/** A number such as 1.00000000000000000001 whose double is an integer although it is none itself. */
+/**
+ * A number such as 1.00000000000000000001 whose double is an integer although it is none itself.
+ */
 export class InexactNumber {
   readonly value: number;
 
@@ -31,7 +33,10 @@ export interface JsonObject {
   [member: string]: JsonValue | undefined;
 }
 
-/** The bytes are not JSON as we read it. The message tells what and where, and repeats nothing of the input. */
+/**
+ * The bytes are not JSON as we read it. The message tells what and where, and repeats nothing of
+ * the input.
+ */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
@@ -43,13 +48,18 @@ export interface ReadJsonOptions {
   readonly depthMax?: number;
   /** Values at most, those inside raw objects included. Default 250,000. */
   readonly valuesMax?: number;
-  /** Bytes of a raw object at most: a larger one gets a problem instead of its text. Default: any. */
+  /**
+   * Bytes of a raw object at most: a larger one gets a problem instead of its text. Default: any.
+   */
   readonly rawBytesMax?: number;
 }
 
 export const NO_RAW_MEMBERS: ReadonlySet<string> = new Set();
 
-/** Reads UTF-8 bytes (a byte order mark is skipped) as one JSON value. Throws {@link JsonSyntaxError}. */
+/**
+ * Reads UTF-8 bytes (a byte order mark is skipped) as one JSON value. Throws {@link
+ * JsonSyntaxError}.
+ */
 export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue {
   const reading = new Reader(bytes, options).read();
   for (;;) {
@@ -58,12 +68,18 @@ export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue
   }
 }
 
-/** Reads UTF-8 bytes (a byte order mark is skipped) as one JSON object. Throws {@link JsonSyntaxError}. */
+/**
+ * Reads UTF-8 bytes (a byte order mark is skipped) as one JSON object. Throws {@link
+ * JsonSyntaxError}.
+ */
 export function readJsonObject(bytes: Uint8Array, options: ReadJsonOptions): JsonObject {
   return objectOrThrow(readJson(bytes, options));
 }
 
-/** As {@link readJsonObject}, in steps of well under a millisecond: a generator that returns the object. */
+/**
+ * As {@link readJsonObject}, in steps of well under a millisecond: a generator that returns the
+ * object.
+ */
 export function* readJsonObjectInSteps(
   bytes: Uint8Array,
   options: ReadJsonOptions,
@@ -86,7 +102,10 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** The JSON text of a value: members in their order, undefined members left out, raw objects as they are. */
+/**
+ * The JSON text of a value: members in their order, undefined members left out, raw objects as they
+ * are.
+ */
 export function writeJson(value: JsonValue): string {
   if (value instanceof RawJson) return value.text;
   if (value instanceof InexactNumber) return JSON.stringify(value.value);
@@ -112,15 +131,22 @@ const HAS_NUL = 'must not contain U+0000';
 const HAS_LONE_SURROGATE = 'must not contain an unpaired surrogate';
 const DEPTH_MAX = 32;
 /**
- * More than any valid request needs (1000 items of at most 152 values, and free-form objects). Two bytes of a body can
- * make a value that takes 30 times as much memory, and gzip makes those two bytes cost nothing to send.
+ * More than any valid request needs (1000 items of at most 152 values, and free-form objects). Two
+ * bytes of a body can make a value that takes 30 times as much memory, and gzip makes those two
+ * bytes cost nothing to send.
  */
 const VALUES_MAX = 250_000;
-/** Characters of a number at most. Converting a longer one to a double takes too long to do in one go. */
+/**
+ * Characters of a number at most. Converting a longer one to a double takes too long to do in one
+ * go.
+ */
 const NUMBER_LENGTH_MAX = 65_536;
 /** Bytes that are read between two points where the reader can pause. */
 const STRETCH = 16_384;
-/** Characters of a string that are looked at one by one before a pattern, which is faster on long runs, takes over. */
+/**
+ * Characters of a string that are looked at one by one before a pattern, which is faster on long
+ * runs, takes over.
+ */
 const SHORT_RUN = 64;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
@@ -165,8 +191,9 @@ const STRING_REST = 6;
 const COMMA_OR_END = 7;
 
 /**
- * An object without Object.prototype, where a member named __proto__ is a member like any other. Made by a constructor:
- * what Object.create(null) makes is a hash table from its first member on, and several times as large.
+ * An object without Object.prototype, where a member named __proto__ is a member like any other.
+ * Made by a constructor: what Object.create(null) makes is a hash table from its first member on,
+ * and several times as large.
  */
 function bareObject() {}
 bareObject.prototype = Object.create(null);
@@ -183,10 +210,10 @@ class Misplaced extends Error {
 }
 
 /**
- * Reads one JSON value. {@link read} is a generator that pauses about every {@link STRETCH} bytes, inside strings and
- * white space too, so that its caller can let others run. Open arrays and objects are on a stack instead of in recursion,
- * and nothing is built inside raw objects. It scans bytes, which is faster than to scan the characters of a string, and
- * decodes only what it keeps.
+ * Reads one JSON value. {@link read} is a generator that pauses about every {@link STRETCH} bytes,
+ * inside strings and white space too, so that its caller can let others run. Open arrays and
+ * objects are on a stack instead of in recursion, and nothing is built inside raw objects. It scans
+ * bytes, which is faster than to scan the characters of a string, and decodes only what it keeps.
  */
 class Reader {
   private readonly bytes: Buffer;
@@ -222,7 +249,10 @@ class Reader {
   /** The string that is being read: what is decoded of it, and where the rest begins. */
   private string = '';
   private stringFrom = 0;
-  /** Escapes since `stringFrom` (a surrogate pair is one), and the first of them: where it begins and ends, its text. */
+  /**
+   * Escapes since `stringFrom` (a surrogate pair is one), and the first of them: where it begins
+   * and ends, its text.
+   */
   private escapes = 0;
   private escapeAt = 0;
   private escapeEnd = 0;
@@ -575,7 +605,10 @@ for (const [letter, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r',
   ESCAPED[letter!.charCodeAt(0)] = meaning!.charCodeAt(0);
 }
 
-/** Where the characters end that need no look: at a quote, backslash or control character, or at `end`. */
+/**
+ * Where the characters end that need no look: at a quote, backslash or control character, or at
+ * `end`.
+ */
 function plainEnd(text: string, from: number, end: number): number {
   PLAIN_CHARACTERS.lastIndex = 0;
   PLAIN_CHARACTERS.test(text.slice(from, end));
@@ -599,7 +632,10 @@ function charactersOf(bytes: Buffer, from: number, to: number): number {
   return count;
 }
 
-/** The byte there; -1 past the end. (To read past the end of an array makes all reading of it slower.) */
+/**
+ * The byte there; -1 past the end. (To read past the end of an array makes all reading of it
+ * slower.)
+ */
 function byteAt(bytes: Buffer, at: number): number {
   return at < bytes.length ? bytes[at]! : -1;
 }
@@ -658,8 +694,9 @@ function rawTooLarge(bytesMax: number): RawJson {
 }
 
 /**
- * Whether the last `count` digits of a decimal are all 0. The whole digits are from `wholeAt` to `wholeEnd`; those of the
- * fraction, if any, follow the point and end at `fractionEnd`. More digits than there are count as 0.
+ * Whether the last `count` digits of a decimal are all 0. The whole digits are from `wholeAt` to
+ * `wholeEnd`; those of the fraction, if any, follow the point and end at `fractionEnd`. More digits
+ * than there are count as 0.
  */
 function zerosEnd(
   bytes: Buffer,

@@ -1,4 +1,7 @@
-/** The five kinds of records. A kind is also the last part of its topic's name and of its CloudEvents type. */
+/**
+ * The five kinds of records. A kind is also the last part of its topic's name and of its
+ * CloudEvents type.
+ */
 export const KINDS = [
   'agent-metadata',
   'conversation-metadata',
@@ -13,12 +16,12 @@ export function isKind(text: string): text is Kind {
   return (KINDS as readonly string[]).includes(text);
 }
 
-/** `<prefix><kind>`, the topic of a kind's records. */
+/** Returns `<prefix><kind>`, the topic of a kind's records. */
 export function topicOf(prefix: string, kind: Kind): string {
   return `${prefix}${kind}`;
 }
 
-/** `<topic>.dead-letter`, where earlier releases put records that could not be stored. */
+/** Returns `<topic>.dead-letter`, where earlier releases put records that could not be stored. */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead-letter`;
 }

@@ -1,4 +1,7 @@
-/** The position at which a record was read first: it names a dead letter, and stays with it when it is published again. */
+/**
+ * The first position of a record: it names a dead letter, and stays with it when it is published
+ * again.
+ */
 export interface Origin {
   readonly generation: number;
   readonly topic: string;
@@ -8,12 +11,12 @@ export interface Origin {
 
 const ORIGIN = /^(\d{1,9})\/([^/]+)\/(\d{1,9})\/(\d{1,18})$/;
 
-/** `generation/topic/partition/offset`, as the header has it. */
+/** Returns `generation/topic/partition/offset`, the text of the header. */
 export function writeOrigin({ generation, topic, partition, offset }: Origin): string {
   return `${generation}/${topic}/${partition}/${offset}`;
 }
 
-/** Undefined where the text is not what {@link writeOrigin} writes. */
+/** Reads the text of the header; undefined where it is not one of {@link writeOrigin}. */
 export function readOrigin(text: string): Origin | undefined {
   const match = ORIGIN.exec(text);
   if (!match) return undefined;

@@ -7,32 +7,35 @@ import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json
 export type Parsed<R> =
   | {
       readonly ok: true;
-      /** The caller's own id of the record (eventId, messageId), where it sent one. */
+      /** The caller's id of the record (eventId, messageId), if it sent one. */
       readonly id: string | undefined;
-      /** What the record is about and ordered by. */
+      /** The entity that the record describes, by which records are ordered. */
       readonly entity: string;
-      /** SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without a caller's id. */
+      /**
+       * SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without
+       * a caller's id.
+       */
       readonly contentHash: string | undefined;
       readonly record: R;
     }
   | {
       readonly ok: false;
-      /** The caller's own id where it is a valid one. */
+      /** The caller's id, if it is valid. */
       readonly id: string | undefined;
       readonly details: readonly ErrorDetail[];
     };
 
 export interface RecordRules<S extends z.ZodObject> {
   readonly schema: S;
-  /** The member that holds the caller's id. It is no part of the content hash. */
+  /** The member that holds the caller's id, which the content hash excludes. */
   readonly idMember: string;
-  /** Whether null means something else than omitted (merge patches). */
+  /** Whether null differs from omitted (merge patches). */
   readonly keepNull: boolean;
-  /** What the record is about. */
+  /** Returns the entity that the record describes. */
   readonly entity: (sent: z.output<S>) => string;
 }
 
-/** What all readers of records with an id do: validate, take the id out, hash what was sent. */
+/** Validates a record, extracts its id, and hashes its content. */
 export function parseRecord<S extends z.ZodObject>(
   value: JsonValue,
   rules: RecordRules<S>,
@@ -50,7 +53,7 @@ export function parseRecord<S extends z.ZodObject>(
   };
 }
 
-/** The known members of a value in schema order, or what is wrong with it. */
+/** Returns the known members of a value in schema order, or its problems. */
 export function validate<S extends z.ZodObject>(
   value: JsonValue,
   schema: S,
@@ -69,7 +72,7 @@ function validId<S extends z.ZodObject>(value: JsonValue, rules: RecordRules<S>)
   return result.success && typeof result.data === 'string' ? result.data : undefined;
 }
 
-/** The record without members that are null, those of objects within it included. */
+/** Returns the record without members that are null, also in nested objects. */
 function withoutNulls<T extends object>(record: T): T {
   return Object.fromEntries(
     Object.entries(record)

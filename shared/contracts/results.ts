@@ -1,6 +1,6 @@
 import { DETAILS_MAX, type ErrorDetail } from './errors.ts';
 
-/** What became of one record of a request: `error` is empty when it was accepted. */
+/** The result of one record of a request: `error` is empty when it was accepted. */
 export interface ItemResult {
   readonly eventId: string;
   readonly error: string;
@@ -17,7 +17,7 @@ export interface SingleResult {
   readonly result: ItemResult;
 }
 
-/** The one problem whose text callers know without a path in front. */
+/** The only problem that callers get without a path before it. */
 export const BLANK_AGENT_ID = 'agent id cannot be blank';
 
 export function failBadJson(what: string): string {

@@ -1,4 +1,4 @@
-/** What a key may be allowed to do. */
+/** Permissions of API keys. */
 export const SCOPES = [
   'state:read',
   'credentials:write',
@@ -15,7 +15,7 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
-/** Grants every scope, those that later releases add included. */
+/** Grants every scope, including those of later releases. */
 export const EVERY_SCOPE = '*';
 
 export function isScope(text: string): text is Scope {

@@ -2,20 +2,21 @@ const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * The same for JSON Schema, besides its format `date-time`: the years that are taken, at most nine fraction digits. Days
- * that a month does not have, and leap seconds, are for the reader.
+ * A pattern for JSON Schema, in addition to its format `date-time`: the accepted years, and at most
+ * nine fraction digits. It cannot reject days that a month does not have, and leap seconds.
  */
 export const TIMESTAMP_PATTERN =
   '^(?:167[89]|16[89][0-9]|1[7-9][0-9]{2}|2[01][0-9]{2}|22[0-5][0-9]|226[01])-[0-9]{2}-[0-9]{2}[Tt]' +
   '[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$';
 
-/** The whole years whose nanoseconds fit into an int64, whatever the offset. */
+/** Years whose nanoseconds fit into an int64, with any offset. */
 const YEAR_MIN = 1678;
 const YEAR_MAX = 2261;
 
 /**
- * Nanoseconds since the epoch of an RFC 3339 timestamp with offset and up to nine fraction digits; undefined when it is
- * not one, names a date that does not exist (leap seconds included), or a year before 1678 or after 2261.
+ * Returns the nanoseconds since the Unix epoch of an RFC 3339 timestamp with offset and up to nine
+ * fraction digits; undefined for other texts, dates that do not exist (leap seconds included), and
+ * years before 1678 or after 2261.
  */
 export function parseTimestampNs(text: string): bigint | undefined {
   const match = RFC3339.exec(text);

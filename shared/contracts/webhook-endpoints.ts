@@ -18,7 +18,7 @@ export const endpointSchema = objectOf({
     .describe('The types that it gets; left out: all, those of later releases included.'),
 });
 
-/** What a new endpoint is to be. Whether its URL may be used is for the caller to check. */
+/** The properties of a new endpoint. The caller checks its URL. */
 export interface EndpointRequest {
   readonly url: string;
   /** Null: all types. */

@@ -1,6 +1,6 @@
 import { type JsonObject, writeJson } from './json.ts';
 
-/** What a webhook endpoint can be told. */
+/** The types of events that a webhook endpoint can receive. */
 export const WEBHOOK_TYPES = [
   'automation.processing_started',
   'automation.reply',
@@ -21,7 +21,7 @@ export function isWebhookType(text: string): text is WebhookType {
   return (WEBHOOK_TYPES as readonly string[]).includes(text);
 }
 
-/** The body of a webhook: exactly these bytes are stored, signed and sent. */
+/** Returns the body of a webhook: exactly these bytes are stored, signed and sent. */
 export function webhookBody(type: WebhookType, timestampMs: number, data: JsonObject): string {
   return writeJson({ type, timestamp: new Date(timestampMs).toISOString(), data });
 }

@@ -56,7 +56,10 @@ export const agentSchema = objectOf({
   attributes: attributesField.nullish().describe('Further facts.'),
 });
 
-/** One agent as reported: a merge patch, in which an omitted member leaves and null clears what is stored. */
+/**
+ * A report of an agent: a merge patch, in which an omitted member keeps, and null clears, the
+ * stored value.
+ */
 export type AgentRecord = z.output<typeof agentSchema>;
 
 export const AGENT_RAW_MEMBERS = NO_RAW_MEMBERS;

@@ -25,7 +25,7 @@ export const AUTOMATION_EVENT_TYPES = [
 
 export type AutomationEventType = (typeof AUTOMATION_EVENT_TYPES)[number];
 
-/** The states that a conversation's automation can be in, as the state operation names them. */
+/** The states of a conversation's automation, as the state operation names them. */
 export const AUTOMATION_STATES = [
   'ready',
   'processing',
@@ -75,7 +75,7 @@ export const automationEventSchema = objectOf({
     then: { required: ['reply'], properties: { reply: { type: 'object' } } },
   });
 
-/** One thing that the automated agent did. */
+/** One action of the automated agent. */
 export type AutomationEventRecord = z.output<typeof automationEventSchema>;
 
 /** Reads one item of a request of the engine's feed. */

@@ -63,7 +63,10 @@ export const conversationSchema = objectOf({
   attributes: attributesField.nullish().describe('Further facts.'),
 });
 
-/** One conversation as reported: a merge patch, in which an omitted member leaves and null clears what is stored. */
+/**
+ * A report of a conversation: a merge patch, in which an omitted member keeps, and null clears, the
+ * stored value.
+ */
 export type ConversationRecord = z.output<typeof conversationSchema>;
 
 export const CONVERSATION_RAW_MEMBERS = NO_RAW_MEMBERS;

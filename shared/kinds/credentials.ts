@@ -46,12 +46,14 @@ export const credentialsSchema = objectOf({
     },
   });
 
-/** JSON Schema for a member that is there and as it says. */
+/** JSON Schema of a required member with this schema. */
 function present(name: string, schema: object) {
   return { required: [name], properties: { [name]: schema } };
 }
 
-/** One submission of credentials. `auth` is what must be encrypted before anything else happens to it. */
+/**
+ * One submission of credentials. `auth` must be encrypted before it is stored, published or logged.
+ */
 export interface CredentialsRecord {
   readonly customerExternalId: string;
   readonly streamId: string | undefined;

@@ -1,12 +1,15 @@
 import type { z } from 'zod';
 import { type JsonSchema, jsonSchemaOf } from '../contracts/json-schema.ts';
 
-/** The form of a member's cell in a CSV file. A list is separated by `;`, each attribute has a column of its own. */
+/**
+ * The form of a member's cell in a CSV file. A list is separated by `;`, each attribute has a
+ * column of its own.
+ */
 export type CsvType = 'text' | 'number' | 'list' | 'json' | 'attributes';
 
 /** One member of a kind of record: its name in JSON and CSV, and its column in the database. */
 export interface Member {
-  /** A dot leads into an object, as in `reply.text`. */
+  /** A dot separates the names of nested objects, as in `reply.text`. */
   readonly name: string;
   readonly isRequired: boolean;
   readonly csvType: CsvType;
@@ -16,7 +19,9 @@ export interface Member {
 /** A time is stored as nanoseconds since the epoch. */
 export type ColumnType = 'text' | 'text[]' | 'integer' | 'double precision' | 'bigint' | 'json';
 
-/** Returns the members that a schema has, in its order. Members of objects with known members stand in their place. */
+/**
+ * Returns the members of a schema, in its order. Objects with known members are replaced by those.
+ */
 export function membersOf(schema: z.ZodType): Member[] {
   return membersIn(jsonSchemaOf(schema), '');
 }

@@ -55,7 +55,7 @@ export const messageSentSchema = objectOf({
   phraseAutocompleteSelectedCt: int32(0).nullish().describe('How many phrase completions were used.'),
 });
 
-/** One MessageSent event as sent; what was omitted gets its default where it is stored. */
+/** One MessageSent event as sent; omitted members get their defaults when it is stored. */
 export type MessageSentRecord = z.output<typeof messageSentSchema>;
 
 export const MESSAGE_SENT_RAW_MEMBERS = NO_RAW_MEMBERS;
