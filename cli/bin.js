@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// The installed command. The TypeScript is compiled by npm's prepare script, so this is all that must exist before it.
+// npm links the command to this file before its prepare script has compiled the TypeScript.
 import '../dist/cli/main.js';

@@ -14,20 +14,20 @@ import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { printable, printableJson } from './printable.ts';
 
-/** What the command needs of its process. */
+/** The parts of its process that a command uses. */
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of the variables that the `.env` file set. */
   readonly envFromFile?: ReadonlySet<string>;
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
-  /** When nobody reads standard output any more. Default: never. */
+  /** Resolves when standard output is closed. Default: never. */
   readonly outputClosed?: Promise<void>;
-  /** When a command that runs until then is to end. Default: SIGINT, SIGTERM or SIGHUP. */
+  /** Resolves when a waiting command must end. Default: on SIGINT, SIGTERM or SIGHUP. */
   readonly untilInterrupted?: () => Promise<void>;
 }
 
-/** What every command works with. */
+/** The dependencies of every command. */
 export interface CommandContext {
   readonly env: CommandProcess['env'];
   readonly envFromFile: ReadonlySet<string>;
@@ -36,20 +36,20 @@ export interface CommandContext {
   readonly logger: Logger;
   readonly stderr: CommandProcess['stderr'];
   /**
-   * Those settings, as the command reads them or as another role does. Each command names what it uses, so that
-   * nothing else can stop it. Throws ConfigError.
+   * Returns these settings with the defaults of a role, by default the command's own. Each command names the settings that
+   * it uses, so that others cannot fail it. Throws ConfigError.
    */
   config<Name extends SettingName>(names: readonly Name[], role?: Role): Config<Name>;
-  /** Runs `work` on the database that the settings name, and closes it whatever happens. */
+  /** Runs `work` on the configured database and closes it afterwards, also after an error. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
-  /** Resolves when the command is told to end; from the call on, that does not end the process by itself. */
+  /** Resolves when the command must end. After this call, the first signal no longer ends the process. */
   untilInterrupted(): Promise<void>;
-  /** Writes one JSON value for programs; nothing in it can steer a terminal. */
+  /** Writes one JSON value for programs, with control characters escaped. */
   printJson(value: unknown): void;
-  /** Writes lines for people, made {@link printable}; commands in them are as they are called here. */
+  /** Writes lines for people, made {@link printable}, with commands as they are called here. */
   print(...lines: string[]): void;
-  /** Writes a text as it is: whatever comes from outside must be made {@link printable} first. */
+  /** Writes a text unchanged: input from outside must be made {@link printable} first. */
   printData(text: string): void;
   /** Writes a table; each cell is made {@link printable}. */
   printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
@@ -96,10 +96,10 @@ export function createContext(target: CommandProcess): CommandContext {
   };
 }
 
-/** A second signal ends the process as ever. */
+/** Resolves on the first signal. A second one ends the process. */
 function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
-    // SIGHUP: the terminal was closed.
+    // A closed terminal sends SIGHUP.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
 }

@@ -8,13 +8,13 @@ import { databaseTrouble } from '../shared/postgres/refusals.ts';
 export interface OpenDatabase {
   readonly pool: Pool;
   readonly connectionString: string;
-  /** Whether it belongs to the embedded instance on SLUICE_DATA_DIR. */
+  /** Whether this is the database of the embedded instance on SLUICE_DATA_DIR. */
   readonly embedded: boolean;
 }
 
 /**
- * Opens the database of DATABASE_URL or, where that is unset, of the embedded instance that runs on SLUICE_DATA_DIR.
- * Throws AppError `DATABASE_UNAVAILABLE` (retryable) saying which one and what to do.
+ * Opens the database of DATABASE_URL or, if that is not set, of the embedded instance on SLUICE_DATA_DIR. Throws AppError
+ * `DATABASE_UNAVAILABLE` (retryable) or `DATA_DIR_UNREADABLE`.
  */
 export async function openDatabase(config: Config<DatabaseSetting>, logger: Logger): Promise<OpenDatabase> {
   const embedded = config.DATABASE_URL === undefined;

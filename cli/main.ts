@@ -3,12 +3,12 @@ import { errorMessage } from '../shared/errors.ts';
 import { buildProgram } from './program.ts';
 import { runCommand } from './run.ts';
 
-/** What a shell reports of a program whose reader has gone (128 + SIGPIPE). */
+/** The exit code of a program whose reader has closed the pipe (128 + SIGPIPE). */
 const READER_GONE = 141;
 const FAILED = 1;
 
-// The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A command that has begun is
-// not cut for that; one that waits ends as on Ctrl-C.
+// The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A running command is not
+// interrupted by that; a waiting command ends as on Ctrl-C.
 let outputFailure: number | undefined;
 const outputClosed = new Promise<void>((resolve) => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -18,7 +18,7 @@ const outputClosed = new Promise<void>((resolve) => {
   });
 });
 process.stderr.on('error', () => {});
-// A failure of the last write is known after the command.
+// A failure of the last write is reported after the command has finished.
 process.once('exit', (code) => {
   if (code === 0 && outputFailure !== undefined) process.exitCode = outputFailure;
 });
@@ -44,7 +44,7 @@ function reportUnlessGone(error: NodeJS.ErrnoException): void {
   process.stderr.write(`sluice: standard output cannot be written: ${errorMessage(error)}\n`);
 }
 
-/** Before there is a command that could say it. */
+/** Reads the environment; on an error it prints the error and ends the process. */
 function environmentOrEnd(): Environment {
   try {
     return readEnvironment();

@@ -9,7 +9,7 @@ import { errorMessage } from '../shared/errors.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../shared/http/conversation-id.ts';
 import { parseWebhookSecret } from '../shared/webhooks/secrets.ts';
 
-/** Readers of arguments. What they throw makes commander print the usage and exit 2. */
+/** Parsers of arguments. On an error commander prints the usage and exits with 2. */
 
 export const JSON_OPTION = ['--json', 'print JSON for programs'] as const;
 
@@ -25,13 +25,13 @@ const RATE_MAX = 1_000_000;
 
 export const rate = wholeNumber(1, RATE_MAX);
 
-/** Requests a second, or `none` for no limit. */
+/** Parses requests per second, or `none` for no limit. */
 export function rateOrNone(text: string): number | 'none' {
   if (text === 'none') return 'none';
   return /^\d+$/.test(text) ? rate(text) : refuse(`It must be none or a whole number from 1 to ${RATE_MAX}.`);
 }
 
-/** Requests a second, `none` for no limit, or `default` for the product's. */
+/** Parses requests per second, `none` for no limit, or `default`. */
 export function rateNoneOrDefault(text: string): number | 'none' | 'default' {
   if (text === 'none' || text === 'default') return text;
   return /^\d+$/.test(text)
@@ -41,7 +41,7 @@ export function rateNoneOrDefault(text: string): number | 'none' | 'default' {
 
 const BYTES_MAX = 2_000_000_000;
 
-/** Bytes per second, or `none` for no limit. */
+/** Parses bytes per second, or `none` for no limit. */
 export function bytesOrNone(text: string): number | 'none' {
   if (text === 'none') return 'none';
   return /^\d+$/.test(text)
@@ -49,14 +49,14 @@ export function bytesOrNone(text: string): number | 'none' {
     : refuse(`It must be none or a whole number from 1 to ${BYTES_MAX}.`);
 }
 
-/** Bytes per second, `none` for no limit, or `default` for the product's. */
+/** Parses bytes per second, `none` for no limit, or `default`. */
 export function bytesNoneOrDefault(text: string): number | 'none' | 'default' {
   return text === 'default' ? text : bytesOrNone(text);
 }
 
 const QUOTA_MAX = 2_000_000_000;
 
-/** Records a day, or `none` for no quota. */
+/** Parses records per day, or `none` for no quota. */
 export function quotaOrNone(text: string): number | 'none' {
   if (text === 'none') return 'none';
   return /^\d+$/.test(text)
@@ -66,19 +66,19 @@ export function quotaOrNone(text: string): number | 'none' {
 
 export const QUOTA_OPTION = [
   '--quota <n|none>',
-  'records a day (UTC) at most; past it requests are answered 429 until midnight',
+  'maximum records per day (UTC); further requests are answered 429 until midnight',
 ] as const;
 
 function refuse(message: string): never {
   throw new InvalidArgumentError(message);
 }
 
-/** One scope of several; `*` is every scope. */
+/** Parses one of several scopes; `*` is every scope. */
 export function scope(text: string, before: readonly string[] = []): string[] {
   const scopes = text.split(',');
   if (!scopes.every((name) => name === EVERY_SCOPE || isScope(name))) {
     throw new InvalidArgumentError(
-      `It must be '*' or one of ${SCOPES.join(', ')}; separate several by spaces.`,
+      `It must be '*' or one of ${SCOPES.join(', ')}; separate several with spaces.`,
     );
   }
   return [...new Set([...before, ...scopes])];
@@ -87,7 +87,7 @@ export function scope(text: string, before: readonly string[] = []): string[] {
 export function tenantName(text: string): string {
   if (/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/.test(text)) return text;
   throw new InvalidArgumentError(
-    "It must be at most 64 letters, digits, '.', '_' or '-', and begin with a letter or a digit.",
+    "It must be at most 64 letters, digits, '.', '_' or '-', and start with a letter or a digit.",
   );
 }
 
@@ -97,14 +97,14 @@ export function conversationId(text: string): string {
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** `90d`, `24h`, `30m` or `45s` in milliseconds, and 0; undefined when it is none of them. */
+/** Returns `90d`, `24h`, `30m`, `45s` or `0` in milliseconds; undefined for any other text. */
 function durationMs(text: string): number | undefined {
   if (text === '0') return 0;
   const match = /^(\d{1,7})([smhd])$/.exec(text);
   return match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : undefined;
 }
 
-/** A duration of at most `daysMax` days. */
+/** Parses a duration of at most `daysMax` days to milliseconds. */
 export function duration(daysMax: number) {
   return (text: string): number => {
     const ms = durationMs(text);
@@ -114,7 +114,7 @@ export function duration(daysMax: number) {
   };
 }
 
-/** When a key expires, in milliseconds: after a duration from now on, or at a time. */
+/** Parses a duration from now or a future time to milliseconds since the epoch. */
 export function futureTime(clock: Clock) {
   return (text: string): number => {
     const nowMs = clock.nowMs();
@@ -122,13 +122,11 @@ export function futureTime(clock: Clock) {
     const ns = parseTimestampNs(text);
     const atMs = afterMs === undefined ? Number((ns ?? 0n) / 1_000_000n) : nowMs + afterMs;
     if (atMs > nowMs && atMs < TIME_MAX_MS) return atMs;
-    return refuse(
-      'It must be a time from now on such as 12h or 90d, or one to come such as 2030-01-31T00:00:00Z.',
-    );
+    return refuse('It must be a duration such as 12h or 90d, or a future time such as 2030-01-31T00:00:00Z.');
   };
 }
 
-/** An RFC 3339 time in milliseconds. */
+/** Parses an RFC 3339 time to milliseconds since the epoch. */
 export function timeMs(text: string): number {
   const ns = parseTimestampNs(text);
   return ns === undefined
@@ -136,7 +134,7 @@ export function timeMs(text: string): number {
     : Number(ns / 1_000_000n);
 }
 
-/** Where RFC 3339 times end that we read. */
+/** The end of the range of timestamps. */
 const TIME_MAX_MS = Date.parse('2262-01-01T00:00:00Z');
 
 export function keyName(text: string): string {
@@ -144,16 +142,16 @@ export function keyName(text: string): string {
   return success ? text : refuse(`It ${error.issues[0]!.message}.`);
 }
 
-/** One type of webhook of several. */
+/** Parses one of several webhook types. */
 export function webhookType(text: string, before: readonly WebhookType[] = []): WebhookType[] {
   const types = text.split(',');
   if (!types.every(isWebhookType)) {
-    return refuse(`It must be one of ${WEBHOOK_TYPES.join(', ')}; separate several by spaces.`);
+    return refuse(`It must be one of ${WEBHOOK_TYPES.join(', ')}; separate several with spaces.`);
   }
   return [...new Set([...before, ...types])];
 }
 
-/** The bytes of the signing secrets in a file, `-` for standard input, separated by spaces or lines. */
+/** Reads signing secrets, separated by white space, from a file or from standard input (`-`). */
 export function webhookSecretsFile(file: string): Buffer[] {
   let text: string;
   try {
@@ -164,7 +162,7 @@ export function webhookSecretsFile(file: string): Buffer[] {
   const secrets = text.split(/\s+/).filter((secret) => secret !== '');
   const parsed = secrets.flatMap((secret) => parseWebhookSecret(secret) ?? []);
   if (parsed.length > 0 && parsed.length === secrets.length) return parsed;
-  return refuse('It must hold secrets: whsec_ and 24 to 64 bytes in base64 each.');
+  return refuse('It must contain secrets, each of them whsec_ and 24 to 64 bytes in base64.');
 }
 
 export function forwardUrl(text: string): string {
@@ -173,7 +171,7 @@ export function forwardUrl(text: string): string {
   return refuse('It must be an http:// or https:// URL.');
 }
 
-/** What separates cells; `tab` for a tab. */
+/** Parses a separator of cells; `tab` is a tab. */
 export function oneCharacter(text: string): string {
   if (text === '\\t' || text === 'tab') return '\t';
   return text.length === 1 && text !== '"' && text !== '\n'
@@ -181,7 +179,7 @@ export function oneCharacter(text: string): string {
     : refuse('It must be one character, or tab.');
 }
 
-/** An address without query and fragment. */
+/** Parses a URL without query and fragment. */
 export function httpUrl(text: string): string {
   return /^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(text)
     ? text

@@ -8,7 +8,7 @@ const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') a
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/** Where the commands are, in the order of the help: most use more than what the others need, which takes time to load. */
+/** The commands in the order of the help. Each is loaded only when needed, as loading all of them takes time. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
   topics: async () => (await import('./commands/topics.ts')).addTopicsCommands,
@@ -25,14 +25,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 };
 
 /**
- * The `sluice` command, with the one command that `called`, the first argument, names; with all where it names none of
- * them. Wrong usage throws a CommanderError after saying what is wrong on standard error.
+ * Builds the `sluice` command. If `called`, the first argument, names a command, only that one is loaded, otherwise all.
+ * On wrong usage the program prints the problem on standard error and throws a CommanderError.
  */
 export async function buildProgram(target: CommandProcess, called?: string): Promise<Command> {
   const calledAs = createCalledAs(target.env);
   const program = new Command('sluice')
     .description(
-      'Operate Sluice: set up the database and the topics, make tenants, keys and webhooks, look up records.',
+      'Operate Sluice: set up the database and topics, create tenants, API keys and webhooks, look up records.',
     )
     .version(version, '--version', 'print the version')
     .exitOverride()
@@ -41,13 +41,13 @@ export async function buildProgram(target: CommandProcess, called?: string): Pro
       writeErr: (text) => target.stderr.write(calledAs(text)),
     })
     .configureHelp({ optionDescription })
-    .showHelpAfterError('(add --help for what is possible)')
+    .showHelpAfterError('(use --help for usage)')
     .addHelpText(
       'after',
       `
-Settings come from the environment, or a .env file here: DATABASE_URL and KAFKA_BROKERS name your own services;
-without DATABASE_URL the embedded instance on SLUICE_DATA_DIR (default .sluice) is used, which \`npm start\` runs.
-Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+Settings come from the environment, or a .env file in the working directory. DATABASE_URL and KAFKA_BROKERS name your own
+services. Without DATABASE_URL, the command uses the embedded instance on SLUICE_DATA_DIR (default .sluice), which
+\`npm start\` runs. Exit codes: 0 success, 1 failure, 2 wrong usage.`,
     );
   const context = createContext(target);
   const names = Object.keys(COMMANDS);
@@ -58,7 +58,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
   return program;
 }
 
-/** Commander marks in the usage line only that there are options. */
+/** Returns the description of an option, marked if it is required. Commander does not mark required options. */
 function optionDescription(this: Help, option: Option): string {
   const description = Help.prototype.optionDescription.call(this, option);
   return option.mandatory ? `${description} (required)` : description;

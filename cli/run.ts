@@ -8,13 +8,13 @@ const DONE = 0;
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command of these arguments and resolves with the exit code; what went wrong is one plain message on its standard error. */
+/** Runs a command and returns its exit code. An error is printed as one line on standard error. */
 export async function runCommand(program: Command, argv: readonly string[]): Promise<number> {
   try {
     await program.parseAsync([...argv]);
     return DONE;
   } catch (error) {
-    // Commander has said itself what it has to say.
+    // Commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : WRONG_USAGE;
     program.configureOutput().writeErr!(`sluice: ${printable(explain(error))}\n`);
     return FAILED;

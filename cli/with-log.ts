@@ -6,13 +6,13 @@ import type { EventLog, LogReader } from '../shared/log/log.ts';
 import type { CommandContext } from './context.ts';
 import type { OpenDatabase } from './database.ts';
 
-/** What `work` gets: the log, a reader of it, and the database. */
+/** The open event log, a reader of it, and the database. */
 export interface OpenedLog extends OpenDatabase {
   readonly log: EventLog;
   readonly reader: LogReader;
 }
 
-/** Runs `work` with the event log and the database, and closes both whatever happens. */
+/** Runs `work` with the event log and the database, and closes both afterwards, also after an error. */
 export async function withLog<T>(
   context: CommandContext,
   work: (opened: OpenedLog) => Promise<T>,
@@ -30,7 +30,7 @@ export async function withLog<T>(
   });
 }
 
-/** Runs `work` with a reader of the event log and the database, and closes both whatever happens. */
+/** Runs `work` with a reader of the event log and the database, and closes both afterwards, also after an error. */
 export async function withLogReader<T>(
   context: CommandContext,
   work: (reader: LogReader, database: OpenDatabase) => Promise<T>,
@@ -38,21 +38,21 @@ export async function withLogReader<T>(
   return await withLog(context, ({ reader, ...database }) => work(reader, database));
 }
 
-/** The event log of the settings: Kafka, or that of the embedded instance. Rejects with AppError `LOG_NOT_CONFIGURED`. */
+/** Opens the configured event log: Kafka, or the embedded log. Throws AppError `LOG_NOT_CONFIGURED`. */
 export async function openLog(
   context: CommandContext,
   database: OpenDatabase,
   config: Config<KafkaSetting>,
 ): Promise<EventLog> {
   if (config.KAFKA_BROKERS) {
-    // Takes longer to load than all the rest, and the embedded log needs none of it.
+    // kafkajs takes longer to load than everything else, and the embedded log does not need it.
     const { createKafkaLog } = await import('../shared/log/kafka/kafka-log.ts');
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
   }
   if (!database.embedded) {
     throw new AppError(
       'LOG_NOT_CONFIGURED',
-      'KAFKA_BROKERS is not set: name the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
+      'KAFKA_BROKERS is not set: set it to the brokers of the event log, for example KAFKA_BROKERS=localhost:9092',
     );
   }
   return createEmbeddedLog({ pool: database.pool, clock: context.clock, logger: context.logger });

@@ -16,7 +16,7 @@ import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 
 export function addConfigCommands(program: Command, context: CommandContext): void {
-  const config = program.command('config').description('the settings');
+  const config = program.command('config').description('settings');
   addShow(config, context);
   config
     .command('check')
@@ -24,7 +24,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     .addOption(
       new Option(
         '--role <role>',
-        'the process to check for (default: all that run here, and cli, the command)',
+        'the process to check for (default: all processes used here, and cli)',
       ).choices(ROLES),
     )
     .option(...JSON_OPTION)
@@ -36,8 +36,8 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       );
       if (options.json) context.printJson({ ok: problems.length === 0, roles, problems });
       else if (problems.length > 0) {
-        context.printTable(['for', 'setting', 'what is wrong', 'example'], rowsOf(problems));
-      } else context.print(`The settings are fine for: ${roles.join(', ')}`);
+        context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
+      } else context.print(`The settings are valid for: ${roles.join(', ')}`);
       if (problems.length > 0) {
         const count = new Set(problems.map(({ name }) => name)).size;
         const settings = count === 1 ? '1 setting is' : `${count} settings are`;
@@ -46,7 +46,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     });
 }
 
-/** A row for each setting, whoever it is wrong for. */
+/** Returns one row per problem, with all roles that have it. */
 function rowsOf(problems: readonly (ConfigProblem & { readonly role: Role })[]): string[][] {
   const rows = new Map<string, { roles: Role[]; found: ConfigProblem }>();
   for (const { role, ...found } of problems) {
@@ -64,11 +64,11 @@ function rowsOf(problems: readonly (ConfigProblem & { readonly role: Role })[]):
 function addShow(config: Command, context: CommandContext): void {
   config
     .command('show')
-    .description('every setting, where it comes from, and its value; secrets are masked')
+    .description('show the value and the source of every setting; secrets are masked')
     .addOption(
-      new Option('--role <role>', 'the process whose defaults count')
+      new Option('--role <role>', 'the process whose defaults are shown')
         .choices(ROLES)
-        .default(undefined, 'gateway, or embedded without services of your own'),
+        .default(undefined, 'gateway, or embedded without DATABASE_URL and KAFKA_BROKERS'),
     )
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice config show --role worker')
@@ -96,7 +96,7 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
   const given = context.env[name];
   const { problem } = readSetting(context.env, role, name);
   const text = given || defaultOf(name, role);
-  // Of what is wrong only that is said: what was meant as a secret may stand in the wrong place.
+  // The value of a wrong setting is not shown: it may be a secret in the wrong place.
   const shown = problem === undefined && text !== undefined ? masked(name, text) : null;
   const standard = text === undefined ? 'not set' : 'default';
   const from = !given ? standard : context.envFromFile.has(name) ? '.env file' : 'environment';
@@ -105,17 +105,17 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
 
 const MASK = '********';
 
-/** Without passwords; of a key ring the names of the keys remain, which are no secret and tell rings apart. */
+/** Masks passwords. The ids of the keys in a key ring stay visible: they are not secret and identify the ring. */
 function masked(name: SettingName, text: string): string {
   if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);
   if (isSecret(name)) return MASK;
-  // user:password@ of an address, and passwords among its parameters.
+  // Passwords in a URL: user:password@, and parameters.
   return text
     .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/?#]*):.*@/i, `$1:${MASK}@`)
     .replace(/([?&][a-z_-]*(?:password|secret|token)[a-z_-]*=)[^&#]*/gi, `$1${MASK}`);
 }
 
-/** Settings of your own services call for the separate processes; without any, `npm start` is what runs. */
+/** Returns the roles of separate processes if services are configured, otherwise that of `npm start`. */
 function rolesToCheck(context: CommandContext): Role[] {
   const own = context.env.DATABASE_URL || context.env.KAFKA_BROKERS;
   return own ? ['gateway', 'worker', 'admin', 'cli'] : ['embedded', 'cli'];

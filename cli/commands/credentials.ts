@@ -1,11 +1,18 @@
 import type { Command } from 'commander';
+import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
 import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
 import type { CommandContext } from '../context.ts';
-import { JSON_OPTION, wholeNumber } from '../options.ts';
+import { conversationId, JSON_OPTION, wholeNumber } from '../options.ts';
 import { timeOf } from '../printable.ts';
-import { tenantsToSearch } from '../tenant-lookup.ts';
-import { addCredentialsErase } from './credentials-erase.ts';
+import { requireTenant, tenantsToSearch } from '../tenant-lookup.ts';
 import { addCredentialsReencrypt } from './credentials-reencrypt.ts';
+
+export function addCredentialsCommands(program: Command, context: CommandContext): void {
+  const credentials = program.command('credentials').description("customers' credentials");
+  addReads(credentials, context);
+  addErase(credentials, context);
+  addCredentialsReencrypt(credentials, context);
+}
 
 interface ReadsOptions {
   readonly tenant?: string;
@@ -14,14 +21,13 @@ interface ReadsOptions {
   readonly json?: boolean;
 }
 
-export function addCredentialsCommands(program: Command, context: CommandContext): void {
-  const credentials = program.command('credentials').description("customers' credentials");
+function addReads(credentials: Command, context: CommandContext): void {
   credentials
     .command('reads')
-    .description('the audit: who read them, tried to, or erased them; newest first')
-    .option('--tenant <name>', 'of one tenant (default: all)')
-    .option('--conversation <id>', 'of one conversation (default: all)')
-    .option('--limit <n>', 'lines at most', wholeNumber(1, 10_000), 100)
+    .description('list who read, tried to read, or erased credentials, newest first')
+    .option('--tenant <name>', 'only this tenant (default: all)')
+    .option('--conversation <id>', 'only this conversation (default: all)')
+    .option('--limit <n>', 'maximum number of reads', wholeNumber(1, 10_000), 100)
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice credentials reads --tenant acme --conversation CHAT1')
     .action(async (options: ReadsOptions) => {
@@ -54,6 +60,44 @@ export function addCredentialsCommands(program: Command, context: CommandContext
         ]),
       );
     });
-  addCredentialsErase(credentials, context);
-  addCredentialsReencrypt(credentials, context);
+}
+
+interface EraseOptions {
+  readonly tenant: string;
+  readonly conversation: string;
+  readonly json?: boolean;
+}
+
+/** The audit shows this in place of an API key's id. */
+const BY_COMMAND = 'cli';
+
+function addErase(credentials: Command, context: CommandContext): void {
+  credentials
+    .command('erase')
+    .description('erase all credentials of a conversation submitted until now, and record that in the audit')
+    .requiredOption('--tenant <name>', 'the tenant of the conversation')
+    .requiredOption('--conversation <id>', 'the conversation', conversationId)
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice credentials erase --tenant acme --conversation CHAT1')
+    .action(async (options: EraseOptions) => {
+      const { tenant, conversation } = options;
+      const erasedAtMs = context.clock.nowMs();
+      const erased = await context.withPool(async (pool) => {
+        const { tenantId } = await requireTenant(pool, tenant);
+        return await eraseCredentials(pool, {
+          tenantId,
+          conversationId: conversation,
+          erasedAtMs,
+          readId: context.nextId(),
+          apiKeyId: BY_COMMAND,
+          requestId: context.nextId(),
+        });
+      });
+      const erasedAt = timeOf(erasedAtMs);
+      if (options.json) return context.printJson({ tenant, conversationId: conversation, erasedAt, erased });
+      context.print(
+        `${erased} submission${erased === 1 ? '' : 's'} erased. Submissions accepted before ${erasedAt} that are not stored yet ` +
+          'will be stored without their credentials.',
+      );
+    });
 }

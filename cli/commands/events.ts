@@ -17,17 +17,17 @@ interface EventsShowOptions {
 export function addEventsCommands(program: Command, context: CommandContext): void {
   program
     .command('events')
-    .description('single records')
+    .description('records')
     .command('show')
     .argument('<id>', 'eventId or messageId')
-    .description('tell what became of a record')
-    .option('--tenant <name>', 'whose record it is (default: of any tenant)')
-    .addOption(new Option('--kind <kind>', 'where one id has several records').choices(KINDS))
+    .description('show the status of a record')
+    .option('--tenant <name>', 'the tenant of the record (default: any)')
+    .addOption(new Option('--kind <kind>', 'the kind, if several records have the id').choices(KINDS))
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nConflicts are other content under the id that was accepted and set aside by a worker. What the gateway refused (409-01, or ' +
-        'FAIL_CONFLICT for an item) is not counted.\n\nExample: npx sluice events show message-1 --kind message-sent',
+      '\nA conflict is a record with the same id and other content that the gateway accepted and a worker set aside. Requests that ' +
+        'the gateway refused (409-01, or FAIL_CONFLICT for an item) are not counted.\n\nExample: npx sluice events show message-1 --kind message-sent',
     )
     .action(async (id: string, options: EventsShowOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(['SLUICE_TOPIC_PREFIX']);
@@ -54,13 +54,13 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
 
 type ShownEvent = Awaited<ReturnType<typeof find>>[number];
 
-/** Where the records lie that are not stored. */
+/** Returns the commands that show the records that were set aside. */
 function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
   return [
     ...(deadLetter ? [`The ${kind} record was set aside: npx sluice dead-letters show ${deadLetter}`] : []),
     ...(lastConflict
       ? [
-          `Other content under the ${kind} id came last at ${lastConflict.at}: npx sluice dead-letters show ${lastConflict.deadLetter}`,
+          `The last conflict of the ${kind} record was at ${lastConflict.at}: npx sluice dead-letters show ${lastConflict.deadLetter}`,
         ]
       : []),
   ];
@@ -95,7 +95,7 @@ async function find(db: Queryable, prefix: string, id: string, options: EventsSh
   return found.flat();
 }
 
-/** A dead letter's name, as `dead-letters list` prints it. */
+/** Returns the name of a dead letter, as `dead-letters list` prints it. */
 function originOf(prefix: string, kind: Kind, position: TracePosition): string {
   return writeOrigin({ topic: topicOf(prefix, kind), ...position });
 }

@@ -14,25 +14,25 @@ interface LagOptions {
   readonly json?: boolean;
 }
 
-/** One partition: how much of it is not stored yet. Offsets as text, since they may exceed what JSON readers keep. */
+/** The lag of one partition. Offsets are text, as they can exceed the integers of JSON parsers. */
 interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
   readonly end: string;
   readonly stored: string;
   readonly lag: number;
-  /** Seconds since the log took the first record that is not stored. */
+  /** Age of the first record that is not stored. */
   readonly oldestSeconds: number | null;
-  /** Why its worker stands still, where the log does not fit what is stored. */
+  /** Why the partition is stalled, if the log does not match the stored position. */
   readonly problem: string | null;
 }
 
 export function addLagCommand(program: Command, context: CommandContext): void {
   program
     .command('lag')
-    .description('how far the workers are behind the event log')
-    .addOption(new Option('--kind <kind>', 'of one kind of records').choices(KINDS))
-    .option('--behind', 'only partitions that are behind')
+    .description('show how many records of the event log are not stored yet')
+    .addOption(new Option('--kind <kind>', 'only this kind of record').choices(KINDS))
+    .option('--behind', 'only partitions with a lag')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice lag --behind')
     .action(async (options: LagOptions) => {
@@ -47,10 +47,10 @@ export function addLagCommand(program: Command, context: CommandContext): void {
       if (unfit.length > 0) {
         throw new AppError(
           'LOG_UNFIT',
-          `the log does not fit what is stored in ${unfit.length} partitions (${unfit[0]!.topic}, partition ` +
-            `${unfit[0]!.partition}: ${unfit[0]!.problem}): it was lost in part, put back from a copy, or is another ` +
-            'one; its workers stand still, and their /health/ready says the same. Where the log that was read will not come ' +
-            'back, run `npx sluice topics accept`',
+          `the log does not match the stored position of ${unfit.length} partitions (${unfit[0]!.topic}, partition ` +
+            `${unfit[0]!.partition}: ${unfit[0]!.problem}): it lost records, was restored from a copy, or was replaced. ` +
+            'These partitions are stalled, and /health/ready of the workers reports the same. If the earlier log is lost ' +
+            'for good, run `npx sluice topics accept`',
         );
       }
     });
@@ -64,7 +64,7 @@ function printLag(
 ): void {
   if (shown.length > 0) {
     context.printTable(
-      ['topic', 'partition', 'end', 'stored', 'lag', 'oldest waits', ...(unfit ? ['problem'] : [])],
+      ['topic', 'partition', 'end', 'stored', 'lag', 'oldest', ...(unfit ? ['problem'] : [])],
       shown.map(({ topic, partition, end, stored, lag, oldestSeconds, problem }) => [
         topic,
         String(partition),
@@ -80,10 +80,10 @@ function printLag(
   else if (!unfit) context.print('Everything is stored.');
 }
 
-/** As the workers see it when they take the partition. */
+/** Returns why the workers cannot read a partition, by the same rules as theirs; null if they can. */
 function problemOf(next: bigint, { earliest, latest }: { earliest: bigint; latest: bigint }): string | null {
-  if (next > latest) return 'the log ends below what was stored from it';
-  if (next < earliest) return `${earliest - next} records are gone that were not stored`;
+  if (next > latest) return 'the log ends before the stored position';
+  if (next < earliest) return `${earliest - next} records were lost before they were stored`;
   return null;
 }
 
@@ -91,7 +91,7 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const topics = kinds.map((kind) => topicOf(prefix, kind));
   return await withLogReader(context, async (reader, { pool }) => {
-    // In this order, so that a worker which stores meanwhile is never ahead of the log.
+    // Positions are read before bounds, so that a concurrent worker is never ahead of the log.
     const positions = await listPositions(pool, topics);
     const bounds = await reader.bounds(topics);
     const missing = topics.filter((topic) => !bounds.has(topic));
@@ -101,7 +101,7 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
         'TOPIC_MISSING',
         `there is no topic ${missing.join(', ')}: ${
           wasStored
-            ? 'it was deleted, with what it held and was not stored. Run `npx sluice topics create`, then `npx sluice topics accept`'
+            ? 'it was deleted, and its records that were not stored are lost. Run `npx sluice topics create`, then `npx sluice topics accept`'
             : 'run `npx sluice topics create`'
         }`,
       );

@@ -6,7 +6,7 @@ import { JSON_OPTION } from '../options.ts';
 export function addMigrateCommand(program: Command, context: CommandContext): void {
   program
     .command('migrate')
-    .description("apply this release's migrations that the database lacks; safe to repeat")
+    .description('apply the pending migrations of this release; safe to repeat')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: DATABASE_URL=postgres://… npx sluice migrate')
     .action(async (options: { json?: boolean }) => {

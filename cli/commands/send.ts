@@ -3,7 +3,6 @@ import { type Command, Option } from 'commander';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { httpUrl, JSON_OPTION, oneCharacter, wholeNumber } from '../options.ts';
-import { helpOf } from '../send/help.ts';
 import { formatOf, requireFile, STDIN, STDIN_NAME } from '../send/input.ts';
 import { FORMATS } from '../send/input-line.ts';
 import { KIND_BY_NAME, SEND_KINDS, type SendKind } from '../send/kinds.ts';
@@ -18,7 +17,7 @@ interface SendOptions extends TargetOptions, SendFileOptions {
 }
 
 export function addSendCommand(program: Command, context: CommandContext): void {
-  const send = program.command('send').description('send records through the API, from files or made up');
+  const send = program.command('send').description('send records from files, or samples, through the API');
   for (const kind of SEND_KINDS) addKindCommand(send, context, KIND_BY_NAME[kind]);
 }
 
@@ -27,24 +26,31 @@ function addKindCommand(send: Command, context: CommandContext, kind: SendKind):
     .command(kind.name)
     .argument('[file...]', 'CSV, NDJSON or JSON files; - is standard input')
     .description(`send ${kind.about}`)
-    .option('--sample <n>', `send n made-up ${kind.name} instead`, wholeNumber(1, 10_000_000))
-    .addOption(new Option('--format <format>', "where a file's name does not tell").choices(FORMATS))
-    .option('--delimiter <character>', 'what separates the cells of a CSV file, or tab', oneCharacter, ',')
+    .option('--sample <n>', `send n sample ${kind.name} in place of files`, wholeNumber(1, 10_000_000))
+    .addOption(
+      new Option('--format <format>', 'the format, if the name of the file does not show it').choices(
+        FORMATS,
+      ),
+    )
+    .option('--delimiter <character>', 'separator of the cells of a CSV file, or tab', oneCharacter, ',')
     .option('--id-column <name>', `column or member whose value is the ${kind.idMember}`)
-    .option('--delivery <name>', 'what ids are made from besides the content (default: the whole file)')
+    .option(
+      '--delivery <name>',
+      'part of the derived ids in addition to the content (default: the whole file)',
+    )
     .option('--url <url>', 'address of the gateway (default: SLUICE_URL, or the embedded instance)', httpUrl)
     .option('--key-id <id>', 'id of the API key (default: SLUICE_API_KEY_ID, or the demo key)')
     .option('--key-secret <secret>', 'its secret (default: SLUICE_API_KEY_SECRET)')
     .option(
       '--concurrency <n>',
-      `requests under way at a time (default: ${kind.many ? CONCURRENCY.many : CONCURRENCY.single})`,
+      `maximum number of requests in flight (default: ${kind.many ? CONCURRENCY.many : CONCURRENCY.single})`,
       wholeNumber(1, 256),
     )
-    .option('--retry-for <seconds>', 'how long a request is tried again', wholeNumber(0, 86_400), 300)
-    .option('--state <file>', `where the progress is kept (default: FILE${STATE_SUFFIX})`)
-    .option('--no-resume', 'begin at the first line, whatever an earlier run has sent')
-    .option('--refused <file>', 'write the refused lines to a file, to mend and send them')
-    .option('--reasons <file>', 'write why lines were refused to a CSV file: file, line, reason')
+    .option('--retry-for <seconds>', 'how long a request is retried', wholeNumber(0, 86_400), 300)
+    .option('--state <file>', `file for the progress (default: FILE${STATE_SUFFIX})`)
+    .option('--no-resume', 'start at the first line and ignore the progress of an earlier run')
+    .option('--refused <file>', 'write the refused lines to a file, to fix and send them')
+    .option('--reasons <file>', 'write the reasons of refused lines to a CSV file: file, line, reason')
     .option(...JSON_OPTION)
     .addHelpText('after', helpOf(kind))
     .action((files: string[], options: SendOptions, command: Command) =>
@@ -61,7 +67,7 @@ async function run(
 ): Promise<void> {
   const wrong = usageProblem(kind, files, options) ?? (await overwritten(files, options));
   if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 2 });
-  // Nothing is sent where a later file is missing.
+  // Nothing is sent if a later file is missing.
   for (const file of files) if (file !== STDIN) await requireFile(file);
   const target = await findTarget(options, context.config(TARGET_SETTINGS));
   const { signal } = interruption(context);
@@ -94,21 +100,21 @@ function usageProblem(kind: SendKind, files: readonly string[], options: SendOpt
     return '--refused is for one file, and not for standard input, which cannot be read again';
   }
   if (fromStdin && !kind.onceForAll && options.delivery === undefined && options.idColumn === undefined) {
-    return 'standard input needs --delivery NAME (the same when it is sent again, another for what is reported later), or --id-column';
+    return 'standard input needs --id-column, or --delivery NAME (the same name to send it again, another for a later report)';
   }
   const unclear = files.find((file) => (options.format ?? formatOf(file)) === undefined);
   if (unclear === undefined) return undefined;
-  return `the format of ${unclear === STDIN ? STDIN_NAME : unclear} is not clear: give --format ${FORMATS.join('|')}`;
+  return `the format of ${unclear === STDIN ? STDIN_NAME : unclear} is unknown: set --format ${FORMATS.join('|')}`;
 }
 
-/** Only the refused lines would be left of it. */
+/** Refuses to write the output over an input, of which only the refused lines would remain. */
 async function overwritten(files: readonly string[], options: SendOptions): Promise<string | undefined> {
   const outputs = [options.refused, options.reasons].flatMap((file) => file ?? []);
   const real = (file: string) => realpath(file).catch(() => undefined);
   const inputs = await Promise.all(files.map(real));
   for (const output of outputs) {
     const path = await real(output);
-    if (path !== undefined && inputs.includes(path)) return `${output} is what is sent: name another file`;
+    if (path !== undefined && inputs.includes(path)) return `${output} is an input: set another file`;
   }
   return undefined;
 }
@@ -118,7 +124,7 @@ function interruption(context: CommandContext): AbortController {
   void context
     .untilInterrupted()
     .then(() =>
-      controller.abort(new AppError('SEND_STOPPED', 'stopped: run the same command again to go on')),
+      controller.abort(new AppError('SEND_STOPPED', 'stopped: run the same command again to continue')),
     );
   return controller;
 }
@@ -145,4 +151,42 @@ async function writeReasons(file: string, reports: readonly FileReport[]): Promi
       `the reasons cannot be written to ${file}: ${errorMessage(error)}`,
     );
   });
+}
+
+/** Returns the help of `sluice send KIND` below the options. */
+function helpOf(kind: SendKind): string {
+  const columns = [...Object.keys(kind.columns), ...(kind.attributes ? ['attributes.NAME'] : [])].join(', ');
+  return `
+Files:
+  CSV: the header names the members. Entries of lists are separated by ';'. An empty cell leaves its member out. Blank
+  lines and sep=; before the header are skipped. Columns:
+${columns
+  .replace(/(.{1,100})(, |$)/g, '    $1$2\n')
+  .replaceAll(' \n', '\n')
+  .trimEnd()}
+  NDJSON: one JSON object per line. JSON: an array of objects.
+
+Refused lines:
+  Each is reported with its number and reason, the other lines are sent, and the exit code is 1. --refused FILE writes
+  those lines to FILE, below the CSV header: fix them there and send FILE. After a CSV quote that is misplaced or never
+  closed, the rest of the file is refused too, as it may be part of a cell.
+
+Sending again:
+  ${againOf(kind).replaceAll('\n', '\n  ')}
+  A stopped or killed command resumes when the same command runs again.
+
+Example: npx sluice send ${kind.name} ${kind.name}.csv --refused refused.csv
+         npx sluice send ${kind.name} --sample 100
+         npx sluice send ${kind.name} - --format csv${kind.onceForAll ? '' : ' --delivery 2026-01-31'} < ${kind.name}.csv`;
+}
+
+function againOf({ name, idMember, onceForAll, idOf }: SendKind): string {
+  if (!idOf) return `The ${idMember} identifies a record: sending it again changes nothing.`;
+  if (onceForAll) {
+    return `A record without ${idMember} gets an id derived from its content: sending it again, from any file, changes nothing.`;
+  }
+  return `A record without ${idMember} gets an id derived from its content and the delivery, which is the whole file unless
+--delivery names it. The same file again changes nothing. Any other file is a new report of all its ${name},
+including unchanged ones. A file with fixed lines is another file: with the --delivery that the report named,
+only the fixed lines are new.`;
 }

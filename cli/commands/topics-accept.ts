@@ -26,26 +26,26 @@ interface AcceptOptions {
   readonly json?: boolean;
 }
 
-/** A worker that stores meanwhile moves only what fits, so one look more is mostly enough. */
+/** A concurrent worker moves only positions that fit, so one retry is usually enough. */
 const ATTEMPTS_MAX = 3;
 
 export function addTopicsAccept(topics: Command, context: CommandContext): void {
   topics
     .command('accept')
     .description(
-      'go on with the log as it is now, where it is not the one that was read: made anew, another one, or with records gone',
+      'accept a log that was created again, was replaced, or has lost records, and continue from it',
     )
-    .addOption(new Option('--topic <kind>', 'of one kind of records').choices(KINDS))
+    .addOption(new Option('--topic <kind>', 'only this kind of record').choices(KINDS))
     .option(
       '--partitions',
-      'also use partitions that were added to a topic; stop all gateways first and start them afterwards',
+      'also use partitions added to a topic; stop all gateways before and start them after',
     )
-    .option('--dry-run', 'only say what was found and would be done')
-    .option('--yes', 'do it; it cannot be undone')
+    .option('--dry-run', 'print the plan without changing anything')
+    .option('--yes', 'make the changes; this cannot be undone')
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nWithout --partitions, gateways and workers may run meanwhile. What the log that was read held, and was not stored, is lost with it.' +
+      '\nWithout --partitions, gateways and workers may keep running. Records of the earlier log that were not stored are lost.' +
         '\nExample: npx sluice topics accept --dry-run',
     )
     .action(async (options: AcceptOptions) => {
@@ -68,13 +68,13 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
       if (changed.length > 0 && !done && !options.dryRun) {
         throw new AppError(
           'NOT_CONFIRMED',
-          'nothing was changed yet: once you know that the log that was read will not come back, run it again with --yes',
+          'nothing was changed: if the earlier log is lost for good, run the command again with --yes',
         );
       }
     });
 }
 
-/** Resolves with what was done, which may differ from the plan by what workers stored meanwhile. */
+/** Returns the plan that was carried out. It may differ from `plan` if workers stored records in the meantime. */
 async function accept(
   context: CommandContext,
   pool: Pool,
@@ -86,9 +86,13 @@ async function accept(
   for (let attempt = 1; ; attempt++) {
     if (await acceptLog(pool, toAccepted(plan), plan.generationFound, context.clock.nowMs())) return plan;
     if (attempt === ATTEMPTS_MAX) {
-      throw new AppError('POSITIONS_MOVED', `the positions of ${plan.topic} move meanwhile: run it again`, {
-        retryable: true,
-      });
+      throw new AppError(
+        'POSITIONS_MOVED',
+        `the positions of ${plan.topic} changed in the meantime: run the command again`,
+        {
+          retryable: true,
+        },
+      );
     }
     [plan = planned] = await planAccepts(pool, reader, [plan.topic], options);
   }
@@ -98,11 +102,11 @@ function printPlans(context: CommandContext, plans: readonly AcceptPlan[], done:
   const changed = plans.filter(isChange);
   for (const plan of plans) context.print(...unusedOf(plan));
   if (changed.length === 0) {
-    context.print('The log fits what is stored: there is nothing to accept.');
+    context.print('The log matches the stored positions: there is nothing to accept.');
     return;
   }
   context.printTable(
-    ['topic', 'partition', 'log', 'stored up to', 'found', done ? 'goes on at' : 'would go on at'],
+    ['topic', 'partition', 'log', 'stored up to', 'found', done ? 'continues at' : 'would continue at'],
     changed.flatMap(({ topic, partitions }) =>
       partitions.map((plan) => [
         topic,
@@ -117,16 +121,16 @@ function printPlans(context: CommandContext, plans: readonly AcceptPlan[], done:
   for (const plan of changed) context.print(...outcomeOf(plan, done));
   if (done) {
     context.print(
-      'Workers that run go on by themselves within seconds; start those that do not. Next: npx sluice lag --behind',
+      'Running workers continue within seconds; start stopped ones. Next: npx sluice lag --behind',
     );
   }
 }
 
-/** Partitions that were added to the topic, and are not asked for. */
+/** Reports added partitions that are not used without --partitions. */
 function unusedOf({ topic, partitions, partitionsRegistered, layouts }: AcceptPlan): string[] {
   if (layouts.size > 0 || partitions.length <= partitionsRegistered) return [];
   return [
-    `${topic} has ${partitions.length} partitions, and records go to the ${partitionsRegistered} that are registered: stop the gateways and run it with --partitions to use all.`,
+    `${topic} has ${partitions.length} partitions, of which ${partitionsRegistered} are registered and used: stop the gateways and run the command with --partitions to use all.`,
   ];
 }
 
@@ -136,18 +140,18 @@ function outcomeOf(plan: AcceptPlan, done: boolean): string[] {
   const lines = [];
   if (layouts.size > 0) {
     lines.push(
-      `${topic}: all ${partitions.length} partitions ${done ? 'are used by gateways that start from now on' : 'would be used'}.`,
+      `${topic}: all ${partitions.length} partitions ${done ? 'are used by gateways started from now on' : 'would be used'}.`,
     );
   }
   if (generation !== generationFound) {
     lines.push(
       `${topic}: its generation ${done ? 'is' : 'would become'} ${generation}${
-        partitions.some(isOtherLog) ? '; what the log before it held, and was not stored, is lost' : ''
+        partitions.some(isOtherLog) ? '; records of the earlier log that were not stored are lost' : ''
       }.`,
     );
   }
   if (skipped > 0n) {
-    lines.push(`${topic}: ${skipped} records that are gone ${done ? 'are' : 'would be'} skipped.`);
+    lines.push(`${topic}: ${skipped} lost records ${done ? 'are' : 'would be'} skipped.`);
   }
   return lines;
 }
@@ -157,16 +161,16 @@ const isOtherLog = ({ finding }: PartitionPlan): boolean =>
 
 const FOUND: Readonly<Record<Finding, string>> = {
   fits: 'fits',
-  'ends-below': 'the log ends below what was stored',
-  'other-record': 'the last stored record is another one there',
-  gone: 'records are gone that were not stored',
-  'other-generation': 'fits, but its generation is not the topic’s',
+  'ends-below': 'the log ends before the stored position',
+  'other-record': 'the last stored record differs',
+  gone: 'records were lost before they were stored',
+  'other-generation': 'matches, but has another generation than the topic',
 };
 
 const wordsOf = ({ finding, skipped }: PartitionPlan): string =>
   finding === 'gone' ? `${skipped} ${FOUND.gone}` : FOUND[finding];
 
-/** Offsets as text, since they may exceed what JSON readers keep. */
+/** Returns the plan for JSON. Offsets are text, as they can exceed the integers of JSON parsers. */
 function forPrograms(plan: AcceptPlan) {
   const { topic, generationFound, generation, partitions, partitionsRegistered, layouts } = plan;
   return {

@@ -24,39 +24,36 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 export function addTopicsCommands(program: Command, context: CommandContext): void {
-  const topics = program.command('topics').description('the topics of the event log');
+  const topics = program.command('topics').description('topics of the event log');
   addTopicsAccept(topics, context);
   topics
     .command('create')
     .description(
-      'create the topics that are missing and remember their layout; those that exist stay as they are; safe to repeat',
+      'create missing topics and register their partitions; existing topics are not changed; safe to repeat',
     )
-    .option('--partitions <n>', 'partitions a topic', wholeNumber(1, 1000), 12)
-    .option('--tenant-partitions <k>', 'partitions that one tenant uses', wholeNumber(1, 1000), 4)
+    .option('--partitions <n>', 'partitions per topic', wholeNumber(1, 1000), 12)
+    .option('--tenant-partitions <k>', 'partitions per topic that one tenant uses', wholeNumber(1, 1000), 4)
     .option(
       '--replicas <n>',
-      'copies of each partition; fewer than 3 can lose data',
+      'replicas of each partition; fewer than 3 can lose data',
       wholeNumber(1, 15),
       REPLICAS,
     )
-    .option('--dry-run', 'only say what would be done')
+    .option('--dry-run', 'print the plan without changing anything')
     .option(...JSON_OPTION)
-    .addHelpText(
-      'after',
-      '\nExample: npx sluice topics create --replicas 1   (a single broker, for trying out)',
-    )
+    .addHelpText('after', '\nExample: npx sluice topics create --replicas 1   (for a test with one broker)')
     .action((options: TopicsCreateOptions) => {
       const config = context.config(LOG_SETTINGS);
       return context.withDatabase(async (database) => {
         const log = await openLog(context, database, config);
         try {
-          // Topics that nobody can register would only be in the way later.
+          // Topics that cannot be registered must not be created.
           await checkSchema(database.pool);
           const plan = await planFor(config, log, database, options);
           if (!options.json) print(context, plan);
           const created = options.dryRun ? [] : await create(context, config, database, log, plan, options);
           if (options.json) printJson(context, plan, created, options);
-          else context.print(closingWord(plan, options));
+          else context.print(summaryOf(plan, options));
         } finally {
           await log.close();
         }
@@ -72,7 +69,7 @@ function planFor(
 ): Promise<TopicPlan> {
   const prefix = config.SLUICE_TOPIC_PREFIX;
   return planTopics(log, topicSpecs(prefix, options), expectedTopics(prefix), (spec) =>
-    // The embedded log keeps no copies of its own.
+    // The embedded log has no replicas.
     isEmbedded(config, database)
       ? { partitions: spec.partitions, retentionMs: spec.retentionMs }
       : descriptionOf(spec),
@@ -98,7 +95,7 @@ async function create(
 
 function print(context: CommandContext, { topics, warnings }: TopicPlan): void {
   context.printTable(
-    ['topic', 'partitions', 'replicas', 'kept for', ''],
+    ['topic', 'partitions', 'replicas', 'retention', 'state'],
     topics.map((topic) => [
       topic.topic,
       String(topic.partitions),
@@ -107,7 +104,7 @@ function print(context: CommandContext, { topics, warnings }: TopicPlan): void {
       stateOf(topic),
     ]),
   );
-  context.print(...warnings.map((warning) => `Warning: ${whichOf(warning, topics)}: ${warning.problem}.`));
+  context.print(...warnings.map((warning) => `Warning: ${topicsOf(warning, topics)}: ${warning.problem}.`));
 }
 
 function printJson(
@@ -116,7 +113,7 @@ function printJson(
   created: readonly string[],
   { dryRun }: TopicsCreateOptions,
 ): void {
-  // JSON knows no infinity: null is for ever.
+  // JSON has no infinity: null means without an end.
   const shown = topics.map((topic) => ({
     ...topic,
     retentionMs: Number.isFinite(topic.retentionMs) ? topic.retentionMs : null,
@@ -124,29 +121,29 @@ function printJson(
   context.printJson({ dryRun: dryRun ?? false, created, topics: shown, warnings });
 }
 
-function closingWord({ topics }: TopicPlan, { dryRun }: TopicsCreateOptions): string {
+function summaryOf({ topics }: TopicPlan, { dryRun }: TopicsCreateOptions): string {
   const missing = topics.filter(({ action }) => action === 'create').length;
   if (dryRun) {
     return missing === 0
       ? 'Nothing would be created.'
-      : `${missing} topics would be created: run it without --dry-run`;
+      : `${missing} topics would be created: run the command without --dry-run`;
   }
-  const done = missing === 0 ? 'All topics were there.' : `${missing} topics were created.`;
+  const done = missing === 0 ? 'All topics existed.' : `${missing} topics were created.`;
   return `${done}\nNext: npx sluice tenants create NAME, then npx sluice keys create --tenant NAME --scope '*'`;
 }
 
-/** Partitions are fixed once records lie in them. */
+/** Describes the state of a topic. The number of partitions of an existing topic is not changed. */
 function stateOf({ action, partitions, partitionsWanted }: PlannedTopic): string {
-  if (action === 'create') return 'to be created';
-  return partitionsWanted === undefined ? 'is there' : `is there, stays at ${partitions}`;
+  if (action === 'create') return 'missing';
+  return partitionsWanted === undefined ? 'exists' : `exists, keeps ${partitions}`;
 }
 
-function whichOf(warning: TopicShortfall, all: readonly PlannedTopic[]): string {
+function topicsOf(warning: TopicShortfall, all: readonly PlannedTopic[]): string {
   return warning.topics.length === all.length ? 'all topics' : warning.topics.join(', ');
 }
 
 function durationOf(ms: number): string {
-  if (!Number.isFinite(ms)) return 'ever';
+  if (!Number.isFinite(ms)) return 'unlimited';
   return ms % DAY_MS === 0 ? `${ms / DAY_MS} days` : `${Number((ms / HOUR_MS).toFixed(2))} hours`;
 }
 
@@ -154,7 +151,7 @@ function withHint(error: unknown): never {
   if (errorCode(error) !== 'TOPIC_REFUSED') throw error;
   throw new AppError(
     'TOPIC_REFUSED',
-    `${errorMessage(error)}; on fewer brokers than replicas, set --replicas`,
+    `${errorMessage(error)}; with fewer brokers than replicas, set --replicas`,
     { cause: error },
   );
 }

@@ -23,14 +23,14 @@ interface ListenOptions {
   readonly json?: boolean;
 }
 
-/** Path of the endpoints that are made here. One that is found was left by a listen that was killed. */
+/** Path of temporary endpoints. An existing one was left by a killed `webhooks listen`. */
 const OWN_PATH = '/sluice-listen';
 
-/** The endpoint that leads here. */
-interface Place {
+/** The endpoint that sends to this receiver. */
+interface OwnEndpoint {
   readonly tenantId: string;
   readonly endpointId: string;
-  /** Whether it was made for this and goes with it. */
+  /** Whether it is deleted at the end. */
   readonly temporary: boolean;
 }
 
@@ -39,27 +39,26 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
   webhooks
     .command('listen')
     .description(
-      'receive webhooks on this machine until Ctrl-C: verify each, print it and, if asked, forward it. ' +
-        'With --tenant an endpoint is made for as long as it listens, unless one of the tenant leads to this port already',
+      'receive webhooks on this machine until Ctrl-C: verify, print and optionally forward each one. ' +
+        'With --tenant, an endpoint exists for this time, unless the tenant already has one for this port',
     )
-    .option('--tenant <name>', 'whose signals')
-    .option('--type <type...>', 'with --tenant: which ones (default: all)', webhookType)
+    .option('--tenant <name>', 'the tenant whose events to receive')
+    .option('--type <type...>', 'with --tenant: the types to receive (default: all)', webhookType)
     .option(
       '--secret-file <file>',
-      'instead of --tenant: a file, or - for standard input, with the whsec_… of endpoints that lead here already',
+      'instead of --tenant: a file, or - for standard input, with the secrets (whsec_…) of existing endpoints',
       webhookSecretsFile,
     )
-    .option('--port <n>', 'port to listen on; 0 picks a free one', wholeNumber(0, 65_535), 9000)
+    .option('--port <n>', 'port to listen on; 0 picks a free port', wholeNumber(0, 65_535), 9000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--url <url>', 'where the workers reach this machine (default: http://127.0.0.1:PORT)')
-    .option('--forward <url>', 'send what is verified on to a receiver of yours', forwardUrl)
+    .option('--url <url>', 'URL of this receiver for the workers (default: http://127.0.0.1:PORT)')
+    .option('--forward <url>', 'forward valid webhooks to this URL', forwardUrl)
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
       `
-The endpoint is deleted at the end. After a kill it stays until the next listen on the same port, or until
-npx sluice webhooks delete ID. In a container nothing comes in: there the service receiver of docker-compose.yml
-receives.
+The endpoint is deleted at the end. After SIGKILL it stays until the next listen on the same port, or until
+npx sluice webhooks delete ID. A container receives nothing here: use the service receiver of docker-compose.yml.
 
 Example: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
     )
@@ -84,33 +83,34 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   });
   try {
     const url = options.url ?? `http://127.0.0.1:${receiver.port}${OWN_PATH}`;
-    const place = options.tenant === undefined ? undefined : await takePlace(context, options, url, secrets);
-    if (options.json) context.printJson({ listening: url, endpointId: place?.endpointId ?? null });
+    const endpoint =
+      options.tenant === undefined ? undefined : await findOrCreateEndpoint(context, options, url, secrets);
+    if (options.json) context.printJson({ listening: url, endpointId: endpoint?.endpointId ?? null });
     else {
-      const whose =
-        place?.temporary === false ? ` of the endpoint ${place.endpointId}, which was there already,` : '';
-      context.print(`Waiting for webhooks${whose} on ${url} (Ctrl-C ends).`);
-      if (place) context.print(`Try it, in another terminal: npx sluice webhooks test ${place.endpointId}`);
+      const whose = endpoint?.temporary === false ? ` of the existing endpoint ${endpoint.endpointId}` : '';
+      context.print(`Waiting for webhooks${whose} on ${url} (Ctrl-C to stop).`);
+      if (endpoint)
+        context.print(`To test it, run in another terminal: npx sluice webhooks test ${endpoint.endpointId}`);
     }
     await interrupted;
-    if (place?.temporary) await leave(context, place);
+    if (endpoint?.temporary) await deleteOwn(context, endpoint);
   } finally {
     await receiver.close();
   }
 }
 
-/** The endpoint that leads here where the tenant has made one, else a new one. */
-async function takePlace(
+/** Returns the tenant's endpoint that sends to this receiver, or creates one. Adds its secrets to `secrets`. */
+async function findOrCreateEndpoint(
   context: CommandContext,
   options: ListenOptions,
   url: string,
   secrets: Uint8Array[],
-): Promise<Place> {
+): Promise<OwnEndpoint> {
   return await context.withDatabase(async (database) => {
     const { tenantId } = await requireTenant(database.pool, options.tenant!);
     const keyRing = await keyRingOf(context, database);
     const found = (await searchEndpoints(database, options.tenant)).filter(
-      (endpoint) => endpoint.state === 'enabled' && leadsHere(endpoint.url, url, options),
+      (endpoint) => endpoint.state === 'enabled' && sendsHere(endpoint.url, url, options),
     );
     const isLeft = (endpoint: { url: string }) => options.url === undefined && endpoint.url === url;
     for (const { endpointId } of found.filter(isLeft)) {
@@ -123,8 +123,8 @@ async function takePlace(
     if (problem !== undefined) {
       throw new AppError(
         'URL_REFUSED',
-        `workers may not send to ${url}, which ${problem}: set SLUICE_WEBHOOK_ALLOW for them and here, ` +
-          'for example SLUICE_WEBHOOK_ALLOW=127.0.0.0/8, or give a public --url',
+        `workers must not send to ${url}, which ${problem}: set SLUICE_WEBHOOK_ALLOW here and for the workers, ` +
+          'for example SLUICE_WEBHOOK_ALLOW=127.0.0.0/8, or set --url to a public address',
       );
     }
     const { clock, nextId } = context;
@@ -137,20 +137,20 @@ async function takePlace(
   });
 }
 
-/** Without --url whatever its path: the receiver answers on all. */
-function leadsHere(endpointUrl: string, url: string, options: ListenOptions): boolean {
+/** Without --url, any path matches: the receiver answers on all of them. */
+function sendsHere(endpointUrl: string, url: string, options: ListenOptions): boolean {
   if (options.url !== undefined) return endpointUrl === url;
   return new URL(endpointUrl).origin === new URL(url).origin;
 }
 
-async function leave(context: CommandContext, { tenantId, endpointId }: Place): Promise<void> {
+async function deleteOwn(context: CommandContext, { tenantId, endpointId }: OwnEndpoint): Promise<void> {
   try {
     await context.withPool((pool) => deleteEndpoint(pool, tenantId, endpointId, context.clock.nowMs()));
   } catch (error) {
     throw new AppError(
       'ENDPOINT_LEFT',
-      `the endpoint of this receiver is still there, as ${errorMessage(error)}; ` +
-        `later: npx sluice webhooks delete ${endpointId}`,
+      `the endpoint of this receiver could not be deleted: ${errorMessage(error)}; ` +
+        `delete it later: npx sluice webhooks delete ${endpointId}`,
       { cause: error },
     );
   }

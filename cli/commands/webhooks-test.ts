@@ -19,7 +19,7 @@ import {
   secretOf,
 } from '../webhooks/endpoints.ts';
 
-/** What a dispatcher gives an endpoint too. */
+/** The same timeout as in the workers. */
 const DEADLINE_MS = 15_000;
 
 /** `webhooks test`. */
@@ -28,9 +28,9 @@ export function addWebhooksTest(webhooks: Command, context: CommandContext): voi
     .command('test')
     .argument('<id>', 'the endpoint')
     .description(
-      'send a signed webhook.test to an endpoint now, from this machine, and print its answer; it is not sent again',
+      'send a signed webhook.test from this machine to an endpoint and print its answer; it is not retried',
     )
-    .option('--tenant <name>', 'whose endpoint it is (default: of any tenant)')
+    .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (endpointId: string, options: { tenant?: string; json?: boolean }) => {
@@ -54,7 +54,7 @@ export function addWebhooksTest(webhooks: Command, context: CommandContext): voi
       if (result.error === null) return;
       throw new AppError(
         'TEST_NOT_DELIVERED',
-        `${result.url} did not take the webhook: ${result.error}; anything but 2xx would be sent again`,
+        `${result.url} did not accept the webhook: ${result.error}; any answer other than 2xx would be retried`,
       );
     });
 }
@@ -86,7 +86,7 @@ async function sendSample(context: CommandContext, database: OpenDatabase, endpo
   };
 }
 
-/** Among the endpoint's attempts, where its owner finds it; its health is not touched. */
+/** Records the attempt for `webhooks show`. It does not count for the endpoint's health. */
 async function record(
   { pool }: OpenDatabase,
   endpoint: NamedEndpoint,

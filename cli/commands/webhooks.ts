@@ -3,29 +3,24 @@ import { readEndpointRequest } from '../../shared/contracts/webhook-endpoints.ts
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { AppError } from '../../shared/errors.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import type { AttemptRecord } from '../../shared/postgres/webhook-insert-attempts.ts';
 import { urlProblem } from '../../shared/webhooks/addresses.ts';
 import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, webhookType } from '../options.ts';
-import { timeOf } from '../printable.ts';
+import { printable, timeOf } from '../printable.ts';
+import { listAttempts } from '../sql/webhooks.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import {
   allowRulesOf,
   endpointsMaxOf,
   keyRingOf,
+  type NamedEndpoint,
   requireEndpoint,
   searchEndpoints,
 } from '../webhooks/endpoints.ts';
 import { addWebhooksListen } from './webhooks-listen.ts';
-import { addWebhooksShow, endpointJson, typesOf } from './webhooks-show.ts';
 import { addWebhooksTest } from './webhooks-test.ts';
-
-interface CreateOptions {
-  readonly tenant: string;
-  readonly url: string;
-  readonly type?: string[];
-  readonly json?: boolean;
-}
 
 interface TenantOptions {
   readonly tenant?: string;
@@ -34,15 +29,31 @@ interface TenantOptions {
 
 export function addWebhooksCommands(program: Command, context: CommandContext): void {
   const webhooks = program.command('webhooks').description("customers' webhook endpoints");
+  addCreate(webhooks, context);
+  addList(webhooks, context);
+  addShow(webhooks, context);
+  addDelete(webhooks, context);
+  addWebhooksTest(webhooks, context);
+  addWebhooksListen(webhooks, context);
+}
+
+interface CreateOptions {
+  readonly tenant: string;
+  readonly url: string;
+  readonly type?: string[];
+  readonly json?: boolean;
+}
+
+function addCreate(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('create')
-    .description('add an endpoint; its signing secret is shown this once')
-    .requiredOption('--tenant <name>', 'whose signals it gets')
+    .description('create a webhook endpoint; its signing secret is shown only once')
+    .requiredOption('--tenant <name>', 'the tenant whose events it receives')
     .requiredOption(
       '--url <url>',
-      'where they are sent: public https, unless SLUICE_WEBHOOK_ALLOW permits more',
+      'where webhooks are sent: public https, unless SLUICE_WEBHOOK_ALLOW permits more',
     )
-    .option('--type <type...>', `which ones of ${WEBHOOK_TYPES.join(', ')} (default: all)`, webhookType)
+    .option('--type <type...>', `which types of ${WEBHOOK_TYPES.join(', ')} (default: all)`, webhookType)
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
@@ -56,57 +67,10 @@ export function addWebhooksCommands(program: Command, context: CommandContext): 
         [[created.endpointId, created.url, typesOf(created), created.secret]],
       );
       context.print(
-        'Keep the secret now: it is not shown again.',
+        'Save the secret now: it is not shown again.',
         `Next: npx sluice webhooks test ${created.endpointId}`,
       );
     });
-
-  webhooks
-    .command('list')
-    .description('the endpoints, never their secrets')
-    .option('--tenant <name>', 'whose endpoints (default: all)')
-    .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks list --tenant acme')
-    .action(async (options: TenantOptions) => {
-      const found = await context.withDatabase((database) => searchEndpoints(database, options.tenant));
-      if (options.json) return context.printJson(found.map(endpointJson));
-      if (found.length === 0) {
-        return context.print('No endpoints yet. Next: npx sluice webhooks create --tenant NAME --url URL');
-      }
-      context.printTable(
-        ['endpoint', 'tenant', 'url', 'types', 'state', 'created', 'by'],
-        found.map((endpoint) => [
-          endpoint.endpointId,
-          endpoint.tenant,
-          endpoint.url,
-          typesOf(endpoint),
-          endpoint.state,
-          timeOf(endpoint.createdAtMs),
-          endpoint.createdBy ?? '',
-        ]),
-      );
-    });
-
-  addWebhooksShow(webhooks, context);
-
-  webhooks
-    .command('delete')
-    .argument('<id>', 'the endpoint')
-    .description('send nothing to an endpoint any more, what waits for it included')
-    .option('--tenant <name>', 'whose endpoint it is (default: of any tenant)')
-    .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks delete 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
-    .action(async (endpointId: string, options: TenantOptions) => {
-      await context.withDatabase(async (database) => {
-        const { tenantId } = await requireEndpoint(database, options.tenant, endpointId);
-        await deleteEndpoint(database.pool, tenantId, endpointId, context.clock.nowMs());
-      });
-      if (options.json) return context.printJson({ endpointId, deleted: true });
-      context.print(`${endpointId} is deleted.`);
-    });
-
-  addWebhooksTest(webhooks, context);
-  addWebhooksListen(webhooks, context);
 }
 
 async function create(context: CommandContext, { tenant, url, type }: CreateOptions) {
@@ -128,6 +92,161 @@ async function create(context: CommandContext, { tenant, url, type }: CreateOpti
 function refusedUrl(problem: string): AppError {
   return new AppError(
     'URL_REFUSED',
-    `the URL ${problem}; other addresses work where SLUICE_WEBHOOK_ALLOW permits them, for the workers too`,
+    `the URL ${problem}; set SLUICE_WEBHOOK_ALLOW here and for the workers to permit other addresses`,
   );
+}
+
+function addList(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('list')
+    .description('list webhook endpoints without their secrets')
+    .option('--tenant <name>', 'only endpoints of this tenant (default: all)')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice webhooks list --tenant acme')
+    .action(async (options: TenantOptions) => {
+      const found = await context.withDatabase((database) => searchEndpoints(database, options.tenant));
+      if (options.json) return context.printJson(found.map(endpointJson));
+      if (found.length === 0) {
+        return context.print('No endpoints yet. Next: npx sluice webhooks create --tenant NAME --url URL');
+      }
+      context.printTable(
+        ['endpoint', 'tenant', 'url', 'types', 'state', 'created', 'by'],
+        found.map((endpoint) => [
+          endpoint.endpointId,
+          endpoint.tenant,
+          endpoint.url,
+          typesOf(endpoint),
+          endpoint.state,
+          timeOf(endpoint.createdAtMs),
+          endpoint.createdBy ?? '',
+        ]),
+      );
+    });
+}
+
+function addDelete(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('delete')
+    .argument('<id>', 'the endpoint')
+    .description('delete an endpoint, and drop its pending webhooks')
+    .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice webhooks delete 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .action(async (endpointId: string, options: TenantOptions) => {
+      await context.withDatabase(async (database) => {
+        const { tenantId } = await requireEndpoint(database, options.tenant, endpointId);
+        await deleteEndpoint(database.pool, tenantId, endpointId, context.clock.nowMs());
+      });
+      if (options.json) return context.printJson({ endpointId, deleted: true });
+      context.print(`${endpointId} is deleted.`);
+    });
+}
+
+const ATTEMPTS_SHOWN = 10;
+/** Limits the search, as a busy endpoint has many attempts. */
+const ATTEMPTS_WINDOW_MS = 86_400_000;
+
+function addShow(webhooks: Command, context: CommandContext): void {
+  webhooks
+    .command('show')
+    .argument('<id>', 'the endpoint')
+    .description('show an endpoint, its health, and its last 10 attempts within 24 hours')
+    .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
+    .option(...JSON_OPTION)
+    .addHelpText('after', '\nExample: npx sluice webhooks show 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .action(async (endpointId: string, options: TenantOptions) => {
+      const { endpoint, attempts } = await context.withDatabase(async (database) => {
+        const found = await requireEndpoint(database, options.tenant, endpointId);
+        const nowMs = context.clock.nowMs();
+        const last = await listAttempts(database.pool, found, {
+          sinceMs: nowMs - ATTEMPTS_WINDOW_MS,
+          // The clock of a dispatcher may be ahead.
+          untilMs: nowMs + ATTEMPTS_WINDOW_MS,
+          limit: ATTEMPTS_SHOWN,
+        });
+        return { endpoint: found, attempts: last.map(attemptJson) };
+      });
+      if (options.json) return context.printJson({ ...endpointJson(endpoint), attempts });
+      printEndpoint(context, endpoint);
+      printAttempts(context, attempts);
+    });
+}
+
+function printEndpoint(context: CommandContext, endpoint: NamedEndpoint): void {
+  context.printTable(
+    ['', endpoint.endpointId],
+    [
+      ['tenant', endpoint.tenant],
+      ['url', endpoint.url],
+      ['types', typesOf(endpoint)],
+      ['state', stateOf(endpoint, context.clock.nowMs())],
+      ['failures in a row', String(endpoint.failures)],
+      ['last success', timeOf(endpoint.lastSuccessAtMs) || 'none'],
+      ['last failure', timeOf(endpoint.lastFailureAtMs) || 'none'],
+      ['created', timeOf(endpoint.createdAtMs)],
+      ['created by', endpoint.createdBy ?? ''],
+    ],
+  );
+}
+
+function printAttempts(context: CommandContext, attempts: readonly ReturnType<typeof attemptJson>[]): void {
+  if (attempts.length === 0) {
+    context.print('No attempts in the last 24 hours.');
+    return;
+  }
+  context.printTable(
+    ['at', 'webhook', 'attempt', 'status', 'ms', 'error', 'answer'],
+    attempts.map((one) => [
+      one.at,
+      one.webhookId,
+      String(one.attempt),
+      String(one.status ?? ''),
+      String(one.durationMs),
+      one.error ?? '',
+      printable(one.answer ?? '').slice(0, 60),
+    ]),
+  );
+}
+
+/** Returns an endpoint as `--json` prints it. */
+function endpointJson(endpoint: NamedEndpoint) {
+  const { tenant, endpointId, url, eventTypes, state, disabledReason, failures } = endpoint;
+  const time = (ms: number | null) => (ms === null ? null : timeOf(ms));
+  return {
+    tenant,
+    endpointId,
+    url,
+    eventTypes,
+    state,
+    disabledReason,
+    failures,
+    lastSuccessAt: time(endpoint.lastSuccessAtMs),
+    lastFailureAt: time(endpoint.lastFailureAtMs),
+    pausedUntil: time(endpoint.pausedUntilMs),
+    createdAt: timeOf(endpoint.createdAtMs),
+    createdBy: endpoint.createdBy,
+  };
+}
+
+/** Returns the types that an endpoint receives, for a table. */
+function typesOf({ eventTypes }: { readonly eventTypes: readonly string[] | null }): string {
+  return eventTypes === null ? 'all' : eventTypes.join('\n');
+}
+
+function stateOf({ state, disabledReason, pausedUntilMs }: NamedEndpoint, nowMs: number): string {
+  if (disabledReason !== null) return `${state}: ${disabledReason}`;
+  if (pausedUntilMs === null || pausedUntilMs <= nowMs) return state;
+  return `${state}, paused at its own request until ${timeOf(pausedUntilMs)}`;
+}
+
+function attemptJson({ messageId, attempt, createdAtMs, durationMs, status, error, answer }: AttemptRecord) {
+  return {
+    at: timeOf(createdAtMs),
+    webhookId: messageId,
+    attempt,
+    status,
+    durationMs,
+    error,
+    answer: answer === null ? null : answer.toString(),
+  };
 }

@@ -1,12 +1,12 @@
 import { errorMessage } from '../../shared/errors.ts';
 
-/** What one check found. */
+/** The result of one check. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'problem' | 'skipped';
-  /** In words. */
+  /** A description for people. */
   readonly found: string;
-  /** The next step, where there is a problem. */
+  /** The next step, if there is a problem. */
   readonly advice?: string;
 }
 
@@ -19,7 +19,7 @@ export const problem = (check: string, found: string, advice: string): Finding =
   advice,
 });
 
-/** Runs a check; what it throws is its finding, since the other checks go on. */
+/** Runs a check. An error becomes its result, so that the other checks still run. */
 export async function checking(
   check: string,
   advice: string,
@@ -28,7 +28,6 @@ export async function checking(
   try {
     return await work();
   } catch (error) {
-    // Our own messages say the next step behind a colon.
     return [problem(check, errorMessage(error), advice)];
   }
 }

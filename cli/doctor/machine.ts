@@ -5,7 +5,7 @@ import type { ConfigProblem, Role } from '../../shared/config/config.ts';
 import { errorCode } from '../../shared/errors.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
-/** Checks that need neither database nor log. */
+/** Checks that need neither the database nor the log. */
 
 const NODE_MIN = [20, 19] as const;
 const DISK_FREE_MIN_BYTES = 1024 ** 3;
@@ -20,28 +20,28 @@ export function checkNode(version: string): Finding {
 }
 
 export function checkSettings(problems: readonly ConfigProblem[], roles: readonly Role[]): Finding[] {
-  if (problems.length === 0) return [ok('settings', `fine for ${roles.join(', ')}`)];
+  if (problems.length === 0) return [ok('settings', `valid for ${roles.join(', ')}`)];
   return problems.map(({ name, problem: what, example }) =>
     problem('settings', `${name} ${what}`, `set it, for example ${name}=${example}`),
   );
 }
 
-/** Room for the embedded instance's data. */
+/** Checks the free space for the data of the embedded instance. */
 export async function checkDisk(dataDir: string): Promise<readonly Finding[]> {
-  const advice = 'let SLUICE_DATA_DIR name a folder that can be written';
+  const advice = 'set SLUICE_DATA_DIR to a folder that can be written';
   return await checking('disk', advice, async () => {
     const folder = await nearestFolder(resolve(dataDir));
     await access(folder, constants.W_OK);
-    if (!(await stat(folder)).isDirectory()) return [problem('disk', `${folder} is no folder`, advice)];
+    if (!(await stat(folder)).isDirectory()) return [problem('disk', `${folder} is not a folder`, advice)];
     const { bavail, bsize } = await statfs(folder);
     const free = bavail * bsize;
     const found = `${(free / GIB).toFixed(1)} GiB free for ${dataDir}`;
     if (free >= DISK_FREE_MIN_BYTES) return [ok('disk', found)];
-    return [problem('disk', found, 'make room, or let SLUICE_DATA_DIR name a folder on another disk')];
+    return [problem('disk', found, 'free space, or set SLUICE_DATA_DIR to a folder on another disk')];
   });
 }
 
-/** The folder itself or the closest one above it that exists. */
+/** Returns the folder, or its closest parent that exists. */
 async function nearestFolder(folder: string): Promise<string> {
   try {
     await access(folder);
@@ -58,10 +58,10 @@ export interface Listener {
   readonly port: number;
 }
 
-/** Whether each port is free, or taken by one of our own processes. */
+/** Checks that each port is free or in use by Sluice. */
 export async function checkPort({ setting, host, port }: Listener): Promise<Finding> {
   const check = `port ${setting}`;
-  if (port === 0) return ok(check, 'any free one');
+  if (port === 0) return ok(check, 'any free port');
   const error = await tryListen(host, port);
   if (error === undefined) return ok(check, `${host}:${port} is free`);
   if (errorCode(error) !== 'EADDRINUSE') {
@@ -83,7 +83,7 @@ export async function checkPort({ setting, host, port }: Listener): Promise<Find
   return problem(
     check,
     `${host}:${port} is in use by Sluice, which is not ready: ${health}`,
-    'mend what it says',
+    'fix the reported problem',
   );
 }
 
@@ -95,7 +95,7 @@ async function tryListen(host: string, port: number): Promise<Error | undefined>
   });
 }
 
-/** `ready`, the reasons why not, or undefined when it is none of ours. */
+/** Returns `ready`, the reasons why Sluice is not ready, or undefined for another program. */
 async function healthAt(host: string, port: number): Promise<string | undefined> {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   try {

@@ -14,18 +14,18 @@ import {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The settings as far as they can be used. */
+/** The valid settings, and the problems of the others. */
 export interface UsableSettings {
-  /** What is wrong counts as unset here. */
+  /** Wrong settings are left at their defaults. */
   readonly config: Config;
-  /** A line for each setting that is wrong for one of the roles. */
+  /** One per setting that is wrong for any of the roles. */
   readonly problems: readonly ConfigProblem[];
-  /** Whether the service that they name can be asked at all. */
+  /** Whether the settings of the service are valid. */
   readonly databaseKnown: boolean;
   readonly kafkaKnown: boolean;
 }
 
-/** Reads all settings; the defaults are the first role's. */
+/** Reads all settings with the defaults of the first role. */
 export function usableSettings(env: Env, roles: readonly [Role, ...Role[]]): UsableSettings {
   const problems = new Map(
     roles.flatMap((role) => problemsOf(env, role)).map((found) => [found.name, found]),
@@ -33,7 +33,7 @@ export function usableSettings(env: Env, roles: readonly [Role, ...Role[]]): Usa
   const isWrong = (name: SettingName) => problems.has(name);
   const databaseKnown = !DATABASE_SETTINGS.some(isWrong);
   const kafkaKnown = !KAFKA_SETTINGS.some(isWrong);
-  // They are checked together, so they are left out together.
+  // Settings that are checked together are also left out together.
   const left: readonly SettingName[] = [
     ...(databaseKnown ? [] : DATABASE_SETTINGS),
     ...(kafkaKnown ? [] : KAFKA_SETTINGS),

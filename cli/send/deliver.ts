@@ -10,7 +10,7 @@ export interface DeliverDeps {
   readonly pause: (ms: number) => Promise<void>;
   readonly elapsedMs: () => number;
   readonly retryForMs: number;
-  /** Called once for each record: with a reason where it was refused. */
+  /** Called once per record, with the reason if it was refused. */
   settled(record: Prepared, refusal: string | undefined): void;
 }
 
@@ -18,8 +18,9 @@ const UNAVAILABLE = 'FAIL_UNAVAILABLE';
 const UNAVAILABLE_PAUSE_MS = 500;
 
 /**
- * Sends records in one request and settles each. What failed only for availability is sent again; a request that is
- * refused as a whole is halved until the records at fault are found. Throws what the client throws.
+ * Sends records in one request and settles each. Records that fail with FAIL_UNAVAILABLE are retried. A request that is
+ * refused as a whole is bisected to find the bad records. Throws AppError `SEND_STOPPED` if the log stays unavailable, and
+ * the errors of the client.
  */
 export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): Promise<void> {
   const startedMs = deps.elapsedMs();
@@ -34,7 +35,7 @@ export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): 
     left = left.filter((_, i) => results[i]!.error.startsWith(UNAVAILABLE));
     if (left.length === 0) return;
     if (deps.elapsedMs() - startedMs > deps.retryForMs) {
-      throw new AppError('SEND_STOPPED', `the event log takes no more records for now: ${GO_ON_LATER}`, {
+      throw new AppError('SEND_STOPPED', `the event log accepts no records at the moment: ${GO_ON_LATER}`, {
         retryable: true,
       });
     }
@@ -46,7 +47,7 @@ function bodyOf({ many }: SendKind, records: readonly Prepared[]): string {
   return many ? `{"items":[${records.map(({ text }) => text).join(',')}]}` : records[0]!.text;
 }
 
-/** The results of an answer that has one for each record. */
+/** Returns the results of an answer with one result per record; undefined for any other answer. */
 function resultsOf(body: unknown, count: number): readonly ItemResult[] | undefined {
   const { result, results } = (body ?? {}) as { result?: ItemResult; results?: ItemResult[] };
   if (Array.isArray(results)) return results.length === count ? results : undefined;
@@ -66,7 +67,7 @@ async function settleWhole(
   await deliver(deps, records.slice(middle));
 }
 
-/** The reason of an error envelope, in words. */
+/** Returns the reason in an error envelope. */
 function refusalOf(status: number, body: unknown): string {
   const { error } = (body ?? {}) as {
     error?: { code?: string; message?: string; details?: { path: string; message: string }[] };

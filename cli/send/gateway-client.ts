@@ -1,7 +1,7 @@
 import { backoffMs } from '../../shared/async.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 
-/** Where records go, and with which key. */
+/** The gateway and the API key to send with. */
 export interface SendTarget {
   readonly url: string;
   readonly apiKeyId: string;
@@ -13,23 +13,23 @@ export interface GatewayClientOptions {
   readonly fetch: typeof fetch;
   /** Rejects when the signal aborts. */
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Milliseconds that only ever rise. */
+  /** Returns milliseconds of a monotonic clock. */
   readonly elapsedMs: () => number;
-  /** How long one request is tried again before the whole run stops. */
+  /** How long one request is retried before the run stops. */
   readonly retryForMs: number;
-  /** Ends all requests; its reason is what they reject with. */
+  /** Aborts all requests, which reject with its reason. */
   readonly signal?: AbortSignal;
-  /** Told in a sentence when nothing goes on for a while, once until something does. */
+  /** Called with a sentence when the run is stalled; not again until a request succeeds. */
   onWaiting?(sentence: string): void;
 }
 
-/** An answer that says something about the records; what only says "later" was tried again. */
+/** An answer about the records, which is not a request to retry later. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** What to try again, and why. */
+/** The reason for a retry. */
 interface Later {
   readonly retryAfterMs?: number | undefined;
   readonly why: string;
@@ -37,43 +37,76 @@ interface Later {
 
 export interface GatewayClient {
   /**
-   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` where going on makes no sense: the
-   * key is not accepted, there is no gateway, or it does not recover.
+   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` if the key is not accepted, there is no
+   * gateway, or it does not recover in time.
    */
   post(path: string, body: string): Promise<Answer>;
-  /** Lets the requests that wait give up. */
+  /** Aborts the requests that wait for a retry. */
   stop(): void;
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const BACKOFF = { minMs: 200, maxMs: 5000 };
-/** An address at which nothing ever answered is more likely wrong than busy. */
+/** Shorter patience before the first answer: the address is more likely wrong than busy. */
 const FIRST_ANSWER_MS = 10_000;
-/** A restart of the gateway takes about as long: whoever looks on is to know what is waited for. */
-const WAITING_TOLD_MS = 3000;
-/** A request that fails like this again and again may be at fault itself. */
+/** A longer stall than the restart of a gateway is reported. */
+const REPORT_STALL_MS = 3000;
+/** After that many 500 answers the request itself may be the cause. */
 const INTERNAL_ERRORS_MAX = 5;
 
-/** Talks HTTP to a gateway, patiently. */
+/** Creates a client that retries requests with exponential backoff. */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
-  const { target, elapsedMs } = options;
-  let answered = false;
-  let waitingTold = false;
-  const stopping = new AbortController();
-  const signal = AbortSignal.any([stopping.signal, ...(options.signal ? [options.signal] : [])]);
+  return new Client(options);
+}
 
-  function tellWaiting(waitedMs: number, why: string, patienceMs: number): void {
-    if (waitingTold || waitedMs < WAITING_TOLD_MS) return;
-    waitingTold = true;
-    const seconds = Math.round(patienceMs / 1000);
-    options.onWaiting?.(`the gateway at ${target.url} ${why}: trying again, for ${seconds} s at most`);
+class Client implements GatewayClient {
+  readonly #options: GatewayClientOptions;
+  readonly #stopping = new AbortController();
+  readonly #signal: AbortSignal;
+  /** Whether the gateway has answered any request. */
+  #hasAnswered = false;
+  #isStallReported = false;
+
+  constructor(options: GatewayClientOptions) {
+    this.#options = options;
+    const { signal } = options;
+    this.#signal = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
   }
 
-  async function attempt(path: string, body: string): Promise<Answer | Later> {
+  async post(path: string, body: string): Promise<Answer> {
+    const { target, elapsedMs, delay } = this.#options;
+    const startedMs = elapsedMs();
+    let internalErrors = 0;
+    for (let failures = 1; ; failures++) {
+      const result = await this.#attempt(path, body);
+      const isAnswer = 'status' in result;
+      if (isAnswer && result.status < 500) {
+        this.#isStallReported = false;
+        return result;
+      }
+      if (isAnswer && ++internalErrors >= INTERNAL_ERRORS_MAX) return result;
+      const { retryAfterMs, why }: Later = isAnswer ? { why: `answers ${result.status}` } : result;
+      const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs(failures, BACKOFF));
+      const waitedMs = elapsedMs() - startedMs;
+      if (waitedMs + pauseMs > this.#patienceMs()) throw gaveUp(target, why, retryAfterMs, this.#hasAnswered);
+      this.#reportStall(waitedMs, why);
+      await delay(pauseMs, this.#signal).catch((error) => {
+        this.#signal.throwIfAborted();
+        throw error;
+      });
+    }
+  }
+
+  stop(): void {
+    this.#stopping.abort(new AppError('SEND_STOPPED', 'stopped'));
+  }
+
+  async #attempt(path: string, body: string): Promise<Answer | Later> {
+    const { target, fetch } = this.#options;
     let response: Response;
     let text: string;
     try {
-      response = await options.fetch(`${target.url.replace(/\/+$/, '')}${path}`, {
+      response = await fetch(`${target.url.replace(/\/+$/, '')}${path}`, {
         method: 'POST',
         redirect: 'manual',
         headers: {
@@ -82,14 +115,14 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
           'content-type': 'application/json',
         },
         body,
-        signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), signal]),
+        signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), this.#signal]),
       });
       text = await response.text();
     } catch (error) {
-      signal.throwIfAborted();
+      this.#signal.throwIfAborted();
       return { why: `does not answer (${causeOf(error)})` };
     }
-    answered = true;
+    this.#hasAnswered = true;
     const { status } = response;
     refuseFor(status, target);
     if ([408, 429, 502, 503, 504].includes(status)) {
@@ -98,51 +131,33 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     return { status, body: parse(text) };
   }
 
-  return {
-    async post(path, body) {
-      const startedMs = elapsedMs();
-      let internalErrors = 0;
-      for (let failures = 1; ; failures++) {
-        const result = await attempt(path, body);
-        const isAnswer = 'status' in result;
-        if (isAnswer && result.status < 500) {
-          waitingTold = false;
-          return result;
-        }
-        if (isAnswer && ++internalErrors >= INTERNAL_ERRORS_MAX) return result;
-        const { retryAfterMs, why } = isAnswer
-          ? { retryAfterMs: undefined, why: `answers ${result.status}` }
-          : result;
-        const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs(failures, BACKOFF));
-        const patienceMs = answered ? options.retryForMs : Math.min(options.retryForMs, FIRST_ANSWER_MS);
-        const waitedMs = elapsedMs() - startedMs;
-        if (waitedMs + pauseMs > patienceMs) throw gaveUp(target, why, retryAfterMs, answered);
-        tellWaiting(waitedMs, why, patienceMs);
-        await options.delay(pauseMs, signal).catch((error) => {
-          signal.throwIfAborted();
-          throw error;
-        });
-      }
-    },
-    stop() {
-      stopping.abort(new AppError('SEND_STOPPED', 'stopped'));
-    },
-  };
+  #patienceMs(): number {
+    const { retryForMs } = this.#options;
+    return this.#hasAnswered ? retryForMs : Math.min(retryForMs, FIRST_ANSWER_MS);
+  }
+
+  #reportStall(waitedMs: number, why: string): void {
+    if (this.#isStallReported || waitedMs < REPORT_STALL_MS) return;
+    this.#isStallReported = true;
+    const seconds = Math.round(this.#patienceMs() / 1000);
+    const { target, onWaiting } = this.#options;
+    onWaiting?.(`the gateway at ${target.url} ${why}: retrying for at most ${seconds} s`);
+  }
 }
 
-/** True of files, which go on where they stopped, and of all else, of which nothing is stored twice. */
-export const GO_ON_LATER = 'run the same command again later to go on';
+/** Advice for files, which resume, and for other input, which is not stored twice. */
+export const GO_ON_LATER = 'run the same command again later to continue';
 
-/** Throws where no record is at fault. */
+/** Throws for a status that has another cause than the records. */
 function refuseFor(status: number, { url }: SendTarget): void {
   const reason = REASONS[status] ?? (status >= 300 && status < 400 ? REASONS[302] : undefined);
   if (reason !== undefined) throw new AppError('SEND_STOPPED', `the gateway at ${url} ${reason}`);
 }
 
 const REASONS: Readonly<Record<number, string>> = {
-  302: 'answers with a redirect: give its own address with --url (SLUICE_URL)',
-  401: 'does not accept the key: check --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET), or make a key with `npx sluice keys create`',
-  403: 'does not allow this to the key: make one with the scope, or enable the tenant',
+  302: 'answers with a redirect: set --url (SLUICE_URL) to its own address',
+  401: 'does not accept the key: check --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET), or create a key with `npx sluice keys create`',
+  403: 'refuses the key: create a key with the scope of this operation, or enable the tenant',
   404: 'does not know the operation: check --url (SLUICE_URL), which must be the address of the gateway without a path',
 };
 
@@ -153,13 +168,13 @@ function gaveUp(
   answered: boolean,
 ): AppError {
   const wait = retryAfterMs === undefined ? '' : ` and asks to wait ${Math.ceil(retryAfterMs / 1000)} s`;
-  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or give its address with --url (SLUICE_URL)';
+  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or set --url (SLUICE_URL) to its address';
   return new AppError('SEND_STOPPED', `the gateway at ${target.url} ${why}${wait}: ${next}`, {
     retryable: true,
   });
 }
 
-/** Seconds or a date (RFC 9110, 10.2.3). */
+/** Returns the delay of a Retry-After header: seconds or a date (RFC 9110, 10.2.3). */
 function retryAfterOf(response: Response): number | undefined {
   const value = response.headers.get('retry-after');
   if (value === null) return undefined;

@@ -12,7 +12,7 @@ import type { SendKind } from './kinds.ts';
 
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 
-/** An array of records, the body of a request (`items`) or one record. Records are counted, since lines mean nothing. */
+/** Yields the records of a JSON array, of a request body (`items`), or one record. `number` counts records, not lines. */
 export async function* readJsonFile(stream: Readable, kind: SendKind): AsyncGenerator<InputLine> {
   const root = parse(await readAll(stream), kind);
   const items = isJsonObject(root) && Array.isArray(root.items) ? root.items : root;
@@ -27,7 +27,7 @@ function parse(bytes: Buffer, kind: SendKind): JsonValue {
     if (!(error instanceof JsonSyntaxError)) throw error;
     throw new AppError(
       'INPUT_UNREADABLE',
-      `the JSON file ${error.message}: mend it, or send a record a line as NDJSON, where a broken line holds up no other`,
+      `the JSON file ${error.message}: fix it, or send one record per line as NDJSON, where a broken line does not affect others`,
     );
   }
 }
@@ -40,7 +40,7 @@ async function readAll(stream: Readable): Promise<Buffer> {
     if (bytes > FILE_BYTES_MAX) {
       throw new AppError(
         'INPUT_UNREADABLE',
-        'the JSON file is larger than 256 MiB: send a record a line as NDJSON, which has no limit',
+        'the JSON file is larger than 256 MiB: send one record per line as NDJSON, which has no limit',
       );
     }
     parts.push(part);

@@ -9,11 +9,11 @@ import { readJsonFile } from './input-json.ts';
 import type { Format, InputLine, InputOptions } from './input-line.ts';
 import { readNdjson } from './input-ndjson.ts';
 
-/** The name that stands for standard input, and what reports call it. */
+/** The argument for standard input, and its name in reports. */
 export const STDIN = '-';
 export const STDIN_NAME = 'standard input';
 
-/** The records of what a stream brings, one after the other. Throws AppError `INPUT_UNREADABLE` where none can be read. */
+/** Yields the records of a stream. Throws AppError `INPUT_UNREADABLE` if none can be read. */
 export function readLines(stream: Readable, options: InputOptions): AsyncIterable<InputLine> {
   switch (options.format) {
     case 'csv':
@@ -36,19 +36,19 @@ export async function openFile(file: string): Promise<ReadStream> {
   return stream;
 }
 
-/** Throws AppError `INPUT_UNREADABLE` where there is no such file. */
+/** Throws AppError `INPUT_UNREADABLE` if there is no such file. */
 export async function requireFile(file: string): Promise<void> {
   const found = await stat(file).catch((error) => {
     throw errorCode(error) === 'ENOENT'
       ? unreadable(
-          `there is no file ${file} here; what is elsewhere, outside of a container for example, comes by standard input: -`,
+          `there is no file ${file} here; send a file from elsewhere, for example outside of a container, through standard input: -`,
         )
       : unreadable(`${file} cannot be read: ${errorMessage(error)}`);
   });
-  if (found.isDirectory()) throw unreadable(`${file} is a folder: name the files in it`);
+  if (found.isDirectory()) throw unreadable(`${file} is a folder: give the files in it`);
 }
 
-/** The SHA-256 of a stream, in hex. */
+/** Returns the SHA-256 of a stream in hex. */
 export async function digestOf(stream: Readable): Promise<string> {
   const hash = createHash('sha256');
   for await (const part of stream as AsyncIterable<Buffer>) hash.update(part);
@@ -59,7 +59,7 @@ function unreadable(message: string): AppError {
   return new AppError('INPUT_UNREADABLE', message);
 }
 
-/** What a file's name says of its format; undefined when it says nothing. */
+/** Returns the format for the extension of a file's name; undefined for others. */
 export function formatOf(file: string): Format | undefined {
   const extension = extname(file).toLowerCase();
   return (

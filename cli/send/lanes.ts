@@ -2,32 +2,32 @@ import { createHash } from 'node:crypto';
 import type { Prepared } from './prepare.ts';
 
 export interface LanesOptions {
-  /** Requests under way at most. */
+  /** Maximum number of requests in flight. */
   readonly lanes: number;
   readonly batchRecordsMax: number;
   readonly batchBytesMax: number;
-  /** Resolves when every record of the batch is settled. */
+  /** Resolves when all records of the batch are settled. */
   deliver(batch: readonly Prepared[]): Promise<void>;
 }
 
 export interface Lanes {
-  /** Resolves once there is room for more. Rejects with what a delivery rejected with. */
+  /** Resolves when there is room for another record. Rejects with the error of a delivery. */
   add(record: Prepared): Promise<void>;
-  /** Sends what is left and resolves when all is settled. */
+  /** Sends the remaining records and resolves when all are settled. */
   flush(): Promise<void>;
-  /** The lowest number of a record that is not settled. */
+  /** Returns the lowest number of a record that is not settled. */
   oldestPending(): number | undefined;
 }
 
-/** Batches that may wait in a lane besides the one under way. */
+/** Batches that may wait in a lane while another one is in flight. */
 const BATCHES_WAITING_MAX = 2;
 
 /**
- * Parallel requests that keep the order of each entity: its records always take the same lane, and a lane has one
- * request under way at a time.
+ * Sends requests concurrently and keeps the order of each entity: its records always take the same lane, and a lane has
+ * one request in flight at a time.
  */
 export function createLanes(options: LanesOptions): Lanes {
-  const lanes = Array.from({ length: options.lanes }, () => createLane(options));
+  const lanes = Array.from({ length: options.lanes }, () => new Lane(options));
   return {
     add: (record) => lanes[laneOf(record.entity, lanes.length)]!.add(record),
     async flush() {
@@ -44,80 +44,89 @@ function laneOf(entity: string, lanes: number): number {
   return createHash('sha1').update(entity).digest().readUInt32BE(0) % lanes;
 }
 
-function createLane({ batchRecordsMax, batchBytesMax, deliver }: LanesOptions): Lanes {
-  let waiting: Prepared[] = [];
-  let waitingBytes = 0;
-  let underWay: readonly Prepared[] = [];
-  let running: Promise<void> | undefined;
-  let busy = false;
-  let failed: { readonly error: unknown } | undefined;
-  let flushing = false;
-  let roomMade: (() => void) | undefined;
+class Lane implements Lanes {
+  readonly #options: LanesOptions;
+  #waiting: Prepared[] = [];
+  #waitingBytes = 0;
+  #inFlight: readonly Prepared[] = [];
+  #running: Promise<void> | undefined;
+  #isRunning = false;
+  #failed: { readonly error: unknown } | undefined;
+  #isFlushing = false;
+  /** Wakes `add` when a batch is settled. */
+  #roomMade: (() => void) | undefined;
 
-  const isFull = () => waiting.length >= batchRecordsMax || waitingBytes >= batchBytesMax;
-
-  function start(): void {
-    if (!busy) running = run();
+  constructor(options: LanesOptions) {
+    this.#options = options;
   }
 
-  async function run(): Promise<void> {
-    busy = true;
+  async add(record: Prepared): Promise<void> {
+    this.#throwIfFailed();
+    this.#waiting.push(record);
+    this.#waitingBytes += record.text.length;
+    if (this.#holds(1)) this.#start();
+    while (!this.#failed && this.#holds(BATCHES_WAITING_MAX)) {
+      await new Promise<void>((resolve) => {
+        this.#roomMade = resolve;
+      });
+    }
+    this.#throwIfFailed();
+  }
+
+  async flush(): Promise<void> {
+    this.#isFlushing = true;
+    this.#start();
+    await this.#running;
+    this.#throwIfFailed();
+  }
+
+  oldestPending(): number | undefined {
+    return this.#inFlight[0]?.number ?? this.#waiting[0]?.number;
+  }
+
+  /** Whether at least this number of full batches is waiting. */
+  #holds(batches: number): boolean {
+    const { batchRecordsMax, batchBytesMax } = this.#options;
+    return this.#waiting.length >= batchRecordsMax * batches || this.#waitingBytes >= batchBytesMax * batches;
+  }
+
+  #start(): void {
+    if (!this.#isRunning) this.#running = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
     try {
-      while (!failed && waiting.length > 0 && (flushing || isFull())) {
-        underWay = takeBatch();
-        await deliver(underWay);
-        underWay = [];
-        roomMade?.();
+      while (!this.#failed && this.#waiting.length > 0 && (this.#isFlushing || this.#holds(1))) {
+        this.#inFlight = this.#takeBatch();
+        await this.#options.deliver(this.#inFlight);
+        this.#inFlight = [];
+        this.#roomMade?.();
       }
     } catch (error) {
-      failed = { error };
+      this.#failed = { error };
     } finally {
-      busy = false;
-      roomMade?.();
+      this.#isRunning = false;
+      this.#roomMade?.();
     }
   }
 
-  function takeBatch(): Prepared[] {
+  #takeBatch(): Prepared[] {
+    const { batchRecordsMax, batchBytesMax } = this.#options;
     let bytes = 0;
     let count = 0;
-    for (const { text } of waiting) {
+    for (const { text } of this.#waiting) {
       if (count > 0 && (count >= batchRecordsMax || bytes + text.length > batchBytesMax)) break;
       bytes += text.length;
       count += 1;
     }
-    const batch = waiting.slice(0, count);
-    waiting = waiting.slice(count);
-    waitingBytes -= bytes;
+    const batch = this.#waiting.slice(0, count);
+    this.#waiting = this.#waiting.slice(count);
+    this.#waitingBytes -= bytes;
     return batch;
   }
 
-  const throwIfFailed = () => {
-    if (failed) throw failed.error;
-  };
-
-  return {
-    async add(record) {
-      throwIfFailed();
-      waiting.push(record);
-      waitingBytes += record.text.length;
-      if (isFull()) start();
-      while (
-        !failed &&
-        (waiting.length >= batchRecordsMax * BATCHES_WAITING_MAX ||
-          waitingBytes >= batchBytesMax * BATCHES_WAITING_MAX)
-      ) {
-        await new Promise<void>((resolve) => {
-          roomMade = resolve;
-        });
-      }
-      throwIfFailed();
-    },
-    async flush() {
-      flushing = true;
-      start();
-      await running;
-      throwIfFailed();
-    },
-    oldestPending: () => underWay[0]?.number ?? waiting[0]?.number,
-  };
+  #throwIfFailed(): void {
+    if (this.#failed) throw this.#failed.error;
+  }
 }

@@ -8,12 +8,12 @@ import {
 import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 
-/** A record ready to be sent. */
+/** A record that can be sent. */
 export interface Prepared {
   readonly number: number;
-  /** JSON text, with the record's id. */
+  /** JSON text with the record's id. */
   readonly text: string;
-  /** What it is ordered by. */
+  /** Records with the same entity keep their order. */
   readonly entity: string;
 }
 
@@ -21,27 +21,27 @@ export interface PrepareOptions {
   readonly kind: SendKind;
   readonly idColumn?: string | undefined;
   /**
-   * Names what is sent: a record with the same content in another delivery is another record. Without it an agent that
-   * changed and changed back would keep the change in between, since the last report is equal to the first.
+   * Part of the derived ids: a record with the same content in another delivery is another record. Otherwise an agent that
+   * changed and changed back would keep the change in between, as the last record equals the first.
    */
   readonly delivery: string;
 }
 
-/** Items lie two levels deep in a request, which may be 32 deep. */
+/** A request may be 32 levels deep, and its items are 2 levels deep. */
 const DEPTH_MAX = 30;
-/** Counting restarts past so many different records, which bounds the memory; the ids stay the same for the same file. */
+/** Bounds the memory: counting restarts after this number of different records, always at the same place of a file. */
 const COUNTED_MAX = 4_000_000;
 
 /**
- * Gives each record an id that is the same whenever the same delivery is sent again. Records of equal content within a
- * delivery are counted, so that each is one of its own.
+ * Creates a function that gives each record an id, which is the same when the same delivery is sent again. Records with
+ * equal content within a delivery are counted, so that each has its own id.
  */
 export function createPreparer({ kind, idColumn, delivery }: PrepareOptions) {
   const counts = new Map<number, number>();
 
   function nthOf(text: string): number {
     if (kind.onceForAll) return 1;
-    // 48 bits as a number take a fraction of the memory; should two meet, the second is counted as a repeat, each time.
+    // 48 bits of the hash save memory. On a collision the second record is always counted as a repetition.
     const name = createHash('sha256').update(text).digest().readUIntBE(0, 6);
     if (counts.size >= COUNTED_MAX) counts.clear();
     const nth = (counts.get(name) ?? 0) + 1;
@@ -55,7 +55,7 @@ export function createPreparer({ kind, idColumn, delivery }: PrepareOptions) {
     const record = parse(line.text, kind);
     if (typeof record === 'string') return refuse(record);
     const entity = String(record[kind.entityMember] ?? '');
-    // Counted whether or not it is needed: ids must not depend on other lines' being mended.
+    // Counted in any case: ids must not depend on whether other lines have been fixed.
     const nth = nthOf(line.text);
     if (idColumn !== undefined && isMissing(record[kind.idMember]) && isMissing(record[idColumn])) {
       return refuse(`has no ${idColumn}`);
@@ -72,7 +72,7 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** The record, or why it cannot be sent. */
+/** Returns the record, or why it cannot be sent. */
 function parse(text: string, kind: SendKind): JsonObject | string {
   try {
     const record = readJsonObject(Buffer.from(text), { rawMembers: kind.rawMembers, depthMax: DEPTH_MAX });
@@ -83,7 +83,7 @@ function parse(text: string, kind: SendKind): JsonObject | string {
   }
 }
 
-/** Behind all other members, since of a member that is there twice the last one counts. */
+/** Appends the id after all other members: if a member is repeated, the last one counts. */
 function withId(text: string, member: string, id: string): string {
   const inside = text.trim().slice(1, -1).trim();
   return `{${inside}${inside === '' ? '' : ','}${JSON.stringify(member)}:${JSON.stringify(id)}}`;

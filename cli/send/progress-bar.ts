@@ -1,27 +1,27 @@
 import cliProgress from 'cli-progress';
 
-/** Shows how far a file is sent, or other work on many records is. */
+/** Shows the progress of sending a file, or of other work on many records. */
 export interface ProgressBar {
   bytesRead(bytes: number): void;
   counts(counts: { readonly settled: number; readonly refused: number }): void;
-  /** Writes a line of its own. */
+  /** Writes a separate line. */
   say(sentence: string): void;
   stop(): void;
 }
 
-/** What is on a terminal's line goes, so that a sentence stands alone; the bar is drawn again below it. */
+/** Clears the bar's line for a message; the bar is drawn again below. */
 const CLEAR_LINE = '\r\u001b[2K';
-/** The bar goes back to where the cursor was saved and clears that line when it ends. */
+/** At its end the bar clears the line of the saved cursor. */
 const SAVE_CURSOR = '\u001b7';
 
-/** A bar on a terminal; nothing where standard error is none, so that logs stay readable. `total` in bytes or records. */
+/** Creates a bar. It is not shown if the stream is not a terminal, so that logs stay readable. `total`: bytes or records. */
 export function createProgressBar(
   stream: { write(text: string): unknown; readonly isTTY?: boolean | undefined },
   options: {
     readonly name: string;
     readonly total: number;
     readonly visible: boolean;
-    /** What became of what is settled, and of what is refused. */
+    /** Labels of the two counts. */
     readonly words?: readonly [settled: string, refused: string];
   },
 ): ProgressBar {

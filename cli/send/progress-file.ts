@@ -5,7 +5,7 @@ import { PRIVATE, replaceFile } from '../../shared/replace-file.ts';
 
 const refusal = z.object({ line: z.int(), reason: z.string() });
 
-/** What a run is about; the progress of one counts only for the same one. */
+/** Identifies a run. Progress is used only by a run with the same identity. */
 const identity = z.object({
   kind: z.string(),
   url: z.string(),
@@ -18,7 +18,7 @@ const identity = z.object({
 const schema = z.object({
   version: z.literal(1),
   run: identity,
-  /** Lines below are settled. */
+  /** Earlier lines are settled. */
   nextLine: z.int().min(1),
   refused: z.array(refusal),
   refusedCount: z.int().min(0),
@@ -28,9 +28,9 @@ export type Refusal = Readonly<z.output<typeof refusal>>;
 export type RunIdentity = Readonly<z.output<typeof identity>>;
 export type Progress = Readonly<Omit<z.output<typeof schema>, 'version' | 'run'>>;
 
-/** How far a file was sent, kept beside it while that is not finished. */
+/** The progress of a file, kept next to it until all of it is sent. */
 export interface ProgressFile {
-  /** The progress of an earlier run of the same; undefined where there is none. */
+  /** Returns the progress of an earlier run with the same identity, if there is one. */
   read(): Promise<Progress | undefined>;
   /** Throws AppError `STATE_UNWRITABLE`. */
   write(progress: Progress): Promise<void>;
@@ -46,7 +46,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
         return same ? found : undefined;
       } catch (error) {
         const none = errorCode(error) === 'ENOENT' || error instanceof SyntaxError;
-        // Starting over is always right: what is sent twice is stored once.
+        // Starting again is always safe: records that are sent twice are stored once.
         if (none || error instanceof z.ZodError) return undefined;
         throw error;
       }
@@ -57,7 +57,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
       } catch (error) {
         throw new AppError(
           'STATE_UNWRITABLE',
-          `the progress cannot be kept in ${path} (${errorMessage(error)}): name another file with --state`,
+          `the progress cannot be written to ${path} (${errorMessage(error)}): set another file with --state`,
           { cause: error },
         );
       }

@@ -4,18 +4,18 @@ import { STDIN_NAME } from './input.ts';
 import type { SendKindName } from './kinds.ts';
 import { REFUSALS_MAX, type SendResult } from './send-source.ts';
 
-/** What one file came to. */
+/** The result of one file. */
 export interface FileReport extends SendResult {
   readonly file: string;
   readonly kind: SendKindName;
-  /** What the ids of its records were made from; empty where it played no part. */
+  /** Part of the derived ids; empty if it was not used. */
   readonly delivery: string;
   readonly durationMs: number;
 }
 
 const ROWS_MAX = 50;
 
-/** Prints the counts and a table of refused lines, with what to do about them. `refusedFile` holds those lines. */
+/** Prints the counts, a table of refused lines and the next steps. `refusedFile` contains those lines. */
 export function printReport(
   context: CommandContext,
   report: FileReport,
@@ -23,7 +23,7 @@ export function printReport(
 ): void {
   const { file, kind, accepted, refused, refusedCount, resumedAtLine, stopped, durationMs } = report;
   const seconds = (durationMs / 1000).toFixed(1);
-  const resumed = resumedAtLine === undefined ? '' : `, going on at line ${number(resumedAtLine)}`;
+  const resumed = resumedAtLine === undefined ? '' : `, resumed at line ${number(resumedAtLine)}`;
   context.print(
     `${printable(file)}: ${number(accepted)} ${kind} accepted, ${number(refusedCount)} refused in ${seconds} s${resumed}${stopped ? ', then stopped' : ''}`,
   );
@@ -33,7 +33,7 @@ export function printReport(
     refused.slice(0, ROWS_MAX).map(({ line, reason }) => [String(line), printable(reason)]),
   );
   const more = refusedCount - Math.min(ROWS_MAX, refused.length);
-  if (more > 0) context.print(`and ${number(more)} more: --reasons FILE or --json tells all`);
+  if (more > 0) context.print(`and ${number(more)} more: --reasons FILE or --json lists all`);
   if (!stopped) context.print(...nextSteps(report, refusedFile));
 }
 
@@ -41,20 +41,20 @@ function nextSteps({ kind, file, delivery, refusedCount }: FileReport, refusedFi
   if (refusedFile !== undefined) {
     const all = refusedCount > REFUSALS_MAX ? `The first ${number(REFUSALS_MAX)} refused` : 'The refused';
     return [
-      `${all} lines are in ${refusedFile}. Next: mend them there, then npx sluice send ${kind} ${refusedFile}`,
+      `${all} lines are in ${refusedFile}. Next: fix them there, then npx sluice send ${kind} ${refusedFile}`,
     ];
   }
   const again = delivery === '' ? '' : ` with --delivery ${delivery}`;
   if (file === STDIN_NAME) {
-    return [`Next: mend them and send all again${again}: what was accepted is not stored twice.`];
+    return [`Next: fix them and send everything again${again}: accepted records are not stored twice.`];
   }
   return [
-    'Next: send the same file again with --refused FILE, which changes nothing and writes these lines to FILE; mend and send FILE.',
-    `Or mend them in ${file} and send it again${again}: what was accepted is not stored twice.`,
+    'Next: send the same file again with --refused FILE, which changes nothing and writes these lines to FILE; fix and send FILE.',
+    `Or fix them in ${file} and send it again${again}: accepted records are not stored twice.`,
   ];
 }
 
-/** Why lines were refused, as CSV. */
+/** Returns the reasons of refused lines as CSV. */
 export function reasonsCsv(reports: readonly FileReport[]): string {
   const cell = (text: string) => `"${text.replaceAll('"', '""')}"`;
   const rows = reports.flatMap(({ file, refused }) =>

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../shared/contracts/json.ts';
 
-/** Made-up records for trying out: number `n` is the same each time, so that sending them again changes nothing. */
+/** Samples for tests. Sample `n` is always the same, so sending it again changes nothing. */
 
 const LANGUAGES = [['en-gb'], ['de', 'en'], ['fr'], ['es', 'pt-br']];
 const PLATFORMS = ['WEB', 'IOS', 'ANDROID', 'VOICE', 'SMS'];

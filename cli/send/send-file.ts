@@ -13,9 +13,9 @@ import { createProgressFile } from './progress-file.ts';
 import type { FileReport } from './report.ts';
 import { sendSource } from './send-source.ts';
 
-/** How files are read and sent. */
+/** Options for reading and sending files. */
 export interface SendFileOptions {
-  /** So many made-up records instead of a file's. */
+  /** Number of samples to send in place of a file. */
   readonly sample?: number;
   readonly format?: Format;
   readonly delimiter: string;
@@ -28,12 +28,12 @@ export interface SendFileOptions {
   readonly json?: boolean;
 }
 
-/** Requests under way: those with many items are few and large. */
+/** Default number of requests in flight. Requests with many items are large, so fewer of them are needed. */
 export const CONCURRENCY = { many: 4, single: 16 };
 export const STATE_SUFFIX = '.sluice-state';
 const DELIVERY_LENGTH = 16;
 
-/** Sends one file, standard input, or samples where no file is given, showing how far it is. */
+/** Sends one file, standard input, or samples if there is no file, and shows the progress. */
 export async function sendFile(
   context: CommandContext,
   { kind, target, file }: { readonly kind: SendKind; readonly target: SendTarget; readonly file?: string },
@@ -97,7 +97,7 @@ async function openLines(
 ): Promise<AsyncIterable<InputLine>> {
   if (file === undefined) return samples(kind, options.sample!, bar.bytesRead);
   const stream = file === STDIN ? process.stdin : counted(await openFile(file), bar.bytesRead);
-  // Who reads from a terminal or a pipe may wait for ever.
+  // Reading from a terminal or a pipe may never end.
   return readLines(addAbortSignal(signal, stream), {
     format: options.format ?? formatOf(file)!,
     kind,

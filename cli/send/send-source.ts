@@ -3,7 +3,7 @@ import { deliver } from './deliver.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
-import { createLanes } from './lanes.ts';
+import { createLanes, type Lanes } from './lanes.ts';
 import { createPreparer } from './prepare.ts';
 import type { Progress, ProgressFile, Refusal } from './progress-file.ts';
 
@@ -17,25 +17,25 @@ export interface SendSourceOptions {
   readonly retryForMs: number;
   readonly elapsedMs: () => number;
   readonly pause: (ms: number) => Promise<void>;
-  /** Ends the run as soon as it can be; its reason says why. */
+  /** Ends the run; its reason is reported. */
   readonly signal: AbortSignal;
-  /** Left out where there is nothing to go on with (standard input, samples). */
+  /** Undefined for input that cannot be resumed: standard input and samples. */
   readonly progressFile?: ProgressFile | undefined;
-  /** Whether an earlier run's progress counts. */
+  /** Whether to use the progress of an earlier run. */
   readonly resume: boolean;
   onProgress(counts: { readonly settled: number; readonly refused: number }): void;
 }
 
-/** What became of a file's records. */
+/** The result of sending the records of a file. */
 export interface SendResult {
-  /** Of this run. */
+  /** Accepted in this run. */
   readonly accepted: number;
   readonly refusedCount: number;
-  /** At most {@link REFUSALS_MAX} of them, in order. */
+  /** The first {@link REFUSALS_MAX} refusals, in order. */
   readonly refused: readonly Refusal[];
-  /** The line at which an earlier run had stopped. */
+  /** The line at which this run resumed an earlier one. */
   readonly resumedAtLine: number | undefined;
-  /** Why it ended before all was sent; what was settled until then is remembered. */
+  /** Why the run ended early. Its progress is kept. */
   readonly stopped: Error | undefined;
 }
 
@@ -45,75 +45,117 @@ const BATCH_BYTES_MAX = 1024 * 1024;
 const SAVE_INTERVAL_MS = 1000;
 
 /**
- * Sends all records and remembers, while it runs, below which line everything is settled. Where it cannot go on
- * (`SEND_STOPPED`) the result says why; what else goes wrong is thrown.
+ * Sends all records and keeps the progress in a file. Returns the reason if the run had to stop (`SEND_STOPPED`). Throws
+ * other errors.
  */
 export async function sendSource(options: SendSourceOptions): Promise<SendResult> {
-  const { kind, client, progressFile, signal } = options;
-  const before = options.resume ? await progressFile?.read() : undefined;
-  const firstLine = before?.nextLine ?? 1;
-  const refused: Refusal[] = [...(before?.refused ?? [])];
-  let refusedCount = before?.refusedCount ?? 0;
-  let accepted = 0;
-  let lastRead = firstLine - 1;
-  let savedAtMs = options.elapsedMs();
+  const before = options.resume ? await options.progressFile?.read() : undefined;
+  return await new SendRun(options, before).run();
+}
 
-  const refuse = (line: number, reason: string) => {
-    refusedCount += 1;
-    if (refused.length < REFUSALS_MAX) refused.push({ line, reason });
-  };
-  const settled = ({ number }: { readonly number: number }, refusal: string | undefined) => {
-    if (refusal === undefined) accepted += 1;
-    else refuse(number, refusal);
-    options.onProgress({ settled: accepted + refusedCount, refused: refusedCount });
-  };
-  const lanes = createLanes({
-    lanes: options.concurrency,
-    batchRecordsMax: kind.many ? BATCH_RECORDS_MAX : 1,
-    batchBytesMax: BATCH_BYTES_MAX,
-    deliver: (batch) => deliver({ ...options, settled }, batch),
-  });
-  const prepare = createPreparer(options);
-  const progress = (): Progress => {
-    const nextLine = lanes.oldestPending() ?? lastRead + 1;
-    // Lines from there on are sent again, and refused again.
-    const kept = refused.filter(({ line }) => line < nextLine);
-    return { nextLine, refused: kept, refusedCount: refusedCount - (refused.length - kept.length) };
-  };
+class SendRun {
+  readonly #options: SendSourceOptions;
+  readonly #lanes: Lanes;
+  readonly #resumedAtLine: number | undefined;
+  readonly #refused: Refusal[];
+  #refusedCount: number;
+  #accepted = 0;
+  #lastRead: number;
+  #savedAtMs: number;
 
-  const result = (stopped?: Error): SendResult => ({
-    accepted,
-    refusedCount,
-    refused: refused.sort((a, b) => a.line - b.line),
-    resumedAtLine: before && firstLine,
-    stopped,
-  });
+  constructor(options: SendSourceOptions, before: Progress | undefined) {
+    this.#options = options;
+    this.#resumedAtLine = before?.nextLine;
+    this.#refused = [...(before?.refused ?? [])];
+    this.#refusedCount = before?.refusedCount ?? 0;
+    this.#lastRead = this.#firstLine - 1;
+    this.#savedAtMs = options.elapsedMs();
+    this.#lanes = createLanes({
+      lanes: options.concurrency,
+      batchRecordsMax: options.kind.many ? BATCH_RECORDS_MAX : 1,
+      batchBytesMax: BATCH_BYTES_MAX,
+      deliver: (batch) =>
+        deliver({ ...options, settled: ({ number }, refusal) => this.#settle(number, refusal) }, batch),
+    });
+  }
 
-  // Whoever cannot keep the progress learns it before anything is sent.
-  await progressFile?.write(progress());
-  try {
-    for await (const line of options.lines) {
+  get #firstLine(): number {
+    return this.#resumedAtLine ?? 1;
+  }
+
+  async run(): Promise<SendResult> {
+    const { signal, client, progressFile } = this.#options;
+    // Fails before anything is sent if the progress cannot be written.
+    await progressFile?.write(this.#progress());
+    try {
+      await this.#sendLines();
+    } catch (thrown) {
+      // An aborted stream throws an error without the reason.
+      const error = signal.aborted ? signal.reason : thrown;
+      client.stop();
+      await progressFile?.write(this.#progress());
+      if (errorCode(error) === 'SEND_STOPPED') return this.#result(error as Error);
+      throw error;
+    }
+    await progressFile?.remove();
+    return this.#result(undefined);
+  }
+
+  async #sendLines(): Promise<void> {
+    const { lines, signal } = this.#options;
+    const prepare = createPreparer(this.#options);
+    for await (const line of lines) {
       signal.throwIfAborted();
       const prepared = line.problem === undefined ? prepare(line) : line;
-      lastRead = line.number;
-      // Read and counted all the same: the ids of later lines depend on it.
-      if (line.number < firstLine) continue;
-      if ('problem' in prepared && prepared.problem !== undefined) refuse(prepared.number, prepared.problem);
-      else if ('text' in prepared) await lanes.add(prepared as Parameters<typeof lanes.add>[0]);
-      if (progressFile && options.elapsedMs() - savedAtMs > SAVE_INTERVAL_MS) {
-        await progressFile.write(progress());
-        savedAtMs = options.elapsedMs();
-      }
+      this.#lastRead = line.number;
+      // Settled lines are prepared too: the ids of later lines depend on them.
+      if (line.number < this.#firstLine) continue;
+      if ('entity' in prepared) await this.#lanes.add(prepared);
+      else this.#refuse(prepared.number, prepared.problem);
+      await this.#saveNowAndThen();
     }
-    await lanes.flush();
-  } catch (thrown) {
-    // A stream that was aborted says only that.
-    const error = signal.aborted ? signal.reason : thrown;
-    client.stop();
-    await progressFile?.write(progress());
-    if (errorCode(error) === 'SEND_STOPPED') return result(error as Error);
-    throw error;
+    await this.#lanes.flush();
   }
-  await progressFile?.remove();
-  return result();
+
+  #settle(line: number, refusal: string | undefined): void {
+    if (refusal === undefined) this.#accepted += 1;
+    else this.#refuse(line, refusal);
+    this.#options.onProgress({
+      settled: this.#accepted + this.#refusedCount,
+      refused: this.#refusedCount,
+    });
+  }
+
+  #refuse(line: number, reason: string): void {
+    this.#refusedCount += 1;
+    if (this.#refused.length < REFUSALS_MAX) this.#refused.push({ line, reason });
+  }
+
+  async #saveNowAndThen(): Promise<void> {
+    const { progressFile, elapsedMs } = this.#options;
+    if (!progressFile || elapsedMs() - this.#savedAtMs <= SAVE_INTERVAL_MS) return;
+    await progressFile.write(this.#progress());
+    this.#savedAtMs = elapsedMs();
+  }
+
+  #progress(): Progress {
+    const nextLine = this.#lanes.oldestPending() ?? this.#lastRead + 1;
+    // Later lines are sent again, and refused again.
+    const kept = this.#refused.filter(({ line }) => line < nextLine);
+    return {
+      nextLine,
+      refused: kept,
+      refusedCount: this.#refusedCount - (this.#refused.length - kept.length),
+    };
+  }
+
+  #result(stopped: Error | undefined): SendResult {
+    return {
+      accepted: this.#accepted,
+      refusedCount: this.#refusedCount,
+      refused: this.#refused.sort((a, b) => a.line - b.line),
+      resumedAtLine: this.#resumedAtLine,
+      stopped,
+    };
+  }
 }

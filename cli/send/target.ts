@@ -3,7 +3,7 @@ import { readDemoFile } from '../../shared/demo-file.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { SendTarget } from './gateway-client.ts';
 
-/** What the options do not say. */
+/** Settings for missing options. */
 export const TARGET_SETTINGS = [
   'SLUICE_URL',
   'SLUICE_API_KEY_ID',
@@ -18,8 +18,8 @@ export interface TargetOptions {
 }
 
 /**
- * The gateway and the key: from the options, then the settings, then the embedded instance's demo tenant. A key and its
- * address belong together: the demo's key is never sent elsewhere. Throws AppError `TARGET_UNKNOWN`.
+ * Finds the gateway and the API key: from the options, then the settings, then the demo tenant of the embedded instance.
+ * The demo key is never sent to another gateway. Throws AppError `TARGET_UNKNOWN`.
  */
 export async function findTarget(
   options: TargetOptions,
@@ -30,7 +30,7 @@ export async function findTarget(
   const apiKeySecret = options.keySecret ?? config.SLUICE_API_KEY_SECRET;
   if ((apiKeyId === undefined) !== (apiKeySecret === undefined)) {
     throw unknown(
-      'a key is an id and a secret: give both --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET)',
+      'an API key has an id and a secret: set both --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET)',
     );
   }
   if (url !== undefined && apiKeyId !== undefined && apiKeySecret !== undefined) {
@@ -38,14 +38,14 @@ export async function findTarget(
   }
   if (url !== undefined) {
     throw unknown(
-      `no key for ${url} is given: set --key-id and --key-secret, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET (\`npx sluice keys create\`)`,
+      `there is no API key for ${url}: set --key-id and --key-secret, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET (\`npx sluice keys create\`)`,
     );
   }
   const demo = await readDemoFile(config.SLUICE_DATA_DIR);
   if (!demo) {
     throw unknown(
-      'which gateway to send to is not known: set SLUICE_URL, SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET, or give --url, ' +
-        `--key-id and --key-secret; an embedded instance is found by itself, but none was started on ${config.SLUICE_DATA_DIR} (\`npm start\`)`,
+      'there is no gateway to send to: set SLUICE_URL, SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET, or --url, ' +
+        `--key-id and --key-secret. An embedded instance is found automatically, but none was started on ${config.SLUICE_DATA_DIR} (\`npm start\`)`,
     );
   }
   return {

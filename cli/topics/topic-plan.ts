@@ -1,28 +1,25 @@
 import { type TopicShortfall, topicShortfalls } from '../../shared/log/kafka/topic-check.ts';
 import type { EventLog, TopicDescription, TopicSpec } from '../../shared/log/log.ts';
 
-/** What `topics create` would do about one topic. */
+/** The plan of `topics create` for one topic. */
 export interface PlannedTopic {
   readonly topic: string;
   readonly action: 'create' | 'keep';
   readonly partitions: number;
-  /** Undefined where the log keeps no copies of its own. */
+  /** Undefined for a log without replicas. */
   readonly replicas: number | undefined;
   readonly retentionMs: number;
-  /** Asked for, but fixed at another number. */
+  /** The requested number, if the topic exists with another one. */
   readonly partitionsWanted?: number;
 }
 
 export interface TopicPlan {
   readonly topics: readonly PlannedTopic[];
-  /** What falls short once the missing topics are made: of those that exist, and of what was asked for. */
+  /** Problems of the topics once the missing ones are created. */
   readonly warnings: readonly TopicShortfall[];
 }
 
-/**
- * Compares the topics that are wanted with those that exist, which stay as they are. `expected` is what they should be,
- * whatever was asked for.
- */
+/** Compares the requested topics with the existing ones, which are not changed. `expected` are the recommended values. */
 export async function planTopics(
   log: Pick<EventLog, 'describeTopics'>,
   specs: readonly TopicSpec[],

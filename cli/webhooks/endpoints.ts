@@ -14,7 +14,7 @@ export interface NamedEndpoint extends Endpoint {
   readonly tenant: string;
 }
 
-/** The endpoints of one tenant, or of all; with `endpointId` that one. Throws AppError `TENANT_UNKNOWN`. */
+/** Returns the endpoints of one or all tenants, or only `endpointId`. Throws AppError `TENANT_UNKNOWN`. */
 export async function searchEndpoints(
   { pool }: OpenDatabase,
   tenant: string | undefined,
@@ -26,7 +26,7 @@ export async function searchEndpoints(
   return found.map((endpoint) => ({ tenant: names.get(endpoint.tenantId)!, ...endpoint }));
 }
 
-/** That endpoint. Throws AppError `ENDPOINT_UNKNOWN`. */
+/** Returns the endpoint. Throws AppError `ENDPOINT_UNKNOWN`. */
 export async function requireEndpoint(
   database: OpenDatabase,
   tenant: string | undefined,
@@ -40,7 +40,7 @@ export async function requireEndpoint(
   );
 }
 
-/** The bytes of an endpoint's signing secret. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`. */
+/** Decrypts the signing secret of an endpoint. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`. */
 export async function secretOf(
   { pool }: OpenDatabase,
   keyRing: KeyRing,
@@ -52,8 +52,8 @@ export async function secretOf(
 }
 
 /**
- * The ring that the running parts sign with: of the settings, else of the embedded instance. Throws AppError
- * `KEYS_NOT_CONFIGURED` saying where it is to come from.
+ * Returns the key ring that the running processes use: from the settings, or from the embedded instance. Throws AppError
+ * `KEYS_NOT_CONFIGURED`.
  */
 export async function keyRingOf(context: CommandContext, { embedded }: OpenDatabase): Promise<KeyRing> {
   const config = context.config(['SLUICE_CREDENTIALS_KEYS', 'SLUICE_DATA_DIR']);
@@ -62,16 +62,16 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
   if (keyRing) return keyRing;
   throw new AppError(
     'KEYS_NOT_CONFIGURED',
-    'SLUICE_CREDENTIALS_KEYS is not set, and what this works with is encrypted: set it to what the gateway, the workers and the admin listener have',
+    'SLUICE_CREDENTIALS_KEYS is not set, but this command decrypts stored values: set it to the value of the gateway, the workers and the admin listener',
   );
 }
 
-/** Addresses that webhooks may go to, as the instance that sends them has it. */
+/** Returns the permitted addresses of webhooks, with the default of the instance that sends them. */
 export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
   return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
-/** Webhook endpoints that a tenant may have, as the instance that sends them has it. */
+/** Returns the maximum number of endpoints per tenant, with the default of the instance that sends webhooks. */
 export function endpointsMaxOf(context: CommandContext, { embedded }: OpenDatabase): number {
   const config = context.config(['SLUICE_WEBHOOK_ENDPOINTS_MAX'], embedded ? 'embedded' : 'cli');
   return config.SLUICE_WEBHOOK_ENDPOINTS_MAX;

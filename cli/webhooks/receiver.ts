@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,23 +9,23 @@ import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts
 import { failureText } from '../../shared/webhooks/failure.ts';
 import { post } from '../../shared/webhooks/post.ts';
 import { createLocalResolve } from '../../shared/webhooks/resolve.ts';
-import { webhookProblem } from './verify.ts';
+import { signatureHeaders } from '../../shared/webhooks/sign.ts';
 
-/** A webhook that came, and what was done with it. */
+/** A received webhook and its result. */
 export interface ReceivedWebhook {
   readonly receivedAtMs: number;
   readonly webhookId: string;
   readonly body: string;
-  /** Why it must not be believed; undefined when its signature is right. */
+  /** Why verification failed; undefined if the webhook is valid. */
   readonly problem: string | undefined;
-  /** What the receiver behind this one said; undefined where nothing was forwarded. */
+  /** The answer of the receiver that it was forwarded to; undefined if it was not forwarded. */
   readonly forwarded: Forwarded | undefined;
-  /** Status that the sender was answered with. */
+  /** The status of the answer to the sender. */
   readonly answered: number;
 }
 
 export interface Forwarded {
-  /** Undefined where no answer came. */
+  /** Undefined without an answer. */
   readonly status: number | undefined;
   readonly durationMs: number;
   readonly error: string | undefined;
@@ -32,12 +33,12 @@ export interface Forwarded {
 
 export interface WebhookReceiverOptions {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Those that may have signed, at the time of each webhook. */
+  /** Returns the valid signing secrets; called for each webhook. */
   secrets(): readonly Uint8Array[];
-  /** Where webhooks with the right signature are sent on to, as they came. */
+  /** URL to which valid webhooks are forwarded unchanged. */
   readonly forward: string | undefined;
   onWebhook(webhook: ReceivedWebhook): void;
 }
@@ -48,9 +49,9 @@ export interface WebhookReceiver {
 }
 
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Less than the sender waits, so that it hears of a slow receiver from us. */
+/** Shorter than the sender's timeout, so that a slow receiver is reported as 502. */
 const FORWARD_DEADLINE_MS = 12_000;
-/** Whoever listens chooses where to forward to. */
+/** The user chooses the URL, so every address is permitted. */
 const ANYWHERE = parseAllowRules('0.0.0.0/0,::/0');
 const FORWARDED_HEADERS = [
   'content-type',
@@ -61,8 +62,8 @@ const FORWARDED_HEADERS = [
 ];
 
 /**
- * Starts a receiver that verifies what comes: 204 for a webhook with the right signature, or the status of where it was
- * forwarded to (502 without an answer), 400 for any other. Throws AppError `LISTEN_FAILED`.
+ * Starts a receiver that verifies webhooks. It answers 400 to an invalid webhook. It answers 204 to a valid one, or the
+ * status of the receiver that it forwards to (502 without an answer). Throws AppError `LISTEN_FAILED`.
  */
 export async function startWebhookReceiver(options: WebhookReceiverOptions): Promise<WebhookReceiver> {
   const agent = createAgent({ allow: ANYWHERE, resolve: createLocalResolve() });
@@ -83,7 +84,7 @@ export async function startWebhookReceiver(options: WebhookReceiverOptions): Pro
     throw new AppError(
       'LISTEN_FAILED',
       errorCode(error) === 'EADDRINUSE'
-        ? `port ${options.port} is taken: give another with --port, or 0 for a free one`
+        ? `port ${options.port} is in use: set another with --port, or 0 for any free port`
         : `cannot listen on ${options.host} port ${options.port}: ${errorMessage(error)}`,
       { cause: error },
     );
@@ -116,7 +117,7 @@ async function receive(
     body: body.toString(),
     problem,
     forwarded,
-    answered: problem !== undefined ? 400 : forwarded ? passedOn(forwarded) : 204,
+    answered: problem !== undefined ? 400 : forwarded ? statusOf(forwarded) : 204,
   };
 }
 
@@ -144,14 +145,14 @@ async function forward(
   }
 }
 
-/** A status that may be passed on: receivers may answer with what is none. */
-function passedOn({ status }: Forwarded): number {
+/** Returns the status for the sender; 502 for one that HTTP does not allow. */
+function statusOf({ status }: Forwarded): number {
   return status !== undefined && status >= 200 && status <= 599 ? status : 502;
 }
 
-/** Rejects when it is too large or its sender went away. */
+/** Rejects if the body is too large or the sender disconnects. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
-  // One buffer that grows, because a list of many small chunks takes far more memory than their bytes.
+  // A growing buffer: a list of many small chunks takes far more memory than their bytes.
   let body = Buffer.alloc(0);
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -161,4 +162,35 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
     chunk.copy(body, bytes - chunk.length);
   }
   return body.subarray(0, bytes);
+}
+
+/** Tolerated age of a webhook, against replay of recorded ones. */
+const TOLERANCE_S = 5 * 60;
+
+/**
+ * Returns why a webhook fails verification by Standard Webhooks 1.0; undefined if it is valid. `body` holds the received
+ * bytes, which one of `secrets` must have signed.
+ */
+export function webhookProblem(
+  headers: IncomingHttpHeaders,
+  body: Uint8Array,
+  secrets: readonly Uint8Array[],
+  nowMs: number,
+): string | undefined {
+  const [messageId, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map(
+    (name) => headers[name],
+  );
+  if (typeof messageId !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') {
+    return 'not signed';
+  }
+  if (!/^\d{1,12}$/.test(timestamp)) return 'timestamp malformed';
+  const timestampMs = Number(timestamp) * 1000;
+  if (Math.abs(nowMs - timestampMs) > TOLERANCE_S * 1000) return 'timestamp too old or too new';
+  const signed = signatureHeaders({ messageId, body, timestampMs }, secrets)['webhook-signature']!;
+  const expected = signed.split(' ').map((one) => Buffer.from(one));
+  const valid = signatures
+    .split(' ')
+    .map((one) => Buffer.from(one))
+    .some((given) => expected.some((one) => one.length === given.length && timingSafeEqual(one, given)));
+  return valid ? undefined : 'signature wrong (another secret?)';
 }

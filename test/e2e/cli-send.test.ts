@@ -127,8 +127,8 @@ describe('a send in the middle of which', () => {
       if (signal === 'SIGKILL') expect(sending.process.signalCode).toBe('SIGKILL');
       else {
         expect(code).toBe(1);
-        expect(sending.output()).toContain('"stopped":"stopped: run the same command again to go on"');
-        expect(sending.output()).toMatch(/^sluice: stopped: run the same command again to go on$/m);
+        expect(sending.output()).toContain('"stopped":"stopped: run the same command again to continue"');
+        expect(sending.output()).toMatch(/^sluice: stopped: run the same command again to continue$/m);
       }
       expect(await readdir(folder)).toContain('agents.csv.sluice-state');
       const report = await again();
@@ -269,7 +269,7 @@ describe('a broken line', () => {
       Buffer.from('\ufeffexternalAgentId\na\n', 'utf16le'),
       /header of the CSV file \(line 1\) is not valid UTF-8/,
     ],
-    ['broken.json', '[{"externalAgentId":"a"},', /mend it, or send a record a line as NDJSON/],
+    ['broken.json', '[{"externalAgentId":"a"},', /send one record per line as NDJSON/],
   ])('that spoils the whole file is said: %s', async (name, content, message) => {
     const input = join(folder, name);
     await writeFile(input, content);
@@ -296,7 +296,7 @@ describe('a broken line', () => {
     const directory = join(folder, 'directory.csv');
     await mkdir(directory);
     expect((await send(file, directory)).stderr).toBe(
-      `sluice: ${directory} is a folder: name the files in it\n`,
+      `sluice: ${directory} is a folder: give the files in it\n`,
     );
     expect(await stored()).toMatchObject({ records: 0 });
   });
@@ -320,11 +320,11 @@ describe('standard input', () => {
     await writeFile(file, 'externalAgentId\n\nalone,too many\n');
     await expect(shell(from.replace('--json', '--delivery x'))).rejects.toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('\nNext: mend them and send all again with --delivery x: what was'),
+      stdout: expect.stringContaining('\nNext: fix them and send everything again with --delivery x: '),
     });
     await expect(shell(from)).rejects.toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('standard input needs --delivery NAME'),
+      stderr: expect.stringContaining('--delivery NAME'),
     });
   });
 
@@ -344,7 +344,7 @@ describe('refused lines', () => {
     `${agentId(3)},Three,also nonsense`,
   ];
 
-  it('are written as they stand below the header, and once mended only they are sent', async () => {
+  it('are copied byte by byte below the header, and only they are sent once they are fixed', async () => {
     await writeFile(file, lines().join('\r\n'));
     const refused = join(folder, 'refused.csv');
     const reasons = join(folder, 'reasons.csv');
@@ -357,17 +357,17 @@ describe('refused lines', () => {
     );
 
     const people = await runSluice(['send', 'agents', file, '--refused', refused], env);
-    expect(people.stdout).toContain(`mend them there, then sluice send agents ${refused}\n`);
+    expect(people.stdout).toContain(`fix them there, then sluice send agents ${refused}\n`);
     await writeFile(refused, (await readFile(refused, 'utf8')).replace(/(also )?nonsense/g, 'a@example.org'));
     expect((await send(refused)).report).toMatchObject({ accepted: 2, refusedCount: 0 });
     expect(await stored()).toEqual({ records: 3, ids: 3, agents: 3 });
   });
 
-  it('may be mended in the whole file too, which sends only them with its delivery, and all without', async () => {
+  it('can be fixed in the whole file, which sends only them with its delivery, and all lines without', async () => {
     await writeFile(file, lines().join('\n'));
     const { report } = await send(file);
     const people = await runSluice(['send', 'agents', file], env);
-    expect(people.stdout).toContain(`send it again with --delivery ${report.delivery}: what was accepted`);
+    expect(people.stdout).toContain(`send it again with --delivery ${report.delivery}: `);
     await writeFile(
       file,
       lines()
@@ -385,7 +385,7 @@ describe('refused lines', () => {
     for (const option of ['--refused', '--reasons']) {
       expect(await send(file, option, join(folder, '.', 'agents.csv'))).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining('is what is sent: name another file'),
+        stderr: expect.stringContaining('is an input: set another file'),
       });
     }
     expect(await readFile(file, 'utf8')).toBe(lines().join('\n'));

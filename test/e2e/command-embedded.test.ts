@@ -79,7 +79,7 @@ describe('the command on a running instance', () => {
     const { code, stdout } = await sluice('send', 'messages', file);
     expect(code).toBe(1);
     expect(stdout).toMatch(/│ 2 +│ 422-01 Unprocessable Entity: augmentationType is required/);
-    expect(stdout).toContain('and send it again: what was accepted is not stored twice');
+    expect(stdout).toContain('and send it again: accepted records are not stored twice');
   });
 
   it('lists and shows dead letters, each once', async () => {
@@ -117,7 +117,7 @@ describe('the command on a running instance', () => {
     });
   });
 
-  it('tells that the log is another one than what is stored came from', async () => {
+  it('reports a log that ends before the stored position', async () => {
     await allStored();
     const { topic, partition } = (
       await product.pool.query('select topic, partition from log_positions order by topic, partition limit 1')
@@ -133,11 +133,11 @@ describe('the command on a running instance', () => {
       expect([code, stderr]).toEqual([
         1,
         expect.stringContaining(
-          `in 1 partitions (${topic}, partition ${partition}: the log ends below what was stored from it)`,
+          `1 partitions (${topic}, partition ${partition}: the log ends before the stored position)`,
         ),
       ]);
       expect(JSON.parse(stdout).partitions).toMatchObject([
-        { topic, partition, lag: 0, problem: expect.stringContaining('ends below') },
+        { topic, partition, lag: 0, problem: expect.stringContaining('ends before') },
       ]);
       expect((await sluice('lag')).stdout).not.toContain('Everything is stored');
     } finally {

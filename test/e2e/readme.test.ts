@@ -62,7 +62,7 @@ describe('documented commands on npm start', () => {
       cwd: folder,
       timeoutMs: 110_000,
     });
-    expect(output).toMatch(/The secret of before is valid until .*Z\./);
+    expect(output).toMatch(/The previous secret is valid until .*Z\./);
     expect(output).toMatch(/import .*rotating until/);
   }, 120_000);
 

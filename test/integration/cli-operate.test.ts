@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { webhookProblem } from '../../cli/webhooks/verify.ts';
+import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { startGateway } from '../../gateway/start.ts';
 import { writeKeyRingFile } from '../../shared/keyring/file.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
@@ -86,7 +86,7 @@ describe('tenants', () => {
     const disabled = await json('tenants disable acme');
     expect(disabled).toEqual({ ...acme, state: 'disabled', disabledAt: expect.stringMatching(/Z$/) });
     expect(await json('tenants disable acme')).toEqual(disabled);
-    expect((await sluice('tenants disable acme')).stdout).toBe('acme was disabled already.\n');
+    expect((await sluice('tenants disable acme')).stdout).toBe('acme was already disabled.\n');
     expect((await sluice('tenants list')).stdout).toMatch(/acme .*disabled/);
     expect((await sluice('tenants enable acme')).stdout).toContain('within 5 seconds');
     expect(await json('tenants list')).toEqual([acme, other]);
@@ -177,20 +177,22 @@ describe('keys', () => {
     expect(await sluice(`keys rotate ${apiKeyId}`)).toEqual({
       code: 1,
       stdout: '',
-      stderr:
-        `sluice: ${apiKeyId} has two valid secrets until ${until}: rotate it again then, or end both now with --overlap 0; ` +
-        'where the new secret was lost, make another key with `sluice keys create`\n',
+      stderr: expect.stringMatching(
+        new RegExp(
+          `^sluice: ${apiKeyId} has two valid secrets until ${until}: .*--overlap 0.*sluice keys create.*\\n$`,
+        ),
+      ),
     });
     const { stdout } = await sluice(`keys rotate ${apiKeyId} --overlap 0`);
     expect(stdout).toMatch(/service-api-secret .* [A-Za-z0-9_-]{43} /);
-    expect(stdout).toContain('The secret of before ends at every running gateway within 5 seconds.');
+    expect(stdout).toContain('The previous secret ends at every running gateway within 5 seconds.');
     expect(await shown()).toMatchObject({ state: 'valid', previousSecretValidUntil: null });
     expect((await sluice(`keys rotate ${apiKeyId}`)).stdout).toMatch(
-      /The secret of before is valid until \S*Z\.\n/,
+      /The previous secret is valid until \S*Z\.\n/,
     );
     await json(`keys revoke ${apiKeyId}`);
     expect((await sluice(`keys rotate ${apiKeyId} --overlap 0`)).stderr).toMatch(
-      / is revoked: make another with /,
+      / is revoked: create another key with /,
     );
   });
 
@@ -203,13 +205,15 @@ describe('keys', () => {
       (await json('keys list --tenant other')).find((key: Made) => key.apiKeyId === apiKeyId).state;
     await waitFor(async () => (await stateOf(soon)) === 'expired', { timeoutMs: 5000, what: 'the expiry' });
     expect(await stateOf(later)).toBe('valid');
-    expect((await sluice(`keys rotate ${soon.apiKeyId}`)).stderr).toMatch(/ is expired: make another with /);
+    expect((await sluice(`keys rotate ${soon.apiKeyId}`)).stderr).toMatch(
+      / is expired: create another key with /,
+    );
     expect((await sluice('keys create --tenant other --scope * --expires 90d')).stdout).toContain(
       'valid until',
     );
     const { apiKeyId, expiresAt } = await create('7d');
     expect((await sluice(`keys rotate ${apiKeyId} --overlap 30d`)).stdout).toContain(
-      `The secret of before is valid until ${expiresAt}, when the key itself ends, the new secret with it.\n`,
+      `The previous secret is valid until ${expiresAt}, when the key itself expires.\n`,
     );
   });
 
@@ -305,7 +309,7 @@ describe('webhooks', () => {
     });
     const refused = await sluice(`webhooks test ${endpointId} --tenant acme`);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/^sluice: .* did not take the webhook: answered 500; [^\n]*\n$/);
+    expect(refused.stderr).toMatch(/^sluice: .* did not accept the webhook: answered 500; [^\n]*\n$/);
     expect(refused.stdout).not.toContain('\u001b');
 
     const shown = await json(`webhooks show ${endpointId}`);
@@ -441,7 +445,7 @@ describe('webhooks', () => {
     }
     const port = /127\.0\.0\.1:(\d+)/.exec(bySecret.stdout())![1];
     const taken = await sluice(`webhooks listen --secret-file ${file} --port ${port}`);
-    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining(`port ${port} is taken`) });
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining(`port ${port} is in use`) });
     expect((await again.interrupt()).code).toBe(0);
     expect((await bySecret.interrupt()).code).toBe(0);
     expect(await json('webhooks list --tenant acme')).toMatchObject([{ endpointId }]);

@@ -139,7 +139,7 @@ describe('a batch of records', () => {
   it('ends where a quota asks to wait for longer than it may, and says for how long', async () => {
     const { run, requests, waits } = scripted([() => [429, {}, { 'retry-after': '43200' }]]);
     await expect(run()).rejects.toThrow(
-      'answers 429 and asks to wait 43200 s: run the same command again later to go on',
+      'answers 429 and asks to wait 43200 s: run the same command again later to continue',
     );
     expect([requests.length, waits]).toEqual([1, []]);
   });
@@ -169,7 +169,7 @@ describe('a batch of records', () => {
 
   it.each([
     [401, 'does not accept the key'],
-    [403, 'make one with the scope'],
+    [403, 'create a key with the scope'],
     [404, 'check --url'],
     [302, 'redirect'],
   ])('stops everything at %i', async (status, message) => {
@@ -183,17 +183,17 @@ describe('a batch of records', () => {
     const partly = (): [number, unknown] => [200, results('', 'FAIL_UNAVAILABLE: later', '')];
     const { run, told } = scripted([...later, partly, ...later, () => [200, results('')]]);
     await run();
-    const sentence = 'the gateway at http://gateway/ answers 503: trying again, for 60 s at most';
+    const sentence = 'the gateway at http://gateway/ answers 503: retrying for at most 60 s';
     expect(told).toEqual([sentence, sentence]);
   });
 
   it('gives up after the time given, and sooner where nothing ever answered', async () => {
     const busy = scripted([]);
-    await expect(busy.run()).rejects.toThrow('run the same command again later to go on');
+    await expect(busy.run()).rejects.toThrow('run the same command again later to continue');
     const sum = (waits: number[]) => waits.reduce((total, ms) => total + ms, 0);
     expect(sum(busy.waits)).toBeGreaterThan(50_000);
     const nobody = scripted(Array.from({ length: 50 }, () => () => new TypeError('refused')));
-    await expect(nobody.run()).rejects.toThrow('give its address with --url');
+    await expect(nobody.run()).rejects.toThrow('set --url');
     expect(sum(nobody.waits)).toBeLessThanOrEqual(10_000);
   });
 });
