@@ -14,7 +14,7 @@ interface ReencryptOptions {
   readonly json?: boolean;
 }
 
-/** How much of what is stored a key encrypted. */
+/** The number of stored values that a key encrypted. */
 interface KeyUse {
   readonly keyId: string;
   readonly inRing: boolean;
@@ -27,9 +27,9 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
   credentials
     .command('reencrypt')
     .description(
-      "encrypt with the key ring's first key what others encrypted, webhook secrets too; beside everything that runs, and again after an interruption",
+      'encrypt everything that other keys encrypted with the first key of the key ring; safe while Sluice runs, and to repeat',
     )
-    .option('--dry-run', 'only show how much each key encrypted')
+    .option('--dry-run', 'only show how many values each key encrypted')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice credentials reencrypt --dry-run')
     .action((options: ReencryptOptions) =>
@@ -65,13 +65,13 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
             unreadable.map((found) => problemOf(found, keyRing)).join('; '),
           );
         if (run.interrupted) {
-          throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to go on');
+          throw new AppError('INTERRUPTED', 'interrupted: run the same command again to continue');
         }
       }),
     );
 }
 
-/** Shows how far it is; what is interrupted ends after the step under way. */
+/** Shows the progress. An interruption ends the work after the current step. */
 async function reencrypt(
   context: CommandContext,
   pool: Pool,
@@ -89,7 +89,7 @@ async function reencrypt(
     name: 'values',
     total,
     visible: true,
-    words: ['encrypted anew', 'unreadable'],
+    words: ['reencrypted', 'unreadable'],
   });
   let shown = 0;
   try {
@@ -107,7 +107,7 @@ async function reencrypt(
   }
 }
 
-/** Every key that is in use or in the ring: the ring's order, then the others. */
+/** Returns all keys: those of the ring in its order, then others in use. */
 function usesOf(keyRing: KeyRing, counts: readonly EncryptedCount[]): KeyUse[] {
   const count = (keyId: string, of: EncryptedCount['of']) =>
     counts.find((found) => found.keyId === keyId && found.of === of)?.count ?? 0;
@@ -145,17 +145,17 @@ function sentenceOf({ credentials, webhookSecrets, deadLetters }: Reencrypted, k
     counted(webhookSecrets, 'webhook secrets'),
     ...(deadLetters > 0 ? [counted(deadLetters, 'dead letters')] : []),
   ];
-  return `Encrypted anew with ${keyId}: ${new Intl.ListFormat('en').format(parts)}.`;
+  return `Reencrypted with ${keyId}: ${new Intl.ListFormat('en').format(parts)}.`;
 }
 
 /**
- * A key that was never used yet looks like one that is not needed any more. The log is not looked into: gateways that still
- * encrypt with a key may write at any moment.
+ * Returns advice about an unused key, which may also be a key for future use. The log is not searched, as running gateways
+ * may still encrypt with the key.
  */
 function adviceOf(keyId: string): string {
   return (
-    `Nothing stored is encrypted with ${keyId}. Unless it is to become the first key, it can be taken out of the ring once no ` +
-    'gateway encrypts with it any more and `npx sluice lag --kind credentials` has said since that everything is stored.'
+    `Nothing stored is encrypted with ${keyId}. Unless it becomes the first key, remove it from the ring as soon as no ` +
+    'gateway uses it and `npx sluice lag --kind credentials` has then reported that everything is stored.'
   );
 }
 
@@ -178,6 +178,6 @@ function counted(count: number, of: EncryptedCount['of']): string {
 
 function problemOf({ of, keyId, reason, count }: Unreadable, { source }: KeyRing): string {
   return reason === 'key-lost'
-    ? `${counted(count, of)} cannot be read, as ${source} has no key ${keyId}: put it back, behind the first one`
-    : `${counted(count, of)} cannot be read with the key ${keyId} of ${source}: it is another key of that id, or what is stored was changed`;
+    ? `${counted(count, of)} cannot be read, as ${source} has no key ${keyId}: put it back after the first one`
+    : `${counted(count, of)} cannot be read with the key ${keyId} of ${source}: it is another key with this id, or the stored value was changed`;
 }

@@ -16,7 +16,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
   program
     .command('doctor')
     .description(
-      'check Node, settings, key ring, database, event log, clock, disk and ports, and say what to do',
+      'check Node, settings, key ring, database, event log, clock, disk and ports, and print the next steps',
     )
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice doctor')
@@ -44,7 +44,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   const listeners: Listener[] = [
     { setting: 'PORT', host: config.HOST, port: config.PORT },
     { setting: 'ADMIN_PORT', host: config.ADMIN_HOST, port: config.ADMIN_PORT },
-    // There is no listener of the workers' own in the one process.
+    // The embedded instance has no separate listener for workers.
     ...(embedded
       ? []
       : [{ setting: 'WORKER_PORT' as const, host: config.WORKER_HOST, port: config.WORKER_PORT }]),
@@ -65,25 +65,21 @@ async function examineServices(
   { config, databaseKnown, kafkaKnown }: UsableSettings,
   keyRing: KeyRing | undefined,
 ): Promise<readonly Finding[]> {
-  const unreached = skipped('event log', 'not asked without the database');
-  if (!databaseKnown) return [skipped('database', 'not asked: its settings are wrong'), unreached];
-  const found = await checking(
-    'database',
-    'correct the setting, or start it if it does not run',
-    async () => {
-      const database = await openDatabase(config, context.logger);
-      try {
-        return [
-          ...(await examineDatabase(context, database, keyRing)),
-          ...(kafkaKnown
-            ? await examineLog(context, database, config)
-            : [skipped('event log', 'not asked: its settings are wrong')]),
-        ];
-      } finally {
-        await database.pool.end();
-      }
-    },
-  );
+  const unreached = skipped('event log', 'not checked without the database');
+  if (!databaseKnown) return [skipped('database', 'not checked: its settings are wrong'), unreached];
+  const found = await checking('database', 'correct the setting, or start the database', async () => {
+    const database = await openDatabase(config, context.logger);
+    try {
+      return [
+        ...(await examineDatabase(context, database, keyRing)),
+        ...(kafkaKnown
+          ? await examineLog(context, database, config)
+          : [skipped('event log', 'not checked: its settings are wrong')]),
+      ];
+    } finally {
+      await database.pool.end();
+    }
+  });
   return found.some(({ check }) => check === 'event log') ? found : [...found, unreached];
 }
 

@@ -11,11 +11,11 @@ import {
   type WalkPlace,
 } from '../sql/encrypted-values.ts';
 
-/** Values of one sort and key that stay as they are. */
+/** Values of one type and key that cannot be reencrypted. */
 export interface Unreadable {
   readonly of: EncryptedSample['of'];
   readonly keyId: string;
-  /** The ring lacks the key; or it has another one of that id, or the value was changed. */
+  /** `key-lost`: not in the ring. `unreadable`: the ring has another key with this id, or the value was changed. */
   readonly reason: 'key-lost' | 'unreadable';
   readonly count: number;
 }
@@ -28,7 +28,7 @@ export interface Reencrypted {
 }
 
 export interface Walk {
-  /** Called after each step with how many values were looked at, and how many of them could not be read, so far. */
+  /** Called after each step with the number of values so far, and of those that could not be read. */
   onStep(seen: number, unreadable: number): void;
   /** Whether to end after this step. */
   isInterrupted(): boolean;
@@ -39,8 +39,8 @@ const ROWS_OF_STEP = 500;
 const DEAD_LETTERS_OF_STEP = 50;
 
 /**
- * Encrypts with the ring's first key what others encrypted, beside gateways, workers and admin listeners that run. What is
- * done stays done when it is interrupted. Throws AppError `KEY_WRONG` where the first key is not what its id says.
+ * Encrypts everything that other keys encrypted with the first key of the ring. It is safe while Sluice runs, and can be
+ * interrupted and repeated. Throws AppError `KEY_WRONG` if the first key is not the one that its id names.
  */
 export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk): Promise<Reencrypted> {
   const [keyId] = keyRing.keyIds;

@@ -8,7 +8,7 @@ import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/s
 import { sampleDeadLetters } from '../sql/dead-letter-credentials.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';
 
-/** Checks of the key ring: that there is one, and that it reads what is stored. */
+/** Checks that there is a key ring, and that it decrypts the stored values. */
 
 const CHECK = 'key ring';
 const STORED = 'stored keys';
@@ -17,11 +17,11 @@ const DEADLINE_MS = 30_000;
 
 export interface RingFound {
   readonly finding: Finding;
-  /** Undefined where there is none, or none that can be used. */
+  /** Undefined without a usable key ring. */
   readonly keyRing?: KeyRing;
 }
 
-/** The ring of the settings, or the one that the embedded instance keeps in its data directory. */
+/** Reads the key ring from the settings, or from the data directory of the embedded instance. */
 export async function findKeyRing(
   config: Pick<Config, 'SLUICE_CREDENTIALS_KEYS' | 'SLUICE_DATA_DIR'>,
   embedded: boolean,
@@ -31,7 +31,7 @@ export async function findKeyRing(
     return await ringOf('SLUICE_CREDENTIALS_KEYS', () => createKeyRing(spec));
   }
   if (!embedded) {
-    const advice = 'set it; a key comes from: openssl rand -base64 32';
+    const advice = 'set it; create a key with: openssl rand -base64 32';
     return { finding: problem(CHECK, 'SLUICE_CREDENTIALS_KEYS is not set', advice) };
   }
   return await ringOf(keyRingFileName(config.SLUICE_DATA_DIR), () => readKeyRingFile(config.SLUICE_DATA_DIR));
@@ -43,21 +43,27 @@ async function ringOf(
 ): Promise<RingFound> {
   try {
     const keyRing = await read();
-    if (!keyRing) return { finding: skipped(CHECK, 'none yet: the first `npm start` makes one') };
+    if (!keyRing) return { finding: skipped(CHECK, 'none yet: the first `npm start` creates one') };
     const count = keyRing.keyIds.length;
     return { keyRing, finding: ok(CHECK, `${count} key${count === 1 ? '' : 's'} in ${where}`) };
   } catch (error) {
     if (errorCode(error) !== 'KEY_RING_INVALID') {
-      return { finding: problem(CHECK, `${where}: ${errorMessage(error)}`, 'make it readable for you') };
+      return {
+        finding: problem(
+          CHECK,
+          `${where}: ${errorMessage(error)}`,
+          'change its permissions so that you can read it',
+        ),
+      };
     }
     const advice = `put the ring back into ${where}: without it credentials are lost`;
     return { finding: problem(CHECK, errorMessage(error), advice) };
   }
 }
 
-/** Every key that the database names is in the ring, and reads one value that it encrypted. */
+/** Checks that the ring has every key in use, and decrypts one value of each. */
 export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<readonly Finding[]> {
-  return await checking(STORED, 'look again when the database has less to do', async () => {
+  return await checking(STORED, 'check again when the database has less load', async () => {
     const samples = [
       ...(await sampleWebhookSecrets(pool, DEADLINE_MS)),
       ...(await sampleCredentials(pool, DEADLINE_MS)),
@@ -65,10 +71,10 @@ export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<rea
     ];
     const problems = keyRingProblems(keyRing, samples);
     const advice =
-      'put that key back into the ring of all parts, behind the first one: nothing else can read them';
+      'put this key back into the ring of all parts, after the first one: no other key can decrypt them';
     if (problems.length > 0) return problems.map((found) => problem(STORED, found, advice));
     if (samples.length === 0) return [ok(STORED, 'nothing is encrypted yet')];
     const ids = [...new Set(samples.map(({ keyId }) => keyId))];
-    return [ok(STORED, `the ring reads what ${ids.join(', ')} encrypted`)];
+    return [ok(STORED, `the ring decrypts the values of ${ids.join(', ')}`)];
   });
 }

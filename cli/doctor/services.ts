@@ -10,12 +10,12 @@ import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */
 
-/** Times come from the processes, not from the database: expiry and order in time are off by as much as their clocks. */
+/** Sluice uses the clocks of its processes: a wrong clock makes expiry and times equally wrong. */
 const CLOCK_DIFFERENCE_MAX_MS = 2000;
 
-const DATABASE_ADVICE = 'see that its version is 15 or later and that the role may read it';
+const DATABASE_ADVICE = 'check that its version is 15 or later and that the role may read it';
 
-/** A database that answers: its version, clock and schema. */
+/** Checks the version, the clock and the schema of a database. */
 export async function checkDatabase(db: Queryable, clock: Clock): Promise<readonly Finding[]> {
   return await checking('database', DATABASE_ADVICE, async () => {
     const beforeMs = clock.nowMs();
@@ -31,7 +31,7 @@ export async function checkDatabase(db: Queryable, clock: Clock): Promise<readon
   });
 }
 
-/** The question's own duration is no difference. */
+/** Compares the clocks. The duration of the query is not part of the difference. */
 function clockFinding(serverMs: number, beforeMs: number, afterMs: number): Finding {
   const ahead = serverMs > afterMs ? serverMs - afterMs : 0;
   const behind = serverMs < beforeMs ? beforeMs - serverMs : 0;
@@ -41,9 +41,9 @@ function clockFinding(serverMs: number, beforeMs: number, afterMs: number): Find
   return problem('clock', found, 'set the clocks of both machines, for example with NTP');
 }
 
-/** The log answers and has all topics as they were registered. */
+/** Checks that the log answers and has all topics with the registered partitions. */
 export async function checkLog(db: Queryable, log: EventLog, prefix: string): Promise<readonly Finding[]> {
-  return await checking('event log', 'see that its brokers run and can be reached from here', async () => {
+  return await checking('event log', 'check that its brokers run and can be reached from here', async () => {
     const topics = KINDS.map((kind) => topicOf(prefix, kind));
     const counts = await log.partitionCounts(topics);
     const answers = ok('event log', 'answers');
@@ -56,7 +56,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
         answers,
         problem(
           'topics',
-          `${missing.join(', ')} not there or not registered`,
+          `${missing.join(', ')} missing or not registered`,
           'run `npx sluice topics create`',
         ),
       ];
@@ -69,7 +69,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
         problem(
           'topics',
           `${differing.join(', ')} with fewer partitions than registered`,
-          'bring back the log that was registered, or use another SLUICE_TOPIC_PREFIX',
+          'restore the registered log, or use another SLUICE_TOPIC_PREFIX',
         ),
       ];
     }
@@ -78,7 +78,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
       larger.length === 0
         ? ''
         : `; ${larger.join(', ')} with more partitions than registered, which are not used: see \`npx sluice topics accept --partitions\``;
-    return [answers, ok('topics', `all ${topics.length} are there${unused}`)];
+    return [answers, ok('topics', `all ${topics.length} exist${unused}`)];
   });
 }
 

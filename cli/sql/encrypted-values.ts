@@ -4,17 +4,17 @@ import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
 
-/** How many values of a sort a key encrypted. */
+/** The number of values of one type that a key encrypted. */
 export interface EncryptedCount {
   readonly of: EncryptedSample['of'];
   readonly keyId: string;
   readonly count: number;
 }
 
-/** What encrypts a value anew; undefined where it cannot be read, and stays as it is. */
+/** Reencrypts a value; returns undefined if it cannot be decrypted. */
 export type Reencrypt = (value: EncryptedSample) => Encrypted | undefined;
 
-/** Where a walk over the stored values is. */
+/** A position in the walk over the stored credentials. */
 export interface WalkPlace {
   readonly expiresAtMs: number;
   readonly tenantId: string;
@@ -23,8 +23,8 @@ export interface WalkPlace {
 }
 
 /**
- * Counts what is encrypted, by key: credentials that are not erased, those of dead letters, and secrets of endpoints that
- * are not deleted.
+ * Counts encrypted values by key: credentials that are not erased, those of dead letters, and secrets of endpoints that are
+ * not deleted.
  */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
   const { rows } = await db.query<{ of: EncryptedSample['of']; key_id: string; count: bigint }>(
@@ -51,9 +51,9 @@ interface CredentialsRow {
 }
 
 /**
- * Encrypts up to `rowsMax` credentials that another key than `keyId` encrypted, behind `after` in the order of their
- * expiry, in one transaction. Resolves with the place where the next step goes on; undefined at the end. Rows that are
- * locked are being erased or encrypted by someone else, so they are passed over.
+ * Reencrypts, in one transaction, up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in the
+ * order of their expiry. Returns the position for the next step; undefined at the end. Skips locked rows, which another
+ * process is erasing or reencrypting.
  */
 export async function reencryptCredentials(
   pool: Pool,
@@ -113,7 +113,7 @@ export async function reencryptCredentials(
   });
 }
 
-/** Encrypts the secrets of endpoints that another key than `keyId` encrypted, one by one, as the dispatchers lock them too. */
+/** Reencrypts the secrets of endpoints, one at a time, as dispatchers lock these rows too. */
 export async function reencryptWebhookSecrets(
   pool: Pool,
   { keyId }: { readonly keyId: string },
@@ -136,7 +136,7 @@ export async function reencryptWebhookSecrets(
     const value = { keyId: row.secret_key_id, ciphertext: row.secret_ciphertext, aad };
     const encrypted = reencrypt({ of: 'webhook secrets', ...value });
     if (!encrypted) continue;
-    // Only over what was read: it may have been deleted, or encrypted by someone else, meanwhile.
+    // Only if the value is still the one that was read: it may have been deleted or reencrypted in the meantime.
     await pool.query(
       `update webhook_endpoints set secret_key_id = $3, secret_ciphertext = $4
         where tenant_id = $1 and endpoint_id = $2 and secret_ciphertext = $5`,

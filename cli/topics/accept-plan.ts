@@ -7,23 +7,23 @@ import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/to
 import type { AcceptedTopic } from '../sql/log-positions.ts';
 
 /**
- * How a partition of the log compares with its position.
- * - `fits`: it goes on where it is stored up to.
- * - `ends-below`: the log ends below what was stored from it.
+ * The relation of a partition of the log to its stored position.
+ * - `fits`: the log continues at the position.
+ * - `ends-below`: the log ends before the position.
  * - `other-record`: the record before the position is not the one that was stored.
- * - `gone`: records between what was stored and the log's first one are gone.
- * - `other-generation`: it fits, but its generation is not the topic's.
+ * - `gone`: records between the position and the first record of the log were lost.
+ * - `other-generation`: it fits, but has another generation than the topic.
  */
 export type Finding = 'fits' | 'ends-below' | 'other-record' | 'gone' | 'other-generation';
 
-/** What was found of one partition, and where it would be read from. */
+/** The finding about one partition, and its new position. */
 export interface PartitionPlan {
   readonly partition: number;
   readonly finding: Finding;
   readonly bounds: PartitionBounds;
   readonly position: PositionRow | undefined;
   readonly nextOffset: bigint;
-  /** Records that are gone and were not stored; of another log nobody can tell. */
+  /** Number of records that were lost before they were stored; 0 for another log, where it is unknown. */
   readonly skipped: bigint;
 }
 
@@ -31,29 +31,29 @@ export interface AcceptPlan {
   readonly topic: string;
   readonly generationFound: number;
   readonly generation: number;
-  /** Partitions that records go to now; the log may have more. */
+  /** Number of partitions in use; the log may have more. */
   readonly partitionsRegistered: number;
-  /** Numbers of partitions to register, by topic; empty where they stay. */
+  /** Number of partitions to store, by topic; empty without a change. */
   readonly layouts: ReadonlyMap<string, number>;
   readonly partitions: readonly PartitionPlan[];
 }
 
-/** A topic as it was found, by partition. */
+/** The state of a topic, by partition. */
 interface FoundTopic {
   readonly topic: string;
   readonly registered: RegisteredTopic;
-  /** Read before the bounds: a worker that stores meanwhile must not seem to be ahead of the log. */
+  /** Read before the bounds, so that a concurrent worker is never ahead of the log. */
   readonly positions: ReadonlyMap<number, PositionRow>;
   readonly bounds: ReadonlyMap<number, PartitionBounds>;
 }
 
 export interface PlanOptions {
-  /** Whether partitions that were added to a topic are registered, so that records go to them too. */
+  /** Whether to use partitions that were added to a topic. */
   readonly takePartitions: boolean;
 }
 
 /**
- * Compares topics with their positions. Throws an AppError that says what to do where one of them cannot be taken as it is.
+ * Compares topics with their positions. Throws an AppError with the next step if a topic cannot be accepted.
  */
 export async function planAccepts(
   pool: Pool,
@@ -81,14 +81,14 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
     if (!held) {
       throw new AppError(
         'TOPIC_MISSING',
-        `the log has no topic ${topic}: make it with \`npx sluice topics create --partitions ${partitions}\`, then run this again`,
+        `the log has no topic ${topic}: create it with \`npx sluice topics create --partitions ${partitions}\`, then run this command again`,
       );
     }
     if (held.size < partitions) {
       throw new AppError(
         'TOPIC_LAYOUT_DIFFERS',
-        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the place of every key depends on the ` +
-          `number. Delete the topic there, with what it holds, and run \`npx sluice topics create --partitions ${partitions}\`; then run this again`,
+        `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the partition of every key depends on the ` +
+          `number. Delete the topic with its records and run \`npx sluice topics create --partitions ${partitions}\`; then run this command again`,
       );
     }
     found.push({ topic, registered, positions: positions.get(topic)!, bounds: held });
@@ -96,7 +96,7 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
   return found;
 }
 
-/** Compares a topic's partitions, in their order, with their positions. Throws what reading the log throws. */
+/** Compares the partitions of a topic, in order, with their positions. Throws the errors of the log. */
 async function planAccept(
   reader: LogReader,
   { topic, registered, positions, bounds }: FoundTopic,
@@ -132,8 +132,8 @@ async function planAccept(
 }
 
 /**
- * With another number of partitions, keys move to other partitions: records of one entity that wait in its old partition
- * and in its new one would be stored in any order.
+ * Throws if records are not stored yet. With another number of partitions, keys move to other partitions, and records of
+ * one entity in its old and new partition would be stored out of order.
  */
 function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {
@@ -144,7 +144,7 @@ function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
     'RECORDS_WAIT',
     `${topic} has records that are not stored yet, in ${waiting.length === 1 ? 'partition' : 'partitions'} ` +
       `${waiting.map(({ partition }) => partition).join(', ')}: stop the gateways, wait until \`npx sluice lag\` shows none, ` +
-      'and run this again',
+      'and run this command again',
     { retryable: true },
   );
 }

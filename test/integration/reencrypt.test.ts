@@ -127,7 +127,7 @@ describe('credentials reencrypt', () => {
     expect(await json(keys)).toMatchObject({ code: 0, report: { ...done, ...counts(0, 0) } });
     const { code, stdout } = await run('', keys);
     expect(code).toBe(0);
-    expect(stdout).toContain('Encrypted anew with new: 0 credentials and 0 webhook secrets.');
+    expect(stdout).toContain('Reencrypted with new: 0 credentials and 0 webhook secrets.');
     expect(stdout).toContain('Everything stored is encrypted with the first key, new.');
     expect(stdout).toContain('Nothing stored is encrypted with old.');
     expect(stdout).toContain('sluice lag --kind credentials');
@@ -140,12 +140,12 @@ describe('credentials reencrypt', () => {
     const { stdout } = await run('--dry-run', `${OLD},${NEW}`);
     expect(stdout).toContain('Everything stored is encrypted with the first key, old.');
     expect(stdout).toContain(
-      'Nothing stored is encrypted with new. Unless it is to become the first key, it can be taken out of the ring once ',
+      'Nothing stored is encrypted with new. Unless it becomes the first key, remove it from the ring as soon as ',
     );
     expect((await run('--dry-run', `${NEW},${OLD}`)).stdout).not.toContain('stored is encrypted with');
     await addEndpoint('one');
     expect((await run('', `${NEW},${OLD}`)).stdout).toContain(
-      'Encrypted anew with new: 1 set of credentials and 1 webhook secret.',
+      'Reencrypted with new: 1 set of credentials and 1 webhook secret.',
     );
   });
 
@@ -214,9 +214,9 @@ describe('credentials reencrypt', () => {
     expect(report).toMatchObject({ credentials: 1200, webhookSecrets: 1, unreadable, unused: [] });
     expect([code, stderr]).toEqual([
       1,
-      'sluice: 700 credentials cannot be read, as SLUICE_CREDENTIALS_KEYS has no key lost: put it back, behind the first one; ' +
-        '1 set of credentials cannot be read with the key old of SLUICE_CREDENTIALS_KEYS: it is another key of that id, or what is ' +
-        'stored was changed\n',
+      'sluice: 700 credentials cannot be read, as SLUICE_CREDENTIALS_KEYS has no key lost: put it back after the first one; ' +
+        '1 set of credentials cannot be read with the key old of SLUICE_CREDENTIALS_KEYS: it is another key with this id, or the stored ' +
+        'value was changed\n',
     ]);
     expect(await json(`${keys},${LOST}`)).toMatchObject({ code: 1, report: { credentials: 700 } });
   });
@@ -252,8 +252,8 @@ describe('credentials reencrypt', () => {
     });
     expect(await interrupted.interrupt()).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('Encrypted anew with new: 0 credentials'),
-      stderr: 'sluice: interrupted: what is done stays done; run it again to go on\n',
+      stdout: expect.stringContaining('Reencrypted with new: 0 credentials'),
+      stderr: 'sluice: interrupted: run the same command again to continue\n',
     });
     expect(await json(`${NEW},${OLD}`)).toMatchObject({ code: 0, report: { credentials: 800 } });
     expect(await readAll()).toBe(1300);

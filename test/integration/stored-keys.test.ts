@@ -63,7 +63,7 @@ describe('doctor', () => {
       check: 'stored keys',
       status: 'problem',
       found,
-      advice: expect.stringMatching(/^put that key back/),
+      advice: expect.stringMatching(/^put this key back/),
     });
     const lacking = (keys: string, of: string) =>
       problem(`SLUICE_CREDENTIALS_KEYS has no key ${idOf(keys)}, which stored ${of} are encrypted with`);
