@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { monotonicClock } from '../../shared/clock.ts';
 
-test('a clock that is set back goes on from where it was, and follows the other one when that is ahead again', () => {
+test('a monotonic clock continues when its source is set back, and follows it when it is ahead again', () => {
   let told = 1000;
   let elapsed = 0;
   const clock = monotonicClock({ nowMs: () => told }, () => elapsed);

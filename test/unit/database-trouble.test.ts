@@ -50,7 +50,7 @@ describe('the start of a process', () => {
     );
   });
 
-  it('goes on without the database, and says that it waits for it and what to look at', async () => {
+  it('continues without the database, and logs that it waits and what to check', async () => {
     const { lines, logger } = logged();
     const refusing = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => refusing.once('listening', resolve));
@@ -72,7 +72,7 @@ describe('the start of a process', () => {
     ]);
   });
 
-  it('looks at a database that was down as soon as it answers', async () => {
+  it('checks a database that was down as soon as it answers', async () => {
     const answers = [
       () => Promise.reject(Object.assign(new Error('no'), { code: 'ECONNREFUSED' })),
       () => Promise.reject(Object.assign(new Error('not yet'), { severity: 'FATAL', code: '57P03' })),

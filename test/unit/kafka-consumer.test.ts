@@ -29,7 +29,7 @@ vi.mock('../../shared/log/kafka/member.ts', () => ({
   },
 }));
 
-it('when closed, aborts handlers that a crashed member left at work too', async () => {
+it('a Kafka consumer that closes aborts the handlers of a crashed member too', async () => {
   const logger = pino({ level: 'silent' });
   const signals: AbortSignal[] = [];
   const consumer = new KafkaConsumer(

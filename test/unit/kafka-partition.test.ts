@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait.ts';
 const WAIT = { timeoutMs: 2_000, what: 'the reader' };
 
 describe('reader of one Kafka partition', () => {
-  it('asks for its start before anything is fetched, and hands out batches of the size asked for', async () => {
+  it('asks for its start before it accepts records, and hands out batches of at most batchRecordsMax', async () => {
     const { reader, source, batches } = read({ start: 5n });
     expect(reader.offer(fetched(5n, 3))).toBe(false);
     await waitFor(() => source.calls.includes('resume'), WAIT);
@@ -34,7 +34,7 @@ describe('reader of one Kafka partition', () => {
     expect(reader.lag()).toBe(0n);
   });
 
-  it('asks again when a fetch does not go on where the last one ended, and forgets what was buffered', async () => {
+  it('drops its buffer and asks for its start again when a fetch does not continue the last one', async () => {
     let starts = 0;
     const { reader, source, batches } = read({
       startOffset: async () => {
@@ -53,7 +53,7 @@ describe('reader of one Kafka partition', () => {
     await reader.done;
   });
 
-  it('asks for its start anew when told to, after the handler that runs, and gives none of what was fetched before', async () => {
+  it('on askStart, drops its buffer and asks for its start once the running handler has ended', async () => {
     let free: (() => void) | undefined;
     let start = 0n;
     const offsets: bigint[] = [];
@@ -78,7 +78,7 @@ describe('reader of one Kafka partition', () => {
     expect(offsets).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n, 9n]);
   });
 
-  it('gives no record again whose handler says that the position is lost, and is stopped until one got on', async () => {
+  it('on POSITION_LOST, redelivers nothing and is stopped until a batch is handled', async () => {
     let lost = true;
     const offsets: bigint[] = [];
     const { reader, source } = read({
@@ -100,7 +100,7 @@ describe('reader of one Kafka partition', () => {
     await waitFor(() => reader.stoppedBecause() === undefined, WAIT);
   });
 
-  it('pauses while a mebibyte waits for a slow handler, and goes on when it is taken', async () => {
+  it('pauses while 1 MiB waits for a slow handler, and resumes when it is taken', async () => {
     let free: (() => void) | undefined;
     const { reader, source } = read({
       onBatch: () =>
@@ -119,7 +119,7 @@ describe('reader of one Kafka partition', () => {
     await waitFor(() => source.calls.at(-1) === 'resume', WAIT);
   });
 
-  it('starts only when the same partition’s earlier handler has ended', async () => {
+  it('starts only when the handler of the previous reader of its partition has ended', async () => {
     let end: (() => void) | undefined;
     const previous = new Promise<void>((resolve) => {
       end = resolve;
@@ -138,7 +138,7 @@ describe('reader of one Kafka partition', () => {
     await waitFor(() => source.calls.includes('resume'), WAIT);
   });
 
-  it('lags by what the partition is known to hold, fetched or not', async () => {
+  it('counts records as lag that are known but not fetched', async () => {
     const { reader, source } = read({});
     await waitFor(() => source.calls.includes('resume'), WAIT);
     expect(reader.lag()).toBe(0n);
@@ -150,7 +150,7 @@ describe('reader of one Kafka partition', () => {
     await reader.done;
   });
 
-  it('when retired, aborts its batch if told to, ends with it, and does not retry it', async () => {
+  it('on retire with abort, aborts its batch, ends with it, and does not retry it', async () => {
     const signals: AbortSignal[] = [];
     const { reader, source } = read({
       onBatch: async ({ signal }) => {

@@ -4,7 +4,7 @@ import { memberProblem } from '../../shared/log/kafka/problem.ts';
 const failure = (name: string, message: string, more: object = {}) =>
   Object.assign(new Error(message), { name, ...more });
 
-describe('why a consumer is not in its group', () => {
+describe('memberProblem', () => {
   it.each([
     [
       failure('KafkaJSConnectionError', 'connect ECONNREFUSED'),

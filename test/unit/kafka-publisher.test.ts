@@ -23,7 +23,7 @@ const CORRUPT: ProduceAnswer = {
 };
 
 describe('publisher on Kafka', () => {
-  it('sends what an answer does not name again, before anything newer of that partition', async () => {
+  it('resends records of partitions that the answer does not name, before newer ones', async () => {
     const cluster = scripted();
     const publisher = publish(cluster);
     const first = publisher.publish('t', [record(0, 'a'), record(1, 'b')]);
@@ -41,7 +41,7 @@ describe('publisher on Kafka', () => {
     expect(await second).toEqual([ok(0, 6n), ok(1, 11n)]);
   });
 
-  it('has one request a leader out, and gathers what comes meanwhile for the next', async () => {
+  it('has one request per leader in flight, and gathers new records for the next one', async () => {
     const cluster = scripted();
     const publisher = publish(cluster);
     void publisher.publish('t', [record(0, 'a')]);
@@ -55,7 +55,7 @@ describe('publisher on Kafka', () => {
     two.answer(() => stored(1n));
   });
 
-  it('lets a leader that does not answer hold up no other', async () => {
+  it('publishes to other leaders while one does not answer', async () => {
     const cluster = scripted((partition) => partition);
     const publisher = publish(cluster);
     void publisher.publish('t', [record(0, 'a')]);
@@ -66,7 +66,7 @@ describe('publisher on Kafka', () => {
     slow.answer(() => stored(0n));
   });
 
-  it('moves a partition to its new leader, its order kept, and asks for leaders it does not know', async () => {
+  it('asks for unknown leaders, and keeps the order of a partition that moves to a new leader', async () => {
     let leader: number | undefined;
     const cluster = scripted(() => leader);
     cluster.onRefresh = () => {
@@ -91,7 +91,7 @@ describe('publisher on Kafka', () => {
     expect([await call, await later]).toEqual([[ok(0, 0n)], [ok(0, 1n)]]);
   });
 
-  it('tells at the deadline whether a record may be stored, and never sends it afterwards', async () => {
+  it('reports at the deadline whether a record may be stored, and does not send it later', async () => {
     const cluster = scripted();
     const publisher = publish(cluster, { deadlineMs: 60 });
     const sent = publisher.publish('t', [record(0, 'a')]);
@@ -107,7 +107,7 @@ describe('publisher on Kafka', () => {
     expect(await after).toEqual([ok(0, 9n)]);
   });
 
-  it('knows that nothing was stored when no request left, or the leader said so', async () => {
+  it('reports a known outcome when no request was sent, or the leader refused it', async () => {
     const unreachable = scripted();
     unreachable.always = () => NOT_SENT;
     expect(await publish(unreachable, { deadlineMs: 60 }).publish('t', [record(0, 'a')])).toEqual([
@@ -129,7 +129,7 @@ describe('publisher on Kafka', () => {
     ]);
   });
 
-  it('finds the record that a leader refuses, and fails only it and what follows it in its call', async () => {
+  it('isolates a record that the leader refuses, and fails only it and later ones of its call', async () => {
     const cluster = scripted();
     let offset = 0n;
     cluster.always = ({ records }) => {
@@ -170,7 +170,7 @@ describe('publisher on Kafka', () => {
     expect(await publisher.publish('t', [record(1, 'f')])).toEqual([ok(1, 0n)]);
   });
 
-  it('keeps a request within 1 MiB a partition, a larger record alone', async () => {
+  it('sends at most 1 MiB per partition in a request, and a larger record alone', async () => {
     const cluster = scripted();
     cluster.always = () => stored(0n);
     const publisher = publish(cluster);
@@ -187,7 +187,7 @@ describe('publisher on Kafka', () => {
     ]);
   });
 
-  it('writes what waits before it closes, and takes nothing more', async () => {
+  it('on close, refuses new records and sends the waiting ones', async () => {
     const cluster = scripted();
     const publisher = publish(cluster);
     const first = publisher.publish('t', [record(0, 'a')]);
@@ -207,7 +207,7 @@ describe('publisher on Kafka', () => {
     expect([...(await first), ...(await waiting)]).toEqual([ok(0, 0n), ok(0, 1n)]);
   });
 
-  it('gives memory back however records end', async () => {
+  it('releases the memory of records with every outcome', async () => {
     const cluster = scripted();
     const publisher = publish(cluster, { deadlineMs: 250, bufferedBytesMax: 1_000 });
     const big = record(0, 'x'.repeat(600));
@@ -230,7 +230,7 @@ describe('publisher on Kafka', () => {
     expect(await queued.publish('t', [big])).toEqual([failed('timeout', false)]);
   });
 
-  it('keeps room for other tenants while a partition without a leader takes nothing', async () => {
+  it('leaves memory for other tenants while a partition has no leader', async () => {
     const cluster = scripted((partition) => (partition === 0 ? undefined : 1));
     cluster.always = () => stored(7n);
     const publisher = publish(cluster, { deadlineMs: 200, bufferedBytesMax: 100_000 });
@@ -243,7 +243,7 @@ describe('publisher on Kafka', () => {
     expect(outcomes.filter((outcome) => !outcome.ok && outcome.reason === 'queue-full')).toHaveLength(16);
   });
 
-  it('sends the records of another tenant with the next request, whatever waits before them', async () => {
+  it("sends another tenant's records with the next request despite a backlog", async () => {
     const cluster = scripted();
     const publisher = publish(cluster);
     void publisher.publish('t', [recordOf('a', 0, 'first')]);

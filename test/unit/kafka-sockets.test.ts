@@ -6,7 +6,7 @@ import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 
-describe('brokers at IPv6 addresses are dialled there', () => {
+describe('brokers at IPv6 addresses are dialled', () => {
   let server: Server;
   let dials: number;
   let log: EventLog;
@@ -28,7 +28,7 @@ describe('brokers at IPv6 addresses are dialled there', () => {
 
   const dialled = () => waitFor(() => dials > 0, { timeoutMs: 10_000, what: 'a connection' });
 
-  it('by questions', async () => {
+  it('by requests for topics', async () => {
     await expect(log.partitionCounts(['t'])).rejects.toThrow(/KAFKA_BROKERS/);
     await dialled();
   });

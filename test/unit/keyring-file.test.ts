@@ -19,14 +19,17 @@ describe('the key ring file of a data directory', () => {
     expect(await readKeyRingFile(folder)).toBeDefined();
   });
 
-  it.each([0o640, 0o604, 0o644, 0o660])('is refused with permissions %o, saying what to do', async (mode) => {
-    await writeKeyRingFile(folder, generateKeySpec());
-    await chmod(join(folder, 'credentials.key'), mode);
-    await expect(readKeyRingFile(folder)).rejects.toThrow(
-      expect.objectContaining({
-        code: 'KEY_RING_EXPOSED',
-        message: expect.stringContaining(`run \`chmod 600 ${join(folder, 'credentials.key')}\``),
-      }),
-    );
-  });
+  it.each([0o640, 0o604, 0o644, 0o660])(
+    'is refused with permissions %o and the command that fixes them',
+    async (mode) => {
+      await writeKeyRingFile(folder, generateKeySpec());
+      await chmod(join(folder, 'credentials.key'), mode);
+      await expect(readKeyRingFile(folder)).rejects.toThrow(
+        expect.objectContaining({
+          code: 'KEY_RING_EXPOSED',
+          message: expect.stringContaining(`run \`chmod 600 ${join(folder, 'credentials.key')}\``),
+        }),
+      );
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts'
 
 const AAD = ['tenant', 'CONVERSATION'];
 
-test('what one key encrypts stays readable behind a newer key, which encrypts from then on', () => {
+test('a new first key encrypts, and values of older keys stay readable', () => {
   const older = generateKeySpec();
   const encrypted = createKeyRing(older).encrypt(Buffer.from('żółw 🐢'), AAD);
   const newer = generateKeySpec();
@@ -32,7 +32,7 @@ test.each([
   );
 });
 
-test('a changed, cut or empty text is told from a lost key', () => {
+test('a changed, cut or empty ciphertext is CIPHERTEXT_INVALID, not KEY_LOST', () => {
   const ring = createKeyRing(generateKeySpec());
   const { keyId, ciphertext } = ring.encrypt(Buffer.from('secret'), AAD);
   for (let at = 0; at < ciphertext.length; at += 1) {

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 
 describe('work in slices', () => {
-  it('gives all results in order', async () => {
+  it('returns all results in order', async () => {
     const values = Array.from({ length: 1000 }, (_, i) => i);
     expect(await mapInSlices(values, (value) => value * 2)).toEqual(values.map((value) => value * 2));
     expect(await mapInSlices([], (value) => value)).toEqual([]);
   });
 
-  it('lets others go on between slices, long before all is done', async () => {
+  it('yields to the event loop between slices', async () => {
     let done = 0;
     const doneAtTurns: number[] = [];
     const working = mapInSlices(Array.from({ length: 40 }), () => {

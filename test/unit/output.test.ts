@@ -41,7 +41,7 @@ describe('output', () => {
     expect(text()).toBe('a\nb\nc\n');
   });
 
-  it('goes on after a short write where that ended', () => {
+  it('continues a short write where it ended', () => {
     const { output, settle, settleAll, text } = setUp();
     output.write('abc\n');
     settle(2);
@@ -49,7 +49,7 @@ describe('output', () => {
     expect(text()).toBe('abc\n');
   });
 
-  it('drops lines while a reader takes none, and reports their number between the lines', () => {
+  it('drops lines while the reader is stopped, and reports their number between the lines', () => {
     const { output, settleAll, text } = setUp();
     const reports: number[] = [];
     output.onDropped((count) => {
@@ -68,7 +68,7 @@ describe('output', () => {
     expect(text().endsWith(`\ndropped ${reports[0]}\nafter\n`)).toBe(true);
   });
 
-  it('ends within its time when a reader takes nothing, and leaves the rest', async () => {
+  it('ends within its timeout when the reader is stopped', async () => {
     const { output, text } = setUp();
     output.write('a\n');
     output.write('b\n');
@@ -77,7 +77,7 @@ describe('output', () => {
     expect(text()).toBe('');
   });
 
-  it('ends without a wait when nothing can be written', async () => {
+  it('ends immediately when nothing can be written', async () => {
     const { output, open, fail } = setUp();
     output.write('a\n');
     fail('ENOSPC');
@@ -98,7 +98,7 @@ describe('output', () => {
     expect(text()).toBe('a\nb\n');
   });
 
-  it('writes what waits at the exit of the process', () => {
+  it('writes waiting lines at the exit of the process', () => {
     const { output, fail, text } = setUp();
     output.write('a\n');
     fail('EPIPE');

@@ -12,7 +12,7 @@ describe('replacing a file', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it('writes a new one, and over one that is there', async () => {
+  it('creates a file, and replaces an existing one', async () => {
     const path = join(folder, 'a');
     await replaceFile(path, 'first');
     await replaceFile(path, 'second');
@@ -20,7 +20,7 @@ describe('replacing a file', () => {
     expect(await readdir(folder)).toEqual(['a']);
   });
 
-  it('writes to where a link leads', async () => {
+  it('replaces the target of a link', async () => {
     await writeFile(join(folder, 'target'), 'old');
     await symlink('target', join(folder, 'link'));
     await replaceFile(join(folder, 'link'), 'new');
@@ -28,7 +28,7 @@ describe('replacing a file', () => {
     expect(await readFile(join(folder, 'target'), 'utf8')).toBe('new');
   });
 
-  it('writes to no file that somebody put where the new one is written first', async () => {
+  it('does not follow a link at the name of its temporary file', async () => {
     const path = join(folder, 'a');
     await writeFile(join(folder, 'victim'), 'kept');
     for (const name of ['a.new', `a.${process.pid}`]) await symlink('victim', join(folder, name));
@@ -37,7 +37,7 @@ describe('replacing a file', () => {
     expect((await lstat(path)).mode & 0o777).toBe(PRIVATE);
   });
 
-  it('writes into a pipe, which stays one', async () => {
+  it('writes into a pipe without replacing it', async () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const [read] = await Promise.all([readFile(pipe, 'utf8'), replaceFile(pipe, 'through')]);
@@ -45,7 +45,7 @@ describe('replacing a file', () => {
     expect((await lstat(pipe)).isFIFO()).toBe(true);
   });
 
-  it('leaves the one before, and no part of the new one, when it fails', async () => {
+  it('keeps the previous file when it fails, without a part of the new one', async () => {
     const path = join(folder, 'a');
     await replaceFile(path, 'old');
     const failing = (async function* () {

@@ -40,7 +40,7 @@ describe('stopping on a signal', () => {
     expect(waits[0]).toBeLessThanOrEqual(100);
   });
 
-  it('does not take a SIGHUP for a second signal', async () => {
+  it('ignores a SIGHUP after another signal', async () => {
     let stopped = () => {};
     const { exits, signal } = setUp(() => new Promise((resolve) => (stopped = resolve)));
     signal('SIGTERM');
@@ -61,7 +61,7 @@ describe('stopping on a signal', () => {
     expect(exits).toEqual([1]);
   });
 
-  it('takes a Ctrl-C that comes twice, from the terminal and from npm, for one', async () => {
+  it('counts a Ctrl-C from the terminal and from npm as one', async () => {
     const { exits, signal } = setUp(async () => {}, 10_000, 1000);
     signal('SIGINT');
     signal('SIGINT');
@@ -69,7 +69,7 @@ describe('stopping on a signal', () => {
     expect(exits).toEqual([0]);
   });
 
-  it('exits at once at a second signal', async () => {
+  it('exits immediately on a second signal', async () => {
     const { exits, signal } = setUp(() => new Promise<void>(() => {}), 1000);
     signal('SIGTERM');
     expect(exits).toEqual([]);

@@ -28,8 +28,8 @@ const found = (replication: Partial<TopicReplication>, retentionMs = 30 * DAY_MS
     ]),
   );
 
-describe('the check of the topics', () => {
-  it('finds nothing in topics as they are made, nor in better ones, nor in those that do not exist', () => {
+describe('the check of topics', () => {
+  it('reports nothing for topics as created, better ones, and missing ones', () => {
     const made = new Map(SPECS.map((spec) => [spec.topic, descriptionOf(spec)]));
     expect(topicShortfalls(SPECS, made)).toEqual([]);
     const better = found({ replicas: 5, inSyncMin: 3, batchBytesMax: 2 ** 24 }, Number.POSITIVE_INFINITY);
@@ -53,7 +53,7 @@ describe('the check of the topics', () => {
     ]);
   });
 
-  it('finds segments that stay open for longer than those of each topic should', () => {
+  it('reports segments that stay open longer than the topic allows', () => {
     const shortfalls = topicShortfalls(SPECS, found({ segmentMs: 13 * HOUR_MS }));
     expect(shortfalls.map(({ topics, problem }) => [topics.length, problem.replace(/.*set/, 'set')])).toEqual(
       [
@@ -64,7 +64,7 @@ describe('the check of the topics', () => {
     expect(shortfalls[1]!.topics).toEqual(['p.credentials']);
   });
 
-  it('finds a retention that is too short for what the topic holds', () => {
+  it('reports a retention that is too short for the topic', () => {
     const [shortfall, ...others] = topicShortfalls(SPECS, found({}, 6 * DAY_MS));
     expect(others).toEqual([]);
     expect(shortfall!.problem).toContain(`set it to ${7 * DAY_MS}`);
@@ -73,7 +73,7 @@ describe('the check of the topics', () => {
     expect(topicShortfalls(SPECS, embedded).flatMap(({ topics }) => topics)).toHaveLength(5);
   });
 
-  it('asks until the log answers, says once that it is not known, and then warns once', async () => {
+  it('retries until the log answers, logs the first failure, and warns once', async () => {
     const lines: { msg: string; topics?: string[] }[] = [];
     const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
     let asked = 0;
