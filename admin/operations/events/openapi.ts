@@ -50,7 +50,7 @@ export const EVENT_OPERATIONS: Operations = {
     operationId: 'show-event',
     tag: 'events',
     scope: 'events:read',
-    summary: 'Tell what became of a record',
+    summary: 'Report the status of a record',
     description: '404-01 while no worker has seen it.',
     parameters: [
       {
@@ -66,7 +66,7 @@ export const EVENT_OPERATIONS: Operations = {
         schema: { type: 'string', enum: KINDS },
       },
     ],
-    answers: { 200: { description: 'What became of it.', schema: schemaRef('Event') } },
+    answers: { 200: { description: 'The status of the record.', schema: schemaRef('Event') } },
     errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     ownErrors: {
       ...UNAVAILABLE,

@@ -25,7 +25,7 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
   scopes: { type: 'array', items: { type: 'string', enum: [EVERY_SCOPE, ...SCOPES] } },
   rate: {
     type: ['integer', 'null'],
-    description: "Requests a second of each operation with this key; null: the tenant's rate alone.",
+    description: "Requests per second of each operation with this key; null: the tenant's rate alone.",
   },
   state: { type: 'string', enum: ['valid', 'rotating', 'expired', 'revoked'] },
   createdAt: { type: 'string', format: 'date-time' },
@@ -38,7 +38,7 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
   lastUsedAt: { ...TIME_OR_NULL, description: 'Right to about a minute; null: not used yet.' },
   previousSecretValidUntil: {
     ...TIME_OR_NULL,
-    description: 'Until when the secret of before the last rotation is valid too; null: it is not.',
+    description: 'Time until which the previous secret is valid too; null: it is not.',
   },
 };
 
@@ -130,9 +130,9 @@ function link(operationId: string): JsonSchema {
 const CREATE: OperationDescription = {
   ...COMMON,
   operationId: 'create-key',
-  summary: 'Make a key of the same tenant',
+  summary: 'Create a key of the same tenant',
   description:
-    "Works at once, on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
+    "The key is valid immediately on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
     '`*`), no later end; a key that has a rate of its own makes none. Limits of the tenant are for all of its keys together. Needs ' +
     'the newest secret of the key that asks.',
   body: { schema: schemaRef('NewKey'), bytesMax: BODY_BYTES_MAX },
@@ -247,7 +247,7 @@ const ROTATE: OperationDescription = {
   operationId: 'rotate-key',
   summary: 'Give a key a new secret',
   description:
-    'The new one works at once; the one of before for `overlapSeconds` more (default a day; 0 ends it at once). While two are valid, ' +
+    'The new secret is valid immediately; the previous one for another `overlapSeconds` (default 1 day; 0 ends it immediately). While two are valid, ' +
     "only 0 rotates again: it ends both. Not for a key that can do more than the caller's own; a key that has a rate of its own " +
     'rotates only itself. Needs the newest secret of the key that asks.',
   parameters: [KEY_ID],
