@@ -16,26 +16,32 @@ export interface MaintenanceDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long submissions from before an erasure may still come with their ciphertext, in milliseconds. */
+  /**
+   * How long submissions from before an erasure may still arrive with their ciphertext, in
+   * milliseconds.
+   */
   readonly erasuresKeptMs: number;
-  /** How long the log may still give workers a record that it took before the time of its id was over, in milliseconds. */
+  /**
+   * How long the log may still deliver a record that it took before its id expired, in
+   * milliseconds.
+   */
   readonly expiredIdsKeptMs: number;
   /** Milliseconds between two rounds. Default 60,000. */
   readonly intervalMs?: number;
 }
 
 const DAY_MS = 86_400_000;
-/** Partitions are made for this week and the next two. */
+/** Partitions are created for this week and the next two. */
 const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
-/** Days for which a tenant's count of records is kept: the last month can still be looked up. */
+/** Days for which a tenant's counts of records are kept: at least the last month. */
 const USAGE_DAYS = 35;
-/** Rows of one statement, and statements of one round: what is more waits for the next. */
+/** Rows per statement, and statements per round: the rest waits for the next round. */
 const ROWS_MAX = 1000;
 const STATEMENTS_MAX = 100;
 
 /**
- * Keeps the tables in order, at once and then at every interval: time partitions ahead, ids, credentials and counts
- * whose time is over. Any number of processes may do it. The result ends it.
+ * Creates time partitions ahead, and deletes expired rows, immediately and then at every interval.
+ * Any number of processes may do it concurrently.
  */
 export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
   const stopped = new AbortController();
@@ -54,10 +60,7 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
       try {
         await work(deps, signal);
       } catch (error) {
-        deps.logger.warn(
-          { task, reason: classifyFault(error).text },
-          'maintenance failed and is tried again',
-        );
+        deps.logger.warn({ task, reason: classifyFault(error).text }, 'maintenance failed, retrying');
       }
     }
     await delay(deps.intervalMs ?? 60_000, undefined, { signal, ref: false }).catch(() => undefined);
@@ -66,16 +69,19 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
 
 type Task = (deps: MaintenanceDeps, signal: AbortSignal) => Promise<void>;
 
-/** Deletes what is over by the clocks of both this process and the database, as of `keptMs` ago. */
+/**
+ * Returns a task that deletes rows which expired `keptMs` ago, by the clocks of both this process
+ * and the database.
+ */
 const sweep =
   (
-    statement: (pool: Pool, overMs: number, rowsMax: number) => Promise<number>,
+    statement: (pool: Pool, expiredByMs: number, rowsMax: number) => Promise<number>,
     keptMs: (deps: MaintenanceDeps) => number,
   ): Task =>
   async (deps, signal) => {
-    const overMs = (await earlierNow(deps.pool, deps.clock)) - keptMs(deps);
+    const expiredByMs = (await earlierNow(deps.pool, deps.clock)) - keptMs(deps);
     for (let i = 0; i < STATEMENTS_MAX && !signal.aborted; i++) {
-      if ((await statement(deps.pool, overMs, ROWS_MAX)) < ROWS_MAX) return;
+      if ((await statement(deps.pool, expiredByMs, ROWS_MAX)) < ROWS_MAX) return;
     }
   };
 
@@ -87,12 +93,12 @@ const TASKS: Readonly<Record<string, Task>> = {
   'old erasures': sweep(sweepErasures, (deps) => deps.erasuresKeptMs),
   'expired ids': sweep(sweepEventKeys, (deps) => deps.expiredIdsKeptMs),
   'past usage': sweep(
-    (pool, overMs, rowsMax) => sweepTenantUsage(pool, dayOf(overMs), rowsMax),
+    (pool, expiredByMs, rowsMax) => sweepTenantUsage(pool, dayOf(expiredByMs), rowsMax),
     () => USAGE_DAYS * DAY_MS,
   ),
 };
 
-/** Makes every table's partitions for this week and the next two. */
+/** Creates every table's partitions for this week and the next two. */
 export async function makePartitionsAhead({
   pool,
   clock,

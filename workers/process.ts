@@ -25,17 +25,17 @@ import { stopOnSignals } from '../shared/process/shutdown.ts';
 import { startWorkers, type WorkersDeps } from './start.ts';
 import type { WebhooksDeps } from './webhooks/start.ts';
 
-/** What it is called in messages. */
+/** The process's name in messages. */
 export const NAME = 'The worker';
 
 const WEBHOOKS = 'webhooks';
 const HOUR_MS = 3_600_000;
-/** Longer than a worker that froze in its transaction can hold a position. */
+/** Longer than a worker that is frozen in its transaction can hold a position. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /**
- * One worker process: all workers, or those named as arguments (a kind of records, or `webhooks`). `onStep` is for tests
- * that end it between two steps.
+ * Runs a worker process: all workers, or those named as arguments (kinds of records, or
+ * `webhooks`). `onStep` is for tests that kill it between two steps of a batch.
  */
 export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Promise<void> {
   const names = workerNames(process.argv.slice(2));
@@ -70,11 +70,12 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
     portSetting: 'WORKER_PORT',
     nextId,
   });
-  // No `await` from here to the signals' handler: whoever finds the health endpoints may end the process in order.
+  // No `await` before the signal handler: once /health answers, the process must stop gracefully on
+  // a signal.
   const parts: { close(): Promise<void> }[] = [];
   if (kinds.length > 0) parts.push(startWorkers({ ...shared, ...options, kinds, ...optionsOf(config) }));
   if (webhooks) parts.push(webhooks(shared));
-  logger.info({ workers: names, host: server.host, port: server.port }, 'the workers run');
+  logger.info({ workers: names, host: server.host, port: server.port }, 'workers started');
   const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
   stopOnSignals({
     logger,
@@ -91,7 +92,10 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   });
 }
 
-/** Loaded only where it is wanted: what speaks HTTP to customers is large. Resolves with what starts it. */
+/**
+ * Loads the webhook worker only where it runs, as its HTTP client is large. Resolves with the
+ * function that starts it.
+ */
 async function prepareWebhooks(env: ReturnType<typeof environment>) {
   const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
     'SLUICE_WEBHOOK_ALLOW',

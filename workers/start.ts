@@ -7,7 +7,7 @@ import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from './consume/consume.ts';
-import { type PositionWatch, startPositionWatch } from './consume/position-watch.ts';
+import { PositionWatch } from './consume/position-watch.ts';
 import { createProgressWatch } from './consume/progress.ts';
 import type { BatchStep } from './consume/store-batch.ts';
 import type { TopicStatus } from './consume/topic-status.ts';
@@ -27,7 +27,7 @@ export interface WorkersDeps {
   readonly nextId: IdGenerator;
   readonly logger: Logger;
   readonly health: Health;
-  /** What the names of topics and consumer groups begin with. */
+  /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
   /** Which kinds to store. Default: all. */
   readonly kinds?: readonly Kind[];
@@ -35,11 +35,13 @@ export interface WorkersDeps {
   readonly credentialsTtlMs: number;
   /** How long the topics keep their records, in milliseconds. */
   readonly topicRetentionMs: number;
-  /** Records accepted longer ago than this become dead letters, in milliseconds. Default 90 days. */
+  /**
+   * Records accepted longer ago than this become dead letters, in milliseconds. Default 90 days.
+   */
   readonly recordAgeMaxMs?: number;
-  /** Records of a batch at most. Default 1000. */
+  /** Records per batch at most. Default 1000. */
   readonly batchRecordsMax?: number;
-  /** Transactions at once, fewer than the pool has connections. Default 4. */
+  /** Concurrent transactions, fewer than the pool has connections. Default 4. */
   readonly transactionsMax?: number;
   /** For tests. */
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
@@ -47,14 +49,17 @@ export interface WorkersDeps {
 
 export interface Workers {
   status(): TopicStatus[];
-  /** Finishes what is being stored, then resolves. */
+  /** Finishes the batches in progress. */
   close(): Promise<void>;
 }
 
 const DAY_MS = 86_400_000;
 const OBSERVE_EVERY_MS = 1000;
 
-/** Starts the workers of the kinds, and the upkeep of the tables; reports to `health` under the topics' names. */
+/**
+ * Starts the workers of the kinds, and the maintenance of the tables. Reports to `health` under the
+ * topics' names.
+ */
 export function startWorkers(deps: WorkersDeps): Workers {
   const { pool, clock, logger, health } = deps;
   const consumeDeps: ConsumeDeps = {
@@ -71,13 +76,14 @@ export function startWorkers(deps: WorkersDeps): Workers {
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
     onStep: deps.onStep,
   };
-  // What is older is expired, or gone from the log; a day for who changes one of the two.
+  // Older submissions are expired, or deleted from the log. A day more, for changes of these
+  // settings.
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
   const expiredIdsKeptMs = deps.topicRetentionMs + DAY_MS;
   const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs, expiredIdsKeptMs });
   const imports = startImportWatch({ pool, log: deps.log, logger, prefix: deps.prefix });
   const consumers = (deps.kinds ?? KINDS).map((kind) => startKind(kind, consumeDeps, deps.credentialsTtlMs));
-  const positions = startPositionWatch({ pool, clock, consumers });
+  const positions = new PositionWatch({ pool, clock, consumers });
   const observer = observe(consumers, positions, clock, health);
   return {
     status: () => consumers.map((consumer) => consumer.status()),
@@ -104,7 +110,10 @@ function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): Top
   }
 }
 
-/** Readiness is asked when it is wanted; whether there is progress can only be seen by looking regularly. */
+/**
+ * Reports readiness on request, and liveness from regular checks: only these can show whether there
+ * is progress.
+ */
 function observe(
   consumers: readonly TopicConsumer[],
   positions: PositionWatch,
@@ -112,8 +121,8 @@ function observe(
   health: Health,
 ): NodeJS.Timeout {
   const progress = createProgressWatch(clock);
-  const look = () => {
-    // A batch that hangs in a database which answers others is this process's own fault.
+  const check = () => {
+    // While the database answers, a batch that hangs in it is this process's own fault.
     const silent = positions.problem() !== undefined;
     const statuses = consumers.map((consumer) => consumer.status());
     const reasons = progress.check(
@@ -124,7 +133,7 @@ function observe(
   for (const consumer of consumers) {
     health.watchReady(consumer.topic, () => consumer.status().reasons.join('; ') || undefined);
   }
-  health.watchReady('positions', positions.problem);
-  look();
-  return setInterval(look, OBSERVE_EVERY_MS).unref();
+  health.watchReady('positions', () => positions.problem());
+  check();
+  return setInterval(check, OBSERVE_EVERY_MS).unref();
 }

@@ -162,7 +162,7 @@ export interface LogConsumer {
    * Asks for a partition's start offset again, once its handler has ended. Does nothing if it is
    * not assigned.
    */
-  askStart(partition: number): void;
+  restart(partition: number): void;
   /**
    * Stops fetching, aborts the batches' signals and waits for the handlers (on Kafka, also commits
    * and leaves the group).

@@ -96,7 +96,7 @@ async function prepare(weeks: number): Promise<Case> {
 async function run({ pool, bench, perSecond, idleShares }: Case): Promise<void> {
   for (let from = 0; from < WEBHOOKS; from += 500) {
     const count = Math.min(500, WEBHOOKS - from);
-    await bench.signal(...Array.from({ length: count }, (_, i) => reply('tenant', `C${from + i}`, i)));
+    await bench.emit(...Array.from({ length: count }, (_, i) => reply('tenant', `C${from + i}`, i)));
   }
   await pool.query('analyze');
   const dispatcher = bench.dispatcher({ pollMs: 1000 });

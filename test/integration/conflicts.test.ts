@@ -24,7 +24,7 @@ const PARTITIONS = 4;
 const STEPS: readonly BatchStep[] = [
   'keys-written',
   'dead-letters-written',
-  'signals-written',
+  'webhook-events-written',
   'position-advanced',
   'committed',
 ];

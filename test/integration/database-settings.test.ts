@@ -403,7 +403,7 @@ async function useWebhooks(pool: Pool): Promise<unknown> {
   const { endpointId } = await bench.endpoint('hooks', `${receiver.url}/`, ['automation.reply']);
   const failing = await bench.endpoint('hooks', `${receiver.url}/fails`, ['ingestion.record_rejected']);
   receiver.script(({ path }) => (path === '/fails' ? 503 : 200));
-  const deliveries = await bench.signal(
+  const deliveries = await bench.emit(
     reply('hooks', 'C', 1),
     reply('hooks', null, 2),
     reply('hooks', 'C', 3),

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
 import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
-import { insertSignals } from '../../workers/sql/insert-signals.ts';
+import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
 import { findSubscribers } from '../../workers/webhooks/sql/endpoints.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
@@ -68,14 +68,17 @@ beforeAll(async () => {
        from webhook_endpoints cross join generate_series(1, 2000) i where state = 'enabled'`,
     [new Date(nowMs)],
   );
-  await bench.signal(reply('tenant', 'K', 0));
+  await bench.emit(reply('tenant', 'K', 0));
   await pool.query('analyze webhook_endpoints');
   await pool.query('analyze webhook_queue');
 });
 
 test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['findDueEndpoints', (db) => findDueEndpoints(db, LATER)],
-  ['insertSignals', (db) => insertSignals(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId })],
+  [
+    'insertWebhookEvents',
+    (db) => insertWebhookEvents(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
+  ],
   ['findSubscribers', (db) => findSubscribers(db, 'tenant', 'automation.reply', 10)],
 ])('%s does not read endpoints that are deleted', async (_, operation) => {
   const reads = await readBy(operation);
@@ -94,7 +97,7 @@ test('an endpoint that is deleted is due while deliveries wait for it', async ()
   const { endpointId } = await bench.endpoint('tenant', 'https://example.com/deleted');
   const isDue = async () =>
     (await findDueEndpoints(pool, { nowMs, heldSinceMs: 0 })).some(({ id }) => id.endpointId === endpointId);
-  await bench.signal(reply('tenant', 'L', 1));
+  await bench.emit(reply('tenant', 'L', 1));
   await deleteEndpoint(pool, 'tenant', endpointId, nowMs);
   expect(await isDue()).toBe(true);
   await pool.query('delete from webhook_queue where endpoint_id = $1', [endpointId]);

@@ -127,10 +127,10 @@ export function testConsuming(bench: LogBench): void {
     await waitFor(() => consumer.status().stopped.size === 0, { timeoutMs: 1_000, what: 'no reason' });
 
     position = 9n;
-    consumer.askStart(0);
+    consumer.restart(0);
     await waitFor(() => seen.length >= 8, { timeoutMs: 10_000, what: 'the last record once more' });
     expect(seen.at(-1)).toBe(9n);
-    consumer.askStart(99);
+    consumer.restart(99);
   }, 90_000);
 
   it('reports no reason once a restart after POSITION_LOST is at the end of the partition', async () => {

@@ -8,7 +8,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
 import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
-import { insertSignals } from '../../workers/sql/insert-signals.ts';
+import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
 import { backfillQueue, findEndpointsToBackfill } from '../../workers/webhooks/sql/backfill-queue.ts';
 import { dropWaiting, finishDeliveries } from '../../workers/webhooks/sql/history.ts';
 import { endHolds, parkDeliveries, unparkAll, unparkNext } from '../../workers/webhooks/sql/holds.ts';
@@ -77,7 +77,8 @@ const result = { ...delivery, token: 'token', finishedAtMs: nowMs, dueAtMs: nowM
 const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
 
 const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
-  insertSignals: (db) => insertSignals(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
+  insertWebhookEvents: (db) =>
+    insertWebhookEvents(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
   countLeased: (db) => countLeased(db, id, nowMs),
   dropWaiting: (db) => dropWaiting(db, id, { nowMs, limit: 10 }),
   findDueEndpoints: (db) => findDueEndpoints(db, { nowMs, heldSinceMs: nowMs }),
@@ -156,7 +157,7 @@ test('a page of the audit is planned for the weeks that it lies in, and goes bac
 
 /** Files with statements on tables that are partitioned by time, and where those are tested. */
 const FILES: Record<string, string> = {
-  'workers/sql/insert-signals.ts': 'insertSignals',
+  'workers/sql/webhook-events.ts': 'insertWebhookEvents',
   'shared/postgres/list-credential-reads.ts': 'the page of the audit',
   'workers/webhooks/sql/backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
   'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',

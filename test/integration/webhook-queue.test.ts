@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { inTransaction } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
-import { insertSignals } from '../../workers/sql/insert-signals.ts';
+import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { findQueuedWeeks } from '../../workers/webhooks/sql/queue.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -110,7 +110,7 @@ test('sends deliveries that waited at the upgrade in order, whatever their age',
     { number: 3, createdAtMs: nowMs - WEEK_MS, parked: true },
     { number: 4, createdAtMs: nowMs },
   );
-  await bench.signal(reply(tenantId, 'A', 5));
+  await bench.emit(reply(tenantId, 'A', 5));
   start();
   await waitForStates(endpointId, Array(5).fill('delivered'));
   expect(numbers()).toEqual([1, 2, 3, 4, 5]);
@@ -128,11 +128,11 @@ test('waits for deliveries that a process of the previous release is sending', a
     { number: 1, createdAtMs: nowMs, ...leased },
     { number: 2, createdAtMs: nowMs, parked: true },
   );
-  await bench.signal(reply(tenantId, 'A', 3));
+  await bench.emit(reply(tenantId, 'A', 3));
   start();
   // Another endpoint is served after this one was looked at.
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`, ['conversation.credentials_stored']);
-  await bench.signal({ ...reply(tenantId, null, 4), type: 'conversation.credentials_stored' });
+  await bench.emit({ ...reply(tenantId, null, 4), type: 'conversation.credentials_stored' });
   await waitForStates(other.endpointId, ['delivered']);
   await waitFor(
     async () => {
@@ -160,7 +160,7 @@ test('sends again what a process of the previous release left under an expired l
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await received(1);
   // Written while this release runs already.
   await writeAsPreviousRelease(
@@ -178,7 +178,7 @@ test('sends again what a process of the previous release left under an expired l
 
 test('returns waiting deliveries to the previous release by the statement in the operations guide', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(...[1, 2].map((number) => reply(tenantId, 'A', number)));
+  await bench.emit(...[1, 2].map((number) => reply(tenantId, 'A', number)));
   await pool.query(statementOf('with waiting as (delete from webhook_queue'));
   const { rows } = await pool.query(
     'select state, parked, attempts from webhook_deliveries where endpoint_id = $1 order by seq',
@@ -195,11 +195,11 @@ test('sends a delivery whose weeks of messages and history were dropped', async 
   const wasMs = bench.clock.nowMs();
   bench.clock.advance(-30 * WEEK_MS);
   const oldMs = bench.clock.nowMs();
-  await bench.signal(reply(tenantId, null, 1)).catch(async () => {
+  await bench.emit(reply(tenantId, null, 1)).catch(async () => {
     for (const table of ['webhook_messages', 'webhook_deliveries'] as const) {
       await ensureTimePartitions(pool, table, oldMs, oldMs);
     }
-    await bench.signal(reply(tenantId, null, 1));
+    await bench.emit(reply(tenantId, null, 1));
   });
   bench.clock.advance(30 * WEEK_MS);
   expect(bench.clock.nowMs()).toBeGreaterThanOrEqual(wasMs);
@@ -221,11 +221,11 @@ test('numbers deliveries of a conversation in commit order despite concurrent tr
   const batch = (conversation: string, from: number) =>
     Array.from({ length: 300 }, (_, i) => reply(tenantId, conversation, from + i));
   await inTransaction(pool, async (slow) => {
-    await insertSignals(slow, batch('A', 0), options());
-    for (let i = 0; i < 5; i += 1) await bench.signal(...batch('B', 1000 + 300 * i));
-    await insertSignals(slow, batch('A', 300), options());
+    await insertWebhookEvents(slow, batch('A', 0), options());
+    for (let i = 0; i < 5; i += 1) await bench.emit(...batch('B', 1000 + 300 * i));
+    await insertWebhookEvents(slow, batch('A', 300), options());
   });
-  await bench.signal(...batch('A', 600));
+  await bench.emit(...batch('A', 600));
   const { rows } = await pool.query<{ seq: bigint; key: string; number: number }>(
     `select q.seq, q.ordering_key as key, (convert_from(m.body, 'UTF8')::json #>> '{data,number}')::int as number
        from webhook_queue q join webhook_messages m using (tenant_id, created_at, message_id)
@@ -261,7 +261,7 @@ async function countRows(table: string): Promise<number> {
 test('refuses a transaction of more than 10,000 deliveries, but never a single event', async () => {
   await addEndpoints(5001);
   const two = [1, 2].map((number) => reply(tenantId, 'A', number));
-  await expect(bench.signal(...two)).rejects.toMatchObject({
+  await expect(bench.emit(...two)).rejects.toMatchObject({
     code: 'BATCH_BOUND_EXCEEDED',
     message: '2 signals have 10002 webhook deliveries, and one transaction writes at most 10000',
   });
@@ -271,7 +271,7 @@ test('refuses a transaction of more than 10,000 deliveries, but never a single e
     tenantId,
   ]);
   const unheard = { ...reply(tenantId, 'A', 3), type: 'automation.processing_ended' as const };
-  expect(await bench.signal(two[0]!, unheard)).toBe(5001);
+  expect(await bench.emit(two[0]!, unheard)).toBe(5001);
   expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([1, 5001]);
 });
 
@@ -285,7 +285,7 @@ test('writes at most 20 deliveries for each of the endpoints of a tenant that ar
   }
   receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await received(gone + gone * 20);
   await waitFor(async () => (await countRows('webhook_deliveries')) === gone + gone * 20, {
     timeoutMs: 20_000,

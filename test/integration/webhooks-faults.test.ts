@@ -88,7 +88,7 @@ test('counts an answer with an endless body by its status, and closes the connec
     return undefined;
   });
   start({ deadlineMs: 15_000 });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const [attempt] = await attemptsOf(endpointId, 1);
   expect(attempt).toMatchObject({ status: 200, error: null });
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
@@ -102,7 +102,7 @@ test('fails an exchange with only interim answers at the deadline', async () => 
     return undefined;
   });
   start({ deadlineMs: 400 });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const [attempt] = await attemptsOf(endpointId, 1);
   expect(attempt).toMatchObject({ status: null, error: 'no complete answer within 400 ms' });
   expect(attempt!.duration_ms).toBeGreaterThanOrEqual(390);
@@ -122,7 +122,7 @@ test('reads an endless answer up to the limit, and keeps its start', async () =>
     return undefined;
   });
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const [attempt] = await attemptsOf(endpointId, 1);
   expect(attempt).toMatchObject({ status: 200, error: null });
   expect(attempt!.answer).toEqual(Buffer.alloc(1024, 'a'));
@@ -137,7 +137,7 @@ test('counts a redirect as a failure and does not follow it', async () => {
     return 307;
   });
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const attempts = await attemptsOf(endpointId, 1);
   expect(attempts[0]).toMatchObject({ status: 307, error: 'answered 307' });
   expect(receiver.requests.map(({ path }) => path)).toEqual(['/hooks']);
@@ -155,7 +155,7 @@ test('counts an answer that is not HTTP, and a closed connection, as failures', 
   const { port } = server.address() as { port: number };
   const { endpointId } = await bench.endpoint(tenantId, `http://127.0.0.1:${port}/`);
   start();
-  await bench.signal(reply(tenantId, null, 1), reply(tenantId, null, 2));
+  await bench.emit(reply(tenantId, null, 1), reply(tenantId, null, 2));
   for (const { status, error } of await attemptsOf(endpointId, 2)) {
     expect([status, error]).toEqual([
       null,
@@ -166,13 +166,13 @@ test('counts an answer that is not HTTP, and a closed connection, as failures', 
 
 test('sends the deliveries of a dead dispatcher again after their lease, and ignores its late results', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   const dead = await dispatchEndpoint(context(60_000), { tenantId, endpointId }, { attempts: [], limit: 16 });
   expect(dead!.deliveries).toHaveLength(1);
   const [delivery] = dead!.deliveries;
 
   start();
-  await bench.signal(reply(tenantId, 'B', 3));
+  await bench.emit(reply(tenantId, 'B', 3));
   await waitForStates(endpointId, 'pending', 'pending', 'delivered');
   bench.clock.advance(61_000);
   await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
@@ -212,7 +212,7 @@ test('sends the deliveries of a dead dispatcher again after their lease, and ign
 
 test('ignores the result of an expired lease while a second lease is valid', async () => {
   const id = { tenantId, endpointId: (await bench.endpoint(tenantId, receiver.url)).endpointId };
-  await bench.signal(reply(tenantId, 'A', 1));
+  await bench.emit(reply(tenantId, 'A', 1));
   const dispatch = (attempts: Attempt[]) => dispatchEndpoint(context(1000), id, { attempts, limit: 1 });
   const first = (await dispatch([]))!.deliveries[0]!;
   bench.clock.advance(1001);
@@ -227,14 +227,14 @@ test('ignores the result of an expired lease while a second lease is valid', asy
 
 test('fails a delivery after ten attempts whose senders all died', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1));
+  await bench.emit(reply(tenantId, 'A', 1));
   const startMs = bench.clock.nowMs();
   const claimed: number[] = [];
   const [delivery] = await bench.deliveries(endpointId);
   for (let due = delivery; due?.state === 'pending'; [due] = await bench.deliveries(endpointId)) {
     bench.clock.advance(Math.max(0, due.due_at.getTime() + 1 - bench.clock.nowMs()));
     // Only for the partitions of that time.
-    await bench.signal();
+    await bench.emit();
     claimed.push(...(await claimAndDie(endpointId)).map(({ attempt }) => attempt));
   }
   expect(await states(endpointId)).toEqual(['failed']);
@@ -248,7 +248,7 @@ test('fails a delivery after ten attempts whose senders all died', async () => {
 
 test('retries a delivery within seconds after two senders were killed', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 2; kill += 1) {
     expect(await claimAndDie(endpointId)).toHaveLength(1);
     bench.clock.advance(30_001);
@@ -263,7 +263,7 @@ test('retries a delivery within seconds after two senders were killed', async ()
 
 test('sends unsent deliveries in order after half an hour of killed senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));
+  await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));
   for (let kill = 0; kill < 60; kill += 1) {
     await claimAndDie(endpointId);
     bench.clock.advance(30_001);
@@ -278,7 +278,7 @@ test('sends unsent deliveries in order after half an hour of killed senders', as
 
 test('holds a conversation for at most an hour for a delivery that kills its senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 3; kill += 1) {
     await claimAndDie(endpointId);
     bench.clock.advance(6 * 60_000);
@@ -296,7 +296,7 @@ test('waits for exchanges in flight and records them on close, and claims nothin
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
   const dispatcher = start();
-  await bench.signal(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
+  await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
   const closed = dispatcher.close();
   answer(200);
@@ -313,7 +313,7 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
   const dispatcher = start();
-  await bench.signal(reply(tenantId, 'A', 1));
+  await bench.emit(reply(tenantId, 'A', 1));
   await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
   await pool.query('delete from webhook_endpoints where tenant_id = $1 and endpoint_id = $2', [
     tenantId,
@@ -328,7 +328,7 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
 test('sends on notification, also after its connections were lost', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start({ pollMs: 600_000 });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await waitForStates(endpointId, 'delivered');
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
@@ -340,7 +340,7 @@ test('sends on notification, also after its connections were lost', async () => 
     timeoutMs: 10_000,
     what: 'LISTEN',
   });
-  await bench.signal(reply(tenantId, null, 2));
+  await bench.emit(reply(tenantId, null, 2));
   await waitForStates(endpointId, 'delivered', 'delivered');
 });
 
@@ -354,7 +354,7 @@ test('records a result once the database is back, and sends nothing twice', asyn
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
   const dispatcher = bench.dispatcher({ pool, deadlineMs: 5000, leaseMs: 60_000 });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
   const cutting = setInterval(() => proxy.cut(), 1);
   proxy.cut();
@@ -372,13 +372,13 @@ test('sends to healthy endpoints without delay while others never answer', async
   for (let i = 0; i < 40; i += 1) await bench.endpoint(tenantId, `${receiver.url}/dead`);
   const healthy = await bench.endpoint(`${tenantId}x`, receiver.url);
   start({ exchangesMax: 32, deadlineMs: 4000 });
-  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, null, n)));
+  await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, null, n)));
   await waitFor(() => receiver.open.now >= 16, {
     timeoutMs: 5000,
     what: 'the dead ones to hold their slots',
   });
   const sinceMs = Date.now();
-  await bench.signal(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
+  await bench.emit(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
   await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
   expect(Date.now() - sinceMs).toBeLessThan(3000);
 });
@@ -397,12 +397,12 @@ test('limits endpoints that were failing at its start to half of the exchanges',
       [endpointId, new Date(bench.clock.nowMs() - 60_000)],
     );
   }
-  await bench.signal(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
+  await bench.emit(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
   const healthy = await bench.endpoint(tenantId, receiver.url);
   start({ exchangesMax: 8, deadlineMs: 5000 });
   await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
   const sinceMs = Date.now();
-  await bench.signal(reply(tenantId, null, 2));
+  await bench.emit(reply(tenantId, null, 2));
   await waitForStates(healthy.endpointId, 'delivered');
   expect(Date.now() - sinceMs).toBeLessThan(2500);
   expect(dead.open.most).toBe(4);
@@ -412,13 +412,13 @@ test('sends waiting deliveries and their conversation after the clock was set ba
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
   start({ random: () => 0 });
-  await bench.signal(reply(tenantId, 'conversation', 1));
+  await bench.emit(reply(tenantId, 'conversation', 1));
   // Due again in 5 s of the clock that is about to be set back.
   await attemptsOf(endpointId, 1);
-  await bench.signal(reply(tenantId, 'conversation', 2));
+  await bench.emit(reply(tenantId, 'conversation', 2));
   bench.clock.advance(-HOUR_MS);
   cleanUps.push(async () => bench.clock.advance(HOUR_MS));
-  await bench.signal(reply(tenantId, 'conversation', 3));
+  await bench.emit(reply(tenantId, 'conversation', 3));
   await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 1, 2, 3]);
   // Receivers compare it with their clock.
@@ -433,7 +433,7 @@ test('records results after a clock that was far ahead was corrected', async () 
   // The dispatcher looks at its clock ten times a second.
   await delay(500);
   bench.clock.advance(-40 * 24 * HOUR_MS);
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await waitForStates(endpointId, 'delivered');
   expect(receiver.requests).toHaveLength(1);
 });
@@ -442,7 +442,7 @@ test('connects to the address that was checked, at every attempt', async () => {
   const { endpointId } = await bench.endpoint(tenantId, `http://receiver.test:${receiver.port}/hooks`);
   let answers: string[][] = [['10.0.0.1', '169.254.169.254']];
   start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const [refused] = await attemptsOf(endpointId, 1);
   expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
   // Of several addresses only the permitted one is dialled.
@@ -457,7 +457,7 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
   async (host) => {
     const { endpointId } = await bench.endpoint(tenantId, `http://${host}:${receiver.port}/`);
     start({ allow: [] });
-    await bench.signal(reply(tenantId, null, 1));
+    await bench.emit(reply(tenantId, null, 1));
     const [refused] = await attemptsOf(endpointId, 1);
     expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
     expect(receiver.requests).toEqual([]);
@@ -471,7 +471,7 @@ test('fails an exchange with an untrusted certificate', async () => {
   const { endpointId } = await bench.endpoint(tenantId, url);
   const resolve = async () => ['127.0.0.1'];
   const distrusting = start({ resolve, random: () => 0 });
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const [refused] = await attemptsOf(endpointId, 1);
   expect(refused).toMatchObject({ status: null, error: 'could not be sent: DEPTH_ZERO_SELF_SIGNED_CERT' });
   await distrusting.close();
@@ -490,7 +490,7 @@ test('keeps the deliveries of an endpoint whose key is lost, without counting at
   );
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await waitForStates(other.endpointId, 'delivered');
   expect(await bench.deliveries(lost.endpointId)).toMatchObject([{ state: 'pending', attempts: 0 }]);
 });
@@ -498,7 +498,7 @@ test('keeps the deliveries of an endpoint whose key is lost, without counting at
 test('reuses connections', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
-  await bench.signal(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));
+  await bench.emit(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));
   await waitForStates(endpointId, ...Array(10).fill('delivered'));
   expect(new Set(receiver.requests.map(({ connection }) => connection)).size).toBe(1);
 });

@@ -80,7 +80,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
   };
   const attempt = async (url: string) => {
     const { tenantId, endpointId } = await newEndpoint(url);
-    await bench.signal(reply(tenantId, null, 1));
+    await bench.emit(reply(tenantId, null, 1));
     return await waitFor(
       async () => {
         if (hasEnded(worker)) return 'the worker ended' as const;
@@ -97,7 +97,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
     const zone = JSON.stringify(Object.fromEntries(records));
     dns = await startReady('ready', '../test/support/dns-server.mjs', zone);
     await startReady('ready', '../test/support/receiver-child.mjs', String(PORT));
-    worker = await startReady('the workers run', 'workers/main.js', 'webhooks');
+    worker = await startReady('workers started', 'workers/main.js', 'webhooks');
   });
 
   afterAll(async () => {

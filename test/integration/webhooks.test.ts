@@ -60,7 +60,7 @@ test('delivers an event to each subscribed endpoint, signed over exactly the sto
   await bench.endpoint(`${tenantId}x`, `${receiver.url}/stranger`);
   start();
   const data = { text: 'żółw 🐢', inputVariables: new RawJson('{"price":1.0,"n":12345678901234567890}') };
-  const deliveries = await bench.signal({
+  const deliveries = await bench.emit({
     tenantId,
     type: 'automation.reply',
     orderingKey: 'C1',
@@ -88,7 +88,7 @@ test('delivers an event to each subscribed endpoint, signed over exactly the sto
 
 test('writes no message for an event without subscribers', async () => {
   await bench.endpoint(tenantId, receiver.url, ['webhook.endpoint_disabled']);
-  expect(await bench.signal(reply(tenantId, 'C1', 1))).toBe(0);
+  expect(await bench.emit(reply(tenantId, 'C1', 1))).toBe(0);
   const { rows } = await pool.query('select 1 from webhook_messages where tenant_id = $1', [tenantId]);
   expect(rows).toEqual([]);
 });
@@ -98,8 +98,8 @@ test('delivers a conversation in order, and holds back only the failing one', as
   let broken = true;
   receiver.script(({ json }) => (broken && json.data.number === 10 ? 500 : 200));
   start();
-  await bench.signal(...[10, 11, 12].map((n) => reply(tenantId, 'A', n)));
-  await bench.signal(...Array.from({ length: 20 }, (_, i) => reply(tenantId, 'B', 20 + i)));
+  await bench.emit(...[10, 11, 12].map((n) => reply(tenantId, 'A', n)));
+  await bench.emit(...Array.from({ length: 20 }, (_, i) => reply(tenantId, 'B', 20 + i)));
   await waitForStates(endpointId, ['pending', 'pending', 'pending', ...Array(20).fill('delivered')]);
   await waitForAttempts(endpointId, 21);
   expect(numbers().filter((n) => n !== 10)).toEqual(Array.from({ length: 20 }, (_, i) => 20 + i));
@@ -116,7 +116,7 @@ test('retries by the schedule with the same id and a new timestamp, ten attempts
   receiver.script(() => 500);
   start({ random: () => 0.5 });
   const startedAtMs = bench.clock.nowMs();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   const delays = [5 / 60, 5, 30, 120, 300, 600, 840, 1200, 1440].map((minutes) => minutes * MINUTE_MS);
   for (const [index, delayMs] of delays.entries()) {
     await waitForAttempts(endpointId, index + 1);
@@ -139,7 +139,7 @@ test('sends a whole conversation after an hour without a success', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => 500);
   start({ random: () => 0.5 });
-  await bench.signal(...[1, 2, 3, 4].map((n) => reply(tenantId, 'A', n)));
+  await bench.emit(...[1, 2, 3, 4].map((n) => reply(tenantId, 'A', n)));
   await waitForAttempts(endpointId, 1);
   bench.clock.advance(HOUR_MS - MINUTE_MS);
   await waitForAttempts(endpointId, 2);
@@ -147,7 +147,7 @@ test('sends a whole conversation after an hour without a success', async () => {
 
   bench.clock.advance(2 * MINUTE_MS);
   await waitFor(() => new Set(numbers()).size === 4, { timeoutMs: 10_000, what: 'all four' });
-  await bench.signal(reply(tenantId, 'A', 5));
+  await bench.emit(reply(tenantId, 'A', 5));
   await waitFor(() => numbers().includes(5), { timeoutMs: 10_000, what: 'a later one, without waiting' });
 });
 
@@ -155,10 +155,10 @@ test('sends the next delivery of a conversation an hour after the first failed a
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(({ json }) => (json.data.number === 1 || json.data.number === 2 ? 500 : 200));
   start({ random: () => 0.5 });
-  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
+  await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
   await waitForAttempts(endpointId, 1);
   bench.clock.advance(1000);
-  await bench.signal(reply(tenantId, 'B', 4));
+  await bench.emit(reply(tenantId, 'B', 4));
   await waitFor(() => numbers().includes(4), { timeoutMs: 10_000, what: 'the other conversation' });
   bench.clock.advance(HOUR_MS);
   await waitFor(() => numbers().includes(2), { timeoutMs: 10_000, what: 'the next in line' });
@@ -180,7 +180,7 @@ test('sends 16 concurrently over two dispatchers, and one at a time after five c
   receiver.script(() => new Promise((resolve) => waiting.push(() => resolve(500))));
   start();
   start();
-  await bench.signal(...Array.from({ length: 40 }, (_, n) => reply(tenantId, null, n)));
+  await bench.emit(...Array.from({ length: 40 }, (_, n) => reply(tenantId, null, n)));
   await received(16);
   expect(receiver.open).toEqual({ now: 16, most: 16 });
   for (const answer of waiting.splice(0)) answer();
@@ -204,7 +204,7 @@ test('disables an endpoint that answers 410, drops its deliveries and notifies t
   await bench.endpoint(tenantId, `${receiver.url}/owner`, ['webhook.endpoint_disabled']);
   receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
   start();
-  await bench.signal(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
+  await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, 'A', n)));
   await waitForStates(gone.endpointId, ['failed', 'dropped', 'dropped']);
   await received(2);
   expect(receiver.requests[1]).toMatchObject({
@@ -214,7 +214,7 @@ test('disables an endpoint that answers 410, drops its deliveries and notifies t
       data: { endpointId: gone.endpointId, url: `${receiver.url}/gone`, reason: 'gone' },
     },
   });
-  expect(await bench.signal(reply(tenantId, 'A', 4))).toBe(0);
+  expect(await bench.emit(reply(tenantId, 'A', 4))).toBe(0);
 });
 
 test('pauses all deliveries of an endpoint that answers with Retry-After', async () => {
@@ -224,14 +224,14 @@ test('pauses all deliveries of an endpoint that answers with Retry-After', async
     return 503;
   });
   start();
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await waitForAttempts(endpointId, 1);
   receiver.script(() => 200);
-  await bench.signal(reply(tenantId, null, 2));
+  await bench.emit(reply(tenantId, null, 2));
   bench.clock.advance(9 * MINUTE_MS);
   // Another endpoint was served after the pause was checked, so the pause was kept and not only slow.
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
-  await bench.signal(reply(tenantId, null, 3));
+  await bench.emit(reply(tenantId, null, 3));
   await waitForStates(other.endpointId, ['delivered']);
   expect(receiver.requests).toHaveLength(2);
   bench.clock.advance(2 * MINUTE_MS);
@@ -240,7 +240,7 @@ test('pauses all deliveries of an endpoint that answers with Retry-After', async
 
 test('drops the deliveries of a deleted endpoint and erases its secret', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
-  await bench.signal(...[1, 2].map((n) => reply(tenantId, 'A', n)));
+  await bench.emit(...[1, 2].map((n) => reply(tenantId, 'A', n)));
   await deleteEndpoint(pool, tenantId, endpointId, bench.clock.nowMs());
   start();
   await waitForStates(endpointId, ['dropped', 'dropped']);
@@ -254,7 +254,7 @@ test('drops the deliveries of a deleted endpoint and erases its secret', async (
 
 test('sends to the URL that the endpoint has at dispatch', async () => {
   const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
-  await bench.signal(reply(tenantId, null, 1));
+  await bench.emit(reply(tenantId, null, 1));
   await pool.query('update webhook_endpoints set url = $1 where endpoint_id = $2', [
     receiver.url,
     endpointId,

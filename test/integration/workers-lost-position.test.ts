@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startPositionWatch } from '../../workers/consume/position-watch.ts';
+import { PositionWatch } from '../../workers/consume/position-watch.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { agent, createAgentBench } from '../support/worker-bench.ts';
 
@@ -62,7 +62,7 @@ describe('a worker', () => {
       await pool.query('update log_positions set next_offset = 0, last_id = null where topic = $1', [
         b.topic,
       ]);
-      const watch = startPositionWatch({ pool, clock: b.clock, consumers: [worker] });
+      const watch = new PositionWatch({ pool, clock: b.clock, consumers: [worker] });
       await watch.check();
       expect(consumer.asked).toEqual([0]);
       await consumer.read(0);

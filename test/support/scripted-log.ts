@@ -101,7 +101,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     const taken = new Set<number>();
     const consumer: ScriptedConsumer = {
       asked: [],
-      askStart: (partition) => void consumer.asked.push(partition),
+      restart: (partition) => void consumer.asked.push(partition),
       async take(partition) {
         taken.add(partition);
         return startOffset(partition, {

@@ -8,7 +8,7 @@ import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { createEndpoint } from '../../shared/postgres/webhook-create-endpoint.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../shared/webhooks/secrets.ts';
-import { insertSignals, type Signal } from '../../workers/sql/insert-signals.ts';
+import { insertWebhookEvents, type WebhookEvent } from '../../workers/sql/webhook-events.ts';
 import {
   type Dispatcher,
   type DispatcherOptions,
@@ -42,8 +42,8 @@ export interface WebhookBench {
     url: string,
     eventTypes?: readonly string[],
   ): Promise<{ endpointId: string; secret: string }>;
-  /** Writes signals in a transaction, as a worker's batch does; resolves with the number of deliveries. */
-  signal(...signals: readonly Signal[]): Promise<number>;
+  /** Writes events in a transaction, as a worker's batch does; resolves with the number of deliveries. */
+  emit(...events: readonly WebhookEvent[]): Promise<number>;
   /** Starts a dispatcher that may dial loopback; the caller closes it. */
   dispatcher(options?: Partial<DispatcherOptions>): Dispatcher;
   deliveries(endpointId: string): Promise<DeliveryRow[]>;
@@ -103,10 +103,10 @@ export function createWebhookBench(pool: Pool, keySpec = generateKeySpec()): Web
       });
       return { endpointId, secret: formatWebhookSecret(secret) };
     },
-    async signal(...signals) {
+    async emit(...events) {
       const nowMs = clock.nowMs();
       await ensurePartitions(nowMs);
-      return await inTransaction(pool, (client) => insertSignals(client, signals, { nowMs, nextId }));
+      return await inTransaction(pool, (client) => insertWebhookEvents(client, events, { nowMs, nextId }));
     },
     dispatcher(options = {}) {
       return startDispatcher({
@@ -145,8 +145,8 @@ export function createWebhookBench(pool: Pool, keySpec = generateKeySpec()): Web
   };
 }
 
-/** A signal of the engine about a conversation, with a number to tell it by. */
-export function reply(tenantId: string, conversation: string | null, number: number): Signal {
+/** Returns an event about a conversation, with a number that identifies it. */
+export function reply(tenantId: string, conversation: string | null, number: number): WebhookEvent {
   return {
     tenantId,
     type: 'automation.reply',

@@ -70,7 +70,7 @@ describe('reader of one Kafka partition', () => {
     reader.offer(fetched(0n, 12));
     await waitFor(() => free, WAIT);
     start = 4n;
-    reader.askStart();
+    reader.restart();
     expect(reader.fetchOffset()).toBeUndefined();
     expect(source.calls).not.toContain('seek 4');
     free!();

@@ -1,12 +1,21 @@
 import type { LogRecord } from '../../shared/log/log.ts';
 
-/** Bytes of values, keys and headers that one transaction stores at most; a larger record goes alone. */
+/**
+ * Bytes of values, keys and headers that one transaction stores at most; a larger record goes
+ * alone.
+ */
 export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
-/** Commits of the current size before it doubles; twice as many after each failure of the doubled size. */
+/**
+ * Commits of the current size before it doubles; twice as many after each failure of the doubled
+ * size.
+ */
 const COMMITS_BEFORE_GROWTH = 4;
 const COMMITS_BEFORE_GROWTH_MAX = 64;
 
-/** How many records of one partition are stored as one batch: fewer after batches that may have failed for their size. */
+/**
+ * How many records of one partition are stored as one batch: fewer after batches that may have
+ * failed for their size.
+ */
 export interface BatchSize {
   /** Returns the records of the next batch from index `at` on: at least one. */
   take(records: readonly LogRecord[], at: number): LogRecord[];

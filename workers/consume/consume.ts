@@ -14,8 +14,8 @@ export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {
 }
 
 /**
- * A batch costs about ten statements, however few records it has. Short against the second within which a conversation's
- * state can be read.
+ * A batch costs about ten statements, however few records it has. Short against the second within
+ * which a conversation's state can be read.
  */
 const BATCH_INTERVAL_MS = 250;
 
@@ -31,8 +31,9 @@ export interface TopicConsumer {
 }
 
 /**
- * Consumes one kind's topic: stores its records exactly once and in order, and those that cannot be stored as dead letters.
- * Every partition starts at its position in the database, whatever the group's offset is.
+ * Consumes one kind's topic: stores its records exactly once and in order, and those that cannot be
+ * stored as dead letters. Every partition starts at its position in the database, whatever the
+ * group's offset is.
  */
 export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): TopicConsumer {
   return new KindConsumer(deps, kind);
@@ -74,7 +75,7 @@ class KindConsumer<Row> implements TopicConsumer {
   }
 
   restart(partition: number): void {
-    this.#consumer.askStart(partition);
+    this.#consumer.restart(partition);
   }
 
   async close(): Promise<void> {
@@ -92,7 +93,8 @@ class KindConsumer<Row> implements TopicConsumer {
       this.#partitions.set(partition, new PartitionConsumer(deps, this.#kind, partition, position));
       return offset;
     } catch (error) {
-      // The consumer's status shows the message to operators, which the driver's messages are not made for.
+      // The consumer's status shows the message to operators, which the driver's messages are not
+      // made for.
       const { text, kind: fault } = classifyFault(error);
       if (fault === 'stop') throw error;
       throw new AppError('START_UNKNOWN', text, { retryable: true, cause: error });

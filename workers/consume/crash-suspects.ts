@@ -18,10 +18,11 @@ export interface CrashSuspectsDeps {
 }
 
 /**
- * Finds records that end the process. Every start of a partition is counted in the database until a commit clears the count.
- * After several starts without a commit, the records that the first batch can have reached are suspects: they are stored in
- * batches of 1, 2, 4, …, so that a record that ends the process is soon stored alone, and records that were only suspected
- * cause little delay. Starts at a record that is stored alone are counted for that record.
+ * Finds records that end the process. Every start of a partition is counted in the database until a
+ * commit clears the count. After several starts without a commit, the records that the first batch
+ * can have reached are suspects: they are stored in batches of 1, 2, 4, …, so that a record that
+ * ends the process is soon stored alone, and records that were only suspected cause little delay.
+ * Starts at a record that is stored alone are counted for that record.
  */
 export class CrashSuspects {
   readonly #deps: CrashSuspectsDeps;
@@ -88,8 +89,8 @@ export class CrashSuspects {
   }
 
   /**
-   * Counts that this start stores a record alone, once per start. Resolves with the number of earlier starts that did, all
-   * of which ended without a commit.
+   * Counts that this start stores a record alone, once per start. Resolves with the number of
+   * earlier starts that did, all of which ended without a commit.
    */
   async countAlone(offset: bigint): Promise<number> {
     if (this.#alone?.offset === offset) return this.#alone.deaths;
@@ -100,7 +101,9 @@ export class CrashSuspects {
     return deaths;
   }
 
-  /** Takes that count back, as the record has to wait. Where that fails, the record stays counted. */
+  /**
+   * Takes that count back, as the record has to wait. Where that fails, the record stays counted.
+   */
   async uncountAlone(offset: bigint): Promise<void> {
     if (this.#alone?.offset !== offset) return;
     try {
@@ -118,7 +121,9 @@ export class CrashSuspects {
     this.#counted &&= startCounted;
   }
 
-  /** Takes the start back: the partition was released in order, so its end is not taken for a crash. */
+  /**
+   * Takes the start back: the partition was released in order, so its end is not taken for a crash.
+   */
   async uncountStart(): Promise<void> {
     if (!this.#counted) return;
     this.#counted = false;

@@ -9,7 +9,7 @@ import {
 } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
-import type { Signal } from '../sql/insert-signals.ts';
+import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';
 
@@ -93,11 +93,11 @@ function storable(text: string): string {
 /**
  * Tells the owners, as far as they are known. A dead letter that was published again and failed again is not told twice.
  */
-export function rejectionSignals(
+export function rejectionEvents(
   kind: Kind,
   deadLetters: readonly DeadLetter<unknown>[],
   nowMs: number,
-): Signal[] {
+): WebhookEvent[] {
   return deadLetters.flatMap(({ candidate: { identity, replay }, rejection }) => {
     if (!identity || replay !== undefined) return [];
     return [

@@ -20,7 +20,10 @@ export interface Rejection {
   readonly text: string;
 }
 
-/** The record's tenant and id, as far as they can be read from a record that may be unreadable otherwise. */
+/**
+ * The record's tenant and id, as far as they can be read from a record that may be unreadable
+ * otherwise.
+ */
 export interface Identity {
   readonly tenantId: string;
   readonly id: string;
@@ -132,7 +135,9 @@ function partialIdentity(error: EventError, log: LogRecord): Identity | undefine
 
 const REPLAY = /^\d{1,9}$/;
 
-/** The position at which a record was read first, and which replay it is if it was published again. */
+/**
+ * The position at which a record was read first, and which replay it is if it was published again.
+ */
 function originOf(
   log: LogRecord,
   topic: string,

@@ -7,11 +7,13 @@ import { type EventKey, insertEventKeys, lockEventKeys, updateEventKeys } from '
 import type { Candidate, Identity, Rejection } from './decode.ts';
 
 const DAY_MS = 86_400_000;
-/** How long an id given by a caller stays unique: a record that the log takes later is a new one. */
+/**
+ * How long an id given by a caller stays unique: a record that the log takes later is a new one.
+ */
 const CALLERS_ID_KEPT_MS = 30 * DAY_MS;
 /**
- * How long ids of dead letters and of replayed records are kept: a day longer than dead letters, as a replay may be repeated
- * while its dead letter exists.
+ * How long ids of dead letters and of replayed records are kept: a day longer than dead letters, as
+ * a replay may be repeated while its dead letter exists.
  */
 const DEAD_LETTER_KEPT_MS = 31 * DAY_MS;
 
@@ -34,8 +36,9 @@ export interface DeduplicateContext {
 }
 
 /**
- * Decides by the candidates' ids which are new, and stores the ids, in the caller's transaction. The first one stored under
- * an id wins. The same content again is a repeat, other content a conflict. The id of a dead letter may be reused.
+ * Decides by the candidates' ids which are new, and stores the ids, in the caller's transaction.
+ * The first one stored under an id wins. The same content again is a repeat, other content a
+ * conflict. The id of a dead letter may be reused.
  *
  * Throws an AppError `KEYS_SWEPT` (retryable) when an id was deleted concurrently.
  */
@@ -56,7 +59,8 @@ export async function deduplicate<Row>(
     ids.filter((id) => !inserted.has(keyText(id))),
   );
   if (inserted.size + there.length < ids.length) {
-    // Deleted between the two statements: the record would be stored without its id, and again when it is repeated.
+    // Deleted between the two statements: the record would be stored without its id, and again when
+    // it is repeated.
     throw new AppError('KEYS_SWEPT', 'an expired id was deleted meanwhile', { retryable: true });
   }
   const before = new Map(there.map((key) => [keyText(key), key]));
@@ -70,7 +74,10 @@ export async function deduplicate<Row>(
   return decided;
 }
 
-/** Decides without the database. `there` holds the keys that existed before; `keys` of the result are the new ones. */
+/**
+ * Decides without the database. `there` holds the keys that existed before; `keys` of the result
+ * are the new ones.
+ */
 export function decide<Row>(
   candidates: readonly Candidate<Row>[],
   there: ReadonlyMap<string, EventKey>,
@@ -101,8 +108,9 @@ export function decide<Row>(
 }
 
 /**
- * Whether the id had not expired when the log took the candidate: workers may lag by days, and a record that was accepted as a
- * repeat must not become a new one meanwhile. A wrong clock of the log can only lengthen an id's time.
+ * Whether the id had not expired when the log took the candidate: workers may lag by days, and a
+ * record that was accepted as a repeat must not become a new one meanwhile. A wrong clock of the
+ * log can only lengthen an id's time.
  */
 function isKnown<Row>(key: EventKey, { log }: Candidate<Row>, { nowMs }: DeduplicateContext): boolean {
   return key.expiresAtMs > Math.min(log.timestampMs, nowMs);
@@ -114,7 +122,10 @@ const CONFLICT: Rejection = {
   text: 'other content is stored under the same id',
 };
 
-/** Whether the conflicting content is a dead letter already: it was sent again by its caller, or published twice. */
+/**
+ * Whether the conflicting content is a dead letter already: it was sent again by its caller, or
+ * published twice.
+ */
 function isKnownConflict<Row>({ lastConflict }: EventKey, { identity, replay }: Candidate<Row>): boolean {
   const contentHash = identity!.contentHash;
   return replay === undefined && contentHash !== null && lastConflict?.contentHash === contentHash;

@@ -9,8 +9,8 @@ import { isTransient, SQLSTATE, sqlStateClass, sqlStateOf } from '../../shared/p
  * - `bound`: its records together exceed a limit of ours: store fewer.
  * - `no-partition`: a table has no partition for one of its times: create it.
  * - `wait`: something outside is down or busy: retry for as long as that lasts.
- * - `stop`: the partition is not read from its position, or the log is another one: find the start again. Where the log is
- *   another one, only an operator can make that possible.
+ * - `stop`: the partition is not read from its position, or the log is another one: find the start
+ *   again. Where the log is another one, only an operator can make that possible.
  * - `unexpected`: anything else: retry, but not ready meanwhile.
  */
 export interface Fault {
@@ -20,8 +20,8 @@ export interface Fault {
   /** The table that lacks a partition. */
   readonly table?: string;
   /**
-   * Set where the batch may be the cause, by its size or by one of its records. `time`: its transaction took too long.
-   * `records`: the server or our own code failed during the batch.
+   * Set where the batch may be the cause, by its size or by one of its records. `time`: its
+   * transaction took too long. `records`: the server or our own code failed during the batch.
    */
   readonly suspected?: 'time' | 'records';
 }
@@ -36,8 +36,8 @@ const WAIT_CODES: ReadonlySet<string> = new Set([
 /** The transaction, or one of its statements, took longer than the server or we allow. */
 const TIME_CODES: ReadonlySet<string> = new Set([...WAIT_CODES, SQLSTATE.QUERY_CANCELED]);
 /**
- * The session or the server ended, or failed internally: a large batch or one record can cause these. Not contention, a full
- * disk, or a refusal that concerns every batch alike.
+ * The session or the server ended, or failed internally: a large batch or one record can cause
+ * these. Not contention, a full disk, or a refusal that concerns every batch alike.
  */
 const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
 
@@ -63,7 +63,10 @@ const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
   '55P03': 'another session holds a lock that it needs',
 };
 
-/** Classifies an error of storing a batch by SQLSTATE, code and type, never by the text of its message. */
+/**
+ * Classifies an error of storing a batch by SQLSTATE, code and type, never by the text of its
+ * message.
+ */
 export function classifyFault(error: unknown): Fault {
   const refusal = databaseRefusal(error);
   if (refusal) return { kind: 'unexpected', text: refusal };
@@ -76,7 +79,8 @@ export function classifyFault(error: unknown): Fault {
     return { kind: 'unexpected', text: error.message, suspected: 'records' };
   }
   if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
-  // The driver reports lost and refused connections as plain errors without a code; bugs come as TypeErrors and such.
+  // The driver reports lost and refused connections as plain errors without a code; bugs come as
+  // TypeErrors and such.
   if (error instanceof Error && error.constructor === Error) {
     return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
   }

@@ -65,7 +65,10 @@ export class PartitionConsumer<Row> {
     return this.#status;
   }
 
-  /** The position that it believes to be stored; undefined while it is busy, or stalled at its last batch. */
+  /**
+   * The position that it believes to be stored; undefined while it is busy, or stalled at its last
+   * batch.
+   */
   storedPosition(): StoredPosition | undefined {
     if (!this.#status.idle) return undefined;
     return { generation: this.#generation, nextOffset: this.#nextOffset };
@@ -77,8 +80,8 @@ export class PartitionConsumer<Row> {
   }
 
   /**
-   * Resolves when all records are stored or dead letters. Rejects when the partition was taken away, or when its records
-   * must not be stored because the log is another one.
+   * Resolves when all records are stored or dead letters. Rejects when the partition was taken
+   * away, or when its records must not be stored because the log is another one.
    */
   async handle(batch: LogBatch): Promise<void> {
     this.#status.beginBatch();
@@ -136,8 +139,9 @@ export class PartitionConsumer<Row> {
   }
 
   /**
-   * Stores a record while nothing else is decoded or stored in this process, so that a crash has one suspect. Where the
-   * record has to be retried, its start is uncounted before other transactions run.
+   * Stores a record while nothing else is decoded or stored in this process, so that a crash has
+   * one suspect. Where the record has to be retried, its start is uncounted before other
+   * transactions run.
    */
   async #storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
     const { offset } = record;

@@ -13,7 +13,10 @@ export interface SlowReason {
 export type WaitsFor = 'slot' | 'database';
 
 const SLOW_AFTER_MS = 5000;
-/** Used while transactions of other partitions end: then the partition waits because there is much to do. */
+/**
+ * Used while transactions of other partitions end: then the partition waits because there is much
+ * to do.
+ */
 const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 
 /** They name the batch, not a statement: the database may have answered one meanwhile. */

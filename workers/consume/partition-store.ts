@@ -46,15 +46,19 @@ export interface StoredPartition {
 }
 
 export interface AloneOptions {
-  /** Called in the transaction slot. A rejection that it returns makes the record a dead letter without decoding it. */
+  /**
+   * Called in the transaction slot. A rejection that it returns makes the record a dead letter
+   * without decoding it.
+   */
   beforeDecoding(): Promise<Rejection | undefined>;
   /** Called after a failure that may be retried, before the slot is released. */
   onRetry(): Promise<void>;
 }
 
 /**
- * Stores a partition's records: decodes them, stores them as one batch, and retries while the failure is temporary. A batch
- * that is refused is bisected until the records that cannot be stored are alone; these become dead letters.
+ * Stores a partition's records: decodes them, stores them as one batch, and retries while the
+ * failure is temporary. A batch that is refused is bisected until the records that cannot be stored
+ * are alone; these become dead letters.
  */
 export class PartitionStore<Row> {
   readonly #deps: PartitionStoreDeps;
@@ -108,8 +112,9 @@ export class PartitionStore<Row> {
   }
 
   /**
-   * Decodes and stores the records as one batch. If they are refused, bisects them; a single refused record becomes a dead
-   * letter. Rejects with BatchTooLarge, before any of them is stored, where fewer may succeed.
+   * Decodes and stores the records as one batch. If they are refused, bisects them; a single
+   * refused record becomes a dead letter. Rejects with BatchTooLarge, before any of them is stored,
+   * where fewer may succeed.
    */
   async #store(
     batch: LogBatch,
@@ -153,7 +158,8 @@ export class PartitionStore<Row> {
       await retryUntilStored(this.#retryDeps, batch, () => this.#commit(batch, [refused]), { mode, records });
     } catch (error) {
       if (!isRefusal(classifyFault(error))) throw error;
-      // Without its id, its headers and the event that reports it. Refused again, the partition waits, not ready.
+      // Without its id, its headers and the event that reports it. Refused again, the partition
+      // waits, not ready.
       await retryUntilStored(this.#retryDeps, batch, () => this.#commit(batch, [refused], true), { mode });
     }
   }

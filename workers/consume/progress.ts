@@ -1,13 +1,17 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { TopicStatus } from './topic-status.ts';
 
-/** Without a commit for this long, with records to store and no known reason, a worker should be restarted. */
+/**
+ * Without a commit for this long, with records to store and no known reason, a worker should be
+ * restarted.
+ */
 const STUCK_AFTER_MS = 60_000;
 
 /** Detects workers that hang, as opposed to those that wait for something or have nothing to do. */
 export interface ProgressWatch {
   /**
-   * Returns by topic why its worker should be restarted; undefined where it should not. To be called about every second.
+   * Returns by topic why its worker should be restarted; undefined where it should not. To be
+   * called about every second.
    */
   check(statuses: readonly TopicStatus[]): Map<string, string | undefined>;
 }
@@ -37,7 +41,9 @@ export function createProgressWatch(clock: Clock): ProgressWatch {
   };
 }
 
-/** Whether nothing can be stored: there is nothing, or a stopped partition waits for an operator. */
+/**
+ * Whether nothing can be stored: there is nothing, or a stopped partition waits for an operator.
+ */
 function isIdle({ consumer }: TopicStatus): boolean {
   return consumer.lag === 0n || consumer.stopped.size > 0;
 }

@@ -44,18 +44,26 @@ export class BatchTooLarge extends Error {
 }
 
 const BACKOFF = { minMs: 100, maxMs: 5000 };
-/** Attempts before a refused record is given up when it is alone. Several records are bisected after the first one. */
+/**
+ * Attempts before a refused record is given up when it is alone. Several records are bisected after
+ * the first one.
+ */
 const ATTEMPTS_ALONE = 3;
-/** Attempts before records that take too long count as too many, even if nothing else is stored meanwhile. */
+/**
+ * Attempts before records that take too long count as too many, even if nothing else is stored
+ * meanwhile.
+ */
 const ATTEMPTS_IN_TIME = 3;
 
 /**
- * Runs the work in a transaction slot until it succeeds, with backoff, for as long as the failures are temporary. `records`
- * are the records that it stores; time partitions that these lack are created.
+ * Runs the work in a transaction slot until it succeeds, with backoff, for as long as the failures
+ * are temporary. `records` are the records that it stores; time partitions that these lack are
+ * created.
  *
- * Rejects where a retry is useless: with the error of a record that cannot be stored, with POSITION_LOST where the log is not
- * the one that was read before, with the reason of the batch's signal, and with {@link BatchTooLarge} where several records
- * fail that may succeed in smaller batches.
+ * Rejects where a retry is useless: with the error of a record that cannot be stored, with
+ * POSITION_LOST where the log is not the one that was read before, with the reason of the batch's
+ * signal, and with {@link BatchTooLarge} where several records fail that may succeed in smaller
+ * batches.
  */
 export async function retryUntilStored<Row, T>(
   deps: RetryDeps<Row>,
@@ -76,7 +84,10 @@ class RetryingStore<Row> {
   /** Successes of other work before the first attempt. */
   #successesBefore: number | undefined;
   #missingPartition: Fault | undefined;
-  /** Tables whose time partitions were created: one that lacks a partition even then would be retried for ever. */
+  /**
+   * Tables whose time partitions were created: one that lacks a partition even then would be
+   * retried for ever.
+   */
   readonly #partitionedTables = new Set<string | undefined>();
 
   constructor(deps: RetryDeps<Row>, batch: LogBatch, mode: StoreMode, records: readonly LogRecord[]) {
@@ -140,7 +151,10 @@ class RetryingStore<Row> {
     if (several && (isolated || late)) throw new BatchTooLarge(fault);
   }
 
-  /** Whether other work has succeeded since the first attempt: then the records are suspects, not the database. */
+  /**
+   * Whether other work has succeeded since the first attempt: then the records are suspects, not
+   * the database.
+   */
   #othersSucceed(): boolean {
     return this.#successesBefore !== undefined && this.#deps.slots.successes() > this.#successesBefore;
   }

@@ -7,9 +7,10 @@ import type { StoredPosition } from './partition-consumer.ts';
 import { GO_ON } from './store-batch.ts';
 
 /**
- * Resolves with the position up to which a partition is stored, and the offset to read it from: one record before the
- * position, so that the first batch shows whether the log is still the same. Rejects with an AppError `TOPIC_UNKNOWN`
- * (retryable), or `POSITION_LOST` where reading from there would skip records.
+ * Resolves with the position up to which a partition is stored, and the offset to read it from: one
+ * record before the position, so that the first batch shows whether the log is still the same.
+ * Rejects with an AppError `TOPIC_UNKNOWN` (retryable), or `POSITION_LOST` where reading from there
+ * would skip records.
  */
 export async function findStart(
   pool: Pool,

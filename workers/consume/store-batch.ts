@@ -6,8 +6,8 @@ import { POSITION_LOST } from '../../shared/log/log.ts';
 import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
 import { advancePosition, lockPosition, type PositionRow } from '../../shared/postgres/positions.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
-import { insertSignals } from '../sql/insert-signals.ts';
-import { recordDeadLetters, rejectionSignals } from './dead-letters.ts';
+import { insertWebhookEvents } from '../sql/webhook-events.ts';
+import { recordDeadLetters, rejectionEvents } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
 import { type DeadLetter, deduplicate } from './deduplicate.ts';
 
@@ -18,7 +18,7 @@ export const BATCH_STEPS = [
   'keys-written',
   'rows-written',
   'dead-letters-written',
-  'signals-written',
+  'webhook-events-written',
   'position-advanced',
   'committed',
 ] as const;
@@ -125,14 +125,14 @@ async function store<Row>(
         generatedIdKeptMs: deps.generatedIdKeptMs,
       });
   await deps.onStep?.('keys-written');
-  const signals = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
+  const events = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
   await deps.onStep?.('rows-written');
   const { topic, candidates, bare = false } = slice;
   await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare }, nowMs);
   await deps.onStep?.('dead-letters-written');
-  const rejections = bare ? [] : rejectionSignals(kind.kind, deadLetters, nowMs);
-  await insertSignals(client, [...signals, ...rejections], { nowMs, nextId: deps.nextId });
-  await deps.onStep?.('signals-written');
+  const rejections = bare ? [] : rejectionEvents(kind.kind, deadLetters, nowMs);
+  await insertWebhookEvents(client, [...events, ...rejections], { nowMs, nextId: deps.nextId });
+  await deps.onStep?.('webhook-events-written');
   const last = slice.candidates.at(-1)!.log;
   const nextOffset = last.offset + 1n;
   await advancePosition(client, slice, { nextOffset, lastId: fingerprint(last), nowMs });

@@ -10,7 +10,10 @@ export interface TopicStatus {
   readonly reasons: readonly string[];
   /** Whether one of the reasons affects every partition alike, such as a database that is down. */
   readonly waiting: boolean;
-  /** Since when the partition that has waited longest without a fault has been busy with its records. */
+  /**
+   * Since when the partition that has waited longest without a fault has been busy with its
+   * records.
+   */
   readonly busySinceMs: number | undefined;
   readonly lastCommitMs: number | undefined;
 }

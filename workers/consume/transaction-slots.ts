@@ -1,14 +1,18 @@
 import type { Clock } from '../../shared/clock.ts';
 
 /**
- * A semaphore for the process's transactions on the database. Waiting work gets slots in the order in which it came.
+ * A semaphore for the process's transactions on the database. Waiting work gets slots in the order
+ * in which it came.
  */
 export interface TransactionSlots {
   /** Runs the work in one slot. */
   shared<T>(work: () => Promise<T>): Promise<T>;
   /** Runs the work in all slots, with nothing else running. */
   alone<T>(work: () => Promise<T>): Promise<T>;
-  /** Milliseconds since a slot was last released. While that is little, work waits because there is much to do. */
+  /**
+   * Milliseconds since a slot was last released. While that is little, work waits because there is
+   * much to do.
+   */
   sinceEndMs(): number;
   /** Work that has succeeded. While it grows, the database commits transactions. */
   successes(): number;

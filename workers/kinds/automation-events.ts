@@ -8,13 +8,13 @@ import {
   readAutomationEvents,
 } from '../sql/automation-events.ts';
 import { lockConversationStates, upsertConversationStates } from '../sql/conversation-states.ts';
-import type { Signal } from '../sql/insert-signals.ts';
+import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { applyAutomationEvent } from './automation-state.ts';
 import { foldRecords } from './fold.ts';
 import { objectMember, rawMember, requiredText, textMember, timestampMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
-const SIGNAL_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
+const WEBHOOK_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
   processingStart: 'automation.processing_started',
   reply: 'automation.reply',
   processingEnd: 'automation.processing_ended',
@@ -24,7 +24,10 @@ const SIGNAL_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
   transferToSystem: 'automation.transferred_to_system',
 };
 
-/** What the automated agent did: every event is kept and signalled, and moves the conversation's state. */
+/**
+ * Actions of the automated agent: every event is stored, sent to webhooks, and changes the
+ * conversation's state.
+ */
 export const automationEvents: RecordKind<AutomationEventRow> = {
   kind: 'automation-events',
   timePartitioned: ['automation_events'],
@@ -38,7 +41,7 @@ export const automationEvents: RecordKind<AutomationEventRow> = {
       changeOf: ({ event }) => event,
     });
     await upsertConversationStates(db, versions, nowMs);
-    return records.map(toSignal);
+    return records.map(toWebhookEvent);
   },
 };
 
@@ -80,10 +83,10 @@ function toPlaced({ event, row, origin }: ReadRecord<AutomationEventRow>) {
   };
 }
 
-function toSignal({ event, row }: ReadRecord<AutomationEventRow>): Signal {
+function toWebhookEvent({ event, row }: ReadRecord<AutomationEventRow>): WebhookEvent {
   return {
     tenantId: event.tenantId,
-    type: SIGNAL_TYPES[row.type as AutomationEventType],
+    type: WEBHOOK_TYPES[row.type as AutomationEventType],
     orderingKey: event.entity,
     timestampMs: Number(row.occurredAtNs / 1_000_000n),
     data: {

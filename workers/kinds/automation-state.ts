@@ -2,7 +2,7 @@ import type { AutomationEventType, AutomationState } from '../../shared/kinds/au
 import type { AutomationEventRow } from '../sql/automation-events.ts';
 import type { ConversationState } from '../sql/conversation-states.ts';
 
-/** What each type of event makes of the state; `reply` and `processingEnd` depend on more. */
+/** The state after each type of event; `reply` and `processingEnd` depend on more than the type. */
 const NEXT_STATE: Readonly<Partial<Record<string, AutomationState>>> = {
   processingStart: 'processing',
   authenticationRequired: 'waitingForAuth',
@@ -11,7 +11,10 @@ const NEXT_STATE: Readonly<Partial<Record<string, AutomationState>>> = {
   transferToSystem: 'transferredToSystem',
 } satisfies Partial<Record<AutomationEventType, AutomationState>>;
 
-/** States that the end of processing does not end: the conversation waits for somebody else, or was handed over. */
+/**
+ * States that the end of processing does not change: the conversation waits for a person, or was
+ * transferred.
+ */
 const KEPT_AT_END: ReadonlySet<AutomationState | null> = new Set([
   'waitingForAuth',
   'waitingForConfirmation',
@@ -19,7 +22,9 @@ const KEPT_AT_END: ReadonlySet<AutomationState | null> = new Set([
   'transferredToSystem',
 ]);
 
-/** The state of an external conversation after an event. Events apply in the log's order. */
+/**
+ * Returns the state of an external conversation after an event. To be called in the log's order.
+ */
 export function applyAutomationEvent(
   before: ConversationState | undefined,
   event: AutomationEventRow,

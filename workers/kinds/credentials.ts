@@ -4,11 +4,13 @@ import { findErasures, holdErasures } from '../../shared/postgres/credential-era
 import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type CredentialsRow, insertCredentials } from '../sql/credentials.ts';
-import type { Signal } from '../sql/insert-signals.ts';
+import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { requiredText, textMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
-/** What the log holds of a submission: the credentials themselves are encrypted before they get there. */
+/**
+ * A submission as the log holds it: the gateway encrypts the credentials before it publishes them.
+ */
 export interface StoredCredentials {
   readonly customerExternalId: string;
   readonly streamId: string | undefined;
@@ -19,8 +21,9 @@ export interface StoredCredentials {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * Credentials: one row a submission, kept for `ttlMs` from their acceptance. What is read later than that, or was accepted
- * before its conversation's credentials were erased on request, is stored without its ciphertext. Customers are told that they came, never what they are.
+ * Credentials: one row per submission, kept for `ttlMs` from acceptance. A submission that is read
+ * later, or was accepted before its conversation's credentials were erased on request, is stored
+ * without its ciphertext. Webhooks report that credentials were stored, never the credentials.
  */
 export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentials> {
   return {
@@ -36,7 +39,7 @@ export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentia
         rows.map(({ tenantId }) => tenantId),
       );
       await insertCredentials(db, await withoutErased(db, rows), nowMs);
-      return records.map(toSignal);
+      return records.map(toWebhookEvent);
     },
   };
 }
@@ -95,7 +98,7 @@ function compareRows(a: CredentialsRow, b: CredentialsRow): number {
   );
 }
 
-function toSignal({ event, row }: ReadRecord<StoredCredentials>): Signal {
+function toWebhookEvent({ event, row }: ReadRecord<StoredCredentials>): WebhookEvent {
   return {
     tenantId: event.tenantId,
     type: 'conversation.credentials_stored',

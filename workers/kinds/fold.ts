@@ -1,20 +1,27 @@
 import type { EntityId, EntityVersion, OrderedAt } from '../sql/entity-tables.ts';
 import { compareOrder, type ReadRecord, sortedByEntity } from './record-kind.ts';
 
-/** `Stored` is a change of an entity as its history keeps it. */
+/**
+ * How the records of a kind change their entity's state. `Stored` is a change as the history keeps
+ * it.
+ */
 export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
-  /** The state after a change; undefined is an entity that nothing is known of yet. */
+  /** Returns the state after a change. `state` is undefined before an entity's first change. */
   apply(state: State | undefined, change: Change): State;
-  /** Current rows of the entities that have one, locked. */
+  /** Resolves with the current rows of the entities that have one, locked. */
   lock(ids: readonly EntityId[]): Promise<EntityVersion<State>[]>;
-  /** The whole history of the entities in pages, with the records of this transaction, each entity's in its order. */
+  /**
+   * Yields the whole history of the entities in pages, with the records of this transaction, each
+   * entity's in its order.
+   */
   history(ids: readonly EntityId[]): AsyncIterable<readonly Stored[]>;
   changeOf(stored: Stored): Change;
 }
 
 /**
- * The entities' new current rows, sorted. What comes in order is applied on the current row; where a record is older
- * than what the row holds (a dead letter that was published again), the row becomes the fold of the whole history.
+ * Returns the entities' new current rows, sorted. Records that come in order are applied to the
+ * current row. Where a record is older than the row's newest (a replayed dead letter), the row is
+ * computed again from the whole history.
  */
 export async function foldRecords<State, Change, Stored extends EntityId & OrderedAt>(
   records: readonly ReadRecord<Change>[],
@@ -37,7 +44,7 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
   });
 }
 
-/** A history may have hundreds of thousands of records: all that is kept of it is what they amount to so far. */
+/** Applies whole histories page by page: one may have hundreds of thousands of records. */
 async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>(
   groups: readonly { readonly id: EntityId }[],
   folding: Folding<State, Change, Stored>,

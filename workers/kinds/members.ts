@@ -9,7 +9,10 @@ import {
 import { parseTimestampNs } from '../../shared/contracts/timestamps.ts';
 import { DataError } from './record-kind.ts';
 
-/** Readers of one member each: undefined when it is missing or null, DataError when it is of another type. */
+/**
+ * Each function returns one member of the data: undefined when it is missing or null. DataError
+ * when it has another type.
+ */
 
 const INT32_MAX = 2 ** 31 - 1;
 const INT32_MIN = -(2 ** 31);
@@ -49,7 +52,7 @@ export function textListMember(data: JsonObject, name: string): string[] | undef
   throw new DataError(`${name} is not an array of strings`);
 }
 
-/** Nanoseconds since the epoch. */
+/** Returns nanoseconds since the epoch. */
 export function timestampMember(data: JsonObject, name: string): bigint | undefined {
   const text = textMember(data, name);
   if (text === undefined) return undefined;
@@ -64,7 +67,7 @@ export function objectMember(data: JsonObject, name: string): JsonObject | undef
   throw new DataError(`${name} is not an object`);
 }
 
-/** A free-form object, as it was sent. */
+/** Returns the JSON text of a free-form object, byte for byte as it was sent. */
 export function rawMember(data: JsonObject, name: string): string | undefined {
   const value = present(data, name);
   if (value === undefined) return undefined;
@@ -72,7 +75,7 @@ export function rawMember(data: JsonObject, name: string): string | undefined {
   throw new DataError(`${name} is not an object`);
 }
 
-/** Any array, as JSON text. */
+/** Returns the JSON text of an array of any items. */
 export function jsonListMember(data: JsonObject, name: string): string | undefined {
   const value = present(data, name);
   if (value === undefined) return undefined;

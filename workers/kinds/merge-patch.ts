@@ -14,12 +14,13 @@ import { foldRecords } from './fold.ts';
 import { integerMember, jsonListMember, textListMember, textMember, timestampMember } from './members.ts';
 import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
-/** A patch in columns: what is not in it stays, null clears. */
+/** A patch by column: a missing column stays unchanged, null clears it. */
 export type Patch = Readonly<Record<string, ColumnValue>>;
 
 /**
- * A kind whose records are merge patches on a current row: an omitted member leaves, null clears, arrays replace.
- * Each column is the member of the same name (`lob_id` is `lobId`; `start_ts_ns` is `startTs`, in nanoseconds).
+ * Returns a kind whose records are merge patches on a current row: an omitted member leaves the
+ * column unchanged, null clears it, an array replaces it. Each column is the member of the same
+ * name (`lob_id` is `lobId`; `start_ts_ns` is `startTs`, in nanoseconds).
  */
 export function mergePatchKind(options: {
   readonly kind: RecordKind<Patch>['kind'];
@@ -60,7 +61,7 @@ interface Member {
   readonly type: ColumnType;
 }
 
-/** The known members of the data, by column. Throws DataError. */
+/** Returns the known members of the data by column. Throws DataError. */
 function readPatch(members: readonly Member[], data: JsonObject): Patch {
   const patch: Record<string, ColumnValue> = {};
   for (const { name, column, type } of members) {

@@ -4,13 +4,16 @@ import { insertMessageSent, type MessageSentRow } from '../sql/message-sent.ts';
 import { integerMember, numberMember, textListMember, textMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
-/** A MessageSent event with its defaults, without what places it. */
+/** The data of a MessageSent event with defaults, without its id, tenant and position. */
 export type MessageSent = Omit<
   MessageSentRow,
   'tenantId' | 'messageId' | 'acceptedAtMs' | 'generation' | 'partition' | 'offset' | 'requestId'
 >;
 
-/** MessageSent events: one row each; what was omitted gets its default, and is noted where it should not have been. */
+/**
+ * MessageSent events: one row each. Omitted members get their defaults; those that were expected
+ * are listed as gaps.
+ */
 export const messageSent: RecordKind<MessageSent> = {
   kind: 'message-sent',
   timePartitioned: ['message_sent'],
@@ -21,7 +24,7 @@ export const messageSent: RecordKind<MessageSent> = {
   },
 };
 
-/** Reads the data and fills in the defaults: empty strings and zeros. Throws DataError. */
+/** Returns the data with defaults: empty strings and zeros. Throws DataError. */
 export function readMessageSent(data: JsonObject): MessageSent {
   const augmentationType = textListMember(data, 'augmentationType');
   if (!augmentationType) throw new DataError('augmentationType is missing');
@@ -42,7 +45,7 @@ export function readMessageSent(data: JsonObject): MessageSent {
   };
 }
 
-/** Members that the features used call for, but that were not sent. */
+/** Returns the members that the used features require, but that were not sent. */
 function findGaps(data: JsonObject, augmentationType: readonly string[]): string[] {
   const sent = (member: string) => data[member] !== undefined && data[member] !== null && data[member] !== '';
   const suggestionsUsed = augmentationType.includes('AUTOSUGGEST');

@@ -8,7 +8,7 @@ export interface AutomationEventRow {
   readonly eventId: string;
   readonly conversationId: string;
   readonly type: string;
-  /** Nanoseconds since the epoch, as the engine said. */
+  /** Nanoseconds since the epoch, as sent by the engine. */
   readonly occurredAtNs: bigint;
   readonly currentTaskName: string | null;
   readonly inputVariables: string | null;
@@ -69,7 +69,10 @@ export interface StoredAutomationEvent extends EntityId {
   readonly event: AutomationEventRow;
 }
 
-/** All events of the external conversations in pages, each conversation's in the log's order; see {@link readInPages}. */
+/**
+ * Yields all events of the external conversations in pages, each conversation's in the log's order;
+ * see {@link readInPages}.
+ */
 export async function* readAutomationEvents(
   db: Queryable,
   ids: readonly EntityId[],

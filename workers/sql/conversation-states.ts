@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
 import { assignExcluded, type EntityId, type EntityVersion, versionColumns } from './entity-tables.ts';
 
-/** What an external conversation's automation events amount to. */
+/** The state that an external conversation's automation events result in. */
 export interface ConversationState {
   readonly conversationId: string;
   /** Null while only events that set no state were seen. */
@@ -16,7 +16,10 @@ export interface ConversationState {
 
 type Version = EntityVersion<ConversationState>;
 
-/** The states of the external conversations (sorted) that have one, locked in that order. */
+/**
+ * Resolves with the states of the external conversations (sorted) that have one, locked in that
+ * order.
+ */
 export async function lockConversationStates(db: Queryable, ids: readonly EntityId[]): Promise<Version[]> {
   const { rows } = await db.query<StateRow>(
     `select s.tenant_id, s.external_conversation_id, s.conversation_id, s.state, s.last_automation_agent_message_id,
@@ -59,7 +62,9 @@ interface StateRow {
   readonly read_offset: bigint;
 }
 
-/** Writes states (distinct, sorted), new ones and those that {@link lockConversationStates} holds. */
+/**
+ * Writes states (distinct, sorted): new ones, and those locked by {@link lockConversationStates}.
+ */
 export async function upsertConversationStates(
   db: Queryable,
   versions: readonly Version[],

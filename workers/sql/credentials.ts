@@ -44,7 +44,7 @@ export async function insertCredentials(
   await db.query(text, values);
 }
 
-/** Erases up to `rowsMax` ciphertexts whose time is over, and resolves with their number. The rows stay. */
+/** Erases up to `rowsMax` expired ciphertexts, and resolves with their number. The rows stay. */
 export async function eraseExpiredCredentials(
   db: Queryable,
   nowMs: number,

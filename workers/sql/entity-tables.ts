@@ -5,8 +5,9 @@ import { type Column, type ColumnType, insertRows } from '../../shared/postgres/
 import { readInPages } from './read-in-pages.ts';
 
 /**
- * What agents and conversations share: a table of current rows, made by merge patches, and a table of every patch.
- * The functions here are the operations on such a pair; agents.ts and conversations.ts name the tables.
+ * What agents and conversations share: a table of current rows, made by merge patches, and a table
+ * of every patch. The functions here are the operations on such a pair; agents.ts and
+ * conversations.ts name the tables.
  */
 export interface EntityTables {
   readonly current: string;
@@ -31,7 +32,7 @@ export type ColumnValue = string | number | bigint | readonly string[] | null;
 /** Values of the current row by column name; a column without one is NULL. */
 export type ColumnValues = Readonly<Record<string, ColumnValue>>;
 
-/** Place of a record in its entity's order. */
+/** Position of a record in its entity's order. */
 export interface OrderedAt {
   readonly generation: number;
   readonly offset: bigint;
@@ -41,7 +42,7 @@ export interface ReadAt extends OrderedAt {
   readonly partition: number;
 }
 
-/** A current row: what the entity's records amount to. */
+/** A current row: the state that the entity's records result in. */
 export interface EntityVersion<State> extends EntityId {
   readonly state: State;
   /** The newest record in the entity's order. */
@@ -81,7 +82,7 @@ export async function insertPatches(
   await db.query(text, values);
 }
 
-/** The current rows of the entities (sorted) that have one, locked in that order. */
+/** Resolves with the current rows of the entities (sorted) that have one, locked in that order. */
 export async function lockEntities(
   db: Queryable,
   tables: EntityTables,
@@ -127,7 +128,9 @@ export interface StoredPatch extends EntityId, OrderedAt {
   readonly patch: string;
 }
 
-/** All patches of the entities in pages, each entity's in its order; see {@link readInPages}. */
+/**
+ * Yields all patches of the entities in pages, each entity's in its order; see {@link readInPages}.
+ */
 export function readPatches(
   db: Queryable,
   tables: EntityTables,
@@ -143,7 +146,7 @@ export function readPatches(
   );
 }
 
-/** Writes current rows (distinct, sorted), new ones and those that {@link lockEntities} holds. */
+/** Writes current rows (distinct, sorted): new ones, and those locked by {@link lockEntities}. */
 export async function upsertEntities(
   db: Queryable,
   tables: EntityTables,
@@ -171,7 +174,7 @@ export async function upsertEntities(
   await db.query(text, values);
 }
 
-/** The columns that every current row has besides its values. */
+/** Returns the columns that every current row has in addition to its values. */
 export function versionColumns<State>(nowMs: number): Column<EntityVersion<State>>[] {
   return [
     { name: 'generation', type: 'integer', value: (version) => version.newest.generation },

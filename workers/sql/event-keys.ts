@@ -3,16 +3,16 @@ import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type Column, insertRows, unnestRows } from '../../shared/postgres/unnest.ts';
 
-/** What became of an id. */
+/** The result of a record, by its id. */
 export interface EventKey {
   readonly tenantId: string;
   readonly key: string;
   /** SHA-256 in hex; null for kinds without content hashes. */
   readonly contentHash: string | null;
   readonly status: 'stored' | 'dead-lettered';
-  /** How often other content came under the id. */
+  /** Number of records with the same id and other content. */
   readonly conflicts: number;
-  /** The last of them. */
+  /** The latest of them. */
   readonly lastConflict: Conflict | null;
   /** Why it is a dead letter, without any value of the record. */
   readonly error: string | null;
@@ -25,7 +25,7 @@ export interface EventKey {
   readonly expiresAtMs: number;
 }
 
-/** Other content under an id that is stored; its position names its dead letter. */
+/** A record with other content under a stored id. Its position identifies its dead letter. */
 export interface Conflict {
   readonly contentHash: string | null;
   readonly atMs: number;
@@ -53,7 +53,7 @@ const DATA_COLUMNS: readonly Column<EventKey>[] = [
   { name: 'expires_at', type: 'timestamptz', value: (key) => key.expiresAtMs },
 ];
 
-/** What an id has only once other content came: new ones are written without. */
+/** Columns that only ids with a conflict have: new ids are inserted without them. */
 const CONFLICT_COLUMNS: readonly Column<EventKey>[] = [
   { name: 'conflict_hash', type: 'bytea', value: (key) => hashBytes(key.lastConflict?.contentHash ?? null) },
   { name: 'conflict_at', type: 'timestamptz', value: (key) => key.lastConflict?.atMs },
@@ -71,7 +71,10 @@ function columnsOf(kind: Kind): Column<EventKey>[] {
   ];
 }
 
-/** Inserts the keys (distinct, sorted) that do not exist yet, and resolves with those. Waits for running inserts of the same. */
+/**
+ * Inserts the ids (distinct, sorted) that do not exist yet, and resolves with those. Waits for
+ * concurrent inserts of the same.
+ */
 export async function insertEventKeys(
   db: Queryable,
   kind: Kind,
@@ -87,7 +90,9 @@ export async function insertEventKeys(
   return (await db.query<EventKeyId & { tenantId: string }>(text, values)).rows;
 }
 
-/** The keys (distinct, sorted) as they stand, locked in that order until the transaction ends. */
+/**
+ * Resolves with the stored ids (distinct, sorted), locked in that order until the transaction ends.
+ */
 export async function lockEventKeys(
   db: Queryable,
   kind: Kind,
@@ -108,7 +113,7 @@ export async function lockEventKeys(
   return rows.map(toEventKey);
 }
 
-/** Replaces keys that {@link lockEventKeys} or this transaction's insert hold. */
+/** Replaces ids that are locked by {@link lockEventKeys} or this transaction's insert. */
 export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly EventKey[]): Promise<void> {
   if (keys.length === 0) return;
   const { select, values } = unnestRows([...columnsOf(kind), ...CONFLICT_COLUMNS], keys);
@@ -122,7 +127,7 @@ export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly 
   );
 }
 
-/** Deletes up to `rowsMax` keys whose time was over by then, and resolves with their number. */
+/** Deletes up to `rowsMax` ids that had expired by then, and resolves with their number. */
 export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax: number): Promise<number> {
   const result = await db.query(
     `delete from event_keys where (tenant_id, kind, key) in (

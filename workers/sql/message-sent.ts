@@ -13,12 +13,12 @@ export interface MessageSentRow {
   readonly selectedSuggestionText: string;
   readonly selectedSuggestionsId: string;
   readonly selectedSuggestionIndex: number;
-  /** Seconds, as the two that follow. */
+  /** Seconds, as the two below. */
   readonly timeToAction: number;
   readonly craftingTime: number;
   readonly dwellTime: number;
   readonly phraseAutocompleteSelectedCt: number;
-  /** Members that the features used call for, but that were not sent. */
+  /** Members that the used features require, but that were not sent. */
   readonly gaps: readonly string[];
   readonly generation: number;
   readonly partition: number;

@@ -1,12 +1,12 @@
 import type { QueryResultRow } from 'pg';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
-/** Rows of one page: a few milliseconds of work for who reads them, and little memory. */
+/** Rows per page: a few milliseconds of work for the caller, and little memory. */
 const PAGE_ROWS = 500;
 
 /**
- * The rows of a query, however many, in pages. In a transaction, and one query at a time: all pages are of one moment, and
- * whoever works on them waits for the next one, in which time the process does other things.
+ * Yields the rows of a query in pages, through a cursor. To be called in a transaction, one query
+ * at a time. All pages show the same snapshot. Between two pages the process can do other work.
  */
 export async function* readInPages<Row extends QueryResultRow>(
   client: Queryable,
@@ -19,6 +19,6 @@ export async function* readInPages<Row extends QueryResultRow>(
     if (rows.length > 0) yield rows;
     if (rows.length < PAGE_ROWS) break;
   }
-  // Otherwise it ends with the transaction, which failed.
+  // After an error the cursor ends with the transaction.
   await client.query('close pages');
 }

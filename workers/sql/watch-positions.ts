@@ -1,17 +1,20 @@
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** Where a partition stands in the database. */
+/** A partition's position in the database. */
 export interface WatchedPosition {
   readonly topic: string;
-  /** Null, as the rest, for a topic of which no record was begun. */
+  /** Null, as the rest, for a topic without positions. */
   readonly partition: number | null;
   readonly topicGeneration: number;
   readonly generation: number | null;
   readonly nextOffset: bigint | null;
 }
 
-/** The generations of the topics and the positions of their partitions. Gives up after `deadlineMs`. */
+/**
+ * Resolves with the generations of the topics and the positions of their partitions. Rejects after
+ * `deadlineMs`.
+ */
 export async function watchPositions(
   pool: Pool,
   topics: readonly string[],

@@ -4,15 +4,19 @@ import { type CreatedBetween, findEndpointsToBackfill } from './sql/backfill-que
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Interval of searches over all weeks, at the start and then rarely: planning costs some ms per week. */
+/**
+ * Interval of searches over all weeks, at the start and then rarely: planning costs some ms per
+ * week.
+ */
 const ALL_EVERY_MS = 10 * MINUTE_MS;
 /** Interval of searches over the weeks that processes of the previous release may be writing to. */
 const RECENT_EVERY_MS = 10_000;
 const RECENT_MS = 7 * DAY_MS;
 
 /**
- * Tracks the endpoints with deliveries that processes of the previous release left in webhook_deliveries. These must be moved
- * to the queue before anything is sent to the endpoint from there, or the order of a conversation could change.
+ * Tracks the endpoints with deliveries that processes of the previous release left in
+ * webhook_deliveries. These must be moved to the queue before anything is sent to the endpoint from
+ * there, or the order of a conversation could change.
  */
 export class Backfill {
   readonly #pool: Pool;
@@ -24,7 +28,10 @@ export class Backfill {
     this.#pool = pool;
   }
 
-  /** Searches for such endpoints if a search is due, and resolves with all known ones; otherwise with none. */
+  /**
+   * Searches for such endpoints if a search is due, and resolves with all known ones; otherwise
+   * with none.
+   */
   async findEndpoints(nowMs: number): Promise<EndpointId[]> {
     const all = nowMs - this.#allAtMs >= ALL_EVERY_MS;
     if (!all && nowMs - this.#recentAtMs < RECENT_EVERY_MS) return [];
@@ -36,7 +43,10 @@ export class Backfill {
     return [...this.#endpoints.values()];
   }
 
-  /** Returns the times of creation to move deliveries of; undefined where the endpoint has none to move. */
+  /**
+   * Returns the times of creation to move deliveries of; undefined where the endpoint has none to
+   * move.
+   */
   neededFor(id: EndpointId, nowMs: number): CreatedBetween | undefined {
     return this.#endpoints.has(endpointKey(id)) ? createdUntil(nowMs) : undefined;
   }

@@ -34,14 +34,16 @@ export interface Claimed {
   readonly more: boolean;
 }
 
-/** Due deliveries read per query: enough to get past many held ones, few enough for a short lock. */
+/**
+ * Due deliveries read per query: enough to get past many held ones, few enough for a short lock.
+ */
 const DUE_PAGE = 200;
 /** Pages per transaction. */
 const PAGES_MAX = 5;
 
 /**
- * Leases due deliveries that may be sent now, and parks those that an earlier one of their conversation holds back. Runs
- * under the endpoint's lock.
+ * Leases due deliveries that may be sent now, and parks those that an earlier one of their
+ * conversation holds back. Runs under the endpoint's lock.
  */
 export async function claimDeliveries(
   client: PoolClient,
@@ -103,9 +105,10 @@ async function claimChosen(
 }
 
 /**
- * Returns when to retry a delivery whose lease expired without a result; nothing where that is immediately. The first lost
- * attempt is retried immediately, as senders are killed for reasons of their own. The second waits as long as a first failed
- * attempt, and so on: the delivery may be what kills the senders, and an outage of minutes must not use up its attempts.
+ * Returns when to retry a delivery whose lease expired without a result; nothing where that is
+ * immediately. The first lost attempt is retried immediately, as senders are killed for reasons of
+ * their own. The second waits as long as a first failed attempt, and so on: the delivery may be
+ * what kills the senders, and an outage of minutes must not use up its attempts.
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
   const { createdAt, messageId, attempts, leaseExpired } = delivery;

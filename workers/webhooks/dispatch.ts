@@ -31,7 +31,10 @@ export interface DispatchWork {
   readonly attempts: readonly Attempt[];
   /** Deliveries to claim at most. */
   readonly limit: number;
-  /** The times of creation of deliveries to move from the previous release's queue first; see backfill.ts. */
+  /**
+   * The times of creation of deliveries to move from the previous release's queue first; see
+   * backfill.ts.
+   */
   readonly backfill?: CreatedBetween | undefined;
 }
 
@@ -52,8 +55,9 @@ const BACKFILLED_MAX = 2000;
 const NOTHING: Claimed = { deliveries: [], more: false };
 
 /**
- * Records the results of an endpoint, ends holds and claims due deliveries, in one transaction under the lock of the
- * endpoint's row. Resolves with undefined, with nothing done, where another dispatcher holds the lock.
+ * Records the results of an endpoint, ends holds and claims due deliveries, in one transaction
+ * under the lock of the endpoint's row. Resolves with undefined, with nothing done, where another
+ * dispatcher holds the lock.
  */
 export async function dispatchEndpoint(
   context: DispatchContext,
@@ -76,13 +80,17 @@ export async function dispatchEndpoint(
       secretError: undefined,
       backfillLeft: backfilled.left,
     };
-    // Deliveries that are left may precede those in the queue, or be in flight: a later dispatch continues.
+    // Deliveries that are left may precede those in the queue, or be in flight: a later dispatch
+    // continues.
     if (backfilled.left) return { ...dispatched, deliveries: [], more: backfilled.moved > 0 };
     return { ...dispatched, ...(await claimOrDrop(client, endpoint, context, nowMs, work.limit)) };
   });
 }
 
-/** Only a database restored to a time before the endpoint's creation lacks its row: there is nothing to record or claim. */
+/**
+ * Only a database restored to a time before the endpoint's creation lacks its row: there is nothing
+ * to record or claim.
+ */
 function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
   return { ...NOTHING, concurrency, failing: false, secretError: undefined, backfillLeft: false };
 }
@@ -128,8 +136,8 @@ async function claimOrDrop(
 }
 
 /**
- * Releases conversations whose first delivery has failed for HOLD_MS: all their deliveries where the endpoint has had no
- * success since that failure, otherwise only the next one.
+ * Releases conversations whose first delivery has failed for HOLD_MS: all their deliveries where
+ * the endpoint has had no success since that failure, otherwise only the next one.
  */
 async function endExpiredHolds(client: PoolClient, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
   const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);

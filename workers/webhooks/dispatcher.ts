@@ -1,8 +1,9 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
-import { errorCode, errorMessage } from '../../shared/errors.ts';
+import { errorMessage } from '../../shared/errors.ts';
 import { FairQueue } from '../../shared/fair-queue.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
+import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
@@ -29,21 +30,20 @@ const CLAIMED_MAX = 16;
 const BACKOFF = { minMs: 25, maxMs: 5000 };
 /** Time for storing results at shutdown, after the exchanges' own deadline. */
 const CLOSE_RECORD_MS = 5000;
-/** SQLSTATE check_violation: a table has no partition for the row's time. */
-const NO_PARTITION = '23514';
 
 /**
- * Sends due deliveries until closed. Any number of dispatchers may run on one database: they share the work by locking the
- * rows of endpoints. Deliveries are sent at least once: where a dispatcher dies between sending and recording, the delivery
- * is sent again under the same id.
+ * Sends due deliveries until closed. Any number of dispatchers may run on one database: they share
+ * the work by locking the rows of endpoints. Deliveries are sent at least once: where a dispatcher
+ * dies between sending and recording, the delivery is sent again under the same id.
  */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   return new EndpointDispatcher(options);
 }
 
 /**
- * A dispatch is one transaction for one endpoint: it records results, and claims deliveries (see dispatch.ts). Endpoints
- * that may have work wait in the fair queue for a dispatch. A claimed delivery holds a slot until its result is recorded.
+ * A dispatch is one transaction for one endpoint: it records results, and claims deliveries (see
+ * dispatch.ts). Endpoints that may have work wait in the fair queue for a dispatch. A claimed
+ * delivery holds a slot until its result is recorded.
  */
 class EndpointDispatcher implements Dispatcher {
   readonly #options: DispatcherOptions;
@@ -220,12 +220,15 @@ class EndpointDispatcher implements Dispatcher {
     this.#startDispatches();
   }
 
-  /** Queues the endpoint again after a backoff. Creates time partitions first where the transaction lacked one. */
+  /**
+   * Queues the endpoint again after a backoff. Creates time partitions first where the transaction
+   * lacked one.
+   */
   async #retryLater(endpoint: EndpointQueue, error: unknown): Promise<void> {
     if (!(error instanceof EndpointLocked)) {
       this.#dispatchProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
       this.#warnings.warn({ err: error, ...endpoint.id }, 'webhook dispatch failed, retrying');
-      if (errorCode(error) === NO_PARTITION) await this.#createPartitions(endpoint);
+      if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION) await this.#createPartitions(endpoint);
     }
     endpoint.failures += 1;
     endpoint.backingOff = true;
@@ -242,7 +245,8 @@ class EndpointDispatcher implements Dispatcher {
   async #createPartitions({ id }: EndpointQueue): Promise<void> {
     const { pool, logger, ensurePartitions } = this.#options;
     try {
-      // A finished delivery is written to the week of its creation, whose partition may have been dropped since.
+      // A finished delivery is written to the week of its creation, whose partition may have been
+      // dropped since.
       for (const createdMs of await findQueuedWeeks(pool, id)) await ensurePartitions(createdMs);
       // Attempts are written to the current week.
       await ensurePartitions(this.#context.clock.nowMs());

@@ -35,7 +35,10 @@ export class EndpointQueue implements SlotUser {
     this.failing = failing;
   }
 
-  /** Exchanges that may be added. Unrecorded ones count as free: the next dispatch records them before it claims. */
+  /**
+   * Exchanges that may be added. Unrecorded ones count as free: the next dispatch records them
+   * before it claims.
+   */
   get free(): number {
     return this.concurrency - this.held + this.unrecorded.length;
   }

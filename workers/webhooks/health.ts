@@ -6,8 +6,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** An endpoint that has failed without a success for this long is disabled. */
 export const FAILING_MAX_MS = 5 * DAY_MS;
 /**
- * Longer than the longest delay between two attempts of a delivery. After this long without an attempt it is unknown whether
- * the endpoint was failing all the time, and the five days start again.
+ * Longer than the longest delay between two attempts of a delivery. After this long without an
+ * attempt it is unknown whether the endpoint was failing all the time, and the five days start
+ * again.
  */
 const SILENCE_MS = 2 * DAY_MS;
 /** Consecutive failures after which an endpoint gets one exchange at a time, until a success. */

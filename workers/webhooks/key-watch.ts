@@ -12,15 +12,18 @@ export interface KeyWatchOptions {
   readonly keyRing: KeyRing;
   readonly logger: Logger;
   readonly health: Health;
-  /** Milliseconds until the check is retried after a failure; doubled up to a minute. Default 2000. */
+  /**
+   * Milliseconds until the check is retried after a failure; doubled up to a minute. Default 2000.
+   */
   readonly retryMs?: number;
 }
 
 const DEADLINE_MS = 5000;
 
 /**
- * Checks once, as soon as the database answers, whether the key ring decrypts the stored signing secrets. Warns and notes it
- * in the health where it does not: without the check, the deliveries of some endpoints would wait unnoticed.
+ * Checks once, as soon as the database answers, whether the key ring decrypts the stored signing
+ * secrets. Warns and notes it in the health where it does not: without the check, the deliveries of
+ * some endpoints would wait unnoticed.
  */
 export function watchKeys(options: KeyWatchOptions): { close(): void } {
   const { pool, keyRing, logger, health, retryMs = 2000 } = options;

@@ -15,9 +15,15 @@ export interface DispatcherOptions {
   readonly keyRing: KeyRing;
   /** Addresses permitted in addition to public ones over https. */
   readonly allow: readonly AllowRule[];
-  /** Creates the time partitions of the webhook tables for this time; called when a row's partition is missing. */
+  /**
+   * Creates the time partitions of the webhook tables for this time; called when a row's partition
+   * is missing.
+   */
   readonly ensurePartitions: (nowMs: number) => Promise<void>;
-  /** Returns numbers from 0 (included) to 1 (excluded) for the jitter of retries. Default Math.random. */
+  /**
+   * Returns numbers from 0 (included) to 1 (excluded) for the jitter of retries. Default
+   * Math.random.
+   */
   readonly random?: () => number;
   /** Default: DNS, then the operating system. */
   readonly resolve?: Resolve;
@@ -29,15 +35,26 @@ export interface DispatcherOptions {
   readonly exchangesMax?: number;
   /** Milliseconds for a whole exchange. Default 15,000. */
   readonly deadlineMs?: number;
-  /** Milliseconds after which a delivery without a result is sent again; longer than the deadline. Default 30,000. */
+  /**
+   * Milliseconds after which a delivery without a result is sent again; longer than the deadline.
+   * Default 30,000.
+   */
   readonly leaseMs?: number;
-  /** Milliseconds between two polls for due deliveries, in addition to notifications. Default 1000. */
+  /**
+   * Milliseconds between two polls for due deliveries, in addition to notifications. Default 1000.
+   */
   readonly pollMs?: number;
 }
 
 export interface Dispatcher {
-  /** Why deliveries cannot be found, claimed or recorded, as text for operators; undefined while they can. */
+  /**
+   * Why deliveries cannot be found, claimed or recorded, as text for operators; undefined while
+   * they can.
+   */
   problem(): string | undefined;
-  /** Claims nothing more, waits for exchanges in flight (bounded by their deadline), and records their results. */
+  /**
+   * Claims nothing more, waits for exchanges in flight (bounded by their deadline), and records
+   * their results.
+   */
   close(): Promise<void>;
 }

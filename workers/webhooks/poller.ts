@@ -10,7 +10,10 @@ export interface PollerOptions {
   readonly poll: () => Promise<void>;
 }
 
-/** Milliseconds between the starts of two polls at least: frequent wake-ups must not cost a query each. */
+/**
+ * Milliseconds between the starts of two polls at least: frequent wake-ups must not cost a query
+ * each.
+ */
 const GAP_MS = 20;
 
 /** Runs `poll` immediately, after every wake-up and every `intervalMs`; never two concurrently. */
@@ -62,7 +65,8 @@ export class Poller {
       this.#problem = undefined;
     } catch (error) {
       this.#reportFailure(error);
-      // Wake-ups must not cause a tight loop while the database is away: the next poll finds what they were for.
+      // Wake-ups must not cause a tight loop while the database is away: the next poll finds what
+      // they were for.
       this.#woken = false;
     }
     this.#running = undefined;

@@ -1,7 +1,7 @@
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { PoolClient } from '../../shared/postgres/pool.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
-import { insertSignals, type Signal } from '../sql/insert-signals.ts';
+import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
 import { nextAttemptAtMs } from './schedule.ts';
@@ -15,8 +15,8 @@ import { unparkNext } from './sql/holds.ts';
 import { type DeliveryResult, recordResults } from './sql/results.ts';
 
 /**
- * Endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a tenant with thousands of endpoints that are
- * disabled together would cause millions of deliveries.
+ * Endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a tenant with
+ * thousands of endpoints that are disabled together would cause millions of deliveries.
  */
 const DISABLED_RECEIVERS_MAX = 20;
 
@@ -27,9 +27,10 @@ export interface RecordOptions {
 }
 
 /**
- * Stores the results of attempts: the deliveries' states, the log of attempts, the endpoint's health and, when that disables
- * the endpoint, an event to other endpoints of the tenant. An attempt without its lease is ignored, as its delivery was
- * claimed again or ended. Runs under the endpoint's lock; resolves with the endpoint's new health.
+ * Stores the results of attempts: the deliveries' states, the log of attempts, the endpoint's
+ * health and, when that disables the endpoint, an event to other endpoints of the tenant. An
+ * attempt without its lease is ignored, as its delivery was claimed again or ended. Runs under the
+ * endpoint's lock; resolves with the endpoint's new health.
  */
 export async function recordAttempts(
   client: PoolClient,
@@ -47,9 +48,9 @@ export async function recordAttempts(
   const health = healthAfter(endpoint.health, counted);
   await updateEndpointHealth(client, endpoint, health, options.nowMs);
   if (endpoint.health.state === 'enabled' && health.state === 'disabled') {
-    const signal = disabledSignal(endpoint, health, options.nowMs);
-    const endpointIds = await findSubscribers(client, signal.tenantId, signal.type, DISABLED_RECEIVERS_MAX);
-    await insertSignals(client, [signal], { ...options, endpointIds });
+    const event = disabledEvent(endpoint, health, options.nowMs);
+    const endpointIds = await findSubscribers(client, event.tenantId, event.type, DISABLED_RECEIVERS_MAX);
+    await insertWebhookEvents(client, [event], { ...options, endpointIds });
   }
   return health;
 }
@@ -83,7 +84,7 @@ function keysOf(results: readonly DeliveryResult[], keys: ReadonlyMap<string, st
   return [...found].sort();
 }
 
-function disabledSignal(endpoint: LockedEndpoint, health: EndpointHealth, nowMs: number): Signal {
+function disabledEvent(endpoint: LockedEndpoint, health: EndpointHealth, nowMs: number): WebhookEvent {
   return {
     tenantId: endpoint.tenantId,
     type: 'webhook.endpoint_disabled',

@@ -14,7 +14,10 @@ const RETRY_DELAYS_MS = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** Each delay is up to a tenth shorter or longer, so that deliveries that failed together are not retried together. */
+/**
+ * Each delay is up to a tenth shorter or longer, so that deliveries that failed together are not
+ * retried together.
+ */
 const JITTER = 0.1;
 
 /** Attempts after which a delivery has failed permanently. */
@@ -24,8 +27,8 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 export const HOLD_MS = HOUR_MS;
 
 /**
- * Returns when the attempt after number `attempt` (from 1) is due; undefined when that was the last one.
- * `random` returns numbers from 0 (included) to 1 (excluded).
+ * Returns when the attempt after number `attempt` (from 1) is due; undefined when that was the last
+ * one. `random` returns numbers from 0 (included) to 1 (excluded).
  */
 export function nextAttemptAtMs(
   attempt: number,

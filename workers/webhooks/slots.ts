@@ -8,9 +8,10 @@ export interface SlotUser {
 }
 
 /**
- * A semaphore for the concurrent exchanges of one dispatcher. Slow and dead endpoints hold slots the longest, so that without
- * further bounds they would end up with all of them. Failing endpoints together get half, a tenant gets half, and the last
- * quarter is reserved for endpoints that hold none.
+ * A semaphore for the concurrent exchanges of one dispatcher. Slow and dead endpoints hold slots
+ * the longest, so that without further bounds they would end up with all of them. Failing endpoints
+ * together get half, a tenant gets half, and the last quarter is reserved for endpoints that hold
+ * none.
  */
 export class Slots {
   readonly #max: number;
@@ -36,7 +37,10 @@ export class Slots {
     return Math.max(0, Math.min(...bounds));
   }
 
-  /** Takes one slot; the caller has asked {@link free}. Returns the function that frees it, to be called once. */
+  /**
+   * Takes one slot; the caller has asked {@link free}. Returns the function that frees it, to be
+   * called once.
+   */
   take({ tenantId, failing }: SlotUser): () => void {
     this.#change(tenantId, failing, 1);
     return () => this.#change(tenantId, failing, -1);

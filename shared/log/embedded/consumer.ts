@@ -50,8 +50,8 @@ export class EmbeddedConsumer implements LogConsumer {
     };
   }
 
-  askStart(partition: number): void {
-    this.readers.get(partition)?.askStart();
+  restart(partition: number): void {
+    this.readers.get(partition)?.restart();
   }
 
   /** The first offset of the partition that is not handled; undefined while the consumer does not know it. */

@@ -68,7 +68,7 @@ export class PartitionReader {
   }
 
   /** Asks the consumer again where to start, once the handler has ended. */
-  askStart(): void {
+  restart(): void {
     this.restarting.abort();
   }
 

@@ -71,8 +71,8 @@ export class KafkaConsumer implements LogConsumer {
     return { joined: this.isJoined, partitions, stopped, lag, problem: this.problem };
   }
 
-  askStart(partition: number): void {
-    this.readers.get(partition)?.askStart();
+  restart(partition: number): void {
+    this.readers.get(partition)?.restart();
   }
 
   close(): Promise<void> {

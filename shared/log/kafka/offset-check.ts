@@ -60,7 +60,7 @@ export class OffsetCheck {
       return;
     }
     this.unanswered.delete(reader);
-    if (!found || offset < found.earliest || offset > found.latest) reader.askStart();
+    if (!found || offset < found.earliest || offset > found.latest) reader.restart();
     else reader.noteEnd(found.latest);
   }
 

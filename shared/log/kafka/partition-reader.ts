@@ -88,7 +88,7 @@ export class PartitionReader {
     // The offset was out of range, or a fetch from before the start came late. Only the owner of
     // the positions can tell whether records are missing.
     if (fetchedFrom !== this.nextFetch) {
-      this.askStart();
+      this.restart();
       return false;
     }
     this.nextFetch = nextOffset;
@@ -113,7 +113,7 @@ export class PartitionReader {
   }
 
   /** Drops what was fetched, and asks for the start again once the handler has ended. */
-  askStart(): void {
+  restart(): void {
     if (this.nextFetch === undefined) return;
     this.setPaused(true);
     this.nextFetch = undefined;
@@ -216,7 +216,7 @@ export class PartitionReader {
 
   private async losePosition(error: unknown): Promise<void> {
     this.stop(error);
-    this.askStart();
+    this.restart();
     this.lostBatches += 1;
     await this.pauseFor(backoffMs(this.lostBatches, START_BACKOFF));
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { type PositionWatch, startPositionWatch } from '../../../workers/consume/position-watch.ts';
+import { PositionWatch } from '../../../workers/consume/position-watch.ts';
 
 let nowMs: number;
 let rows: unknown[];
@@ -27,7 +27,7 @@ beforeEach(() => {
     [2, { generation: 1, nextOffset: 0n }],
   ]);
   restarted = [];
-  watch = startPositionWatch({
+  watch = new PositionWatch({
     pool: { waitingCount: 0, query: () => answer() } as unknown as Pool,
     clock: { nowMs: () => nowMs },
     consumers: [

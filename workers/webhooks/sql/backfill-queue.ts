@@ -2,12 +2,15 @@ import type { Queryable } from '../../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
 
 /**
- * Processes of the previous release use webhook_deliveries as their queue: they write `pending` rows there, and lease
- * them. The functions here move those rows to webhook_queue, so that this release can send them. Needed during a rolling
- * deploy and once after it.
+ * Processes of the previous release use webhook_deliveries as their queue: they write `pending`
+ * rows there, and lease them. The functions here move those rows to webhook_queue, so that this
+ * release can send them. Needed during a rolling deploy and once after it.
  */
 
-/** Times of creation, in milliseconds: `fromMs` included, `toMs` not. Bounds the partitions that are planned. */
+/**
+ * Times of creation, in milliseconds: `fromMs` included, `toMs` not. Bounds the partitions that are
+ * planned.
+ */
 export interface CreatedBetween {
   readonly fromMs: number;
   readonly toMs: number;
@@ -33,10 +36,11 @@ export async function findEndpointsToBackfill(db: Queryable, created: CreatedBet
 }
 
 /**
- * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue. They keep their order but are
- * unparked, as the delivery that one waited for may end in webhook_deliveries, where nothing would unpark it; the claim parks
- * it again. A delivery leased by a process of the previous release is not moved until its lease ends: otherwise its result
- * would be lost, and the delivery repeated. Runs under the endpoint's lock.
+ * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue. They keep
+ * their order but are unparked, as the delivery that one waited for may end in webhook_deliveries,
+ * where nothing would unpark it; the claim parks it again. A delivery leased by a process of the
+ * previous release is not moved until its lease ends: otherwise its result would be lost, and the
+ * delivery repeated. Runs under the endpoint's lock.
  */
 export async function backfillQueue(
   client: Queryable,
@@ -67,8 +71,9 @@ export async function backfillQueue(
 }
 
 /**
- * Two parts, as each has its own index: one query for both would read the endpoint's whole history. Parked ones are moved
- * first, so that unparked ones are left while any are, and hasWaiting needs to search only for those.
+ * Two parts, as each has its own index: one query for both would read the endpoint's whole history.
+ * Parked ones are moved first, so that unparked ones are left while any are, and hasWaiting needs
+ * to search only for those.
  */
 const WAITING = ['parked', 'not parked']
   .map(

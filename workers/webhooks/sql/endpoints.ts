@@ -38,8 +38,8 @@ interface EndpointRow {
 }
 
 /**
- * Reads an endpoint and locks its row until the transaction ends. Resolves with undefined, without waiting, where another
- * transaction holds the lock or there is no row.
+ * Reads an endpoint and locks its row until the transaction ends. Resolves with undefined, without
+ * waiting, where another transaction holds the lock or there is no row.
  */
 export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
   const { rows } = await client.query<EndpointRow>(
@@ -72,7 +72,10 @@ export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<L
   };
 }
 
-/** Whether the endpoint has a row. Deleted endpoints have one; a database restored to a time before the creation has none. */
+/**
+ * Whether the endpoint has a row. Deleted endpoints have one; a database restored to a time before
+ * the creation has none.
+ */
 export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
   const { rowCount } = await client.query(
     'select from webhook_endpoints where tenant_id = $1 and endpoint_id = $2',
@@ -113,8 +116,8 @@ function toDate(timeMs: number | null): Date | null {
 }
 
 /**
- * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type: healthy before failing ones, then those that
- * name the type before those that take all, then older ones first.
+ * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type: healthy before
+ * failing ones, then those that name the type before those that take all, then older ones first.
  */
 export async function findSubscribers(
   db: Queryable,

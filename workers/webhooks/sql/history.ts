@@ -22,8 +22,8 @@ export async function finishDeliveries(
 }
 
 /**
- * Drops up to `limit` waiting deliveries of a disabled or deleted endpoint, and resolves with their number. Deliveries in
- * flight keep their lease. Runs under the endpoint's lock.
+ * Drops up to `limit` waiting deliveries of a disabled or deleted endpoint, and resolves with their
+ * number. Deliveries in flight keep their lease. Runs under the endpoint's lock.
  */
 export async function dropWaiting(
   client: Queryable,
@@ -46,9 +46,9 @@ export async function dropWaiting(
 }
 
 /**
- * Returns the SQL that moves deliveries from the queue to the history. `ended` is a statement that deletes rows of
- * webhook_queue `q` and returns QUEUED_COLUMNS, state, first_failed_at and finished_at. Postgres refuses a row whose week has
- * no partition with SQLSTATE 23514.
+ * Returns the SQL that moves deliveries from the queue to the history. `ended` is a statement that
+ * deletes rows of webhook_queue `q` and returns QUEUED_COLUMNS, state, first_failed_at and
+ * finished_at. Postgres refuses a row whose week has no partition with SQLSTATE 23514.
  */
 export function moveToHistory(ended: string): string {
   return `with ended as (${ended})

@@ -8,7 +8,10 @@ export interface EndedHold {
   readonly firstFailedAtMs: number;
 }
 
-/** Ends the holds of deliveries that first failed before `heldSinceMs`, permanently. Runs under the endpoint's lock. */
+/**
+ * Ends the holds of deliveries that first failed before `heldSinceMs`, permanently. Runs under the
+ * endpoint's lock.
+ */
 export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: number): Promise<EndedHold[]> {
   const { rows } = await client.query<{ ordering_key: string; first_failed_at: Date }>(
     `update webhook_queue
@@ -26,8 +29,8 @@ export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: n
 }
 
 /**
- * Parks deliveries that an earlier one of their conversation holds back, so that they are not found again by every claim;
- * {@link unparkNext} makes them due again. Runs under the endpoint's lock.
+ * Parks deliveries that an earlier one of their conversation holds back, so that they are not found
+ * again by every claim; {@link unparkNext} makes them due again. Runs under the endpoint's lock.
  */
 export async function parkDeliveries(
   client: Queryable,
@@ -44,8 +47,8 @@ export async function parkDeliveries(
 }
 
 /**
- * Unparks the deliveries of each conversation up to the first one that holds, included. To be called when one of them has
- * ended or its hold has. Runs under the endpoint's lock.
+ * Unparks the deliveries of each conversation up to the first one that holds, included. To be
+ * called when one of them has ended or its hold has. Runs under the endpoint's lock.
  */
 export async function unparkNext(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;

@@ -2,13 +2,14 @@ import { backoffMs } from '../../../shared/async.ts';
 import type { Logger } from '../../../shared/logging.ts';
 import type { Pool, PoolClient } from '../../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
-import { DELIVERIES_CHANNEL } from '../../sql/insert-signals.ts';
+import { DELIVERIES_CHANNEL } from '../../sql/webhook-events.ts';
 
 const BACKOFF = { minMs: 100, maxMs: 10_000 };
 
 /**
- * Calls `onDeliveries` whenever deliveries were written, and after each connect, as notifications may have been missed
- * before. Holds one connection of the pool; reconnects with backoff until closed.
+ * Calls `onDeliveries` whenever deliveries were written, and after each connect, as notifications
+ * may have been missed before. Holds one connection of the pool; reconnects with backoff until
+ * closed.
  */
 export class DeliveryListener {
   readonly #pool: Pool;

@@ -16,9 +16,9 @@ export interface DueDelivery {
 }
 
 /**
- * Returns due deliveries of one endpoint, oldest first. A delivery is held while an earlier one of its conversation holds.
- * The exception: a delivery whose hold expired failed, and the endpoint has had no success since; then the conversation is
- * sent unordered. Runs under the endpoint's lock.
+ * Returns due deliveries of one endpoint, oldest first. A delivery is held while an earlier one of
+ * its conversation holds. The exception: a delivery whose hold expired failed, and the endpoint has
+ * had no success since; then the conversation is sent unordered. Runs under the endpoint's lock.
  */
 export async function findDueDeliveries(
   client: Queryable,
@@ -65,7 +65,10 @@ export async function findDueDeliveries(
   }));
 }
 
-/** Returns the number of an endpoint's deliveries in flight, over all dispatchers. Runs under the endpoint's lock. */
+/**
+ * Returns the number of an endpoint's deliveries in flight, over all dispatchers. Runs under the
+ * endpoint's lock.
+ */
 export async function countLeased(client: Queryable, id: EndpointId, nowMs: number): Promise<number> {
   const { rows } = await client.query<{ leased: number }>(
     `select count(*)::int as leased
@@ -91,10 +94,12 @@ export interface LeasedDelivery extends DeliveryId {
 }
 
 /**
- * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`. Skips deliveries without a
- * body: the week of the message was dropped before the body was copied to the queue. Runs under the endpoint's lock.
+ * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`.
+ * Skips deliveries without a body: the week of the message was dropped before the body was copied
+ * to the queue. Runs under the endpoint's lock.
  *
- * The bound on `m.created_at` is constant for the planner, so that it opens only the partitions of these messages.
+ * The bound on `m.created_at` is constant for the planner, so that it opens only the partitions of
+ * these messages.
  */
 export async function leaseDeliveries(
   client: Queryable,
@@ -140,8 +145,9 @@ export interface PostponedDelivery extends DeliveryId {
 }
 
 /**
- * Ends the expired leases of deliveries, which are claimed again when they are due. It counts as a failure, so that the hold
- * on later deliveries of the conversation ends in time. Runs under the endpoint's lock.
+ * Ends the expired leases of deliveries, which are claimed again when they are due. It counts as a
+ * failure, so that the hold on later deliveries of the conversation ends in time. Runs under the
+ * endpoint's lock.
  */
 export async function postponeDeliveries(
   client: Queryable,
@@ -165,7 +171,10 @@ export async function postponeDeliveries(
   );
 }
 
-/** Returns one time of creation, in milliseconds, for each week with queued deliveries of an endpoint. */
+/**
+ * Returns one time of creation, in milliseconds, for each week with queued deliveries of an
+ * endpoint.
+ */
 export async function findQueuedWeeks(db: Queryable, id: EndpointId): Promise<number[]> {
   // Weeks begin on Mondays, and the epoch was a Thursday.
   const { rows } = await db.query<{ created_at_ms: bigint | string }>(

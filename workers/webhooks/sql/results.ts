@@ -14,8 +14,9 @@ export interface DeliveryResult extends DeliveryId {
 }
 
 /**
- * Stores the results whose lease is still valid. Resolves with their ordering keys by message id. A delivery that is missing
- * there was claimed by another dispatcher, or dropped, meanwhile. Runs under the endpoint's lock.
+ * Stores the results whose lease is still valid. Resolves with their ordering keys by message id. A
+ * delivery that is missing there was claimed by another dispatcher, or dropped, meanwhile. Runs
+ * under the endpoint's lock.
  */
 export async function recordResults(
   client: Queryable,

@@ -6,83 +6,92 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
-/** Channel on which dispatchers hear that deliveries were written. */
+/** Channel that notifies dispatchers of new deliveries. */
 export const DELIVERIES_CHANNEL = 'sluice_deliveries';
 
-/** Something that a tenant's webhook endpoints may want to know. */
-export interface Signal {
+/** An event that a tenant's webhook endpoints may subscribe to. */
+export interface WebhookEvent {
   readonly tenantId: string;
   readonly type: WebhookType;
-  /** Signals with the same key reach an endpoint in the order in which they were written; null: in no order. */
+  /**
+   * Events with the same key reach an endpoint in the order in which they were written; null:
+   * unordered.
+   */
   readonly orderingKey: string | null;
   readonly timestampMs: number;
   readonly data: JsonObject;
 }
 
-export interface InsertSignalsOptions {
+export interface InsertWebhookEventsOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
-  /** The only endpoints that may get them. Default: all of the tenant that want the type. */
+  /**
+   * The only endpoints that may get them. Default: all of the tenant that subscribe to the type.
+   */
   readonly endpointIds?: readonly string[];
 }
 
-/** Deliveries that one transaction writes at most, unless a single signal has more. */
+/** Deliveries that one transaction writes at most, unless a single event has more. */
 export const DELIVERIES_MAX = 10_000;
 
 interface Message {
   readonly id: string;
-  readonly signal: Signal;
-  /** Place among the messages of the transaction. */
+  readonly event: WebhookEvent;
+  /** Index among the messages of the transaction. */
   readonly ordinal: number;
 }
 
 /**
- * Writes a message for each signal that somebody listens to and a delivery for each endpoint of the tenant that wants
- * its type; resolves with the number of deliveries. Runs inside the transaction that stores what is signalled, so that
- * a signal exists exactly when its record does. The transaction must be the only one that writes signals of these
- * ordering keys at the time (a worker's batch, which holds its partition's position, is).
+ * Writes a message for each event with subscribers, and a delivery for each of these endpoints;
+ * resolves with the number of deliveries. Runs in the transaction that stores the event's record,
+ * so that the event exists exactly when the record does. The transaction must be the only one that
+ * writes events of these ordering keys at the time; a worker's batch is, as it holds its
+ * partition's position.
  *
- * Throws AppError `BATCH_BOUND_EXCEEDED`, with nothing written, where several signals would make more than 10,000
- * deliveries: fewer at a time succeed. A single signal is always written, by the server alone.
+ * Throws AppError `BATCH_BOUND_EXCEEDED`, with nothing written, where several events would have
+ * more than 10,000 deliveries: fewer at a time succeed. A single event is always written, as one
+ * statement on the server.
  */
-export async function insertSignals(
+export async function insertWebhookEvents(
   client: Queryable,
-  signals: readonly Signal[],
-  options: InsertSignalsOptions,
+  events: readonly WebhookEvent[],
+  options: InsertWebhookEventsOptions,
 ): Promise<number> {
-  if (signals.length === 0) return 0;
+  if (events.length === 0) return 0;
   const endpointIds = options.endpointIds ?? null;
-  const countListeners = await findListeners(client, signals, endpointIds);
+  const countSubscribers = await findSubscribers(client, events, endpointIds);
   const messages: Message[] = [];
   let deliveries = 0;
-  for (const signal of signals) {
-    const listeners = countListeners(signal);
-    if (listeners === 0) continue;
-    deliveries += listeners;
-    messages.push({ id: options.nextId(), signal, ordinal: messages.length });
+  for (const event of events) {
+    const subscribers = countSubscribers(event);
+    if (subscribers === 0) continue;
+    deliveries += subscribers;
+    messages.push({ id: options.nextId(), event, ordinal: messages.length });
   }
   if (messages.length === 0) return 0;
   if (deliveries > DELIVERIES_MAX && messages.length > 1) {
     throw new AppError(
       BATCH_BOUND_EXCEEDED,
-      `${messages.length} signals have ${deliveries} webhook deliveries, and one transaction writes at most ${DELIVERIES_MAX}`,
+      `${messages.length} webhook events have ${deliveries} deliveries, and one transaction writes at most ${DELIVERIES_MAX}`,
     );
   }
   const createdAt = new Date(options.nowMs);
   await insertMessages(client, messages, createdAt);
   const inserted = await insertDeliveries(client, messages, createdAt, endpointIds);
-  // One for all: a notification takes a lock at commit that all notifying transactions share.
+  // One notification for all deliveries: it takes a lock at commit that all notifying transactions
+  // share.
   await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, '']);
   return inserted;
 }
 
-/** Resolves with what counts the endpoints that want a signal. */
-async function findListeners(
+/** Resolves with the function that returns the number of an event's subscribers. */
+async function findSubscribers(
   client: Queryable,
-  signals: readonly Signal[],
+  events: readonly WebhookEvent[],
   endpointIds: readonly string[] | null,
-): Promise<(signal: Signal) => number> {
-  // Counted by the server: a tenant may have thousands, of few different kinds.
+): Promise<(event: WebhookEvent) => number> {
+  // Counted by the server: a tenant may have thousands of endpoints, with few different lists of
+  // types.
   const { rows } = await client.query<{
     tenant_id: string;
     event_types: string[] | null;
@@ -93,7 +102,7 @@ async function findListeners(
       where tenant_id = any($1::text[]) and state = 'enabled' and state <> 'deleted'
         and ($2::text[] is null or endpoint_id = any($2::text[]))
       group by tenant_id, event_types`,
-    [[...new Set(signals.map((signal) => signal.tenantId))].sort(), endpointIds],
+    [[...new Set(events.map((event) => event.tenantId))].sort(), endpointIds],
   );
   const counts = new Map<string, number>();
   return ({ tenantId, type }) => {
@@ -115,7 +124,7 @@ async function insertMessages(
   createdAt: Date,
 ): Promise<void> {
   const sorted = [...messages].sort(
-    (a, b) => compareText(a.signal.tenantId, b.signal.tenantId) || compareText(a.id, b.id),
+    (a, b) => compareText(a.event.tenantId, b.event.tenantId) || compareText(a.id, b.id),
   );
   await client.query(
     `insert into webhook_messages (tenant_id, message_id, created_at, type, body)
@@ -123,21 +132,23 @@ async function insertMessages(
        from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as given (tenant_id, message_id, type, body)`,
     [
       createdAt,
-      sorted.map(({ signal }) => signal.tenantId),
+      sorted.map(({ event }) => event.tenantId),
       sorted.map(({ id }) => id),
-      sorted.map(({ signal }) => signal.type),
-      await mapInSlices(sorted, ({ signal }) => webhookBody(signal.type, signal.timestampMs, signal.data)),
+      sorted.map(({ event }) => event.type),
+      await mapInSlices(sorted, ({ event }) => webhookBody(event.type, event.timestampMs, event.data)),
     ],
   );
 }
 
 /**
- * The server makes the deliveries, of messages × endpoints, in the order of the messages.
+ * Writes a delivery per message and subscribed endpoint, in the order of the messages, as one
+ * statement.
  *
- * Their numbers are a base, taken once from the sequence, plus the message's ordinal. The sequence steps by 2^20, which
- * no ordinal reaches (see DELIVERIES_MAX), so the numbers of two transactions never overlap, however they interleave. A
- * conversation has one writer at a time, who takes the base within its transaction: it is higher than those of all
- * transactions that wrote for the conversation before, as these have ended.
+ * A delivery's number is a base, taken once from the sequence, plus the message's ordinal. The
+ * sequence steps by 2^20, which no ordinal reaches (see DELIVERIES_MAX), so the numbers of two
+ * transactions never overlap, however they interleave. A conversation has one writer at a time,
+ * which takes the base in its transaction: it is higher than the numbers of all earlier
+ * transactions of the conversation, as these have ended.
  */
 async function insertDeliveries(
   client: Queryable,
@@ -163,10 +174,10 @@ async function insertDeliveries(
     [
       createdAt,
       rows[0]!.base,
-      messages.map(({ signal }) => signal.tenantId),
+      messages.map(({ event }) => event.tenantId),
       messages.map(({ id }) => id),
-      messages.map(({ signal }) => signal.type),
-      messages.map(({ signal }) => signal.orderingKey),
+      messages.map(({ event }) => event.type),
+      messages.map(({ event }) => event.orderingKey),
       messages.map(({ ordinal }) => ordinal),
       endpointIds,
     ],
