@@ -177,7 +177,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     return { code, stderr, accepted: parsed.accepted, found };
   }
 
-  it('made anew under a worker that is idle: it says so without a record, skips nothing, and goes on after the command', async () => {
+  it('recreated under an idle worker: it reports that, skips nothing, and continues after the command', async () => {
     start();
     await publish('a', 'b', 'c');
     await untilStored('a', 'b', 'c');
@@ -212,7 +212,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     expect(await accept('')).toMatchObject({ code: 0, accepted: false, found: { change: false } });
   }, 120_000);
 
-  it('is named by the command that says how much is not stored', async () => {
+  it('is named by the command, with the number of records that are not stored', async () => {
     start();
     await publish('a');
     await untilStored('a');
@@ -224,7 +224,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     expect(stderr).toContain(`there is no topic ${topic()}: it was deleted`);
   }, 60_000);
 
-  it('made anew under a worker that was stopped when all was stored: it stops, and goes on after the command', async () => {
+  it('recreated under a stopped worker: it stops, and continues after the command', async () => {
     start();
     await publish('a', 'b');
     await untilStored('a', 'b');
@@ -240,7 +240,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await untilReady();
   }, 120_000);
 
-  it('is read again from where a database ends that was put back under an idle worker', async () => {
+  it('is read again from the position of a database restored under an idle worker', async () => {
     start();
     await publish('a', 'b');
     await untilStored('a', 'b');
@@ -262,7 +262,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await untilReady();
   }, 90_000);
 
-  it('gets rows for partitions of which nothing was read, so that no worker begins them in the old generation', async () => {
+  it('gets positions for partitions that were never read, so that none starts in the old generation', async () => {
     await database.pool.query(
       `insert into log_positions (topic, partition, generation, next_offset, last_id, updated_at)
        values ($1, 0, 1, 1, null, '2026-01-01T00:00:00Z')`,

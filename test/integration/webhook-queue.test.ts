@@ -263,7 +263,7 @@ test('refuses a transaction of more than 10,000 deliveries, but never a single e
   const two = [1, 2].map((number) => reply(tenantId, 'A', number));
   await expect(bench.emit(...two)).rejects.toMatchObject({
     code: 'BATCH_BOUND_EXCEEDED',
-    message: '2 signals have 10002 webhook deliveries, and one transaction writes at most 10000',
+    message: '2 webhook events have 10002 deliveries, and one transaction writes at most 10000',
   });
   expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([0, 0]);
   // Signals that nobody listens to do not count.

@@ -89,7 +89,7 @@ describe('a batch', () => {
   }
 
   describe.each([...ENDINGS, 'terminated'])('that the server ends by %s', (code) => {
-    it('is halved until it is stored, while another partition commits', async () => {
+    it('is halved until it is stored, if another partition commits', async () => {
       const b = await createAgentBench(pool);
       await endLarge(b, code, 3);
       const ids = appendMany(b, 25);
@@ -99,7 +99,7 @@ describe('a batch', () => {
       expect(worker.worker.status().reasons).toEqual([]);
     }, 30_000);
 
-    it('waits, and names the record where it is a single one, which is never set aside', async () => {
+    it('waits and names a single record, without setting it aside', async () => {
       const b = await createAgentBench(pool);
       await endLarge(b, code, 0);
       const ids = appendMany(b, 3);
@@ -138,7 +138,7 @@ describe('a batch', () => {
     expect(new Set(sizes)).toEqual(new Set([8]));
   });
 
-  it('that hits a fault of our own code is halved, and the record alone waits and is named', async () => {
+  it('that hits an error of our own code is halved, and the single record waits and is named', async () => {
     let broken = true;
     const b = await createAgentBench(pool, {
       ...agentMetadata,
@@ -164,7 +164,7 @@ describe('a batch', () => {
     await storesAll(b, reading, ids);
   }, 40_000);
 
-  describe('over a bound of ours', () => {
+  describe('over a limit of ours', () => {
     /** A kind whose transactions may hold so many records, and none with the id `large`. */
     const bounded = (recordsMax: number, sizes: number[] = []): typeof agentMetadata => ({
       ...agentMetadata,
@@ -177,7 +177,7 @@ describe('a batch', () => {
       },
     });
 
-    it('is halved, also while nothing else is stored', async () => {
+    it('is halved, also if nothing else is stored', async () => {
       const sizes: number[] = [];
       const b = await createAgentBench(pool, bounded(3, sizes));
       const ids = appendMany(b, 100);
@@ -187,7 +187,7 @@ describe('a batch', () => {
       expect(sizes.length).toBeLessThan(60);
     }, 30_000);
 
-    it('sets aside a single record that exceeds it alone three times, with the reason', async () => {
+    it('sets aside a single record after 3 attempts, with the reason', async () => {
       const attempts: number[] = [];
       const b = await createAgentBench(pool, bounded(100, attempts));
       b.append(agent(), { id: 'a', entity: 'a' });
@@ -225,7 +225,7 @@ describe('a batch', () => {
       40_000,
     );
 
-    it('of time does not hold for a single record', async () => {
+    it('of time does not apply to a single record', async () => {
       const b = await createAgentBench(pool);
       await endLarge(b, null, null, 1);
       const ids = appendMany(b, 1);

@@ -151,7 +151,7 @@ function testWorker(
     return rows.map(({ event_id }) => event_id);
   }
 
-  it('stores a batch that the server ends in halves, once, while another partition commits', async () => {
+  it('bisects a batch that the server ends and stores it once, if another partition commits', async () => {
     const ids = numbered('h', 100);
     await database.pool.query(`insert into slowness values ('ended', 20, null)`);
     await publish(
@@ -230,7 +230,7 @@ function testWorker(
     120_000,
   );
 
-  it("stores another tenant's record within seconds beside one whose events cause many deliveries", async () => {
+  it('stores a record within seconds while events of another tenant cause many deliveries', async () => {
     const endpoints = 12;
     const events = 1000;
     await database.pool.query(

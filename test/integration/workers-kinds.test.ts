@@ -137,7 +137,7 @@ describe('each kind, as rows', () => {
       await close();
     });
 
-    it('become the fold of a history of any length', async () => {
+    it('are computed from a history of any length', async () => {
       const bench = await createWorkerBench(pool, agentMetadata, 'long.');
       const { consumer, close } = bench.startWorker();
       const HISTORY = 1100;
@@ -169,7 +169,7 @@ describe('each kind, as rows', () => {
       await close();
     });
 
-    it('become the fold of their history when a record comes late', async () => {
+    it('are computed from their history when a record comes late', async () => {
       const bench = await createWorkerBench(pool, agentMetadata, 'late.');
       const { consumer, close } = bench.startWorker();
       bench.append({ externalAgentId: 'a', lobId: 'first', vendor: 'v' }, { entity: 'a' });
@@ -254,7 +254,7 @@ describe('each kind, as rows', () => {
     await close();
   });
 
-  it('MessageSent events get their defaults, and the gaps are noted', async () => {
+  it('MessageSent events get defaults and a list of their gaps', async () => {
     const bench = await createWorkerBench(pool, messageSent, 'messages.');
     const { consumer, close } = bench.startWorker();
     bench.append(
@@ -322,7 +322,7 @@ describe('each kind, as rows', () => {
     await close();
   });
 
-  it('credentials are kept until they expire, and signalled without them', async () => {
+  it('credentials are stored until they expire, and reported to webhooks without their text', async () => {
     const bench = await createWorkerBench(pool, createCredentialsKind(24 * HOUR_MS), 'credentials.');
     await addEndpoint('credentials.tenant');
     const { consumer, close } = bench.startWorker();
@@ -372,7 +372,7 @@ describe('each kind, as rows', () => {
     await close();
   });
 
-  it('automation events are kept byte for byte, signalled in order, and move the state', async () => {
+  it('automation events are stored byte for byte, sent to webhooks in order, and change the state', async () => {
     const bench = await createWorkerBench(pool, automationEvents, 'automation.');
     await addEndpoint('automation.tenant');
     const { consumer, close } = bench.startWorker();

@@ -28,7 +28,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['a', 'b', 'c']);
     });
 
-    it('stops where records are gone', async () => {
+    it('stops if records were deleted before they were stored', async () => {
       const b = await readTwo();
       b.append(agent(), { id: 'c' });
       b.append(agent(), { id: 'd' });
@@ -40,7 +40,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['a', 'b']);
     });
 
-    it('stops where its position goes back while it runs, as that of a restored database does', async () => {
+    it('stops if its position moves back while it runs, as in a restored database', async () => {
       const b = await readTwo();
       b.append(agent(), { id: 'c' });
       const running = b.startWorker();
@@ -54,7 +54,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['a', 'b']);
     });
 
-    it('starts again from there, and is told of a position that another hand changed while it was idle', async () => {
+    it('restarts from there, also after its position was changed while it was idle', async () => {
       const b = await readTwo();
       const { consumer, worker, close } = b.startWorker();
       await consumer.read(0);
@@ -73,7 +73,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('stops at a first start into a log that has lost its first records', async () => {
+    it('stops at its first start if the log has lost its first records', async () => {
       const b = await bench();
       b.append(agent(), { id: 'a' });
       b.append(agent(), { id: 'b' });
@@ -81,7 +81,7 @@ describe('a worker', () => {
       await expect(b.startWorker().consumer.take(0)).rejects.toThrow('records 0 to 0 are gone from the log');
     });
 
-    it('stops where the log ends below its position', async () => {
+    it('stops if the log ends below its position', async () => {
       const b = await readTwo();
       b.log.forget(b.topic, 0);
       b.append(agent(), { id: 'new' });
@@ -90,7 +90,7 @@ describe('a worker', () => {
       );
     });
 
-    it('stops where the record before its position is another one', async () => {
+    it('stops if the record before its position is another one', async () => {
       const b = await readTwo();
       b.log.forget(b.topic, 0);
       for (const id of ['x', 'y', 'z']) b.append(agent(), { id });
@@ -100,7 +100,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['a', 'b']);
     });
 
-    it('stops where the generation was raised', async () => {
+    it('stops if the generation of the topic was raised', async () => {
       const b = await readTwo();
       await pool.query('update log_topics set generation = 2 where topic = $1', [b.topic]);
       await expect(b.startWorker().consumer.take(0)).rejects.toThrow(

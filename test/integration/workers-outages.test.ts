@@ -54,24 +54,27 @@ describe('a worker', () => {
       await close();
     });
 
-    it.each(['57P01', '40P01', 'ECONNRESET', '42P01', 'XX000'])('by %s tries again', async (code) => {
-      const b = await bench();
-      b.append(agent(), { id: 'a' });
-      let failures = 1;
-      const { consumer, close } = b.startWorker({
-        onStep: (at) => {
-          if (at !== step || failures-- <= 0) return;
-          throw code.startsWith('E') ? Object.assign(new Error('socket'), { code }) : serverError(code);
-        },
-      });
-      await consumer.read(0);
-      expect(await b.patches()).toEqual(['a']);
-      expect(await b.deadLetters()).toEqual([]);
-      await close();
-    });
+    it.each(['57P01', '40P01', 'ECONNRESET', '42P01', 'XX000'])(
+      'retries after the error %s',
+      async (code) => {
+        const b = await bench();
+        b.append(agent(), { id: 'a' });
+        let failures = 1;
+        const { consumer, close } = b.startWorker({
+          onStep: (at) => {
+            if (at !== step || failures-- <= 0) return;
+            throw code.startsWith('E') ? Object.assign(new Error('socket'), { code }) : serverError(code);
+          },
+        });
+        await consumer.read(0);
+        expect(await b.patches()).toEqual(['a']);
+        expect(await b.deadLetters()).toEqual([]);
+        await close();
+      },
+    );
   });
 
-  it('bears an error of COMMIT whose outcome it does not know', async () => {
+  it('stores a batch once after a COMMIT with an unknown outcome', async () => {
     const b = await bench();
     b.append(agent(), { id: 'a' });
     let commits = 0;
@@ -88,7 +91,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('says what hinders it, and that only a person can help where that is so', async () => {
+  it('reports why it is stalled, and when only an operator can help', async () => {
     const b = await bench();
     b.append(agent(), { id: 'a' });
     let error: Error | undefined = serverError('42P01', { message: 'relation "agents" does not exist' });
@@ -109,7 +112,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('that is at the same records for seconds says why', async () => {
+  it('reports why it has been busy with the same records for seconds', async () => {
     const b = await bench();
     b.append(agent(5), { id: 'bad' });
     const { frozen, thaw } = freeze();
@@ -137,7 +140,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('is no reason for seconds more while others get on', async () => {
+  it('reports that later while other partitions make progress', async () => {
     const b = await bench();
     b.append(agent(1), { id: 'stuck' });
     const { frozen, thaw } = freeze();
@@ -165,7 +168,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('gives up a connection that went silent in mid-transaction, and goes on with another one', async () => {
+  it('replaces a connection that went silent during a transaction', async () => {
     const silent = await startProxiedPool(databaseUrl, { max: 2, answerTimeoutMs: 500 });
     const b = await bench();
     b.append(agent(), { id: 'a' });
@@ -191,7 +194,7 @@ describe('a worker', () => {
     await silent.close();
   });
 
-  describe('beside another one that believes to own the partition', () => {
+  describe('while another worker believes that it owns the partition', () => {
     it('writes no row twice', async () => {
       const b = await bench();
       b.append(agent(), { id: 'a' });
@@ -221,7 +224,7 @@ describe('a worker', () => {
       await Promise.all([first.close(), second.close()]);
     });
 
-    it('stores of other partitions, also with a single turn, while that one is frozen in its transaction', async () => {
+    it('stores other partitions, also with a single slot, while that worker is frozen in its transaction', async () => {
       const b = await bench();
       b.append(agent(), { id: 'a' });
       b.append(agent(), { id: 'b', entity: 'other', partition: 1 });
@@ -246,7 +249,7 @@ describe('a worker', () => {
       await Promise.all([first.close(), second.close()]);
     }, 20_000);
 
-    it('goes on when that one is frozen in its transaction', async () => {
+    it('continues after that worker was frozen in its transaction', async () => {
       const b = await bench();
       b.append(agent(), { id: 'a' });
       const { frozen, thaw } = freeze();

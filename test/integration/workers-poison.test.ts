@@ -13,7 +13,7 @@ const bench = () => createAgentBench(pool);
 
 describe('a worker', () => {
   describe('with records that cannot be stored', () => {
-    it('sets them aside with the reason, and stores their neighbours', async () => {
+    it('sets them aside with the reason, and stores the records around them', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(), { id: 'first' });
@@ -62,7 +62,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('tells the owner once, also when a dead letter fails again', async () => {
+    it('sends its owner one event, also when a dead letter fails again', async () => {
       const b = await bench();
       const { tenantId } = b;
       await pool.query(
@@ -134,7 +134,7 @@ describe('a worker', () => {
       expect((await b.deadLetters()).map(({ reason }) => reason)).toEqual(['crash']);
     }
 
-    it('sets aside exactly that record, after it was alone in three deaths', async () => {
+    it('sets aside exactly that record, after 3 crashes at it alone', async () => {
       const b = await createAgentBench(pool, deadly);
       b.append(agent(), { id: 'a' });
       b.append(agent('deadly'), { id: 'deadly' });
@@ -178,7 +178,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('stores many records that were only suspected in few steps', async () => {
+    it('stores many records that were only suspected in few batches', async () => {
       const b = await createAgentBench(pool, deadly);
       for (let i = 0; i < 100; i++) b.append(agent(), { id: `id-${i}` });
       b.append(agent('deadly'), { id: 'deadly' });
@@ -199,7 +199,7 @@ describe('a worker', () => {
       expect(await b.patches()).toHaveLength(100);
     });
 
-    it('sets it aside also where the partition was at its end in the starts that others ended', async () => {
+    it('sets it aside also after crashes by others while its partition had nothing to store', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       // A record of another partition ended each of them before this one could take note that it had nothing to store.
@@ -210,7 +210,7 @@ describe('a worker', () => {
       expect(await b.position()).toMatchObject({ next_offset: 2n, starts: 0, suspect_end: null });
     });
 
-    it('does not forget the suspects of a partition that had none', async () => {
+    it('remembers the suspects of a partition', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       await pool.query('update log_positions set starts = 4, suspect_end = next_offset where topic = $1', [
@@ -220,7 +220,7 @@ describe('a worker', () => {
       await untilSetAside(b);
     });
 
-    it('sets it aside also where each start hands out what is stored before it first', async () => {
+    it('sets it aside also if each start first reads records that are stored', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       b.append(agent('deadly'), { id: 'deadly' });
@@ -231,7 +231,7 @@ describe('a worker', () => {
       });
     });
 
-    it('does not blame a record of another partition that waited for its turn meanwhile', async () => {
+    it('does not suspect a record of another partition that waited for a slot', async () => {
       let dead = false;
       const b = await createAgentBench(pool, {
         ...agentMetadata,
@@ -263,7 +263,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['innocent']);
     });
 
-    it('does not blame a record that the database makes wait while another one ends the process', async () => {
+    it('does not suspect a record that waits for the database while another one ends the process', async () => {
       let dead = false;
       let refused = false;
       const b = await createAgentBench(pool, {
@@ -305,7 +305,7 @@ describe('a worker', () => {
       expect(await b.patches()).toEqual(['innocent']);
     });
 
-    it('does not count an end in order', async () => {
+    it('does not count a graceful shutdown as a crash', async () => {
       const b = await createAgentBench(pool, deadly);
       b.append(agent('deadly'), { id: 'deadly' });
       for (let start = 1; start <= 5; start++) {

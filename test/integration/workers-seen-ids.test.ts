@@ -10,7 +10,7 @@ const bench = () => createAgentBench(pool);
 
 describe('a worker', () => {
   describe('with ids that were seen', () => {
-    it('stores once, and sets other content aside, within a batch and over batches', async () => {
+    it('stores an id once and sets other content aside, within a batch and across batches', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -57,7 +57,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('keeps ids of callers for 30 days, and lets a dead letter be taken over', async () => {
+    it('keeps ids of callers for 30 days, and lets the id of a dead letter be reused', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(5), { id: 'a', contentHash: hash(1) });
@@ -84,7 +84,7 @@ describe('a worker', () => {
     });
   });
 
-  it('knows an id that came again in its time, also where it is itself days behind', async () => {
+  it('knows a repeated id that had not expired, also if it lags by days', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -105,7 +105,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('keeps no record without its key, where the key of one that is over is deleted meanwhile', async () => {
+  it('stores no record without its id, if an expired id is deleted meanwhile', async () => {
     const b = await bench();
     const first = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -149,7 +149,7 @@ describe('a worker', () => {
     },
   );
 
-  it('forgets no id early where the log has times that lie ahead', async () => {
+  it('forgets no id early if the log has times in the future', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -160,7 +160,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('sets aside other content that has no hash each time, as it may be another one', async () => {
+  it('sets aside each record without a content hash under a stored id', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });

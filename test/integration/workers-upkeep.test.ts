@@ -17,7 +17,7 @@ describe('upkeep', () => {
     ({ pool } = await createTestDatabase());
   });
 
-  it('makes partitions by week, once, whoever else does', async () => {
+  it('creates each weekly partition once, with concurrent processes', async () => {
     const made = await Promise.all(
       Array.from({ length: 4 }, () =>
         ensureTimePartitions(
@@ -41,7 +41,7 @@ describe('upkeep', () => {
     expect(rows[0].bound).toMatch(/2026-01-26.*2026-02-02/);
   });
 
-  it('makes this week and the next two of every table', async () => {
+  it('creates the partitions of this week and the next two for every table', async () => {
     await makePartitionsAhead({ pool, clock });
     for (const table of TIME_PARTITIONED_TABLES) {
       const { rows } = await pool.query<{ there: boolean }>(
@@ -52,7 +52,7 @@ describe('upkeep', () => {
     }
   });
 
-  it('attaches partitions beside a transaction that has inserted', async () => {
+  it('attaches partitions while a transaction has inserted', async () => {
     const client = await pool.connect();
     try {
       await client.query('begin');
@@ -72,7 +72,7 @@ describe('upkeep', () => {
     }
   });
 
-  it('erases credentials whose time is over, and deletes ids once the log has nothing from their time any more', async () => {
+  it('erases expired credentials, and deletes ids once the log has no record from their time', async () => {
     const expiredIdsKeptMs = 60_000;
     await pool.query(
       `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
@@ -108,7 +108,7 @@ describe('upkeep', () => {
     ]);
   });
 
-  it('deletes dead letters whose time is over, and erases values of those whose credentials expired', async () => {
+  it('deletes expired dead letters, and erases the values of expired credentials', async () => {
     const times = { failedAtMs: NOW_MS - 1000, acceptedAtMs: NOW_MS - 1000 };
     const kept = { ...times, expiresAtMs: NOW_MS + 1 };
     const value = Buffer.from('secret');
@@ -142,7 +142,7 @@ describe('upkeep', () => {
     ]);
   });
 
-  it('deletes nothing that is not over by the clock of the database too', async () => {
+  it('deletes nothing that has not expired by the clock of the database too', async () => {
     const startedMs = Date.now();
     await pool.query(
       `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
@@ -184,7 +184,7 @@ describe('upkeep', () => {
     ).toEqual([{ ids: 1, credentials: 1, erasures: 1 }]);
   });
 
-  it('has topics whose last records go before their ids do, in a quiet partition too', () => {
+  it('keeps ids longer than the records of a quiet partition', () => {
     // A segment goes once its newest record is too old.
     for (const { retentionMs, segmentMs } of topicSpecs('a.', { partitions: 12, replicas: 3 })) {
       expect((retentionMs + segmentMs!) / 86_400_000).toBeLessThan(8);

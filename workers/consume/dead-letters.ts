@@ -13,10 +13,10 @@ import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';
 
-/** What became of a slice's records, as far as dead letters are concerned. */
+/** The records of a slice, and which of them become dead letters. */
 export interface Outcome<Row> {
   readonly topic: string;
-  /** All that the transaction decides on. */
+  /** All records of the transaction. */
   readonly candidates: readonly Candidate<Row>[];
   readonly deadLetters: readonly DeadLetter<Row>[];
   /** Writes position, reason and bytes only. */
@@ -26,8 +26,8 @@ export interface Outcome<Row> {
 const ERROR_LENGTH_MAX = 1024;
 
 /**
- * Writes the dead letters of a slice, and notes which replays were stored, in the caller's transaction. A replay that was
- * rejected opens its row again.
+ * Writes the dead letters of a slice, and marks replays that were stored, in the caller's
+ * transaction. The row of a replay that was rejected is opened again.
  */
 export async function recordDeadLetters<Row>(
   db: Queryable,
@@ -48,7 +48,9 @@ export async function recordDeadLetters<Row>(
   await settleReplayed(db, topic, positions, nowMs);
 }
 
-/** By their positions; the last one of each, since a record may be replayed twice in a slice. */
+/**
+ * Returns the last dead letter of each position, sorted: a record may be replayed twice in a slice.
+ */
 function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[] {
   const last = new Map(deadLetters.map((letter) => [positionText(letter.candidate.origin), letter]));
   return [...last.values()].sort((a, b) => comparePositions(a.candidate.origin, b.candidate.origin));
@@ -63,7 +65,7 @@ function toRow<Row>(
   nowMs: number,
 ): DeadLetterRow {
   const { log, origin, replay = 0 } = candidate;
-  // What ends the process is not read again.
+  // A record that ends the process is not decoded again.
   const unread = rejection.reason === 'crash';
   const { acceptedAtMs = log.timestampMs, ...identity } = bare
     ? UNKNOWN
@@ -91,7 +93,8 @@ function storable(text: string): string {
 }
 
 /**
- * Tells the owners, as far as they are known. A dead letter that was published again and failed again is not told twice.
+ * Returns the events for the records' owners, where these are known. A replay that fails again
+ * causes no event.
  */
 export function rejectionEvents(
   kind: Kind,

@@ -51,7 +51,7 @@ describe('the state of a conversation', () => {
     },
   );
 
-  it('is not there while only replies came', () => {
+  it('is undefined while only replies came', () => {
     expect(stateOf(event('reply', { eventId: 'R' }))).toMatchObject({
       state: null,
       lastAutomationAgentMessageId: 'R',

@@ -29,7 +29,7 @@ describe('the size of a batch', () => {
     expect(next()).toBe(100);
   });
 
-  it('is raised ever more rarely while the larger size fails', () => {
+  it('doubles more and more rarely while the larger size fails', () => {
     const size = createBatchSize(100);
     const all = records(100);
     let failures = 0;
@@ -52,14 +52,14 @@ describe('the size of a batch', () => {
     expect(size.take(records(4), 0)).toHaveLength(1);
   });
 
-  it('is not raised by smaller batches', () => {
+  it('does not double after smaller batches', () => {
     const size = createBatchSize(100);
     size.halve(100);
     for (let commits = 0; commits < 20; commits++) size.noteCommit(3);
     expect(size.take(records(200), 0)).toHaveLength(50);
   });
 
-  it('is bounded in bytes, but takes a record that is larger', () => {
+  it('is limited in bytes, except for a single larger record', () => {
     const size = createBatchSize(1000);
     expect(size.take(records(10, BATCH_BYTES_MAX / 4), 0)).toHaveLength(4);
     expect(size.take(records(10, BATCH_BYTES_MAX / 4), 7)).toHaveLength(3);

@@ -39,24 +39,24 @@ describe('a fault', () => {
     expect(classifyFault(server(code)).kind).toBe(kind);
   });
 
-  it('of a record tells nothing of its values', () => {
+  it('of a record contains none of its values', () => {
     const fault = classifyFault(server('22P02', { table: 'agents', column: 'ranking' }));
     expect(fault.text).toBe('a malformed value (SQLSTATE 22P02, agents.ranking)');
   });
 
-  it('of a full disk says so', () => {
+  it('of a full disk names it', () => {
     const { text } = classifyFault(server('53100'));
     expect(text).toBe('the database cannot take it now: its disk is full (SQLSTATE 53100)');
   });
 
-  it('of a lock that another session holds says so', () => {
+  it('of a lock held by another session names it', () => {
     const { text } = classifyFault(server('55P03'));
     expect(text).toBe(
       'the database cannot take it now: another session holds a lock that it needs (SQLSTATE 55P03)',
     );
   });
 
-  it('of a missing partition is told from one of a rule', () => {
+  it('of a missing partition differs from that of a constraint', () => {
     expect(classifyFault(server('23514', { table: 'message_sent' }))).toMatchObject({
       kind: 'no-partition',
       table: 'message_sent',

@@ -36,7 +36,7 @@ function reasonAfter(seconds: number, ...statuses: TopicStatus[]): string | unde
   return watch.check(statuses).get('topic');
 }
 
-it('a worker hangs when it has lag, but neither commits nor a reason for a minute', () => {
+it('a worker hangs after a minute with lag, without a commit or a reason', () => {
   expect(reasonAfter(0, status())).toBeUndefined();
   expect(reasonAfter(60, status())).toBeUndefined();
   expect(reasonAfter(1, status())).toBe('records wait, but none was stored for 61 s');
@@ -47,25 +47,25 @@ it('a worker that commits does not hang', () => {
   expect(reasonAfter(120, status({ lastCommitMs: nowMs + 100_000 }))).toBeUndefined();
 });
 
-it('idle hours are no sign of hanging once records come', () => {
+it('a worker that was idle for hours does not hang when records come', () => {
   reasonAfter(0, status({ lag: 0n }));
   reasonAfter(7200, status({ lag: 0n }));
   expect(reasonAfter(30, status())).toBeUndefined();
 });
 
-it('a worker that waits does not hang, nor does another one beside it', () => {
+it('a worker does not hang while it or another one waits', () => {
   const other = { ...status({ waiting: true, reasons: ['the database cannot be reached'] }), topic: 'other' };
   reasonAfter(0, status(), other);
   expect(reasonAfter(3600, status({ busySinceMs: nowMs }), other)).toBeUndefined();
   expect(reasonAfter(59, status())).toBeUndefined();
 });
 
-it('a partition that was stopped does not ask for a restart', () => {
+it('a worker with a stopped partition does not hang', () => {
   reasonAfter(0, status());
   expect(reasonAfter(3600, status({ stopped: 'records are gone' }))).toBeUndefined();
 });
 
-it('one partition hangs though others get on', () => {
+it('a worker hangs if one partition does, while others make progress', () => {
   reasonAfter(0, status());
   const busySinceMs = nowMs;
   expect(reasonAfter(90, status({ lastCommitMs: nowMs + 89_000, busySinceMs }))).toMatch(/^records wait/);
