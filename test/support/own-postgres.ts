@@ -21,7 +21,7 @@ export interface OwnPostgres {
   readonly port: number;
   /** Of the postmaster. */
   readonly pid: number;
-  /** SIGKILL of the postmaster and all its backends at once, as when the machine goes down; resolves when all are gone. */
+  /** Kills the postmaster and all its backends together, as a crash of the machine does; resolves when all have ended. */
   kill(): Promise<void>;
   /** Starts it again after a kill, on the same port and data; resolves when it has recovered. */
   restart(): Promise<void>;
@@ -62,7 +62,7 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
   const { port } = postmaster;
   let down = false;
 
-  // A run that ends early must not leave its server behind.
+  // A run that ends early must not leave its server running.
   const killAll = () => {
     if (down) return [];
     // Stopped first: it could start one more backend between the look and the kill.

@@ -26,7 +26,7 @@ const RETENTION_INTERVAL_MS = 60_000;
 
 /**
  * Opens the event log on Postgres: what Kafka is elsewhere, for a single machine. One process consumes it, the owner of
- * the data directory; commands may append and read besides. How long records are kept is stored with each topic.
+ * the data directory; other processes (commands) only append and read. How long records are kept is stored with each topic.
  */
 export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
