@@ -22,7 +22,7 @@ import { createStoredKeys } from './accept/stored-ids.ts';
 import { buildApp } from './app.ts';
 import { createOpenDeadLetters } from './limits/open-dead-letters.ts';
 import { createQuotas } from './limits/quotas.ts';
-import { createLogHealth } from './publish/log-health.ts';
+import { LogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
 import { createTopicLayouts, type TopicLayouts } from './publish/topic-layouts.ts';
 import { findEventKeys } from './sql/find-event-keys.ts';
@@ -92,7 +92,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     health,
     logger,
   });
-  const logHealth = createLogHealth({ probe: () => probeTopics(options, layouts, health), health, logger });
+  const logHealth = new LogHealth({ probe: () => probeTopics(options, layouts, health), health, logger });
   const keys = createCallerKeys({
     pool,
     clock,
@@ -132,7 +132,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       publisher,
       topicPrefix: options.topicPrefix,
       layoutOf: layouts.of,
-      logHealth,
+      logGate: logHealth,
     }),
     reservations: createReservations(),
     findStored: createStoredKeys({
@@ -141,7 +141,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
           nowMs: clock.nowMs(),
           deadlineMs: STORED_KEYS_DEADLINE_MS,
         }),
-      clock,
       logger,
       budgetMs: options.storedKeysBudgetMs ?? STORED_KEYS_BUDGET_MS,
     }),

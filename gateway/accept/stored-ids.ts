@@ -1,7 +1,6 @@
-import type { Clock } from '../../shared/clock.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Logger } from '../../shared/logging.ts';
-import { createBreaker } from '../publish/breaker.ts';
+import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
 import type { StoredKey } from '../sql/find-event-keys.ts';
 
 /** What the store knows about callers' ids; empty when it cannot tell in time. Never rejects. */
@@ -12,10 +11,11 @@ export type StoredKeys = ReadonlyMap<string, StoredKey>;
 export interface StoredKeysOptions {
   /** Reads the keys that are stored among `keys`, within a deadline of its own. */
   readonly findEventKeys: (tenantId: string, kind: Kind, keys: readonly string[]) => Promise<StoredKey[]>;
-  readonly clock: Clock;
   readonly logger: Logger;
   /** Milliseconds that a request waits for the answer. Default 25. */
   readonly budgetMs?: number;
+  /** Monotonic milliseconds. Default: `performance.now`. */
+  readonly elapsedMs?: () => number;
 }
 
 /** Queries in flight at most, so that look-ups leave connections to others; and of one tenant, so that one is left for others. */
@@ -36,6 +36,7 @@ interface Group {
   readonly tenantId: string;
   readonly kind: Kind;
   readonly keys: Set<string>;
+  attempt: Attempt | undefined;
   readonly found: Promise<StoredKeys>;
   readonly settle: (found: StoredKeys) => void;
 }
@@ -46,8 +47,15 @@ interface Group {
  * nobody wait: a request at most its budget, and after some failures in a row nobody, until a probe succeeds.
  */
 export function createStoredKeys(options: StoredKeysOptions): FindStored {
-  const { clock, logger, budgetMs = 25 } = options;
-  const breaker = createBreaker(clock, FAILURES_MAX, OPEN_MS);
+  const { logger, budgetMs = 25, elapsedMs = () => performance.now() } = options;
+  let lastError: unknown;
+  const breaker = new CircuitBreaker({
+    failuresMax: FAILURES_MAX,
+    openMs: OPEN_MS,
+    elapsedMs,
+    onOpened: () => logger.warn({ err: lastError }, 'stored ids look-up paused'),
+    onClosed: () => logger.info('stored ids look-up resumed'),
+  });
   const queue: Group[] = [];
   /** The group of each name that still takes keys. */
   const open = new Map<string, Group>();
@@ -58,8 +66,10 @@ export function createStoredKeys(options: StoredKeysOptions): FindStored {
 
   async function findStored(tenantId: string, kind: Kind, keys: readonly string[]): Promise<StoredKeys> {
     if (keys.length === 0 || !hasRoom(tenantId, keys.length)) return NOTHING;
-    if (!breaker.mayTry()) return NOTHING;
+    const attempt = breaker.begin();
+    if (!attempt) return NOTHING;
     const group = join(tenantId, kind, keys);
+    group.attempt = attempt;
     startQueries();
     return (await within(group.found, budgetMs)) ?? NOTHING;
   }
@@ -119,22 +129,17 @@ export function createStoredKeys(options: StoredKeysOptions): FindStored {
   }
 
   async function query(group: Group): Promise<void> {
-    const startedAtMs = clock.nowMs();
+    const startedAtMs = elapsedMs();
     try {
       const rows = await options.findEventKeys(group.tenantId, group.kind, [...group.keys]);
       group.settle(new Map(rows.map((row) => [row.key, row])));
-      if (clock.nowMs() - startedAtMs > budgetMs) onFailure(undefined);
-      else if (breaker.onSuccess()) logger.info('stored ids are looked up again');
+      if (elapsedMs() - startedAtMs <= budgetMs) return group.attempt?.succeeded();
+      lastError = undefined;
     } catch (error) {
       group.settle(NOTHING);
-      onFailure(error);
+      lastError = error;
     }
-  }
-
-  function onFailure(error: unknown): void {
-    if (breaker.onFailure()) {
-      logger.warn({ err: error }, 'stored ids are not looked up for now: the database is slow or down');
-    }
+    group.attempt?.failed();
   }
 
   return findStored;
@@ -152,7 +157,7 @@ function createGroup(name: string, tenantId: string, kind: Kind): Group {
   const found = new Promise<StoredKeys>((resolve) => {
     settle = resolve;
   });
-  return { name, tenantId, kind, keys: new Set(), found, settle };
+  return { name, tenantId, kind, keys: new Set(), attempt: undefined, found, settle };
 }
 
 /** The promise's value, or undefined after `ms`. */

@@ -1,145 +1,166 @@
-import { errorMessage } from '../../shared/errors.ts';
+import { singleFlight, withDeadline } from '../../shared/async.ts';
+import { errorCode, errorMessage } from '../../shared/errors.ts';
 import type { Health } from '../../shared/http/health.ts';
+import type { OutgoingRecord, PublishOutcome } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
-import { createLogGate, type LogGate } from './log-gate.ts';
-import { createLogProbe, type LogLook } from './log-probe.ts';
+import { CircuitBreaker } from '../circuit-breaker.ts';
 
 export interface LogHealthOptions {
-  /** Asks the log for a sign of life; rejects when there is none. */
+  /** Asks the log for its topics; rejects when it does not answer or a topic is not as it should be. */
   readonly probe: () => Promise<void>;
   readonly health: Health;
   readonly logger: Logger;
-  /** Milliseconds between two probes. Default 1000. */
-  readonly probeMs?: number;
-  /** Milliseconds after which a probe without an answer counts as failed. Default 3000. */
-  readonly probeDeadlineMs?: number;
-  /** Milliseconds without a trial until a log that answers, but took nothing, is given another chance. Default 2000. */
-  readonly chanceMs?: number;
-  /** How long that may grow. Default 30,000. */
-  readonly chanceMsMax?: number;
-  /** Milliseconds between two trials. Default 1000. */
-  readonly trialMs?: number;
 }
 
-export interface LogHealth extends Pick<LogGate, 'admits'> {
-  /** Told of each publish that was admitted. */
-  onOutcomes(...publish: Parameters<LogGate['onOutcomes']>): void;
-  close(): void;
+/** A publish that was let through. */
+export interface PublishAttempt {
+  end(outcomes: readonly PublishOutcome[]): void;
 }
 
-const WELL: LogLook = { answers: true, problem: undefined, lasts: false };
+/** Whether a publish is worth trying. */
+export interface LogGate {
+  /** Begins a publish; undefined: refuse the records, without waiting for the log. */
+  begin(topic: string, records: readonly OutgoingRecord[]): PublishAttempt | undefined;
+}
+
+/** What a check of the log found. */
+interface LogProblem {
+  readonly reason: string;
+  /** False where the log did not answer: then a publish that succeeds disproves the problem. */
+  readonly answered: boolean;
+  /** Whether publishes that succeed do not disprove the problem: they may be of another topic. */
+  readonly ofTopic: boolean;
+  readonly cause?: unknown;
+}
+
+const FAILURES_MAX = 3;
+const OPEN_MS = 2000;
+const OPEN_MS_MAX = 8000;
+const CHECK_INTERVAL_MS = 1000;
+const CHECK_DEADLINE_MS = 3000;
+const TOPIC_CODES = ['TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS'];
 
 /**
- * Whether the log takes records. A publish that succeeds says yes, whatever else was found. After one that failed the log
- * is asked, and as long as it does not answer, asked again; once it does, it is believed. A log that answers and takes
- * nothing all the same (a full disk) is ready again only by a publish, for which a few requests are let through. Where
- * none come, because the gateway is not ready, it says after a while that it is, and takes that back when the next
- * publish fails; the while grows each time.
+ * Whether the log accepts records, by a circuit breaker over the publishes. The probe finds what publishes cannot show:
+ * it runs at the start and after a failed publish, once per second until it succeeds. A log that does not answer opens
+ * the breaker at the first failed publish; once it answers, the breaker is closed. A log that answers but accepts
+ * nothing (a full disk) is found, and found to work again, by publishes alone.
  */
-export function createLogHealth(options: LogHealthOptions): LogHealth {
-  const { health, logger, probeMs = 1000, chanceMs = 2000, chanceMsMax = 30_000 } = options;
-  const lookAtLog = createLogProbe(options.probe, options.probeDeadlineMs ?? 3000);
-  const nowMs = () => performance.now();
-  const gate = createLogGate({ nowMs, trialMs: options.trialMs ?? 1000 });
-  /** What the last look found, unless records that were taken since say otherwise. */
-  let found: LogLook = { answers: true, problem: 'was not reached yet', lasts: false };
-  /** Whether the log is given a chance though it took nothing. */
-  let onChance = false;
-  let nextChanceMs = chanceMs;
-  let chanceAtMs = 0;
-  /** Whether something failed since the log last took a record. */
-  let troubled = true;
-  let told = found.problem;
-  let looks = 0;
-  let looking = false;
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
+export class LogHealth implements LogGate {
+  private readonly options: LogHealthOptions;
+  private readonly breaker: CircuitBreaker;
+  private readonly findProblem: () => Promise<LogProblem | undefined>;
+  private problem: LogProblem | undefined = { reason: 'was not reached yet', answered: true, ofTopic: false };
+  private acceptedAtMs = Number.NEGATIVE_INFINITY;
+  private checkedAtMs = Number.NEGATIVE_INFINITY;
+  private isChecking = false;
+  private isClosed = false;
+  private timer: NodeJS.Timeout | undefined;
 
-  function tell(): void {
-    const problem = found.problem ?? (gate.isClosed() && !onChance ? 'does not take records' : undefined);
-    health.setReady('event log', problem);
-    if (problem === told) return;
-    told = problem;
-    if (problem === undefined) logger.info('the event log takes records');
-    else {
-      logger.warn(
-        { problem: found.cause && errorMessage(found.cause) },
-        `the event log ${inShort(problem)}: requests get 503-01`,
-      );
-    }
+  constructor(options: LogHealthOptions) {
+    const { health, logger, probe } = options;
+    this.options = options;
+    this.breaker = new CircuitBreaker({
+      failuresMax: FAILURES_MAX,
+      openMs: OPEN_MS,
+      openMsMax: OPEN_MS_MAX,
+      onOpened: () => logger.warn('event log unavailable, requests get 503-01'),
+      onClosed: () => logger.info('event log available'),
+    });
+    this.findProblem = createCheck(probe, CHECK_DEADLINE_MS);
+    health.watchReady('event log', () => this.reason());
+    void this.check();
   }
 
-  function onTaken(): void {
-    if (!troubled) return;
-    onChance = false;
-    nextChanceMs = chanceMs;
-    if (found.lasts) return;
-    stopLooking();
-    troubled = false;
-    found = WELL;
-    tell();
+  begin(topic: string, records: readonly OutgoingRecord[]): PublishAttempt | undefined {
+    const attempt = this.breaker.begin(() => partitionsOf(topic, records));
+    return (
+      attempt && {
+        end: (outcomes) => {
+          if (outcomes.some(({ ok }) => ok)) {
+            attempt.succeeded();
+            this.onAccepted();
+          } else if (outcomes.some(isLogFailure)) {
+            attempt.failed();
+            this.scheduleCheck();
+          }
+        },
+      }
+    );
   }
 
-  function onRefused(): void {
-    troubled = true;
-    onChance = false;
-    chanceAtMs = nowMs() + nextChanceMs;
-    if (!looking) lookAt(gate.isClosed() && found.problem === undefined ? chanceAtMs : 0);
-    tell();
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.timer);
   }
 
-  /** Looks at that time, instead of when it was to, but not too soon after the last time. */
-  function lookAt(atMs: number): void {
-    clearTimeout(timer);
-    const inMs = Math.max(atMs, lookedAtMs + probeMs) - nowMs();
-    timer = setTimeout(() => void look(), Math.max(0, inMs)).unref();
+  private reason(): string | undefined {
+    return this.problem?.reason ?? (this.breaker.state === 'open' ? 'does not take records' : undefined);
   }
 
-  function stopLooking(): void {
-    looks += 1;
-    looking = false;
-    clearTimeout(timer);
+  private onAccepted(): void {
+    this.acceptedAtMs = performance.now();
+    if (this.problem?.ofTopic) return;
+    clearTimeout(this.timer);
+    this.setProblem(undefined);
   }
 
-  async function look(): Promise<void> {
-    looks += 1;
-    const number = looks;
-    looking = true;
-    const seen = await lookAtLog();
-    // Closed, or the log took something meanwhile.
-    if (number !== looks) return;
-    looking = false;
-    lookedAtMs = nowMs();
-    const before = found;
-    found = seen;
-    gate.setSilent(!seen.answers);
-    if (seen.problem !== undefined) lookAt(0);
-    else if (before.problem !== undefined) gate.open();
-    else if (gate.isClosed() && !onChance) giveChance();
-    tell();
+  private scheduleCheck(): void {
+    if (this.isChecking || this.isClosed) return;
+    clearTimeout(this.timer);
+    const inMs = Math.max(0, this.checkedAtMs + CHECK_INTERVAL_MS - performance.now());
+    this.timer = setTimeout(() => void this.check(), inMs).unref();
   }
 
-  /** Not before its time, and not while requests try anyway. */
-  function giveChance(): void {
-    if (nowMs() < chanceAtMs || gate.isTrying()) lookAt(Math.max(chanceAtMs, nowMs() + chanceMs));
-    else {
-      onChance = true;
-      nextChanceMs = Math.min(nextChanceMs * 2, chanceMsMax);
-    }
+  private async check(): Promise<void> {
+    const startedAtMs = performance.now();
+    this.isChecking = true;
+    const found = await this.findProblem();
+    this.isChecking = false;
+    this.checkedAtMs = performance.now();
+    if (this.isClosed) return;
+    const disproved = found && !found.ofTopic && this.acceptedAtMs >= startedAtMs;
+    this.setProblem(disproved ? undefined : found);
+    if (this.problem) this.scheduleCheck();
   }
 
-  health.setReady('event log', told);
-  void look();
-  return {
-    admits: gate.admits,
-    onOutcomes(...publish) {
-      const result = gate.onOutcomes(...publish);
-      if (result === 'taken') onTaken();
-      else if (result === 'refused') onRefused();
-    },
-    close: stopLooking,
-  };
+  private setProblem(problem: LogProblem | undefined): void {
+    const { logger } = this.options;
+    const before = this.problem;
+    this.problem = problem;
+    if (problem && !problem.answered) this.breaker.trip();
+    else if (before && !before.answered) this.breaker.close();
+    if (problem?.reason === before?.reason) return;
+    if (!problem) logger.info('event log check passed');
+    else logger.warn({ reason: errorMessage(problem.cause) }, 'event log check failed');
+  }
 }
 
-/** Without the sentence that the line carries as its problem. */
-const inShort = (reason: string): string => reason.split(':')[0]!;
+function partitionsOf(topic: string, records: readonly OutgoingRecord[]): string[] {
+  return [...new Set(records.map(({ partition }) => `${topic}/${partition}`))];
+}
+
+/** A full queue is the gateway's own, and says nothing about the log. */
+function isLogFailure(outcome: PublishOutcome): boolean {
+  return !outcome.ok && (outcome.reason === 'timeout' || outcome.reason === 'unavailable');
+}
+
+/** Returns a function that probes the log and waits for an answer within the deadline. Never rejects. */
+function createCheck(probe: () => Promise<void>, deadlineMs: number): () => Promise<LogProblem | undefined> {
+  // A probe that got no answer may go on: the next check waits for the same one.
+  const probeOnce = singleFlight(probe);
+  return async () => {
+    try {
+      await withDeadline(probeOnce(), deadlineMs);
+      return undefined;
+    } catch (cause) {
+      const code = errorCode(cause) ?? '';
+      const ofTopic = TOPIC_CODES.includes(code);
+      // Only configuration errors are exposed by /health; everything else is logged.
+      if (ofTopic || code === 'LOG_ACCESS_REFUSED') {
+        return { reason: `cannot be used: ${errorMessage(cause)}`, answered: true, ofTopic, cause };
+      }
+      return { reason: 'does not answer', answered: false, ofTopic, cause };
+    }
+  };
+}

@@ -8,7 +8,7 @@ import { writeJson } from '../../shared/contracts/json.ts';
 import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
-import type { LogHealth } from './log-health.ts';
+import type { LogGate } from './log-health.ts';
 
 /** A record and its bytes in the log. */
 export interface EncodedRecord {
@@ -34,13 +34,12 @@ export interface LogWriterOptions {
   readonly topicPrefix: string;
   /** How a topic's keys are spread; undefined until it is known. */
   readonly layoutOf: (topic: string) => TopicLayout | undefined;
-  /** While the log takes nothing, it admits only trials; all else is refused at once. */
-  readonly logHealth: Pick<LogHealth, 'admits' | 'onOutcomes'>;
+  readonly logGate: LogGate;
 }
 
 /** The gateway's only way into the log: chooses each record's partition and publishes. */
 export function createLogWriter(options: LogWriterOptions): WriteToLog {
-  const { publisher, topicPrefix, layoutOf, logHealth } = options;
+  const { publisher, topicPrefix, layoutOf, logGate } = options;
   return async (kind, records) => {
     if (records.length === 0) return [];
     const topic = topicOf(topicPrefix, kind);
@@ -50,9 +49,10 @@ export function createLogWriter(options: LogWriterOptions): WriteToLog {
       const key = recordKey(record.tenantId, record.entity);
       return { partition: partitionOf(record.tenantId, key, layout), key, value, headers: EVENT_HEADERS };
     });
-    if (!logHealth.admits(topic, outgoing)) return notSent(records);
+    const attempt = logGate.begin(topic, outgoing);
+    if (!attempt) return notSent(records);
     const outcomes = await publisher.publish(topic, outgoing);
-    logHealth.onOutcomes(topic, outgoing, outcomes);
+    attempt.end(outcomes);
     return outcomes;
   };
 }

@@ -52,7 +52,7 @@ const app = buildApp({
       publisher,
       topicPrefix: 'bench.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
-      logHealth: { admits: () => true, onOutcomes: () => {} },
+      logGate: { begin: () => ({ end: () => {} }) },
     }),
     reservations: createReservations(),
     findStored: async () => new Map(),

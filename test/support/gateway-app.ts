@@ -7,7 +7,8 @@ import { buildApp } from '../../gateway/app.ts';
 import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
 import { createQuotas, type UsageStore } from '../../gateway/limits/quotas.ts';
 import type { ReadState } from '../../gateway/operations/automation-state/handler.ts';
-import { createLogWriter, type LogWriterOptions } from '../../gateway/publish/publish.ts';
+import type { LogGate } from '../../gateway/publish/log-health.ts';
+import { createLogWriter } from '../../gateway/publish/publish.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
@@ -20,7 +21,7 @@ import { createScriptedPublisher } from './scripted-publisher.ts';
 export const SECRET = 'a:secret:with:colons';
 export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 /** Of a log that takes everything. */
-export const HEALTHY: LogWriterOptions['logHealth'] = { admits: () => true, onOutcomes: () => {} };
+export const HEALTHY: LogGate = { begin: () => ({ end: () => {} }) };
 const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** What a test scripts of the gateway's surroundings. */
@@ -37,7 +38,7 @@ export interface GatewayAppOptions {
   readonly findOver?: () => Promise<readonly string[]>;
   readonly bodyBytesMax?: number;
   readonly docs?: boolean;
-  readonly logHealth?: LogWriterOptions['logHealth'];
+  readonly logGate?: LogGate;
 }
 
 /** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless told otherwise. */
@@ -59,7 +60,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
       publisher,
       topicPrefix: 'sluice.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
-      logHealth: options.logHealth ?? HEALTHY,
+      logGate: options.logGate ?? HEALTHY,
     }),
     reservations: createReservations(),
     findStored: options.findStored ?? (async () => new Map()),

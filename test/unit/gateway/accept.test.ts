@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const LOOK_UP = { lookUpStored: true };
 
-function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logHealth = HEALTHY) {
+function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logGate = HEALTHY) {
   const publisher = createScriptedPublisher();
   const time = { elapsedMs: 0 };
   const asked: string[][] = [];
@@ -18,7 +18,7 @@ function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logHealth = HEALTH
       publisher,
       topicPrefix: 'sluice.',
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
-      logHealth,
+      logGate,
     }),
     reservations: createReservations({ elapsedMs: () => time.elapsedMs }),
     findStored: async (_tenantId, _kind, keys) => {
@@ -95,7 +95,9 @@ describe('accepting records', () => {
 
   it('frees the ids that are refused at once because the log takes nothing', async () => {
     let admits = false;
-    const { accept, publisher } = setUp(new Map(), 5000, { ...HEALTHY, admits: () => admits });
+    const { accept, publisher } = setUp(new Map(), 5000, {
+      begin: (...publish) => (admits ? HEALTHY.begin(...publish) : undefined),
+    });
     expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
     expect(publisher.calls).toEqual([]);
     admits = true;

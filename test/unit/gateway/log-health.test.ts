@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createLogHealth } from '../../../gateway/publish/log-health.ts';
+import { LogHealth, type PublishAttempt } from '../../../gateway/publish/log-health.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { createHealth } from '../../../shared/http/health.ts';
 import type { OutgoingRecord, PublishOutcome } from '../../../shared/log/log.ts';
@@ -19,15 +19,16 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The health of a log that answered, and of which the test says how probes and publishes end. */
+/** The health of a log that answered; the test decides how probes and publishes end. */
 async function setUp() {
   const health = createHealth();
-  const state = { error: undefined as Error | undefined, probes: 0 };
-  const logHealth = createLogHealth({
+  const state = { error: undefined as Error | undefined, hang: false, probes: 0 };
+  const logHealth = new LogHealth({
     health,
     logger: pino({ level: 'silent' }),
     probe: async () => {
       state.probes++;
+      if (state.hang) await new Promise(() => {});
       if (state.error) throw state.error;
     },
   });
@@ -35,174 +36,172 @@ async function setUp() {
   expect(ready()).toEqual(['event log: was not reached yet']);
   await vi.advanceTimersByTimeAsync(0);
   expect(ready()).toEqual([]);
+  const begin = (partition = 0) => logHealth.begin('t', [to(partition)]);
   return {
     state,
-    logHealth,
     ready,
-    admits: (partition = 0) => logHealth.admits('t', [to(partition)]),
-    end: (outcome: PublishOutcome, partition = 0) => logHealth.onOutcomes('t', [to(partition)], [outcome]),
+    begin,
+    /** Publishes a record; undefined when it was refused. */
+    publish: (outcome: PublishOutcome, partition = 0) => begin(partition)?.end([outcome]) ?? undefined,
     pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
   };
 }
 
 const to = (partition: number): OutgoingRecord => ({ partition, key: 'k', value: Buffer.alloc(0) });
+const admitted = (...attempts: (PublishAttempt | undefined)[]) =>
+  attempts.map((attempt) => attempt !== undefined);
 
 describe('a log that does not answer', () => {
-  it('is asked at the first failure; requests are refused at once until it answers, a second at most after it does', async () => {
-    const { state, ready, admits, end, pass } = await setUp();
+  it('is probed at the first failure; requests are refused until 1 s after it answers at most', async () => {
+    const { state, ready, begin, publish, pass } = await setUp();
     state.error = SILENT;
-    expect(admits()).toBe(true);
-    end(REFUSED);
+    publish(REFUSED);
     await pass(1000);
     expect(ready()).toEqual(NO_ANSWER);
-    expect([admits(0), admits(1)]).toEqual([false, false]);
+    expect(admitted(begin(0), begin(1))).toEqual([false, false]);
     await pass(5000);
-    expect(admits()).toBe(false);
+    expect(ready()).toEqual(NO_ANSWER);
+    expect(admitted(begin(0), begin(0), begin(1))).toEqual([true, false, false]);
     state.error = undefined;
     await pass(1000);
     expect(ready()).toEqual([]);
-    expect(admits()).toBe(true);
+    expect(admitted(begin(0), begin(0))).toEqual([true, true]);
   });
 
-  it('is tried all the same, seldom, since only the way of the probe may be shut', async () => {
-    const { state, ready, admits, end, pass } = await setUp();
+  it('is tried all the same, since only the probe may be blocked', async () => {
+    const { state, ready, begin, publish, pass } = await setUp();
     state.error = SILENT;
-    end(REFUSED);
+    publish(REFUSED);
     await pass(1000);
-    await pass(10_000);
-    expect([admits(0), admits(0), admits(1)]).toEqual([true, false, false]);
-    end(OK);
+    expect(admitted(begin())).toEqual([false]);
+    await pass(2000);
+    publish(OK);
     expect(ready()).toEqual([]);
-    expect(admits(1)).toBe(true);
+    expect(admitted(begin(0), begin(1))).toEqual([true, true]);
     await pass(60_000);
     expect(ready()).toEqual([]);
   });
 
-  it('is asked once a second at most, however many publishes fail', async () => {
-    const { state, end, pass } = await setUp();
+  it('is probed once per second at most, however many publishes fail', async () => {
+    const { state, publish, pass } = await setUp();
     for (let i = 0; i < 50; i++) {
-      end(REFUSED);
+      publish(REFUSED);
       await pass(50);
-      end(OK);
+      publish(OK);
       await pass(50);
     }
     expect(state.probes).toBeGreaterThan(1);
     expect(state.probes).toBeLessThan(8);
   });
+
+  it('is healthy when a publish succeeds while the probe waits for an answer', async () => {
+    const { state, ready, begin, publish, pass } = await setUp();
+    state.hang = true;
+    await pass(1000);
+    publish(REFUSED);
+    await pass(0);
+    expect(state.probes).toBe(2);
+    await pass(1000);
+    publish(OK);
+    await pass(5000);
+    expect(ready()).toEqual([]);
+    expect(admitted(begin())).toEqual([true]);
+  });
 });
 
-describe('a log that answers and takes nothing', () => {
-  it('gets one trial at a time, a second after the last, and nothing else has to wait', async () => {
-    const { ready, admits, end, pass } = await setUp();
-    for (let i = 0; i < 3; i++) end(REFUSED);
+describe('a log that answers and accepts nothing, as on a full disk', () => {
+  it('is not ready for 2 s after 3 failures; then one trial per second is let through, all others are refused', async () => {
+    const { ready, begin, publish, pass } = await setUp();
+    for (let i = 0; i < 3; i++) publish(REFUSED);
     expect(ready()).toEqual(NO_RECORDS);
-    expect(admits()).toBe(false);
-    await pass(1000);
-    expect([admits(), admits(), admits()]).toEqual([true, false, false]);
-    await pass(5000);
+    expect(admitted(begin())).toEqual([false]);
+    await pass(1900);
     expect(ready()).toEqual(NO_RECORDS);
-    end(REFUSED);
-    expect(admits()).toBe(false);
-    await pass(1000);
-    expect(admits()).toBe(true);
-    end(OK);
+    await pass(100);
     expect(ready()).toEqual([]);
-    expect([admits(), admits()]).toEqual([true, true]);
+    const trial = begin()!;
+    expect(admitted(begin(), begin())).toEqual([false, false]);
+    trial.end([REFUSED]);
+    expect(ready()).toEqual(NO_RECORDS);
+    await pass(4000);
+    begin()!.end([OK]);
+    expect(ready()).toEqual([]);
+    expect(admitted(begin(), begin())).toEqual([true, true]);
   });
 
   it('lets each other partition be tried once: one leader that is gone fails only its own records', async () => {
-    const { ready, admits, end } = await setUp();
-    for (let i = 0; i < 3; i++) end(REFUSED, 0);
-    expect([admits(0), admits(1), admits(1), admits(2)]).toEqual([false, true, false, true]);
-    end(REFUSED, 1);
-    expect(admits(1)).toBe(false);
-    end(OK, 2);
+    const { ready, begin, publish } = await setUp();
+    for (let i = 0; i < 3; i++) publish(REFUSED, 0);
+    expect(admitted(begin(0))).toEqual([false]);
+    const attempts = [begin(1), begin(1), begin(2)];
+    expect(admitted(...attempts)).toEqual([true, false, true]);
+    attempts[0]!.end([REFUSED]);
+    expect(admitted(begin(1))).toEqual([false]);
+    attempts[2]!.end([OK]);
     expect(ready()).toEqual([]);
-    expect([admits(0), admits(1), admits(2)]).toEqual([true, true, true]);
+    expect(admitted(begin(0), begin(1), begin(2))).toEqual([true, true, true]);
   });
 
-  it('is not ready again because it answers; without requests it gets a chance, which one failure ends, for ever longer', async () => {
-    const { ready, admits, end, pass } = await setUp();
-    for (let i = 0; i < 3; i++) end(REFUSED);
+  it('is ready again by time alone, without requests; each failed trial doubles the time up to 8 s', async () => {
+    const { state, ready, begin, publish, pass } = await setUp();
+    for (let i = 0; i < 3; i++) publish(REFUSED);
     const waits: number[] = [];
-    for (let chance = 0; chance < 6; chance++) {
+    for (let trial = 0; trial < 4; trial++) {
       let waitedMs = 0;
-      while (ready().length > 0) {
-        await pass(500);
-        waitedMs += 500;
-      }
+      for (; ready().length > 0; waitedMs += 500) await pass(500);
       waits.push(waitedMs);
-      expect([admits(), admits()]).toEqual([true, false]);
-      end(REFUSED);
+      begin()!.end([REFUSED]);
       expect(ready()).toEqual(NO_RECORDS);
     }
-    expect(waits).toEqual([2000, 4000, 8000, 16_000, 30_000, 30_000]);
-    await pass(1000);
-    expect(admits()).toBe(true);
-    end(OK);
-    for (let i = 0; i < 3; i++) end(REFUSED);
-    await pass(2500);
+    expect(waits).toEqual([2000, 4000, 8000, 8000]);
+    expect(state.probes).toBeGreaterThan(1);
+    await pass(8000);
+    begin()!.end([OK]);
+    for (let i = 0; i < 3; i++) publish(REFUSED);
+    await pass(2000);
     expect(ready()).toEqual([]);
   });
 
-  it('gets no chance while requests try anyway', async () => {
-    const { ready, admits, end, pass } = await setUp();
-    for (let i = 0; i < 3; i++) end(REFUSED);
-    for (let trial = 0; trial < 10; trial++) {
-      await pass(1000);
-      expect(admits()).toBe(true);
-      for (let waited = 0; waited < 10; waited++) {
-        await pass(500);
-        expect(ready()).toEqual(NO_RECORDS);
-      }
-      end(REFUSED);
-    }
-  });
-
-  it('is not blamed for what is ours, nor for single failures', async () => {
-    const { ready, admits, end } = await setUp();
-    for (let i = 0; i < 9; i++) end(FULL);
+  it('is not assumed after full queues of the gateway, nor after single failures', async () => {
+    const { ready, begin, publish } = await setUp();
+    for (let i = 0; i < 9; i++) publish(FULL);
     for (let i = 0; i < 9; i++) {
-      end(REFUSED);
-      end(REFUSED);
-      end(OK);
+      publish(REFUSED);
+      publish(REFUSED);
+      publish(OK);
     }
     expect(ready()).toEqual([]);
-    expect(admits()).toBe(true);
+    expect(admitted(begin())).toEqual([true]);
   });
 });
 
-it('stays not ready for a topic that is missing, whatever other topics take, and refuses nothing at once', async () => {
-  const { state, ready, admits, end, pass } = await setUp();
+it('stays not ready for a missing topic, whatever other topics accept, and refuses no requests', async () => {
+  const { state, ready, begin, publish, pass } = await setUp();
   state.error = new AppError('TOPIC_MISSING', 't does not exist');
-  end(REFUSED);
+  publish(REFUSED);
   await pass(1000);
   const missing = ['event log: cannot be used: t does not exist'];
   expect(ready()).toEqual(missing);
-  expect(admits()).toBe(true);
-  end(OK, 1);
+  expect(admitted(begin())).toEqual([true]);
+  publish(OK, 1);
   expect(ready()).toEqual(missing);
   state.error = undefined;
   await pass(1000);
   expect(ready()).toEqual([]);
 });
 
-describe('publishes that fail while others are taken', () => {
-  it('close nothing, however many end at once: a flood waits for its own queue or partition', async () => {
-    const { logHealth, ready, admits, pass } = await setUp();
-    const flood = Array.from({ length: 50 }, () => [to(0)]);
-    for (const records of flood) expect(logHealth.admits('t', records)).toBe(true);
-    const other = [to(1)];
-    logHealth.admits('t', other);
-    logHealth.onOutcomes('t', other, [OK]);
-    for (const records of flood) logHealth.onOutcomes('t', records, [REFUSED]);
-    expect(admits(1)).toBe(true);
+describe('publishes that fail while others succeed', () => {
+  it('open nothing, however many end together: a flood waits for its own queue or partition', async () => {
+    const { ready, begin, publish, pass } = await setUp();
+    const flood = Array.from({ length: 50 }, () => begin()!);
+    publish(OK, 1);
+    for (const attempt of flood) attempt.end([REFUSED]);
+    expect(admitted(begin(1))).toEqual([true]);
     await pass(1);
     expect(ready()).toEqual([]);
-    // What began after the last one that was taken counts as ever.
-    const later = Array.from({ length: 3 }, () => [to(0)]);
-    for (const records of later) logHealth.admits('t', records);
-    for (const records of later) logHealth.onOutcomes('t', records, [REFUSED]);
-    expect(ready()).not.toEqual([]);
+    // Publishes that began after the last success count.
+    const later = Array.from({ length: 3 }, () => begin()!);
+    for (const attempt of later) attempt.end([REFUSED]);
+    expect(ready()).toEqual(NO_RECORDS);
   });
 });

@@ -14,7 +14,7 @@ function setUp(findEventKeys: (tenantId: string, keys: readonly string[]) => Pro
       queries.push([tenantId, keys]);
       return findEventKeys(tenantId, keys);
     },
-    clock: { nowMs: () => time.nowMs },
+    elapsedMs: () => time.nowMs,
     logger: pino({ level: 'silent' }),
     budgetMs: 20,
   });

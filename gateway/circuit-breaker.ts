@@ -1,0 +1,112 @@
+export type BreakerState = 'closed' | 'open' | 'half-open';
+
+export interface CircuitBreakerOptions {
+  /** Failures, with no success since the first of them began, that open it. */
+  readonly failuresMax: number;
+  /** Milliseconds that it stays open the first time. */
+  readonly openMs: number;
+  /** Each failed trial doubles that time, up to this. Default: `openMs`. */
+  readonly openMsMax?: number;
+  /** Milliseconds between two trials while half-open. Default 1000. */
+  readonly trialIntervalMs?: number;
+  /** Called when it opens, not when a failed trial opens it again. */
+  readonly onOpened?: () => void;
+  /** Called when a success closes it. */
+  readonly onClosed?: () => void;
+  /** Monotonic milliseconds. Default: `performance.now`. */
+  readonly elapsedMs?: () => number;
+}
+
+/** A call that was let through. At most one of its methods is called; neither when the call says nothing. */
+export interface Attempt {
+  succeeded(): void;
+  failed(): void;
+}
+
+/**
+ * Closed, it lets all calls through. Open, it refuses them, except the first to a target that has not failed since the
+ * last success: where one of many targets is down, a call to another one closes the breaker. After a while it is
+ * half-open, by time alone: then it also lets one trial per interval through.
+ */
+export class CircuitBreaker {
+  private isClosed = true;
+  private allFail = false;
+  private failures = 0;
+  private openMs: number;
+  private openUntilMs = 0;
+  private nextTrialAtMs = 0;
+  /** Targets that calls failed at, or were let through to, since the last success. */
+  private readonly tried = new Set<string>();
+  /** Rises with each success and each opening. A failure counts only if its call began in the same period. */
+  private period = 0;
+  private readonly options: CircuitBreakerOptions;
+  private readonly elapsedMs: () => number;
+
+  constructor(options: CircuitBreakerOptions) {
+    this.options = options;
+    this.openMs = options.openMs;
+    this.elapsedMs = options.elapsedMs ?? (() => performance.now());
+  }
+
+  get state(): BreakerState {
+    if (this.isClosed) return 'closed';
+    return this.elapsedMs() < this.openUntilMs ? 'open' : 'half-open';
+  }
+
+  /** Begins a call; undefined: refuse it. `targetsOf` names what the call reaches. */
+  begin(targetsOf: () => readonly string[] = () => []): Attempt | undefined {
+    if (!this.isClosed && !this.admits(targetsOf())) return undefined;
+    const { period } = this;
+    return {
+      succeeded: () => this.close(),
+      failed: () => {
+        if (period === this.period) this.onFailure(targetsOf());
+      },
+    };
+  }
+
+  /** Opens it where it is closed: all targets are known to fail, whatever calls have shown. */
+  trip(): void {
+    if (!this.isClosed) return;
+    this.allFail = true;
+    this.open();
+  }
+
+  /** Closes it and forgets all failures. */
+  close(): void {
+    const wasClosed = this.isClosed;
+    this.isClosed = true;
+    this.allFail = false;
+    this.failures = 0;
+    this.openMs = this.options.openMs;
+    this.nextTrialAtMs = 0;
+    this.tried.clear();
+    this.period += 1;
+    if (!wasClosed) this.options.onClosed?.();
+  }
+
+  private admits(targets: readonly string[]): boolean {
+    const nowMs = this.elapsedMs();
+    const isTrial = this.state === 'half-open' && nowMs >= this.nextTrialAtMs;
+    if (!isTrial && (this.allFail || targets.every((target) => this.tried.has(target)))) return false;
+    if (isTrial) this.nextTrialAtMs = nowMs + (this.options.trialIntervalMs ?? 1000);
+    for (const target of targets) this.tried.add(target);
+    return true;
+  }
+
+  private onFailure(targets: readonly string[]): void {
+    for (const target of targets) this.tried.add(target);
+    this.failures += 1;
+    if (this.state === 'open' || (this.isClosed && this.failures < this.options.failuresMax)) return;
+    this.open();
+  }
+
+  private open(): void {
+    const wasClosed = this.isClosed;
+    this.isClosed = false;
+    this.openUntilMs = this.elapsedMs() + this.openMs;
+    this.openMs = Math.min(this.openMs * 2, this.options.openMsMax ?? this.options.openMs);
+    this.period += 1;
+    if (wasClosed) this.options.onOpened?.();
+  }
+}
