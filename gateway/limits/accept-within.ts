@@ -1,20 +1,26 @@
-import type { HttpContext } from '../../shared/http/env.ts';
-import { tellLimit, tooMany } from '../../shared/http/rates/answers.ts';
-import { type Buckets, secondsUntil, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
+import type { Refusal } from '../../shared/contracts/errors.ts';
+import { type Buckets, takeFromAll } from '../../shared/http/rates/buckets.ts';
+import { bucketState, type LimitState, overLimit } from '../../shared/http/rates/limit-state.ts';
 import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
 import type { Accept, AcceptOptions, Outcome } from '../accept/accept.ts';
 import type { EncodedRecord } from '../publish/publish.ts';
 import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.ts';
-import type { Policies } from './policies.ts';
-import type { Quotas } from './quotas.ts';
+import type { Policies, QuotaPolicy } from './policies.ts';
+import type { QuotaDay, Quotas } from './quotas.ts';
 
-/** As {@link Accept}, of the caller of a request; or the answer to the request, where its records are over a limit. */
+/** The records' outcomes, or why all of them were refused; and the limits that were checked. */
+export type LimitedOutcomes = { readonly limits: readonly LimitState[] } & (
+  | { readonly outcomes: readonly Outcome[]; readonly refusal?: undefined }
+  | { readonly refusal: Refusal; readonly outcomes?: undefined }
+);
+
+/** As {@link Accept}, within the limits of the caller that holds the key. */
 export type AcceptWithin = (
-  c: HttpContext,
+  key: ApiKey,
   records: readonly EncodedRecord[],
   options: AcceptOptions,
-) => Promise<Outcome[] | Response>;
+) => Promise<LimitedOutcomes>;
 
 export interface AcceptWithinDeps {
   readonly policiesOf: (key: ApiKey) => Policies;
@@ -29,38 +35,62 @@ export interface AcceptWithinDeps {
  * dead letters: 429-01 refuses them all. Only what was accepted counts for the day; the rate counts what was asked for.
  */
 export function createAcceptWithin(deps: AcceptWithinDeps): AcceptWithin {
-  const { accept, policiesOf, buckets, quotas, openDeadLetters } = deps;
-  return async (c, records, options) => {
-    const key = c.get('apiKey');
-    const { records: rate, quota } = policiesOf(key);
-    const count = records.length;
-    if (count > 0 && openDeadLetters.isOver(key.tenantId)) {
-      tellLimit(c, openDeadLetters.policy, 0, RETRY_AFTER_SECONDS);
-      return tooMany(c, openDeadLetters.policy, RETRY_AFTER_SECONDS);
-    }
-    if (count === 0 || (!rate && !quota)) return await accept(records, options);
-    const day = quota && quotas.today(key.tenantId);
-    const overQuota = quota && day && day.used() + count > quota.recordsMax;
-    const bucket = rate && buckets.get(`records ${key.tenantId}`, rate);
-    const short = bucket && !overQuota ? takeFromAll([bucket], count) : undefined;
-    const hold = day && !overQuota && !short ? day.hold(count) : undefined;
-    if (bucket) {
-      const resetSeconds = secondsUntil(bucket, short ? count : bucket.rate.burst);
-      tellLimit(c, bucket.rate, tokensLeft(bucket), resetSeconds);
-    }
-    if (quota && day) tellLimit(c, quota, Math.max(0, quota.recordsMax - day.used()), day.secondsLeft());
-    if (quota && day && overQuota) {
-      const left = Math.max(0, quota.recordsMax - day.used());
-      return tooMany(c, quota, day.secondsLeft(), `; ${left} are left, and this request has ${count}`);
-    }
-    if (short) return tooMany(c, short.rate, secondsUntil(short, count));
+  return async (key, records, options) => {
+    const taken = records.length === 0 ? NO_LIMITS : takeFromLimits(deps, key, records.length);
+    const { limits, refusal, hold } = taken;
+    if (refusal) return { limits, refusal };
     let accepted = 0;
     try {
-      const outcomes = await accept(records, options);
+      const outcomes = await deps.accept(records, options);
       accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
-      return outcomes;
+      return { limits, outcomes };
     } finally {
       hold?.settle(accepted);
     }
   };
+}
+
+/** What the limits say about the records of a request. */
+interface Taken {
+  readonly limits: readonly LimitState[];
+  readonly refusal?: Refusal | undefined;
+  /** What is counted for the day until the outcomes are known. */
+  readonly hold?: ReturnType<QuotaDay['hold']> | undefined;
+}
+
+const NO_LIMITS: Taken = { limits: [] };
+
+/** Takes from the rate and the quota, or from neither where a limit refuses. */
+function takeFromLimits(deps: AcceptWithinDeps, key: ApiKey, count: number): Taken {
+  const { policiesOf, buckets, quotas, openDeadLetters } = deps;
+  if (openDeadLetters.isOver(key.tenantId)) {
+    const { policy } = openDeadLetters;
+    const state = { policy, remaining: 0, resetSeconds: RETRY_AFTER_SECONDS };
+    return { limits: [state], refusal: overLimit(state) };
+  }
+  const { records: rate, quota } = policiesOf(key);
+  const day = quota && quotas.today(key.tenantId);
+  const isOverQuota = quota && day && day.used() + count > quota.recordsMax;
+  const bucket = rate && buckets.get(`records ${key.tenantId}`, rate);
+  const isShort = bucket && !isOverQuota && takeFromAll([bucket], count) !== undefined;
+  const hold = isOverQuota || isShort ? undefined : day?.hold(count);
+  const rateState = bucket && bucketState(bucket, isShort ? count : undefined);
+  const quotaState = quota && day && stateOfDay(quota, day);
+  return {
+    limits: [rateState, quotaState].filter((state) => state !== undefined),
+    refusal:
+      (isOverQuota && quotaState && overQuota(quotaState, count)) ||
+      (isShort && rateState && overLimit(rateState)) ||
+      undefined,
+    hold,
+  };
+}
+
+function stateOfDay(policy: QuotaPolicy, day: QuotaDay): LimitState {
+  const remaining = Math.max(0, policy.recordsMax - day.used());
+  return { policy, remaining, resetSeconds: day.secondsLeft() };
+}
+
+function overQuota(state: LimitState, count: number): Refusal {
+  return overLimit(state, `; ${state.remaining} are left, and this request has ${count}`);
 }

@@ -8,13 +8,13 @@ import {
   type ItemResult,
 } from '../../shared/contracts/results.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
-import { fail } from '../../shared/http/failures.ts';
+import { fail, refuse } from '../../shared/http/failures.ts';
 import { mapInRequestSlices } from '../../shared/http/json-body/request-slices.ts';
 import type { Outcome } from '../accept/accept.ts';
 import { type RequestFacts, requestFacts, toRecord } from '../accept/records.ts';
 import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
-import { TOO_LARGE_DETAIL, type WriteDeps } from './deps.ts';
 import { readItems } from './items.ts';
+import { acceptRecords, TOO_LARGE_DETAIL, type WriteDeps } from './write.ts';
 
 export interface ManyRecords<R extends JsonObject> {
   readonly kind: Kind;
@@ -41,8 +41,8 @@ export function recordManyOperation<R extends JsonObject>(
     const facts = requestFacts(c, deps.clock);
     const items = await mapInRequestSlices(read.items, (value) => toItem(facts, kind, readItem(value), deps));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
-    const outcomes = await deps.accept(c, records, { lookUpStored: true });
-    if (outcomes instanceof Response) return outcomes;
+    const { outcomes, refusal } = await acceptRecords(c, deps, records, { lookUpStored: true });
+    if (refusal) return refuse(c, refusal);
     const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     const results = toResults(items, outcomes);

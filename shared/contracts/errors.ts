@@ -21,6 +21,14 @@ export interface ErrorDetail {
   readonly message: string;
 }
 
+/** Why a request is refused. What decides returns it; `refuse` (shared/http/failures.ts) makes it an answer. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  readonly details?: readonly ErrorDetail[] | undefined;
+  /** Whole seconds. Default: 1 for 503-01, none for other codes. */
+  readonly retryAfterSeconds?: number;
+}
+
 export interface ErrorEnvelope {
   readonly error: {
     readonly requestId: string;

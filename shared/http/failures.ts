@@ -1,5 +1,11 @@
 import type { ErrorHandler, NotFoundHandler } from 'hono';
-import { ERRORS, type ErrorCode, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts';
+import {
+  ERRORS,
+  type ErrorCode,
+  type ErrorDetail,
+  errorEnvelope,
+  type Refusal,
+} from '../contracts/errors.ts';
 import { errorCode } from '../errors.ts';
 import type { HttpContext, HttpEnv } from './env.ts';
 
@@ -9,10 +15,16 @@ export const RETRY_AFTER_SECONDS = 1;
 /** AppError code of a body whose sender went away. Nobody reads the answer. */
 export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 
-/** The error envelope as an answer; 503-01 carries Retry-After. */
-export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDetail[]): Response {
-  if (code === '503-01') c.header('retry-after', String(RETRY_AFTER_SECONDS));
+/** Answers a refusal: the only place where one becomes a response. */
+export function refuse(c: HttpContext, { code, details, retryAfterSeconds }: Refusal): Response {
+  const retryAfter = retryAfterSeconds ?? (code === '503-01' ? RETRY_AFTER_SECONDS : undefined);
+  if (retryAfter !== undefined) c.header('retry-after', String(retryAfter));
   return c.json(errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);
+}
+
+/** {@link refuse} with a code and its details. */
+export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDetail[]): Response {
+  return refuse(c, { code, details });
 }
 
 /** The one place where what was thrown becomes an answer: 500-01, of which the access log tells the cause. */

@@ -2,7 +2,7 @@ import type { Answer } from '../support/http-wire.ts';
 import type { Expected } from './case.ts';
 
 /** The codes with the messages that the interface lists. */
-const MESSAGES: Readonly<Record<string, string>> = {
+export const MESSAGES: Readonly<Record<string, string>> = {
   '400-01': 'Bad request',
   '401-01': 'Unauthorized',
   '403-01': 'Forbidden Response',

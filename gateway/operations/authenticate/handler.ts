@@ -1,11 +1,11 @@
 import { type JsonObject, writeJson } from '../../../shared/contracts/json.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import { type CredentialsRecord, readCredentials } from '../../../shared/kinds/credentials.ts';
 import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+import { acceptRecords, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
 
 export interface AuthenticateDeps extends WriteDeps {
   readonly keyRing: KeyRing;
@@ -21,9 +21,9 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     const data = encrypted(deps.keyRing, facts.tenantId, conversationId, parsed.record);
     const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
-    if (outcomes instanceof Response) return outcomes;
-    const [outcome] = outcomes;
+    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
+    if (accepted.refusal) return refuse(c, accepted.refusal);
+    const [outcome] = accepted.outcomes;
     return outcome === 'accepted' ? c.body(null, 204) : fail(c, '503-01');
   };
 }

@@ -1,6 +1,6 @@
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
-import type { WriteDeps } from '../deps.ts';
 import { recordManyOperation } from '../record-many.ts';
+import type { WriteDeps } from '../write.ts';
 
 /** `POST /automation-agent/v1/events`: what the automated agent did, up to 1000 events. */
 export function automationEventsOperation(deps: WriteDeps) {

@@ -1,9 +1,9 @@
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+import { acceptRecords, conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
 
 /** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never asks the database. */
 export function messageSentOperation(deps: WriteDeps) {
@@ -13,9 +13,9 @@ export function messageSentOperation(deps: WriteDeps) {
     const facts = requestFacts(c, deps.clock);
     const encoded = encodeRecord(toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const outcomes = await deps.accept(c, [encoded], { lookUpStored: false });
-    if (outcomes instanceof Response) return outcomes;
-    const [outcome] = outcomes;
+    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
+    if (accepted.refusal) return refuse(c, accepted.refusal);
+    const [outcome] = accepted.outcomes;
     switch (outcome) {
       case 'accepted':
         return c.body(null, 200, { 'content-length': '0' });

@@ -1,11 +1,11 @@
 import { failBadJson, failBadParams } from '../../../shared/contracts/results.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
 import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../deps.ts';
+import { acceptRecords, conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
 
 /** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
@@ -16,9 +16,9 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
     const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
     const encoded = encodeRecord(record);
     if (!encoded) return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
-    const outcomes = await deps.accept(c, [encoded], { lookUpStored: true });
-    if (outcomes instanceof Response) return outcomes;
-    const [outcome] = outcomes;
+    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: true });
+    if (accepted.refusal) return refuse(c, accepted.refusal);
+    const [outcome] = accepted.outcomes;
     switch (outcome) {
       case 'accepted':
         return answer(c, 200, record.id, '');

@@ -1,3 +1,5 @@
+import type { LimitState } from '../rates/limit-state.ts';
+
 /** The limit on a caller's bytes as one request sees it. */
 export interface BodyRate {
   /** Whether so many bytes may be taken now. */
@@ -5,10 +7,8 @@ export interface BodyRate {
   /** Takes so many bytes, or none and false where the limit would then be more than `debtMax` below zero. */
   take(bytes: number, debtMax: number): boolean;
   giveBack(bytes: number): void;
-  /** Adds the limit to the answer. */
-  tell(): void;
-  /** The answer to a request that came too early; it says when a body of so many bytes can be read. */
-  refuse(bytes: number): Response;
+  /** The limit now; `neededBytes`: what a refused body needs before it can be read. */
+  state(neededBytes?: number): LimitState;
 }
 
 /** What one body takes of its caller's byte rate. */

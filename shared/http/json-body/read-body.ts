@@ -1,7 +1,9 @@
 import { RECORD_BYTES_MAX } from '../../contracts/event.ts';
 import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../../contracts/json.ts';
+import type { ApiKey } from '../../postgres/find-api-keys.ts';
 import type { HttpContext, HttpMiddleware } from '../env.ts';
-import { fail } from '../failures.ts';
+import { fail, refuse } from '../failures.ts';
+import { overLimit, reportLimits } from '../rates/limit-state.ts';
 import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
@@ -13,7 +15,7 @@ import { runInRequestSlices } from './request-slices.ts';
 const CHUNK_COST_BYTES = 1024;
 
 /** The limit on a caller's bytes; undefined for a caller without one. */
-export type ByteRate = (c: HttpContext) => BodyRate | undefined;
+export type ByteRate = (key: ApiKey) => BodyRate | undefined;
 
 export interface ReadBodyOptions {
   /** Bytes of the body at most, as sent and after gunzip. */
@@ -44,11 +46,12 @@ export type BodyRead =
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
     const hold = options.memory?.open(c.get('apiKey').tenantId);
-    const rate = options.byteRate?.(c);
+    const rate = options.byteRate?.(c.get('apiKey'));
     try {
       const read = await readBody(c, options, rate, hold);
-      if (!read.ok && read.reason === 'rate') return rate!.refuse(read.bytes);
-      rate?.tell();
+      const limit = rate?.state(!read.ok && read.reason === 'rate' ? read.bytes : undefined);
+      if (limit) reportLimits(c, [limit]);
+      if (!read.ok && read.reason === 'rate') return refuse(c, overLimit(limit!));
       if (!read.ok) return refusalOf(c, read, options);
       if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
       c.set('body', read.body);

@@ -1,7 +1,8 @@
 import type { ApiKey } from '../../postgres/find-api-keys.ts';
 import type { HttpMiddleware } from '../env.ts';
-import { tellLimit, tooMany } from './answers.ts';
-import { type Buckets, secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
+import { refuse } from '../failures.ts';
+import { type Buckets, takeFromAll } from './buckets.ts';
+import { bucketState, overLimit, reportLimits } from './limit-state.ts';
 import type { RatePolicy } from './policy.ts';
 
 export interface RateDeps {
@@ -10,8 +11,8 @@ export interface RateDeps {
 }
 
 /**
- * Counts a request of an operation, and answers 429-01 to one too many: of the tenant, whichever of its keys are used,
- * and of the key where that has a rate of its own. Stands behind the scope check, before anything is read of the body.
+ * Counts a request of an operation and refuses it with 429-01 over a rate: the tenant's, over all of its keys, or the
+ * key's own. Placed after the scope check, before the body is read.
  */
 export function requestRate({ policiesOf, buckets }: RateDeps, operation: string): HttpMiddleware {
   return async (c, next) => {
@@ -23,11 +24,10 @@ export function requestRate({ policiesOf, buckets }: RateDeps, operation: string
       return buckets.get(`${policy.name} ${owner} ${operation}`, policy);
     });
     const short = takeFromAll(taken, 1);
-    for (const bucket of taken) {
-      const { rate } = bucket;
-      const resetSeconds = secondsUntil(bucket, bucket === short ? 1 : rate.burst);
-      tellLimit(c, rate, tokensLeft(bucket), resetSeconds);
-    }
-    return short ? tooMany(c, short.rate, secondsUntil(short, 1)) : await next();
+    reportLimits(
+      c,
+      taken.map((bucket) => bucketState(bucket, bucket === short ? 1 : undefined)),
+    );
+    return short ? refuse(c, overLimit(bucketState(short, 1))) : await next();
   };
 }
