@@ -47,7 +47,7 @@ const accept = createAcceptor({
     },
     topicPrefix: 'sluice.',
     layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
-    logHealth: { admits: () => true, onOutcomes() {} },
+    logGate: { begin: () => ({ end() {} }) },
   }),
   reservations: createReservations(),
   findStored: async () => new Map(),
