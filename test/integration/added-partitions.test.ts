@@ -179,7 +179,10 @@ describe.skipIf(brokers.length === 0)('partitions that are added to a topic in u
     );
 
     const asked = await runSluice('topics accept', env);
-    expect([asked.code, asked.stdout]).toEqual([0, expect.stringContaining('run it with --partitions')]);
+    expect([asked.code, asked.stdout]).toEqual([
+      0,
+      expect.stringContaining('run the command with --partitions'),
+    ]);
     await gateway!.stop();
     gateway = undefined;
     const accepted = await waitFor(

@@ -20,8 +20,10 @@ const CHUNKED_READ_BYTES = 4096;
  * known, that costs little.
  */
 const UNREAD_BYTES_MAX = 128 * 1024 * 1024;
-/** The same with the framing of a chunked body, which holds up to 11,000 chunks then. */
-const UNREAD_CHUNKED_BYTES_MAX = 64 * 1024;
+/** The same of a chunked body, with its framing: three times the largest body that any operation takes, and more. */
+const UNREAD_CHUNKED_BYTES_MAX = 16 * 1024 * 1024;
+/** A chunk takes some 2 µs to parse, however few bytes it has. */
+const UNREAD_PARSE_MS_MAX = 50;
 
 /** What one connection may parse before others have their turn: 64 KiB hold 11,000 chunks. */
 const TURN_MS = 5;
@@ -36,8 +38,9 @@ interface Reading {
   /** The last request of which the parser has the headers. */
   request: IncomingMessage | undefined;
   answer: ServerResponse | undefined;
-  /** Bytes of its body that came after it was answered. */
+  /** Bytes of its body that came after it was answered, and how long they took to parse. */
   unreadBytes: number;
+  unreadMs: number;
   /** Bytes of its body that are not parsed yet; undefined where it is chunked. */
   bodyBytesLeft: number | undefined;
   /** Whether reading was paused here: until an answer is written, or for others' turn. */
@@ -100,6 +103,7 @@ export function boundPipelining(server: Server): Pipelining {
       request: undefined,
       answer: undefined,
       unreadBytes: 0,
+      unreadMs: 0,
       bodyBytesLeft: 0,
       waiting: false,
       turn: -1,
@@ -147,19 +151,23 @@ export function boundPipelining(server: Server): Pipelining {
       const length = sliceLength(reading, slice);
       const { request } = reading;
       reading.turn = turn;
+      const startedAtMs = reading.answer?.writableEnded ? performance.now() : undefined;
       reading.parse(length === slice.length ? slice : slice.subarray(0, length));
-      if (request === reading.request) countBody(reading, length);
+      if (request === reading.request) countBody(reading, length, startedAtMs);
       at += length;
       if (isUnwanted(reading)) socket.pause();
     }
   }
 
-  function countBody(reading: Reading, bytes: number): void {
+  function countBody(reading: Reading, bytes: number, startedAtMs: number | undefined): void {
     if (reading.bodyBytesLeft) reading.bodyBytesLeft -= bytes;
-    if (!reading.answer?.writableEnded || !isInBody(reading)) return;
+    if (startedAtMs === undefined || !isInBody(reading)) return;
     reading.unreadBytes += bytes;
-    const max = reading.bodyBytesLeft === undefined ? UNREAD_CHUNKED_BYTES_MAX : UNREAD_BYTES_MAX;
-    if (reading.unreadBytes <= max) return;
+    reading.unreadMs += performance.now() - startedAtMs;
+    const isChunked = reading.bodyBytesLeft === undefined;
+    const bytesMax = isChunked ? UNREAD_CHUNKED_BYTES_MAX : UNREAD_BYTES_MAX;
+    const msMax = isChunked ? UNREAD_PARSE_MS_MAX : Infinity;
+    if (reading.unreadBytes <= bytesMax && reading.unreadMs <= msMax) return;
     reading.ended = true;
     reading.closing = true;
     closeAnswered(reading);
@@ -178,6 +186,7 @@ export function boundPipelining(server: Server): Pipelining {
       reading.request = incoming;
       reading.answer = outgoing;
       reading.unreadBytes = 0;
+      reading.unreadMs = 0;
       const isChunked = incoming.headers['transfer-encoding'] !== undefined;
       reading.bodyBytesLeft = isChunked ? undefined : Number(incoming.headers['content-length'] ?? 0);
     },

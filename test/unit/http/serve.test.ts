@@ -227,7 +227,7 @@ describe('a body that comes after its answer', () => {
     const connection = await openRaw(server.port);
     await connection.write(`${post(`${HEADERS}Content-Length: ${BODY.length}\r\n`)}${BODY}`);
     await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the publish' });
-    await connection.write(post(HEADERS + CHUNKED) + `10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(40));
+    await connection.write(post(HEADERS + CHUNKED) + `10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(300));
     publisher.calls[0]!.answer('ok');
     await connection.received(/HTTP\/1\.1 200 .*HTTP\/1\.1 413 .*"413-01"/s);
     await waitFor(connection.closed, { timeoutMs: 5000, what: 'the end of the connection' });
