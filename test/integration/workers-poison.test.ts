@@ -296,7 +296,7 @@ describe('a worker', () => {
         const { consumer } = b.startWorker({ pool: endsWithTheProcess });
         const starts = [await consumer.take(0), await consumer.take(1)];
         const waiting = consumer.deliver(1, starts[1]!).catch((error) => expect(error).toBe(DEATH));
-        await waitFor(() => refused, { timeoutMs: 5000, what: 'the record to be refused' });
+        await waitFor(() => refused, { timeoutMs: 30_000, what: 'the record to be refused' });
         await consumer.deliver(0, starts[0]!).catch((error) => expect(error).toBe(DEATH));
         await waiting;
       }
