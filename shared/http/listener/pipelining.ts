@@ -22,8 +22,12 @@ const CHUNKED_READ_BYTES = 4096;
 const UNREAD_BYTES_MAX = 128 * 1024 * 1024;
 /** The same of a chunked body, with its framing: three times the largest body that any operation takes, and more. */
 const UNREAD_CHUNKED_BYTES_MAX = 16 * 1024 * 1024;
-/** A chunk takes some 2 µs to parse, however few bytes it has. */
-const UNREAD_PARSE_MS_MAX = 50;
+/**
+ * Line ends in it: each chunk has two, and takes some 2 µs to parse however few bytes it has. Those of the content count
+ * too. Not the time that parsing took: on a busy machine that would close connections of honest callers.
+ */
+const UNREAD_LINE_ENDS_MAX = 50_000;
+const LINE_END = Buffer.from('\r\n');
 
 /** What one connection may parse before others have their turn: 64 KiB hold 11,000 chunks. */
 const TURN_MS = 5;
@@ -38,9 +42,10 @@ interface Reading {
   /** The last request of which the parser has the headers. */
   request: IncomingMessage | undefined;
   answer: ServerResponse | undefined;
-  /** Bytes of its body that came after it was answered, and how long they took to parse. */
+  /** Bytes of its body that came after it was answered. */
   unreadBytes: number;
-  unreadMs: number;
+  /** Where it is chunked: the line ends in them. */
+  unreadLineEnds: number;
   /** Bytes of its body that are not parsed yet; undefined where it is chunked. */
   bodyBytesLeft: number | undefined;
   /** Whether reading was paused here: until an answer is written, or for others' turn. */
@@ -103,7 +108,7 @@ export function boundPipelining(server: Server): Pipelining {
       request: undefined,
       answer: undefined,
       unreadBytes: 0,
-      unreadMs: 0,
+      unreadLineEnds: 0,
       bodyBytesLeft: 0,
       waiting: false,
       turn: -1,
@@ -151,23 +156,23 @@ export function boundPipelining(server: Server): Pipelining {
       const length = sliceLength(reading, slice);
       const { request } = reading;
       reading.turn = turn;
-      const startedAtMs = reading.answer?.writableEnded ? performance.now() : undefined;
-      reading.parse(length === slice.length ? slice : slice.subarray(0, length));
-      if (request === reading.request) countBody(reading, length, startedAtMs);
+      const isUnread = reading.answer?.writableEnded === true;
+      const parsed = length === slice.length ? slice : slice.subarray(0, length);
+      reading.parse(parsed);
+      if (request === reading.request) countBody(reading, parsed, isUnread);
       at += length;
       if (isUnwanted(reading)) socket.pause();
     }
   }
 
-  function countBody(reading: Reading, bytes: number, startedAtMs: number | undefined): void {
-    if (reading.bodyBytesLeft) reading.bodyBytesLeft -= bytes;
-    if (startedAtMs === undefined || !isInBody(reading)) return;
-    reading.unreadBytes += bytes;
-    reading.unreadMs += performance.now() - startedAtMs;
+  function countBody(reading: Reading, parsed: Buffer, isUnread: boolean): void {
+    if (reading.bodyBytesLeft) reading.bodyBytesLeft -= parsed.length;
+    if (!isUnread || !isInBody(reading)) return;
+    reading.unreadBytes += parsed.length;
     const isChunked = reading.bodyBytesLeft === undefined;
+    if (isChunked) reading.unreadLineEnds += lineEnds(parsed);
     const bytesMax = isChunked ? UNREAD_CHUNKED_BYTES_MAX : UNREAD_BYTES_MAX;
-    const msMax = isChunked ? UNREAD_PARSE_MS_MAX : Infinity;
-    if (reading.unreadBytes <= bytesMax && reading.unreadMs <= msMax) return;
+    if (reading.unreadBytes <= bytesMax && reading.unreadLineEnds <= UNREAD_LINE_ENDS_MAX) return;
     reading.ended = true;
     reading.closing = true;
     closeAnswered(reading);
@@ -186,7 +191,7 @@ export function boundPipelining(server: Server): Pipelining {
       reading.request = incoming;
       reading.answer = outgoing;
       reading.unreadBytes = 0;
-      reading.unreadMs = 0;
+      reading.unreadLineEnds = 0;
       const isChunked = incoming.headers['transfer-encoding'] !== undefined;
       reading.bodyBytesLeft = isChunked ? undefined : Number(incoming.headers['content-length'] ?? 0);
     },
@@ -220,6 +225,13 @@ function goOn(reading: Reading): void {
 /** Whether what comes next belongs to a request that is counted already. */
 function isInBody({ request, bodyBytesLeft }: Reading): boolean {
   return bodyBytesLeft === undefined ? request?.complete === false : bodyBytesLeft > 0;
+}
+
+function lineEnds(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(LINE_END); at !== -1; at = bytes.indexOf(LINE_END, at + LINE_END.length))
+    count += 1;
+  return count;
 }
 
 /** How much of the bytes to parse: the rest of a body, or up to the next blank line, which headers and chunks end with. */
