@@ -20,6 +20,8 @@ export interface KafkaLaboratoryOptions {
   readonly postgresDir?: string;
   /** More settings of Postgres. */
   readonly postgresSettings?: Readonly<Record<string, string>>;
+  /** Root of another release's build, which sets everything up and runs first. Default: this one. */
+  readonly release?: string;
 }
 
 /** Three brokers, Postgres, two gateways and two workers, with a proxy between any two of them. */
@@ -73,17 +75,13 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
   const workers = [part('worker', 1, ports[2]!), part('worker', 2, ports[3]!)];
   const parts = [...gateways, ...workers];
 
-  const sluice = sluiceWith({
-    ...shared,
-    DATABASE_URL: postgres.url,
-    KAFKA_BROKERS: cluster.brokers,
-  });
-
-  await sluice('migrate');
+  const settings = { ...shared, DATABASE_URL: postgres.url, KAFKA_BROKERS: cluster.brokers };
+  const setUp = sluiceWith(settings, options.release);
+  await setUp('migrate');
   // Fewer than usual: after a kill a broker looks through the log of each of its partitions.
-  await sluice('topics', 'create', '--partitions', '6', '--tenant-partitions', '3');
-  const { tenants, receivers } = await createTenants(sluice, startReceivers);
-  for (const each of parts) each.start();
+  await setUp('topics', 'create', '--partitions', '6', '--tenant-partitions', '3');
+  const { tenants, receivers } = await createTenants(setUp, startReceivers);
+  for (const each of parts) each.start({}, options.release);
   await Promise.all(parts.map((each) => each.ready()));
   const pool = createPool({
     connectionString: postgres.url,
@@ -106,7 +104,7 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
     receivers,
     cluster,
     databaseProxies,
-    sluice,
+    sluice: sluiceWith(settings),
     async stop() {
       await Promise.all(parts.map((each) => each.terminate()));
       await receivers.close();

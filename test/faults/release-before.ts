@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '../support/program.ts';
 
-/** Taken for the release before as long as there is no tag: the commit before the laboratory. */
-const WITHOUT_TAGS = 'd597e0fa6782258f1a3d7d27630abbad9b78ba80';
+/** The previous release while there is no tag: the last commit with migrations 0001 to 0008 alone. */
+const WITHOUT_TAGS = '297bd29821703f330cf7b99f54ab6ab06bff1bcf';
 
 const run = promisify(execFile);
 
 /**
- * Builds the release before this one, with the packages of this one, in a directory that is gone when this process ends.
- * Resolves with its root, with a slash at the end. Rejects where the clone does not reach back so far.
+ * Builds the previous release with the packages of this one, in a directory that is deleted when this process ends.
+ * Resolves with its root, with a slash at the end. Rejects if the clone's history is too short.
  */
 export async function buildReleaseBefore(): Promise<string> {
   const ref = await newestTag().catch(() => WITHOUT_TAGS);
@@ -24,7 +24,7 @@ export async function buildReleaseBefore(): Promise<string> {
     await run('git', ['archive', '--output', archive, ref], { cwd: ROOT });
   } catch (error) {
     throw new Error(
-      `the release before (${ref}) is not in this clone: get it with \`git fetch --unshallow --tags\``,
+      `the previous release (${ref}) is not in this clone: fetch it with \`git fetch --unshallow --tags\``,
       { cause: error },
     );
   }

@@ -1,11 +1,12 @@
 import { runProgram } from '../support/program.ts';
 
-/** Runs `sluice` with these settings, and resolves with its standard output; rejects with what it says when it fails. */
+/** Runs `sluice` with these settings. Resolves with its standard output, rejects with its standard error. */
 export type Sluice = (...args: string[]) => Promise<string>;
 
-export function sluiceWith(env: Readonly<Record<string, string>>): Sluice {
+/** `release` is the root of another release's build. */
+export function sluiceWith(env: Readonly<Record<string, string>>, release?: string): Sluice {
   return async (...args) => {
-    const { code, stdout, stderr } = await runProgram('cli/main.js', args, env);
+    const { code, stdout, stderr } = await runProgram('cli/main.js', args, env, release, release);
     if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
     return stdout;
   };

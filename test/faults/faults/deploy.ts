@@ -1,5 +1,5 @@
-import { deadLetterTopicOf, KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import type { Fault } from '../fault.ts';
+import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failuresSince } from '../ledger.ts';
 import type { Part } from '../part.ts';
@@ -13,18 +13,22 @@ const releaseOf = new WeakMap<Laboratory, string>();
 export const deployFromTheReleaseBefore: Fault = {
   name: 'deploy-from-the-release-before',
   about:
-    'each process is replaced by the previous release (gateways first) and by this one again (workers first), under load and with records in the log that cannot be stored; no request may fail, and the dead letters that the previous release wrote to topics are imported',
+    'the previous release runs on its own schema and is upgraded under load: its database is migrated, then each process is replaced (workers first). Each further round rolls back to it (gateways first) and upgrades again. The log contains records that cannot be stored; no request may fail, and the dead letters that the previous release wrote to topics are imported',
   logs: ['kafka'],
   bound: 'no stall: a gateway keeps serving while it drains',
   traffic: LIGHT_TRAFFIC,
+  async startLaboratory() {
+    const release = await buildReleaseBefore();
+    const lab = await startKafkaLaboratory({ release });
+    releaseOf.set(lab, release);
+    return lab;
+  },
   async inject(lab, context) {
     const { ledger, problem, round } = context;
-    const release = releaseOf.get(lab) ?? (await buildReleaseBefore());
-    releaseOf.set(lab, release);
-    await createDeadLetterTopics(lab);
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const failedBefore = ledger.failures.length;
-    for (const part of [...lab.gateways, ...lab.workers]) await replace(part, release);
+    if (round > 0)
+      for (const part of [...lab.gateways, ...lab.workers]) await replace(part, releaseOf.get(lab));
     const poison = await plantUnreadable(lab, tenant, context);
     await untilStored(lab);
     await lab.sluice('migrate');
@@ -40,16 +44,6 @@ export const deployFromTheReleaseBefore: Fault = {
     if (failed !== undefined) problem(`while releases were replaced, ${failed}`);
   },
 };
-
-/** As an installation of the previous release has them. */
-async function createDeadLetterTopics(lab: Laboratory): Promise<void> {
-  const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));
-  const counts = await (await lab.eventLog()).partitionCounts(topics);
-  const layout = { replicas: 3, retentionMs: 30 * 86_400_000 };
-  await (await lab.eventLog()).createTopics(
-    topics.map((topic) => ({ topic: deadLetterTopicOf(topic), partitions: counts.get(topic)!, ...layout })),
-  );
-}
 
 async function replace(part: Part, release?: string): Promise<void> {
   await part.terminate();
