@@ -7,18 +7,33 @@ const report = process.env.SLUICE_TEST_REPORT;
 /** `off` keeps a run away from Docker, also where it runs. */
 const docker = process.env.SLUICE_TEST_DOCKER;
 /**
- * Set where the same tests have just run on another Node version. Suites that start the product, and are not about what Node
- * does in it, are not repeated then: the containers run the product on that version, too.
+ * Set where the same tests have just run on another Node version. Only tests of what differs by Node run then: all unit
+ * tests, and these. What SQL, Postgres or Kafka do does not differ by Node.
  */
 const again = process.env.SLUICE_TEST_AGAIN;
-const E2E_AGAIN = [
-  'command-embedded',
-  'conflicts-embedded',
-  'conformance-embedded',
-  'fuzz',
-  'pipeline-embedded',
-  'start',
-];
+const AGAIN = {
+  integration: [
+    // HTTP: listeners, connections, webhooks.
+    'admin',
+    'gateway',
+    'gateway-connections',
+    'webhooks-faults',
+    'webhooks-routes',
+    // TLS to Kafka, Postgres, and behind a proxy.
+    'log-kafka-security',
+    'postgres-tls',
+    'tls-in-front',
+    // Encryption and hashes.
+    'read-credentials',
+    'rotate-key-ring',
+    // Child processes and signals.
+    'cli',
+    'embedded-postgres',
+    'injectors-process',
+  ],
+  // The whole product, once on the embedded log.
+  e2e: ['command-embedded', 'conformance-embedded', 'fuzz', 'pipeline-embedded', 'start'],
+};
 /** Set where the composed services are up. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
@@ -39,7 +54,11 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: again
-      ? ['test/{unit,integration}/**/*.test.ts', `test/e2e/{${E2E_AGAIN.join()}}.test.ts`]
+      ? [
+          'test/unit/**/*.test.ts',
+          `test/integration/{${AGAIN.integration}}.test.ts`,
+          `test/e2e/{${AGAIN.e2e}}.test.ts`,
+        ]
       : ['test/**/*.test.ts'],
     exclude: [
       // They work on running containers, which .ci/containers starts.
