@@ -1,6 +1,6 @@
 import { AppError } from '../shared/errors.ts';
-import { listTenants, type Tenant } from '../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
+import { listTenants, type Tenant } from '../shared/postgres/tenants.ts';
 
 /** Returns the tenant with this name. Throws AppError `TENANT_UNKNOWN`. */
 export async function requireTenant(db: Queryable, name: string): Promise<Tenant> {

@@ -3,10 +3,9 @@ import type { Clock } from '../shared/clock.ts';
 import { EVERY_SCOPE } from '../shared/contracts/scopes.ts';
 import { DEMO_FILE, DEMO_HEADERS_FILE, type Demo, readDemoFile } from '../shared/demo-file.ts';
 import type { IdGenerator } from '../shared/ids.ts';
-import { createApiKey } from '../shared/postgres/create-api-key.ts';
-import { createTenant } from '../shared/postgres/create-tenant.ts';
-import { listTenants } from '../shared/postgres/list-tenants.ts';
+import { createApiKey } from '../shared/postgres/api-keys.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
+import { createTenant, listTenants } from '../shared/postgres/tenants.ts';
 import { PRIVATE, replaceFile } from '../shared/replace-file.ts';
 
 export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;

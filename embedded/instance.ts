@@ -11,10 +11,10 @@ import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/
 import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
+import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/log-topics.ts';
 import { migrate } from '../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
 import { requireKeys } from '../shared/postgres/require-keys.ts';
-import { registerTopics, TOPIC_RETENTION_MS, topicSpecs } from '../shared/postgres/topics.ts';
 import { startWorkers } from '../workers/start.ts';
 import { startWebhooks } from '../workers/webhooks/start.ts';
 import { ensureDemoKey, writeDemo } from './demo.ts';

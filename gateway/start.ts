@@ -11,10 +11,8 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Logger } from '../shared/logging.ts';
-import { findTenantsOver } from '../shared/postgres/dead-letters.ts';
+import { loadTopicLayouts } from '../shared/postgres/log-topics.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { readUsageOfOthers, writeTenantUsage } from '../shared/postgres/tenant-usage.ts';
-import { loadTopicLayouts } from '../shared/postgres/topics.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../shared/rate-limited-log.ts';
 import { createAcceptor } from './accept/accept.ts';
 import { createReservations } from './accept/in-flight-ids.ts';
@@ -25,8 +23,10 @@ import { createQuotas } from './limits/quotas.ts';
 import { LogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
 import { createTopicLayouts, type TopicLayouts } from './publish/topic-layouts.ts';
-import { findEventKeys } from './sql/find-event-keys.ts';
-import { readConversationState } from './sql/read-conversation-state.ts';
+import { readConversationState } from './sql/conversation-states.ts';
+import { findTenantsOver } from './sql/dead-letters.ts';
+import { findEventKeys } from './sql/event-keys.ts';
+import { readUsageOfOthers, writeTenantUsage } from './sql/tenant-usage.ts';
 
 export interface GatewayOptions {
   readonly pool: Pool;

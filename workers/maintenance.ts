@@ -1,16 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
-import { sweepErasures } from '../shared/postgres/credential-erasures.ts';
-import { eraseExpiredInDeadLetters } from '../shared/postgres/dead-letter-credentials.ts';
-import { sweepDeadLetters } from '../shared/postgres/dead-letters.ts';
-import { earlierNow } from '../shared/postgres/earlier-now.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { dayOf, sweepTenantUsage } from '../shared/postgres/tenant-usage.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
+import { dayOf, earlierNow } from '../shared/postgres/times.ts';
 import { classifyFault } from './consume/faults.ts';
+import { sweepErasures } from './sql/credential-erasures.ts';
 import { eraseExpiredCredentials } from './sql/credentials.ts';
+import { eraseExpiredInDeadLetters, sweepDeadLetters } from './sql/dead-letters.ts';
 import { sweepEventKeys } from './sql/event-keys.ts';
+import { sweepTenantUsage } from './sql/tenant-usage.ts';
 
 export interface MaintenanceDeps {
   readonly pool: Pool;

@@ -1,5 +1,5 @@
 import { type RatePolicy, requestPolicy } from '../../shared/http/rates/policy.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 
 /** Requests per second of a tenant that need one scope, unless the setting says otherwise. */
 export const ADMIN_REQUESTS_PER_SECOND = 100;

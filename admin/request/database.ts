@@ -1,6 +1,6 @@
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
-import { isDatabaseUnavailable } from '../../shared/postgres/unavailable.ts';
+import { isDatabaseUnavailable } from '../../shared/postgres/sqlstate.ts';
 
 /** Runs statements for a request; where the database cannot be used, the answer is 503-01. */
 export async function withDatabase<T>(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
-import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
+import { listCredentialReads } from '../../shared/postgres/credential-reads.ts';
+import { eraseCredentials } from '../../shared/postgres/credentials.ts';
 import type { CommandContext } from '../context.ts';
 import { conversationId, JSON_OPTION, wholeNumber } from '../options.ts';
 import { timeOf } from '../printable.ts';

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
 import { readOrigin, writeOrigin } from '../../shared/contracts/origin.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
-import { listTenants } from '../../shared/postgres/list-tenants.ts';
+import { listTenants } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';
 import { printableJson, timeOf } from '../printable.ts';

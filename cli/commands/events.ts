@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
-import { findEvents, type TracePosition } from '../../shared/postgres/find-event.ts';
+import { findEvents, type TracePosition } from '../../shared/postgres/event-keys.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';

@@ -3,11 +3,15 @@ import { OVERLAP_SECONDS, OVERLAP_SECONDS_MAX } from '../../shared/contracts/api
 import { SCOPES } from '../../shared/contracts/scopes.ts';
 import { AppError } from '../../shared/errors.ts';
 import { describeApiKey } from '../../shared/http/api-key-auth/describe-api-key.ts';
-import { createApiKey } from '../../shared/postgres/create-api-key.ts';
-import { type ApiKeyDescription, listApiKeys } from '../../shared/postgres/list-api-keys.ts';
-import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
-import { revokeApiKeyAndMade } from '../../shared/postgres/revoke-api-key-and-made.ts';
-import { type Rotated, rotateApiKey } from '../../shared/postgres/rotate-api-key.ts';
+import {
+  type ApiKeyDescription,
+  createApiKey,
+  listApiKeys,
+  type Rotated,
+  revokeApiKey,
+  revokeApiKeyAndMade,
+  rotateApiKey,
+} from '../../shared/postgres/api-keys.ts';
 import type { CommandContext } from '../context.ts';
 import { duration, futureTime, JSON_OPTION, keyName, rate, scope, wholeNumber } from '../options.ts';
 import { printable, timeOf } from '../printable.ts';

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { errorCode } from '../../shared/errors.ts';
-import { type ByteRate, createTenant, type RequestRate } from '../../shared/postgres/create-tenant.ts';
-import { listTenants } from '../../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { type ByteRate, createTenant, listTenants, type RequestRate } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
 import {
   bytesNoneOrDefault,

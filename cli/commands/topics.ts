@@ -3,8 +3,8 @@ import { type Config, LOG_SETTINGS, type LogSetting } from '../../shared/config/
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { descriptionOf, type TopicShortfall } from '../../shared/log/kafka/topic-check.ts';
 import type { EventLog } from '../../shared/log/log.ts';
+import { expectedTopics, REPLICAS, registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
-import { expectedTopics, REPLICAS, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import type { CommandContext } from '../context.ts';
 import type { OpenDatabase } from '../database.ts';
 import { JSON_OPTION, wholeNumber } from '../options.ts';

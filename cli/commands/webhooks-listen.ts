@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { WebhookType } from '../../shared/contracts/webhooks.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
-import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { urlProblem } from '../../shared/webhooks/addresses.ts';
 import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { webhookBody } from '../../shared/contracts/webhooks.ts';
 import { AppError } from '../../shared/errors.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
-import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { createAgent } from '../../shared/webhooks/connect.ts';
 import type { Exchange } from '../../shared/webhooks/exchange.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';

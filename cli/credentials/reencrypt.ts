@@ -1,8 +1,8 @@
 import { AppError, errorCode } from '../../shared/errors.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
+import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { findWrongKeys } from '../../shared/postgres/require-keys.ts';
-import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
 import { type DeadLetterPlace, reencryptDeadLetters } from '../sql/dead-letter-credentials.ts';
 import {
   type Reencrypt,

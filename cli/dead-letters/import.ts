@@ -4,16 +4,14 @@ import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
 import type { LogReader, LogRecord } from '../../shared/log/log.ts';
 import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
 import {
-  advanceImport,
-  applyMarks,
   findImports,
   type ImportRange,
-  type Mark,
   readImportedOffsets,
 } from '../../shared/postgres/dead-letter-imports.ts';
 import { comparePositions, type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
-import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
-import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
+import { advanceImport, applyMarks, type Mark } from '../sql/dead-letter-imports.ts';
 import { bytesLeftOut, originOf, readMark, toDeadLetter } from './topic-records.ts';
 
 export interface ImportDeps {
@@ -101,7 +99,7 @@ async function flush(write: () => Promise<void>, gathered: Map<string, unknown>)
 }
 
 async function writeLetters(
-  client: PoolClient,
+  client: Queryable,
   topic: string,
   kind: Kind,
   letters: readonly DeadLetter[],

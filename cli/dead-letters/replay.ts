@@ -4,8 +4,8 @@ import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
 import { fromPairs, headerList } from '../../shared/log/headers.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, tenantOfKey } from '../../shared/log/partition.ts';
+import type { RegisteredTopic } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import type { RegisteredTopic } from '../../shared/postgres/topics.ts';
 import {
   beginReplays,
   cancelReplay,

@@ -4,8 +4,8 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
 import { headerText, toPairs } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
-import type { Mark } from '../../shared/postgres/dead-letter-imports.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
+import type { Mark } from '../sql/dead-letter-imports.ts';
 
 /** What earlier releases wrote to dead-letter topics: dead letters, and behind them marks that say what became of them. */
 

@@ -3,9 +3,10 @@ import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { keyRingProblems } from '../../shared/keyring/check.ts';
 import { keyRingFileName, readKeyRingFile } from '../../shared/keyring/file.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
+import { sampleWebhookSecrets } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { sampleCredentials, sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
 import { sampleDeadLetters } from '../sql/dead-letter-credentials.ts';
+import { sampleCredentials } from '../sql/encrypted-values.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';
 
 /** Checks that there is a key ring, and that it decrypts the stored values. */

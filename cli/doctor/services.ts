@@ -2,10 +2,10 @@ import type { Clock } from '../../shared/clock.ts';
 import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { findImports } from '../../shared/postgres/dead-letter-imports.ts';
+import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
-import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */

@@ -1,16 +1,16 @@
 import { encryptedIn, withEncrypted } from '../../shared/contracts/dead-letter.ts';
 import type { FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
-import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
 import type { Reencrypt } from './encrypted-values.ts';
 
 /** A value for each key that encrypted any. Rejects after `deadlineMs`. */
 export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithDeadline<{ key_id: string; value: Buffer }>(
+  const rows = await queryWithDeadline<{ value: Buffer }>(
     pool,
     deadlineMs,
-    `select distinct on (key_id) key_id, value from dead_letters
+    `select distinct on (key_id) value from dead_letters
       where key_id is not null and value is not null order by key_id`,
     [],
   );

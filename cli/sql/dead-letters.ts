@@ -1,7 +1,7 @@
 import type { Origin } from '../../shared/contracts/origin.ts';
 import { columnsOf, comparePositions, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
-import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { epochMs, toDate } from '../../shared/postgres/times.ts';
 
 export const STATES = ['open', 'replaying', 'replayed', 'dropped'] as const;
 export type State = (typeof STATES)[number];
@@ -52,7 +52,7 @@ const LINE = `${PLACE}, kind, tenant_id as "tenantId", record_id as "recordId", 
 /** Takes the parameters $1 to $12 of {@link filterValues}. */
 const FILTER = `topic = any($1::text[]) and state = any($2::text[])
   and ($3::text[] is null
-       or (${PLACE}) in (select * from unnest($3::text[], $4::integer[], $5::integer[], $6::bigint[])))
+       or (${PLACE}) in (select t, g, p, o from unnest($3::text[], $4::integer[], $5::integer[], $6::bigint[]) as sent (t, g, p, o)))
   and ($7::text is null or record_id = $7::text)
   and ($8::text is null or reason = $8::text)
   and ($9::text is null or reason <> $9::text)
@@ -72,8 +72,8 @@ function filterValues(filter: DeadLetterFilter): unknown[] {
     filter.reason ?? null,
     filter.reasonLeftOut ?? null,
     filter.tenantId ?? null,
-    before === undefined ? null : new Date(before),
-    after === undefined ? null : new Date(after),
+    toDate(before),
+    toDate(after),
   ];
 }
 
@@ -83,11 +83,11 @@ export async function listDeadLetters(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<DeadLetterLine[]> {
-  const { rows } = await db.query<Raw<DeadLetterLine>>(
+  const { rows } = await db.query<DeadLetterLine>(
     `select ${LINE} from dead_letters where ${FILTER} order by failed_at desc, ${PLACE} limit $13`,
     [...filterValues(filter), limit],
   );
-  return rows.map(toLine);
+  return rows;
 }
 
 /** The same with key, value and headers. */
@@ -96,28 +96,12 @@ export async function readDeadLetters(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<WholeDeadLetter[]> {
-  const { rows } = await db.query<Raw<WholeDeadLetter>>(
+  const { rows } = await db.query<WholeDeadLetter>(
     `select ${LINE}, key, value, headers from dead_letters
       where ${FILTER} order by failed_at desc, ${PLACE} limit $13`,
     [...filterValues(filter), limit],
   );
-  return rows.map(toLine);
-}
-
-/** Rows as they are read: times are int8. */
-type Raw<Line> = Omit<Line, 'stateAtMs' | 'failedAtMs' | 'expiresAtMs'> & {
-  readonly stateAtMs: bigint;
-  readonly failedAtMs: bigint;
-  readonly expiresAtMs: bigint;
-};
-
-function toLine<Line>(row: Raw<Line>) {
-  return {
-    ...row,
-    stateAtMs: toMs(row.stateAtMs),
-    failedAtMs: toMs(row.failedAtMs),
-    expiresAtMs: toMs(row.expiresAtMs),
-  } as Line;
+  return rows;
 }
 
 /** How many there are of a topic and reason. */
@@ -133,13 +117,13 @@ export async function countDeadLetters(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<DeadLetterCount[]> {
-  const { rows } = await db.query<{ topic: string; reason: string; count: bigint }>(
-    `select topic, reason, count(*) as count
+  const { rows } = await db.query<DeadLetterCount>(
+    `select topic, reason, count(*)::integer as count
        from (select topic, reason from dead_letters where ${FILTER} order by ${PLACE} limit $13) as chosen
       group by topic, reason order by topic, reason`,
     [...filterValues(filter), limit],
   );
-  return rows.map(({ count, ...row }) => ({ ...row, count: Number(count) }));
+  return rows;
 }
 
 /** Takes up to `limit` ones out of the list, and resolves with their number. What a worker settles just now is left out. */
@@ -205,7 +189,8 @@ export async function beginReplays(
       where (${PLACE}) in (
         select ${PLACE} from dead_letters
          where topic = $1
-           and (generation, partition, "offset") in (select * from unnest($2::integer[], $3::integer[], $4::bigint[]))
+           and (generation, partition, "offset") in (
+             select g, p, o from unnest($2::integer[], $3::integer[], $4::bigint[]) as sent (g, p, o))
            and state in ('open', 'replaying') and value is not null
          order by ${PLACE} for update skip locked
       )

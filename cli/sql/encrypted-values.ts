@@ -1,8 +1,9 @@
 import type { Encrypted } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
-import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
-import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
-import type { EncryptedSample } from '../../shared/postgres/sample-encrypted.ts';
+import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
+import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
+import { epochMs, toDate } from '../../shared/postgres/times.ts';
 
 /** The number of values of one type that a key encrypted. */
 export interface EncryptedCount {
@@ -27,33 +28,63 @@ export interface WalkPlace {
  * not deleted.
  */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
-  const { rows } = await db.query<{ of: EncryptedSample['of']; key_id: string; count: bigint }>(
-    `select 'credentials' as of, key_id, count(*) as count
+  const { rows } = await db.query<EncryptedCount>(
+    `select 'credentials' as of, key_id as "keyId", count(*)::integer as count
        from credentials where ciphertext is not null group by key_id
      union all
-     select 'dead letters', key_id, count(*)
+     select 'dead letters', key_id, count(*)::integer
        from dead_letters where key_id is not null group by key_id
      union all
-     select 'webhook secrets', secret_key_id, count(*)
+     select 'webhook secrets', secret_key_id, count(*)::integer
        from webhook_endpoints where state <> 'deleted' group by secret_key_id
-     order by key_id, of`,
+     order by "keyId", of`,
   );
-  return rows.map(({ of, key_id: keyId, count }) => ({ of, keyId, count: Number(count) }));
-}
-
-interface CredentialsRow {
-  readonly expires_at_ms: bigint;
-  readonly tenant_id: string;
-  readonly conversation_id: string;
-  readonly event_id: string;
-  readonly key_id: string;
-  readonly ciphertext: Buffer;
+  return rows;
 }
 
 /**
- * Reencrypts, in one transaction, up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in the
- * order of their expiry. Returns the position for the next step; undefined at the end. Skips locked rows, which another
- * process is erasing or reencrypting.
+ * Returns one value of credentials per key that encrypted any. Reads the whole table. Each statement
+ * is rejected after `deadlineMs`.
+ */
+export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
+  const keys = await queryWithDeadline<{ keyId: string }>(
+    pool,
+    deadlineMs,
+    `select distinct key_id as "keyId" from credentials where ciphertext is not null order by key_id`,
+    [],
+  );
+  const samples: EncryptedSample[] = [];
+  for (const { keyId } of keys) {
+    const rows = await queryWithDeadline<Pick<CredentialsRow, 'tenantId' | 'conversationId' | 'ciphertext'>>(
+      pool,
+      deadlineMs,
+      `select tenant_id as "tenantId", conversation_id as "conversationId", ciphertext
+         from credentials
+        where key_id = $1 and ciphertext is not null
+        limit 1`,
+      [keyId],
+    );
+    for (const row of rows) samples.push(toSample({ ...row, keyId }));
+  }
+  return samples;
+}
+
+interface CredentialsRow extends WalkPlace {
+  readonly keyId: string;
+  readonly ciphertext: Buffer;
+}
+
+function toSample(
+  row: Pick<CredentialsRow, 'tenantId' | 'conversationId' | 'keyId' | 'ciphertext'>,
+): EncryptedSample {
+  const { tenantId, conversationId, keyId, ciphertext } = row;
+  return { of: 'credentials', keyId, ciphertext, aad: [tenantId, conversationId] };
+}
+
+/**
+ * Reencrypts up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in the
+ * order of their expiry. Returns the position for the next step; undefined at the end. Values that
+ * were erased or reencrypted since they were read stay as they are.
  */
 export async function reencryptCredentials(
   pool: Pool,
@@ -61,56 +92,40 @@ export async function reencryptCredentials(
   reencrypt: Reencrypt,
 ): Promise<WalkPlace | undefined> {
   const { keyId, after, rowsMax } = step;
-  return await inTransaction(pool, async (client) => {
-    const { rows } = await client.query<CredentialsRow>(
-      `select ${epochMs('expires_at')} as expires_at_ms, tenant_id, conversation_id, event_id, key_id, ciphertext
-         from credentials
-        where ciphertext is not null and key_id <> $1
-          and ($2::timestamptz is null
-               or (expires_at, tenant_id, conversation_id, event_id) > ($2::timestamptz, $3::text, $4::text, $5::text))
-        order by expires_at, tenant_id, conversation_id, event_id
-        limit $6 for update skip locked`,
+  const { rows } = await pool.query<CredentialsRow>(
+    `select ${epochMs('expires_at')} as "expiresAtMs", tenant_id as "tenantId", conversation_id as "conversationId",
+            event_id as "eventId", key_id as "keyId", ciphertext
+       from credentials
+      where ciphertext is not null and key_id <> $1
+        and ($2::timestamptz is null
+             or (expires_at, tenant_id, conversation_id, event_id) > ($2::timestamptz, $3::text, $4::text, $5::text))
+      order by expires_at, tenant_id, conversation_id, event_id
+      limit $6`,
+    [keyId, toDate(after?.expiresAtMs), after?.tenantId, after?.conversationId, after?.eventId, rowsMax],
+  );
+  const changed = rows.flatMap((row) => {
+    const encrypted = reencrypt(toSample(row));
+    return encrypted ? [{ row, encrypted }] : [];
+  });
+  if (changed.length > 0) {
+    // Only values that are still the ones that were read.
+    await pool.query(
+      `update credentials c set key_id = sent.key_id, ciphertext = sent.ciphertext
+         from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::bytea[])
+              as sent (tenant_id, conversation_id, event_id, key_id, ciphertext, before)
+        where c.tenant_id = sent.tenant_id and c.conversation_id = sent.conversation_id
+          and c.event_id = sent.event_id and c.ciphertext = sent.before`,
       [
-        keyId,
-        after && new Date(after.expiresAtMs),
-        after?.tenantId,
-        after?.conversationId,
-        after?.eventId,
-        rowsMax,
+        changed.map(({ row }) => row.tenantId),
+        changed.map(({ row }) => row.conversationId),
+        changed.map(({ row }) => row.eventId),
+        changed.map(({ encrypted }) => encrypted.keyId),
+        changed.map(({ encrypted }) => encrypted.ciphertext),
+        changed.map(({ row }) => row.ciphertext),
       ],
     );
-    const changed = rows.flatMap((row) => {
-      const aad = [row.tenant_id, row.conversation_id];
-      const value = { of: 'credentials' as const, keyId: row.key_id, ciphertext: row.ciphertext, aad };
-      const encrypted = reencrypt(value);
-      return encrypted ? [{ row, encrypted }] : [];
-    });
-    if (changed.length > 0) {
-      await client.query(
-        `update credentials c set key_id = sent.key_id, ciphertext = sent.ciphertext
-           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[])
-                as sent (tenant_id, conversation_id, event_id, key_id, ciphertext)
-          where c.tenant_id = sent.tenant_id and c.conversation_id = sent.conversation_id
-            and c.event_id = sent.event_id`,
-        [
-          changed.map(({ row }) => row.tenant_id),
-          changed.map(({ row }) => row.conversation_id),
-          changed.map(({ row }) => row.event_id),
-          changed.map(({ encrypted }) => encrypted.keyId),
-          changed.map(({ encrypted }) => encrypted.ciphertext),
-        ],
-      );
-    }
-    const last = rows.at(-1);
-    return (
-      last && {
-        expiresAtMs: toMs(last.expires_at_ms),
-        tenantId: last.tenant_id,
-        conversationId: last.conversation_id,
-        eventId: last.event_id,
-      }
-    );
-  });
+  }
+  return rows.at(-1);
 }
 
 /** Reencrypts the secrets of endpoints, one at a time, as dispatchers lock these rows too. */
@@ -120,27 +135,27 @@ export async function reencryptWebhookSecrets(
   reencrypt: Reencrypt,
 ): Promise<void> {
   const { rows } = await pool.query<{
-    tenant_id: string;
-    endpoint_id: string;
-    secret_key_id: string;
-    secret_ciphertext: Buffer;
+    tenantId: string;
+    endpointId: string;
+    keyId: string;
+    ciphertext: Buffer;
   }>(
-    `select tenant_id, endpoint_id, secret_key_id, secret_ciphertext
+    `select tenant_id as "tenantId", endpoint_id as "endpointId", secret_key_id as "keyId",
+            secret_ciphertext as ciphertext
        from webhook_endpoints
       where state <> 'deleted' and secret_key_id <> $1
       order by tenant_id, endpoint_id`,
     [keyId],
   );
-  for (const row of rows) {
-    const aad = webhookSecretAad(row.tenant_id, row.endpoint_id);
-    const value = { keyId: row.secret_key_id, ciphertext: row.secret_ciphertext, aad };
-    const encrypted = reencrypt({ of: 'webhook secrets', ...value });
+  for (const { tenantId, endpointId, ...value } of rows) {
+    const aad = webhookSecretAad(tenantId, endpointId);
+    const encrypted = reencrypt({ of: 'webhook secrets', ...value, aad });
     if (!encrypted) continue;
-    // Only if the value is still the one that was read: it may have been deleted or reencrypted in the meantime.
+    // Only a value that is still the one that was read.
     await pool.query(
       `update webhook_endpoints set secret_key_id = $3, secret_ciphertext = $4
         where tenant_id = $1 and endpoint_id = $2 and secret_ciphertext = $5`,
-      [row.tenant_id, row.endpoint_id, encrypted.keyId, encrypted.ciphertext, row.secret_ciphertext],
+      [tenantId, endpointId, encrypted.keyId, encrypted.ciphertext, value.ciphertext],
     );
   }
 }

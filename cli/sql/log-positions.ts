@@ -1,5 +1,5 @@
+import { type PositionRow, positionsOf } from '../../shared/postgres/log-positions.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
-import { type PositionRow, positionsOf } from '../../shared/postgres/positions.ts';
 
 /** The position up to which a partition is stored. */
 export interface StoredPosition {
@@ -78,7 +78,7 @@ async function keepPositions(
     `insert into log_positions (topic, partition, generation, next_offset, updated_at)
      select $1, partition, $3, 0, $4 from unnest($2::integer[]) as sent (partition)
      on conflict (topic, partition) do update set generation = excluded.generation, updated_at = excluded.updated_at`,
-    [topic, partitions, generation, new Date(nowMs).toISOString()],
+    [topic, partitions, generation, new Date(nowMs)],
   );
 }
 
@@ -102,13 +102,7 @@ async function movePositions(
          alone_offset = null,
          alone_starts = 0,
          updated_at = excluded.updated_at`,
-    [
-      topic,
-      move.map(({ partition }) => partition),
-      move.map(({ to }) => to),
-      generation,
-      new Date(nowMs).toISOString(),
-    ],
+    [topic, move.map(({ partition }) => partition), move.map(({ to }) => to), generation, new Date(nowMs)],
   );
 }
 

@@ -1,8 +1,6 @@
-import type { ByteRate, RequestRate } from '../../shared/postgres/create-tenant.ts';
-import { epochMs, toMs, toMsOrNull } from '../../shared/postgres/epoch-ms.ts';
-import type { Tenant } from '../../shared/postgres/list-tenants.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { dayOf } from '../../shared/postgres/tenant-usage.ts';
+import type { ByteRate, RequestRate, Tenant } from '../../shared/postgres/tenants.ts';
+import { dayOf, epochMs, toDate } from '../../shared/postgres/times.ts';
 
 /** A tenant with its limits and usage. */
 export interface TenantDescription extends Tenant {
@@ -17,17 +15,11 @@ export interface TenantDescription extends Tenant {
   readonly createdAtMs: number;
 }
 
-interface Row {
-  readonly tenant_id: string;
-  readonly name: string;
-  readonly request_rate: number | null;
+interface Row extends Omit<TenantDescription, 'rate' | 'byteRate'> {
+  readonly requestRate: number | null;
   readonly unlimited: boolean;
-  readonly byte_rate: number | null;
-  readonly bytes_unlimited: boolean;
-  readonly daily_quota: number | null;
-  readonly records_today: bigint;
-  readonly disabled_at_ms: bigint | null;
-  readonly created_at_ms: bigint;
+  readonly bytesPerSecond: number | null;
+  readonly bytesUnlimited: boolean;
 }
 
 /** Returns all tenants ordered by name, or the one with this name, with their usage on the day of `nowMs`. */
@@ -37,25 +29,21 @@ export async function describeTenants(
   name?: string,
 ): Promise<TenantDescription[]> {
   const { rows } = await db.query<Row>(
-    `select t.tenant_id, t.name, t.request_rate, t.unlimited, t.byte_rate, t.bytes_unlimited, t.daily_quota,
-            ${epochMs('t.disabled_at')} as disabled_at_ms, ${epochMs('t.created_at')} as created_at_ms,
-            coalesce(u.records, 0) as records_today
+    `select t.tenant_id as "tenantId", t.name, t.request_rate as "requestRate", t.unlimited,
+            t.byte_rate as "bytesPerSecond", t.bytes_unlimited as "bytesUnlimited", t.daily_quota as quota,
+            coalesce(u.records, 0) as "recordsToday",
+            ${epochMs('t.disabled_at')} as "disabledAtMs", ${epochMs('t.created_at')} as "createdAtMs"
        from tenants t
-       left join (select tenant_id, sum(records)::bigint as records
+       left join (select tenant_id, sum(records) as records
                     from tenant_usage where day = $2::date group by tenant_id) u on u.tenant_id = t.tenant_id
       where $1::text is null or t.name = $1::text
       order by t.name`,
     [name ?? null, dayOf(nowMs)],
   );
-  return rows.map((row) => ({
-    tenantId: row.tenant_id,
-    name: row.name,
-    rate: row.unlimited ? 'none' : (row.request_rate ?? 'default'),
-    byteRate: row.bytes_unlimited ? 'none' : (row.byte_rate ?? 'default'),
-    quota: row.daily_quota,
-    recordsToday: Number(row.records_today),
-    disabledAtMs: toMsOrNull(row.disabled_at_ms),
-    createdAtMs: toMs(row.created_at_ms),
+  return rows.map(({ requestRate, unlimited, bytesPerSecond, bytesUnlimited, ...tenant }) => ({
+    ...tenant,
+    rate: unlimited ? 'none' : (requestRate ?? 'default'),
+    byteRate: bytesUnlimited ? 'none' : (bytesPerSecond ?? 'default'),
   }));
 }
 
@@ -97,7 +85,7 @@ export async function setTenantDisabled(
   const { rowCount } = await db.query(
     `update tenants set disabled_at = $2::timestamptz
       where tenant_id = $1 and (disabled_at is null) = ($2::timestamptz is not null)`,
-    [tenantId, disabledAtMs === null ? null : new Date(disabledAtMs)],
+    [tenantId, toDate(disabledAtMs)],
   );
   return rowCount === 1;
 }

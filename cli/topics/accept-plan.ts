@@ -1,9 +1,9 @@
 import { AppError } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
 import type { LogReader, PartitionBounds } from '../../shared/log/log.ts';
+import { type PositionRow, positionsOf } from '../../shared/postgres/log-positions.ts';
+import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { type PositionRow, positionsOf } from '../../shared/postgres/positions.ts';
-import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/topics.ts';
 import type { AcceptedTopic } from '../sql/log-positions.ts';
 
 /**

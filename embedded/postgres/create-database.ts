@@ -1,5 +1,5 @@
 import { errorCode } from '../../shared/errors.ts';
-import { openClient } from '../../shared/postgres/client.ts';
+import { openClient, quoteIdentifier } from '../../shared/postgres/client.ts';
 import { SQLSTATE } from '../../shared/postgres/sqlstate.ts';
 
 /** Creates the database unless it exists; `adminUrl` names another database of the same server. */
@@ -7,7 +7,7 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
   const client = await openClient({ connectionString: adminUrl, applicationName: 'sluice-setup' });
   try {
     const existing = await client.query('select 1 from pg_database where datname = $1', [name]);
-    if (existing.rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
+    if (existing.rowCount === 0) await client.query(`create database ${quoteIdentifier(name)}`);
   } catch (error) {
     // Of two concurrent creations, one may fail with either.
     const { DUPLICATE_DATABASE, UNIQUE_VIOLATION } = SQLSTATE;

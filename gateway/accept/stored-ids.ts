@@ -1,7 +1,7 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
-import type { StoredKey } from '../sql/find-event-keys.ts';
+import type { StoredKey } from '../sql/event-keys.ts';
 
 /** What the store knows about callers' ids; empty when it cannot tell in time. Never rejects. */
 export type FindStored = (tenantId: string, kind: Kind, keys: readonly string[]) => Promise<StoredKeys>;

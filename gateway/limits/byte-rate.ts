@@ -2,7 +2,7 @@ import type { ByteRate } from '../../shared/http/json-body/read-body.ts';
 import { type Buckets, giveBack, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
 import { bucketState } from '../../shared/http/rates/limit-state.ts';
 import type { RatePolicy } from '../../shared/http/rates/policy.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import type { Policies } from './policies.ts';
 
 export interface ByteRateDeps {

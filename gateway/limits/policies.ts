@@ -6,7 +6,7 @@ import {
   shareOf,
   windowOf,
 } from '../../shared/http/rates/policy.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { ITEMS_BODY_BYTES_MAX } from './body-bytes.ts';
 
 export interface QuotaPolicy extends Policy {

@@ -2,7 +2,8 @@ import { singleFlight } from '../../shared/async.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
-import { dayOf, type TenantDay } from '../../shared/postgres/tenant-usage.ts';
+import { dayOf } from '../../shared/postgres/times.ts';
+import type { TenantDay } from '../sql/tenant-usage.ts';
 
 /** Where gateways tell each other what they counted. Both reject after a deadline of their own. */
 export interface UsageStore {

@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { JsonObject } from '../contracts/json.ts';
-import type { ApiKey } from '../postgres/find-api-keys.ts';
+import type { ApiKey } from '../postgres/api-key-lookup.ts';
 
 /** What the app knows of the connection. */
 export interface ServedBindings extends HttpBindings {

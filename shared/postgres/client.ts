@@ -1,6 +1,10 @@
 import pg from 'pg';
+import { type ConnectionEvents, type Queryable, resultTypes } from './pool.ts';
 
-export type Client = pg.Client;
+/** One connection outside any pool. */
+export interface Client extends Queryable, ConnectionEvents {
+  end(): Promise<void>;
+}
 
 /** Options of {@link openClient}. */
 export interface ClientOptions {
@@ -20,9 +24,13 @@ export async function openClient(options: ClientOptions): Promise<Client> {
     connectionString: options.connectionString,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
+    types: resultTypes(),
   });
   // Without a handler, a connection lost between two queries would end the process.
   client.on('error', () => undefined);
   await client.connect();
-  return client;
+  return client as unknown as Client;
 }
+
+/** Returns the name as SQL, quoted. */
+export const quoteIdentifier = (name: string): string => pg.escapeIdentifier(name);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
+import { epochMs } from './times.ts';
 
 /**
  * Erasures exclude the batches of one tenant by advisory locks. Tenants share {@link LOCK_SLOTS} of
@@ -46,38 +46,26 @@ function slotOf(tenantId: string): number {
   return createHash('sha256').update(tenantId).digest().readUInt32BE(0) % LOCK_SLOTS;
 }
 
-/**
- * Returns when the credentials of these conversations were last erased on request; others are left
- * out.
- */
+/** When the credentials of a conversation were last erased on request. */
+export interface RecordedErasure extends ConversationOfTenant {
+  readonly erasedAtMs: number;
+}
+
+/** Returns the erasures of these conversations; conversations without one are left out. */
 export async function findErasures(
   db: Queryable,
   conversations: readonly ConversationOfTenant[],
-): Promise<(ConversationOfTenant & { readonly erasedAtMs: number })[]> {
-  const { rows } = await db.query<{ tenant_id: string; conversation_id: string; erased_at_ms: bigint }>(
-    `select tenant_id, conversation_id, ${epochMs('erased_at')} as erased_at_ms
-       from credential_erasures
-      where (tenant_id, conversation_id) in (select * from unnest($1::text[], $2::text[]))`,
+): Promise<RecordedErasure[]> {
+  const { rows } = await db.query<RecordedErasure>(
+    `select e.tenant_id as "tenantId", e.conversation_id as "conversationId",
+            ${epochMs('e.erased_at')} as "erasedAtMs"
+       from unnest($1::text[], $2::text[]) as wanted (tenant_id, conversation_id)
+       join credential_erasures e
+         on e.tenant_id = wanted.tenant_id and e.conversation_id = wanted.conversation_id`,
     [
       conversations.map(({ tenantId }) => tenantId),
       conversations.map(({ conversationId }) => conversationId),
     ],
   );
-  return rows.map((row) => ({
-    tenantId: row.tenant_id,
-    conversationId: row.conversation_id,
-    erasedAtMs: toMs(row.erased_at_ms),
-  }));
-}
-
-/** Deletes up to `rowsMax` erasures that are older than `beforeMs`, and returns their number. */
-export async function sweepErasures(db: Queryable, beforeMs: number, rowsMax: number): Promise<number> {
-  const result = await db.query(
-    `delete from credential_erasures where (tenant_id, conversation_id) in (
-       select tenant_id, conversation_id from credential_erasures
-       where erased_at < $1 order by erased_at limit $2 for update skip locked
-     )`,
-    [new Date(beforeMs), rowsMax],
-  );
-  return result.rowCount ?? 0;
+  return rows;
 }

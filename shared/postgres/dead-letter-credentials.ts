@@ -2,9 +2,8 @@ import { type ConversationOfTenant, findErasures, holdErasures } from './credent
 import type { DeadLetter } from './dead-letters.ts';
 import type { Queryable } from './pool.ts';
 
-/** The values of dead letters that are submissions of credentials. */
-
-const ERASE = 'set value = null, key_id = null, bytes = bytes - octet_length(value)';
+/** Erases the value of a dead letter that is a submission of credentials. */
+export const ERASE = 'set value = null, key_id = null, bytes = bytes - octet_length(value)';
 
 /**
  * Returns the dead letters without the values that were erased on request. Until the caller's
@@ -41,25 +40,6 @@ export async function eraseCredentialsInDeadLetters(
     `update dead_letters ${ERASE}
       where kind = 'credentials' and tenant_id = $1 and entity = $2 and value is not null`,
     [tenantId, conversationId],
-  );
-  return result.rowCount ?? 0;
-}
-
-/**
- * Erases up to `rowsMax` values whose time is over, and resolves with their number. The rows stay.
- */
-export async function eraseExpiredInDeadLetters(
-  db: Queryable,
-  nowMs: number,
-  rowsMax: number,
-): Promise<number> {
-  const result = await db.query(
-    `update dead_letters ${ERASE} where (topic, generation, partition, "offset") in (
-       select topic, generation, partition, "offset" from dead_letters
-       where value_expires_at <= $1 and value is not null
-       order by value_expires_at limit $2 for update skip locked
-     )`,
-    [new Date(nowMs), rowsMax],
   );
   return result.rowCount ?? 0;
 }

@@ -1,7 +1,6 @@
 import type { Kind } from '../contracts/kinds.ts';
-import type { Pool, Queryable } from './pool.ts';
-import { queryWithDeadline } from './query-with-deadline.ts';
-import { arrayText, type ColumnType } from './unnest.ts';
+import { arrayText, type Column } from './bulk-rows.ts';
+import type { Queryable } from './pool.ts';
 
 /** The position at which a record was read first: it names its dead letter. */
 export interface FirstPosition {
@@ -42,27 +41,25 @@ const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
 /** What a row takes besides key, value and headers, roughly. */
 const ROW_BYTES = 512;
 
-type Column = readonly [name: string, type: ColumnType, value: (letter: DeadLetter) => unknown];
-
-const COLUMNS: readonly Column[] = [
-  ['generation', 'integer', ({ generation }) => generation],
-  ['partition', 'integer', ({ partition }) => partition],
-  ['offset', 'bigint', ({ offset }) => offset],
-  ['tenant_id', 'text', ({ tenantId }) => tenantId],
-  ['record_id', 'text', ({ recordId }) => recordId],
-  ['entity', 'text', ({ entity }) => entity],
-  ['reason', 'text', ({ reason }) => reason],
-  ['stage', 'text', ({ stage }) => stage],
-  ['error', 'text', ({ error }) => error],
-  ['bytes', 'bigint', bytesOf],
-  ['key_id', 'text', ({ keyId }) => keyId],
-  ['state_at', 'timestamptz', ({ failedAtMs }) => failedAtMs],
-  ['replay', 'integer', ({ replay }) => replay],
-  ['imported_offset', 'bigint', ({ importedOffset }) => importedOffset],
-  ['accepted_at', 'timestamptz', ({ acceptedAtMs }) => acceptedAtMs],
-  ['failed_at', 'timestamptz', ({ failedAtMs }) => failedAtMs],
-  ['value_expires_at', 'timestamptz', ({ valueExpiresAtMs }) => valueExpiresAtMs],
-  ['expires_at', 'timestamptz', ({ expiresAtMs }) => expiresAtMs],
+const COLUMNS: readonly Column<DeadLetter>[] = [
+  { name: 'generation', type: 'integer', value: ({ generation }) => generation },
+  { name: 'partition', type: 'integer', value: ({ partition }) => partition },
+  { name: 'offset', type: 'bigint', value: ({ offset }) => offset },
+  { name: 'tenant_id', type: 'text', value: ({ tenantId }) => tenantId },
+  { name: 'record_id', type: 'text', value: ({ recordId }) => recordId },
+  { name: 'entity', type: 'text', value: ({ entity }) => entity },
+  { name: 'reason', type: 'text', value: ({ reason }) => reason },
+  { name: 'stage', type: 'text', value: ({ stage }) => stage },
+  { name: 'error', type: 'text', value: ({ error }) => error },
+  { name: 'bytes', type: 'bigint', value: bytesOf },
+  { name: 'key_id', type: 'text', value: ({ keyId }) => keyId },
+  { name: 'state_at', type: 'timestamptz', value: ({ failedAtMs }) => failedAtMs },
+  { name: 'replay', type: 'integer', value: ({ replay }) => replay },
+  { name: 'imported_offset', type: 'bigint', value: ({ importedOffset }) => importedOffset },
+  { name: 'accepted_at', type: 'timestamptz', value: ({ acceptedAtMs }) => acceptedAtMs },
+  { name: 'failed_at', type: 'timestamptz', value: ({ failedAtMs }) => failedAtMs },
+  { name: 'value_expires_at', type: 'timestamptz', value: ({ valueExpiresAtMs }) => valueExpiresAtMs },
+  { name: 'expires_at', type: 'timestamptz', value: ({ expiresAtMs }) => expiresAtMs },
 ];
 
 /**
@@ -71,7 +68,7 @@ const COLUMNS: readonly Column[] = [
  */
 const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
 
-const names = COLUMNS.map(([name]) => `"${name}"`);
+const names = COLUMNS.map(({ name }) => `"${name}"`);
 const INSERT = `
   insert into dead_letters as d (topic, kind, state, key, value, headers, ${names.join(', ')})
   select $1, $2, 'open',
@@ -79,7 +76,7 @@ const INSERT = `
          substring($3::bytea from start + coalesce(key_length, 0) for value_length),
          substring($3::bytea from start + coalesce(key_length, 0) + coalesce(value_length, 0) for headers_length),
          ${names.join(', ')}
-    from unnest(${[...COLUMNS.map(([, type]) => type), ...LENGTHS.map(() => 'integer')]
+    from unnest(${[...COLUMNS.map(({ type }) => type), ...LENGTHS.map(() => 'integer')]
       .map((type, i) => `$${i + 4}::${type}[]`)
       .join(', ')})
       as sent (${[...names, ...LENGTHS].join(', ')})
@@ -148,33 +145,13 @@ function valuesOf(letters: readonly DeadLetter[]): unknown[] {
   const lengths = [0, 1, 2].map((i) => parts.map((ofRow) => ofRow[i]?.length ?? null));
   return [
     Buffer.concat(parts.flat().filter((bytes) => bytes !== null)),
-    ...COLUMNS.map(([, type, value]) => arrayText(type, letters.map(value))),
+    ...COLUMNS.map(({ type, value }) => arrayText(type, letters.map(value))),
     ...[starts, ...lengths].map((numbers) => arrayText('integer', numbers)),
   ];
 }
 
 function bytesOf({ key, value, headers, error }: DeadLetter): number {
   return ROW_BYTES + (key?.length ?? 0) + (value?.length ?? 0) + headers.length + error.length;
-}
-
-/**
- * Notes that replays were stored, whatever became of their dead letters meanwhile, in the caller's
- * transaction.
- */
-export async function settleReplayed(
-  db: Queryable,
-  topic: string,
-  positions: readonly FirstPosition[],
-  nowMs: number,
-): Promise<void> {
-  if (positions.length === 0) return;
-  await db.query(
-    `update dead_letters d set state = 'replayed', state_at = $5, imported_offset = null
-       from unnest($2::integer[], $3::integer[], $4::bigint[]) as sent (generation, partition, "offset")
-      where d.topic = $1 and d.generation = sent.generation and d.partition = sent.partition
-        and d."offset" = sent."offset" and d.state <> 'replayed'`,
-    [topic, ...columnsOf(positions), new Date(nowMs)],
-  );
 }
 
 /** Below zero when `a` comes before `b`. */
@@ -190,29 +167,4 @@ export function columnsOf(positions: readonly FirstPosition[]): unknown[] {
     positions.map(({ partition }) => partition),
     positions.map(({ offset }) => offset),
   ];
-}
-
-/** Deletes up to `rowsMax` dead letters whose time is over, and resolves with their number. */
-export async function sweepDeadLetters(db: Queryable, nowMs: number, rowsMax: number): Promise<number> {
-  const result = await db.query(
-    `delete from dead_letters where (topic, generation, partition, "offset") in (
-       select topic, generation, partition, "offset" from dead_letters
-       where expires_at <= $1 order by expires_at limit $2 for update skip locked
-     )`,
-    [new Date(nowMs), rowsMax],
-  );
-  return result.rowCount ?? 0;
-}
-
-/** Tenants whose open dead letters hold more bytes than that. Rejects after `deadlineMs`. */
-export async function findTenantsOver(pool: Pool, bytesMax: number, deadlineMs: number): Promise<string[]> {
-  const rows = await queryWithDeadline<{ tenant_id: string }>(
-    pool,
-    deadlineMs,
-    `select tenant_id from dead_letters
-      where state in ('open', 'replaying') and tenant_id <> ''
-      group by tenant_id having sum(bytes) > $1`,
-    [bytesMax],
-  );
-  return rows.map(({ tenant_id }) => tenant_id);
 }

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ClientBase } from 'pg';
 import { AppError, errorCode } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
@@ -49,7 +50,7 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     // Imported here, because all processes import this file and only migrations need it.
     const { runner } = await import('node-pg-migrate');
     const applied = await runner({
-      dbClient: client,
+      dbClient: client as unknown as ClientBase,
       dir: options.directory ?? migrationsDirectory(),
       direction: 'up',
       migrationsTable: MIGRATIONS_TABLE,
@@ -68,12 +69,6 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
   } finally {
     await client.end();
   }
-}
-
-/** Returns the names of this release's migrations that the database lacks, in order. */
-export async function pendingMigrations(db: Queryable, directory?: string): Promise<string[]> {
-  const applied = new Set((await readSchema(db))?.applied);
-  return migrationNames(directory).filter((name) => !applied.has(name));
 }
 
 /**
@@ -122,14 +117,14 @@ function refuseTooNew(schema: Schema, names: readonly string[]): void {
 /** Reads the state of the database's schema; undefined where no migration ever ran. */
 async function readSchema(db: Queryable): Promise<Schema | undefined> {
   try {
-    const migrations = await db.query<{ name: string }>(`SELECT name FROM ${MIGRATIONS_TABLE} ORDER BY id`);
+    const migrations = await db.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
     if (migrations.rows.length === 0) return undefined;
-    const compatibility = await db.query<{ min_compatible_version: number }>(
-      'SELECT min_compatible_version FROM schema_compatibility',
+    const compatibility = await db.query<Pick<Schema, 'minCompatibleVersion'>>(
+      'select min_compatible_version as "minCompatibleVersion" from schema_compatibility',
     );
     return {
       applied: migrations.rows.map((row) => row.name),
-      minCompatibleVersion: compatibility.rows[0]?.min_compatible_version ?? 0,
+      minCompatibleVersion: compatibility.rows[0]?.minCompatibleVersion ?? 0,
     };
   } catch (error) {
     if (errorCode(error) === SQLSTATE.UNDEFINED_TABLE) return undefined;

@@ -2,16 +2,56 @@ import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
 
-/** The pool, or one connection inside a transaction. */
-export interface Queryable {
-  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
-    text: string,
-    values?: unknown[],
-  ): Promise<pg.QueryResult<Row>>;
+/** The result of a statement. */
+export interface QueryResult<Row> {
+  readonly rows: Row[];
+  /** Rows that the statement returned or changed; null for statements without rows. */
+  readonly rowCount: number | null;
 }
 
-export type Pool = pg.Pool;
-export type PoolClient = pg.PoolClient;
+/** A statement with its options. */
+export interface Statement {
+  readonly text: string;
+  readonly values?: unknown[];
+  /** Milliseconds without an answer after which it rejects. Default: the pool's limit. */
+  readonly query_timeout?: number | undefined;
+}
+
+/** Runs statements: a pool, or one connection inside a transaction. */
+export interface Queryable {
+  // biome-ignore lint/suspicious/noExplicitAny: a caller that names no row type knows the columns.
+  query<Row = any>(statement: string | Statement, values?: unknown[]): Promise<QueryResult<Row>>;
+}
+
+/** A pool of connections to one database. */
+export interface Pool extends Queryable {
+  /** Checks out a connection, which the caller must release. Rejects when none is free in time. */
+  connect(): Promise<Connection>;
+  /** Closes all connections, and resolves when the last one has been released. */
+  end(): Promise<void>;
+  /** Calls `listener` with each new connection. */
+  on(event: 'connect', listener: (client: Connection) => void): unknown;
+  /** Callers that wait for a connection. */
+  readonly waitingCount: number;
+  readonly options: Pick<PoolOptions, 'max'>;
+}
+
+/** A connection that is checked out of a pool. */
+export interface Connection extends Queryable, ConnectionEvents {
+  /** Process id of the server's backend; null before it is known. */
+  readonly processID: number | null;
+  /** Returns the connection to the pool, or closes it where an error or `true` is given. */
+  release(discard?: Error | boolean): void;
+}
+
+/** Events of a connection. Without a listener for errors, a lost connection ends the process. */
+export interface ConnectionEvents {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'end' | 'notification', listener: () => void): unknown;
+  once(event: 'end', listener: () => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeAllListeners(event: 'notification'): unknown;
+}
 
 export interface PoolOptions {
   readonly connectionString: string;
@@ -33,18 +73,26 @@ export interface PoolOptions {
 const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
- * Creates a pool whose int8 values arrive as bigint. Statements read times as numbers, see
- * epoch-ms.ts. A statement that writes outside a transaction gets one of its own, see {@link
- * beginStatement}. A database that goes down never ends the process.
+ * The types of results: int8 is a bigint. Numeric is a number, because statements return it for
+ * times only: see epochMs in times.ts.
  */
-export function createPool(options: PoolOptions): Pool {
+export function resultTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
   types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text));
+  types.setTypeParser(pg.types.builtins.NUMERIC, Number);
+  return types;
+}
+
+/**
+ * Creates a pool with {@link resultTypes}. A statement that writes outside a transaction gets one
+ * of its own, see {@link beginStatement}. A database that goes down never ends the process.
+ */
+export function createPool(options: PoolOptions): Pool {
   const pool = new pg.Pool({
     max: options.max,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
-    types,
+    types: resultTypes(),
     ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
     // Certificates are read once, here: a file that is removed later must not end the process.
     ...parseIntoClientConfig(options.connectionString),
@@ -56,19 +104,17 @@ export function createPool(options: PoolOptions): Pool {
   // The pool stops listening before a caller of `connect` can: without this handler, a connection
   // that is lost in between would end the process. Its next query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return withOwnTransactions(pool);
+  return withOwnTransactions(pool as unknown as Pool);
 }
 
 const WRITES = /^\s*(insert|update|delete|with)\b/i;
 
 /** Runs each statement that writes in a transaction of its own, at the cost of two round trips. */
 function withOwnTransactions(pool: Pool): Pool {
-  type Query = pg.QueryConfig & { readonly query_timeout?: number };
-  const queryAlone = pool.query.bind(pool) as Queryable['query'];
-  const query = async (statement: string | Query, values?: unknown[]) => {
-    const config: Query =
-      typeof statement === 'string' ? { text: statement, ...(values && { values }) } : statement;
-    if (!WRITES.test(config.text)) return await queryAlone(statement as string, values);
+  const queryAlone: Queryable['query'] = pool.query.bind(pool);
+  const query: Queryable['query'] = async (statement, values) => {
+    const config = typeof statement === 'string' ? { text: statement, ...(values && { values }) } : statement;
+    if (!WRITES.test(config.text)) return await queryAlone(statement, values);
     return await inTransaction(pool, (client) => client.query(config), {
       answerTimeoutMs: config.query_timeout,
     });
@@ -76,11 +122,7 @@ function withOwnTransactions(pool: Pool): Pool {
   return Object.assign(pool, { query });
 }
 
-/** pg has a timeout per query that its types lack. */
-const ROLLBACK: pg.QueryConfig & { query_timeout: number } = {
-  text: 'ROLLBACK',
-  query_timeout: ROLLBACK_TIMEOUT_MS,
-};
+const ROLLBACK: Statement = { text: 'rollback', query_timeout: ROLLBACK_TIMEOUT_MS };
 
 const IDLE_TIMEOUT_MS = 30_000;
 
@@ -113,7 +155,7 @@ export interface TransactionOptions {
  */
 export async function inTransaction<T>(
   pool: Pool,
-  work: (client: PoolClient) => Promise<T>,
+  work: (client: Queryable) => Promise<T>,
   options: TransactionOptions = {},
 ): Promise<T> {
   const client = await pool.connect();
@@ -126,7 +168,7 @@ export async function inTransaction<T>(
   try {
     await client.query(timed(beginStatement(options), options));
     const result = await work(client);
-    await client.query(timed('COMMIT', options));
+    await client.query(timed('commit', options));
     return result;
   } catch (error) {
     try {
@@ -141,12 +183,8 @@ export async function inTransaction<T>(
   }
 }
 
-function timed(text: string, { answerTimeoutMs }: TransactionOptions): pg.QueryConfig {
-  const config: pg.QueryConfig & { query_timeout?: number } = {
-    text,
-    ...(answerTimeoutMs !== undefined && { query_timeout: answerTimeoutMs }),
-  };
-  return config;
+function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement {
+  return { text, ...(answerTimeoutMs !== undefined && { query_timeout: answerTimeoutMs }) };
 }
 
 /**
@@ -157,12 +195,12 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): pg.QueryC
 export function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
   return [
-    'BEGIN ISOLATION LEVEL READ COMMITTED',
+    'begin isolation level read committed',
     ...Object.entries({
       idle_in_transaction_session_timeout: Math.trunc(idleTimeoutMs),
       lock_timeout: Math.trunc(lockTimeoutMs),
       ...STATEMENT_SETTINGS,
-    }).map(([name, value]) => `SET LOCAL ${name} = ${value}`),
+    }).map(([name, value]) => `set local ${name} = ${value}`),
     DURABLE,
     ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
   ].join('; ');
@@ -181,10 +219,10 @@ const STATEMENT_SETTINGS = {
  * must survive a crash. Other settings of synchronous_commit, which wait for standbys or for none,
  * stay.
  */
-export const DURABLE = `SELECT set_config('synchronous_commit', 'on', true) AS mode WHERE current_setting('synchronous_commit') = 'off'`;
+export const DURABLE = `select set_config('synchronous_commit', 'on', true) as mode where current_setting('synchronous_commit') = 'off'`;
 
 /** Lowers the session's statement_timeout, of which 0 means no limit. */
 function lowerStatementTimeout(ms: number): string {
-  return `SELECT set_config('statement_timeout', '${ms}', true)
-    WHERE current_setting('statement_timeout')::interval NOT BETWEEN interval '1 ms' AND interval '${ms} ms'`;
+  return `select set_config('statement_timeout', '${ms}', true)
+    where current_setting('statement_timeout')::interval not between interval '1 ms' and interval '${ms} ms'`;
 }

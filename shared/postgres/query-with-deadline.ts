@@ -1,4 +1,3 @@
-import type { QueryConfig, QueryResultRow } from 'pg';
 import { withDeadline } from '../async.ts';
 import { AppError } from '../errors.ts';
 import type { Pool } from './pool.ts';
@@ -18,7 +17,7 @@ const WAITING_MAX = 500;
  * does not answer at all. The connection of a statement that timed out is discarded. Only for reads
  * and idempotent writes: the statement may still take effect.
  */
-export async function queryWithDeadline<Row extends QueryResultRow>(
+export async function queryWithDeadline<Row>(
   pool: Pool,
   deadlineMs: number,
   text: string,
@@ -27,11 +26,10 @@ export async function queryWithDeadline<Row extends QueryResultRow>(
   if (pool.waitingCount >= WAITING_MAX) {
     throw new AppError(DATABASE_TIMEOUT, 'too many statements wait for a connection', { retryable: true });
   }
-  // pg knows a timeout a query, its types do not: it rejects, and the pool then drops the
-  // connection.
-  const config: QueryConfig & { query_timeout: number } = { text, values, query_timeout: deadlineMs };
   const timedOut = () =>
     new AppError(DATABASE_TIMEOUT, `no answer within ${deadlineMs} ms`, { retryable: true });
-  const { rows } = await withDeadline(pool.query<Row>(config), deadlineMs, timedOut);
+  // After its own timeout the pool discards the connection.
+  const statement = { text, values, query_timeout: deadlineMs };
+  const { rows } = await withDeadline(pool.query<Row>(statement), deadlineMs, timedOut);
   return rows;
 }

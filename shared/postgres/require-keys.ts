@@ -1,8 +1,8 @@
 import { AppError } from '../errors.ts';
 import { keyRingProblems, wrongKeys } from '../keyring/check.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
+import { type EncryptedSample, sampleNewestCredentials, sampleWebhookSecrets } from './encrypted-samples.ts';
 import type { Pool } from './pool.ts';
-import { type EncryptedSample, sampleNewestCredentials, sampleWebhookSecrets } from './sample-encrypted.ts';
 
 const DEADLINE_MS = 5000;
 

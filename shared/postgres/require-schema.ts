@@ -7,7 +7,7 @@ import type { Pool } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
 import { requireKeys } from './require-keys.ts';
 import { readServerFacts, requireServer } from './server-facts.ts';
-import { isDatabaseUnavailable } from './unavailable.ts';
+import { isDatabaseUnavailable } from './sqlstate.ts';
 
 export interface RequireSchemaOptions {
   readonly pool: Pool;

@@ -1,6 +1,6 @@
 import { AppError } from '../errors.ts';
-import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
+import { epochMs } from './times.ts';
 
 /** The oldest major version that is supported. */
 const POSTGRES_MIN = 15;
@@ -25,25 +25,12 @@ export interface ServerFacts {
 
 /** Reads the version, the clock, and the settings that statements cannot override. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
-  const { rows } = await db.query<{
-    version: number;
-    now_ms: bigint;
-    encoding: string;
-    client_encoding: string;
-    replication_role: string;
-  }>(
-    `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as now_ms,
-            current_setting('server_encoding') as encoding, current_setting('client_encoding') as client_encoding,
-            current_setting('session_replication_role') as replication_role`,
+  const { rows } = await db.query<ServerFacts>(
+    `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as "nowMs",
+            current_setting('server_encoding') as encoding, current_setting('client_encoding') as "clientEncoding",
+            current_setting('session_replication_role') as "replicationRole"`,
   );
-  const [row] = rows;
-  return {
-    version: row!.version,
-    nowMs: toMs(row!.now_ms),
-    encoding: row!.encoding,
-    clientEncoding: row!.client_encoding,
-    replicationRole: row!.replication_role,
-  };
+  return rows[0]!;
 }
 
 export const majorOf = (version: number): number => Math.floor(version / VERSIONS_PER_MAJOR);

@@ -1,4 +1,4 @@
-import { errorCode } from '../errors.ts';
+import { AppError, errorCode } from '../errors.ts';
 
 /** The SQLSTATEs that the product acts on, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
@@ -41,3 +41,15 @@ export function sqlStateOf(error: unknown): string | undefined {
 export const sqlStateClass = (sqlState: string): string => sqlState.slice(0, 2);
 
 export const isTransient = (sqlState: string): boolean => TRANSIENT_CLASSES.has(sqlStateClass(sqlState));
+
+/**
+ * Returns whether what a statement threw may succeed later: the server is down, busy or
+ * unreachable. Defects do not.
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (error instanceof AppError) return error.retryable;
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) {
+    return false;
+  }
+  return !isServerError(error) || isTransient(sqlStateOf(error) ?? '');
+}

@@ -48,7 +48,9 @@ export async function ensureTimePartitions(
     for (const week of still) {
       const name = timePartitionName(table, week);
       const bounds = `from ('${isoTime(week)}') to ('${isoTime(week + WEEK_MS)}')`;
-      await client.query(`create table ${name} (like ${table} including defaults including constraints)`);
+      await client.query(
+        `create table ${name} (like ${table} including defaults including constraints including indexes)`,
+      );
       await client.query(`alter table ${table} attach partition ${name} for values ${bounds}`);
     }
     return still.map((week) => timePartitionName(table, week));

@@ -5,7 +5,7 @@ import type { IdGenerator } from '../ids.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { createEndpointUpTo } from '../postgres/webhook-create-endpoint-up-to.ts';
+import { createEndpointUpTo } from '../postgres/webhook-endpoints.ts';
 import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {

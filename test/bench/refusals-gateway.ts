@@ -15,7 +15,7 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { Publisher } from '../../shared/log/log.ts';
 import { createLogger } from '../../shared/logging.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { openOutput } from '../../shared/process/output.ts';
 
 /**

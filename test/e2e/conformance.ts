@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setTenantDisabled } from '../../cli/sql/tenants.ts';
-import { createApiKey } from '../../shared/postgres/create-api-key.ts';
-import { createTenant } from '../../shared/postgres/create-tenant.ts';
-import { revokeApiKey } from '../../shared/postgres/revoke-api-key.ts';
+import { createApiKey, revokeApiKey } from '../../shared/postgres/api-keys.ts';
+import { createTenant } from '../../shared/postgres/tenants.ts';
 import type { KeyName } from '../conformance/case.ts';
 import { OPERATIONS } from '../conformance/operations/all.ts';
 import { runOperation } from '../conformance/run.ts';

@@ -369,11 +369,8 @@ export function describePlantedSecrets(name: string, start: () => Promise<Produc
       );
       expect(tables.length).toBeGreaterThan(20);
       for (const { name: table } of tables) {
-        const { rows } = await product.pool.query({
-          text: `select t::text from ${table} t`,
-          rowMode: 'array',
-        });
-        write(`the table ${table}`, rows.flat().join('\n'));
+        const { rows } = await product.pool.query<{ row: string }>(`select t::text as row from ${table} t`);
+        write(`the table ${table}`, rows.map(({ row }) => row).join('\n'));
         const { rows: columns } = await product.pool.query<{ name: string }>(
           `select format('%I', attname) as name from pg_attribute
             where attrelid = $1::regclass and atttypid = 'bytea'::regtype and attnum > 0 and not attisdropped`,

@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { partitionOf, recordKey } from '../../shared/log/partition.ts';
-import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import type { Laboratory, Tenant } from './laboratory.ts';
 import type { Ledger, Sent } from './ledger.ts';
 

@@ -11,7 +11,7 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { partitionOf, recordKey } from '../../shared/log/partition.ts';
-import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
 import { copyTemplate } from '../support/postgres.ts';

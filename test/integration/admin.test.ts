@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
-import { createApiKey } from '../../shared/postgres/create-api-key.ts';
+import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';

@@ -5,9 +5,9 @@ import { type AcceptedRecord, decodeEvent } from '../../shared/contracts/event.t
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
 import type { EventLog } from '../../shared/log/log.ts';
-import { createApiKey } from '../../shared/postgres/create-api-key.ts';
-import { createTenant } from '../../shared/postgres/create-tenant.ts';
+import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import { createTenant } from '../../shared/postgres/tenants.ts';
 import type { BatchStep } from '../../workers/consume/store-batch.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';

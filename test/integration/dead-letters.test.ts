@@ -16,7 +16,7 @@ import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog, LogRecord, OutgoingRecord, Publisher } from '../../shared/log/log.ts';
 import { partitionOf, recordKey } from '../../shared/log/partition.ts';
 import { writeConnectionFile } from '../../shared/postgres/connection-file.ts';
-import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';

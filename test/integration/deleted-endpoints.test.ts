@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
-import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
-import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
+import { findDueEndpoints } from '../../workers/webhooks/sql/due-endpoints.ts';
 import { findSubscribers } from '../../workers/webhooks/sql/endpoints.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { findCredentials } from '../../admin/sql/find-credentials.ts';
+import { findCredentials } from '../../admin/sql/credentials.ts';
 import { holdErasures } from '../../shared/postgres/credential-erasures.ts';
-import { type Erasure, eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
+import { type Erasure, eraseCredentials } from '../../shared/postgres/credentials.ts';
 import { createCredentialsKind } from '../../workers/kinds/credentials.ts';
 import { startMaintenance } from '../../workers/maintenance.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';

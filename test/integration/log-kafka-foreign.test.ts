@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { topicShortfalls } from '../../shared/log/kafka/topic-check.ts';
-import { topicSpecs } from '../../shared/postgres/topics.ts';
+import { topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
-import { checkSchema, migrate, pendingMigrations, schemaVersion } from '../../shared/postgres/migrate.ts';
+import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts';
+import { checkSchema, migrate, schemaVersion } from '../../shared/postgres/migrate.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
@@ -21,7 +21,6 @@ beforeEach(async () => {
 
 test('a migrated database satisfies this release', async () => {
   await checkSchema(database.pool);
-  expect(await pendingMigrations(database.pool)).toEqual([]);
   expect(await migrate({ connectionString: database.url, logger })).toEqual([]);
   expect(schemaVersion()).toBeGreaterThanOrEqual(2);
 });
@@ -29,10 +28,9 @@ test('a migrated database satisfies this release', async () => {
 test('an empty database lacks every migration, in words that say what to run', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
   await emptyDatabase();
-  expect(await pendingMigrations(database.pool, directory)).toEqual(['0001_a', '0002_b']);
   await expect(checkSchema(database.pool, directory)).rejects.toMatchObject({
     code: 'SCHEMA_OUTDATED',
-    message: expect.stringContaining('npx sluice migrate'),
+    message: expect.stringMatching(/\(0001_a, 0002_b\).*npx sluice migrate/),
   });
 });
 
@@ -55,7 +53,7 @@ test('a migration that fails leaves nothing of itself, and those before it stay'
   await expect(migrate({ connectionString: database.url, logger, directory })).rejects.toMatchObject({
     code: '22012',
   });
-  expect(await pendingMigrations(database.pool, directory)).toEqual(['0002_b']);
+  await expect(checkSchema(database.pool, directory)).rejects.toThrow(/ \(0002_b\):/);
   await writeFile(join(directory, '0002_b.sql'), 'CREATE TABLE b (id int)');
   expect(await migrate({ connectionString: database.url, logger, directory })).toEqual(['0002_b']);
 });

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Admin, startAdmin } from '../../admin/start.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
-import { createApiKey } from '../../shared/postgres/create-api-key.ts';
+import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import { type CredentialsRow, insertCredentials } from '../../workers/sql/credentials.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench } from '../support/webhooks.ts';

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { reencryptStored } from '../../cli/credentials/reencrypt.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
-import { eraseCredentials } from '../../shared/postgres/erase-credentials.ts';
+import { eraseCredentials } from '../../shared/postgres/credentials.ts';
 import {
   type CredentialsRow,
   eraseExpiredCredentials,

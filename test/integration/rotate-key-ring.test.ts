@@ -6,7 +6,7 @@ import { startGateway } from '../../gateway/start.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
-import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { startWorkers } from '../../workers/start.ts';
 import { startWebhooks } from '../../workers/webhooks/start.ts';

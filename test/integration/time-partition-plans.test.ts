@@ -2,14 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { listAttempts } from '../../cli/sql/webhooks.ts';
-import { insertCredentialRead } from '../../shared/postgres/insert-credential-read.ts';
-import { listCredentialReads } from '../../shared/postgres/list-credential-reads.ts';
+import { insertCredentialRead, listCredentialReads } from '../../shared/postgres/credential-reads.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
-import { findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
-import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
 import { backfillQueue, findEndpointsToBackfill } from '../../workers/webhooks/sql/backfill-queue.ts';
+import { findDueEndpoints } from '../../workers/webhooks/sql/due-endpoints.ts';
 import { dropWaiting, finishDeliveries } from '../../workers/webhooks/sql/history.ts';
 import { endHolds, parkDeliveries, unparkAll, unparkNext } from '../../workers/webhooks/sql/holds.ts';
 import {
@@ -72,7 +71,7 @@ beforeAll(async () => {
 });
 
 const id = { tenantId: 'tenant', endpointId: 'endpoint' };
-const delivery = { createdAt: new Date(nowMs), messageId: 'message', orderingKey: 'K' };
+const delivery = { createdAtMs: nowMs, messageId: 'message', orderingKey: 'K' };
 const result = { ...delivery, token: 'token', finishedAtMs: nowMs, dueAtMs: nowMs };
 const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
 
@@ -158,18 +157,16 @@ test('a page of the audit is planned for the weeks that it lies in, and goes bac
 /** Files with statements on tables that are partitioned by time, and where those are tested. */
 const FILES: Record<string, string> = {
   'workers/sql/webhook-events.ts': 'insertWebhookEvents',
-  'shared/postgres/list-credential-reads.ts': 'the page of the audit',
+  'shared/postgres/credential-reads.ts': 'the page of the audit',
   'workers/webhooks/sql/backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
   'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',
-  'shared/postgres/webhook-insert-attempts.ts': 'insertAttempts',
+  'shared/postgres/webhook-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhooks.ts': 'listAttempts',
   // Only inserts, which are routed by their rows.
-  'shared/postgres/insert-credential-read.ts': 'none',
   'workers/sql/message-sent.ts': 'none',
   // Inserts, and the history of entities of which a record came late: it needs every week.
-  'workers/sql/agents.ts': 'none',
-  'workers/sql/conversations.ts': 'none',
+  'workers/sql/entity-tables.ts': 'none',
   'workers/sql/automation-events.ts': 'none',
 };
 

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RawJson } from '../../shared/contracts/json.ts';
-import { deleteEndpoint } from '../../shared/postgres/webhook-delete-endpoint.ts';
+import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { findTenantsOver } from '../../gateway/sql/dead-letters.ts';
 import type { LogHeader } from '../../shared/log/log.ts';
-import { findTenantsOver } from '../../shared/postgres/dead-letters.ts';
 import { BATCH_STEPS } from '../../workers/consume/store-batch.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createCredentialsKind } from '../../workers/kinds/credentials.ts';

@@ -8,7 +8,7 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
 import { partitionOf, recordKey } from '../../shared/log/partition.ts';
-import { registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
+import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';

@@ -74,14 +74,14 @@ describe('a worker', () => {
     );
   });
 
-  it('stores a batch once after a COMMIT with an unknown outcome', async () => {
+  it('stores a batch once after a commit with an unknown outcome', async () => {
     const b = await bench();
     b.append(agent(), { id: 'a' });
     let commits = 0;
     const { consumer, close } = b.startWorker({
       pool: interceptedPool(pool, (text) => {
         // The first one is of the start.
-        if (text === 'COMMIT' && ++commits === 2) throw new Error('Connection terminated unexpectedly');
+        if (text === 'commit' && ++commits === 2) throw new Error('Connection terminated unexpectedly');
       }),
     });
     await consumer.read(0);

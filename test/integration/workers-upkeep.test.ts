@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
-import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/topics.ts';
 import { makePartitionsAhead, startMaintenance } from '../../workers/maintenance.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';
 import { createTestDatabase } from '../support/postgres.ts';

@@ -4,7 +4,7 @@ import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { apiKey, NOW_MS } from './gateway-app.ts';
 

@@ -15,7 +15,7 @@ import { createHealth } from '../../shared/http/health.ts';
 import { createBodyMemory } from '../../shared/http/json-body/body-memory.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
-import type { ApiKey } from '../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import { createScriptedPublisher } from './scripted-publisher.ts';
 
 export const SECRET = 'a:secret:with:colons';

@@ -1,11 +1,11 @@
-import type { Pool, PoolClient } from '../../shared/postgres/pool.ts';
+import type { Connection, Pool } from '../../shared/postgres/pool.ts';
 
 /** The pool, but that `afterQuery` is told of each statement of a transaction once it has run; what it throws is its result. */
 export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: unknown[]) => unknown): Pool {
   return overriding(pool, {
     connect: async () => {
       const client = await pool.connect();
-      return overriding<PoolClient>(client, {
+      return overriding<Connection>(client, {
         query: async (...args: unknown[]) => {
           const result = await (client.query as (...given: unknown[]) => Promise<unknown>)(...args);
           const [statement, values] = args as [string | { readonly text: string }, unknown[]?];

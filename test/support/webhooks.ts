@@ -5,7 +5,7 @@ import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts'
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
-import { createEndpoint } from '../../shared/postgres/webhook-create-endpoint.ts';
+import { createEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import { formatWebhookSecret, newWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../../workers/sql/webhook-events.ts';

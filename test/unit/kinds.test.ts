@@ -3,8 +3,7 @@ import { KIND_BY_NAME } from '../../cli/send/kinds.ts';
 import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
-import { AGENT_TABLES } from '../../workers/sql/agents.ts';
-import { CONVERSATION_TABLES } from '../../workers/sql/conversations.ts';
+import { AGENT_TABLES, CONVERSATION_TABLES } from '../../workers/sql/entity-tables.ts';
 
 const types = (columns: readonly { readonly name: string; readonly type: string }[]) =>
   Object.fromEntries(columns.map(({ name, type }) => [name, type]));

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { descriptionOf, topicShortfalls } from '../../shared/log/kafka/topic-check.ts';
 import { watchTopics } from '../../shared/log/kafka/topic-watch.ts';
 import type { TopicDescription, TopicReplication } from '../../shared/log/log.ts';
-import { expectedTopics } from '../../shared/postgres/topics.ts';
+import { expectedTopics } from '../../shared/postgres/log-topics.ts';
 import { waitFor } from '../support/wait.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,14 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
-import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
+import type { PositionRow } from '../../shared/postgres/log-positions.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import {
   countAlone,
   countStart,
   type PartitionKey,
-  type PositionRow,
   uncountAlone,
   uncountStart,
-} from '../../shared/postgres/positions.ts';
+} from '../sql/log-positions.ts';
 import { LOCK_TIMEOUT_MS } from './store-batch.ts';
 
 export interface CrashSuspectsDeps {
@@ -136,7 +136,7 @@ export class CrashSuspects {
   }
 
   /** The partition's previous worker may be frozen in a transaction on its position. */
-  #inTransaction<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+  #inTransaction<T>(work: (client: Queryable) => Promise<T>): Promise<T> {
     return inTransaction(this.#deps.pool, work, { lockTimeoutMs: LOCK_TIMEOUT_MS });
   }
 }

@@ -4,11 +4,11 @@ import { toPairs } from '../../shared/log/headers.ts';
 import {
   comparePositions,
   type DeadLetter as DeadLetterRow,
-  settleReplayed,
   writeDeadLetters,
 } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
+import { settleReplayed } from '../sql/dead-letters.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';

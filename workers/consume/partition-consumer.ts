@@ -1,7 +1,7 @@
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
-import type { PartitionKey } from '../../shared/postgres/positions.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
+import type { PartitionKey } from '../sql/log-positions.ts';
 import { CrashSuspects } from './crash-suspects.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { PartitionStatus, type SlowReason } from './partition-status.ts';

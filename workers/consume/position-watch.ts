@@ -1,7 +1,7 @@
 import { type SingleFlight, singleFlight } from '../../shared/async.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { type WatchedPosition, watchPositions } from '../sql/watch-positions.ts';
+import { type WatchedPosition, watchPositions } from '../sql/log-positions.ts';
 import type { TopicConsumer } from './consume.ts';
 import { classifyFault } from './faults.ts';
 import type { StoredPosition } from './partition-consumer.ts';

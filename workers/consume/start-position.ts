@@ -1,8 +1,8 @@
 import { AppError } from '../../shared/errors.ts';
 import { type PartitionBounds, POSITION_LOST } from '../../shared/log/log.ts';
+import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { loadPosition, type PartitionKey } from '../../shared/postgres/positions.ts';
-import { loadTopicLayouts } from '../../shared/postgres/topics.ts';
+import { loadPosition, type PartitionKey } from '../sql/log-positions.ts';
 import type { StoredPosition } from './partition-consumer.ts';
 import { GO_ON } from './store-batch.ts';
 

@@ -3,9 +3,10 @@ import { AppError } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
-import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
-import { advancePosition, lockPosition, type PositionRow } from '../../shared/postgres/positions.ts';
+import type { PositionRow } from '../../shared/postgres/log-positions.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
+import { advancePosition, lockPosition } from '../sql/log-positions.ts';
 import { insertWebhookEvents } from '../sql/webhook-events.ts';
 import { recordDeadLetters, rejectionEvents } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
@@ -119,7 +120,7 @@ export async function storeBatch<Row>(
 
 async function store<Row>(
   deps: StoreBatchDeps,
-  client: PoolClient,
+  client: Queryable,
   kind: RecordKind<Row>,
   slice: Slice<Row>,
   { suspectEnd }: PositionRow,
@@ -154,7 +155,7 @@ async function store<Row>(
  * which may have ended those starts, and where suspects were not reached yet.
  */
 async function skip<Row>(
-  client: PoolClient,
+  client: Queryable,
   slice: Slice<Row>,
   { nextOffset, lastId, starts, suspectEnd }: PositionRow,
   nowMs: number,

@@ -1,4 +1,4 @@
-import { AGENT_TABLES } from '../sql/agents.ts';
+import { AGENT_TABLES } from '../sql/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
 /** Agents: every record is a merge patch on the agent's current row. */

@@ -1,4 +1,4 @@
-import { CONVERSATION_TABLES } from '../sql/conversations.ts';
+import { CONVERSATION_TABLES } from '../sql/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
 /** Conversations: every record is a merge patch on the conversation's current row. */

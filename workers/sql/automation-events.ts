@@ -1,5 +1,5 @@
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
 import type { EntityId } from './entity-tables.ts';
 import { readInPages } from './read-in-pages.ts';
 
@@ -59,8 +59,7 @@ export async function insertAutomationEvents(
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
     { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
   ];
-  const { text, values } = insertRows('automation_events', columns, rows);
-  await db.query(text, values);
+  await insertRows(db, 'automation_events', columns, rows);
 }
 
 export interface StoredAutomationEvent extends EntityId {

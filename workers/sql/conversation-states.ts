@@ -1,7 +1,14 @@
 import type { AutomationState } from '../../shared/kinds/automation-events.ts';
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
-import { assignExcluded, type EntityId, type EntityVersion, versionColumns } from './entity-tables.ts';
+import {
+  assignExcluded,
+  type EntityId,
+  type EntityVersion,
+  type LockedRow,
+  versionColumns,
+} from './entity-tables.ts';
 
 /** The state that an external conversation's automation events result in. */
 export interface ConversationState {
@@ -21,46 +28,42 @@ type Version = EntityVersion<ConversationState>;
  * order.
  */
 export async function lockConversationStates(db: Queryable, ids: readonly EntityId[]): Promise<Version[]> {
-  const { rows } = await db.query<StateRow>(
-    `select s.tenant_id, s.external_conversation_id, s.conversation_id, s.state, s.last_automation_agent_message_id,
-            s.current_task_name, s.input_variables, s.generation, s."offset", s.read_generation, s.read_partition,
-            s.read_offset
-     from unnest($1::text[], $2::text[]) with ordinality as wanted (tenant_id, entity, place)
-     join conversation_states s
-       on s.tenant_id = wanted.tenant_id and s.external_conversation_id = wanted.entity
-     order by wanted.place
-     for update of s`,
-    [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
+  return await byTenant(ids, (tenantId, ofTenant) =>
+    lockOfTenant(
+      db,
+      tenantId,
+      ofTenant.map(({ entity }) => entity),
+    ),
   );
-  return rows.map((row) => ({
-    tenantId: row.tenant_id,
-    entity: row.external_conversation_id,
-    state: {
-      conversationId: row.conversation_id,
-      state: row.state,
-      lastAutomationAgentMessageId: row.last_automation_agent_message_id,
-      currentTaskName: row.current_task_name,
-      inputVariables: row.input_variables,
-    },
-    newest: { generation: row.generation, offset: row.offset },
-    lastRead: { generation: row.read_generation, partition: row.read_partition, offset: row.read_offset },
+}
+
+async function lockOfTenant(
+  db: Queryable,
+  tenantId: string,
+  entities: readonly string[],
+): Promise<Version[]> {
+  const { rows } = await db.query<StateRow>(
+    `select s.external_conversation_id as entity, s.conversation_id as "conversationId", s.state,
+            s.last_automation_agent_message_id as "lastAutomationAgentMessageId",
+            s.current_task_name as "currentTaskName", s.input_variables as "inputVariables",
+            s.generation, s."offset", s.read_generation as "readGeneration", s.read_partition as "readPartition",
+            s.read_offset as "readOffset"
+       from unnest($2::text[]) with ordinality as wanted (entity, place)
+       join conversation_states s on s.tenant_id = $1 and s.external_conversation_id = wanted.entity
+      order by wanted.place
+        for update of s`,
+    [tenantId, entities],
+  );
+  return rows.map(({ entity, generation, offset, readGeneration, readPartition, readOffset, ...state }) => ({
+    tenantId,
+    entity,
+    state,
+    newest: { generation, offset },
+    lastRead: { generation: readGeneration, partition: readPartition, offset: readOffset },
   }));
 }
 
-interface StateRow {
-  readonly tenant_id: string;
-  readonly external_conversation_id: string;
-  readonly conversation_id: string;
-  readonly state: AutomationState | null;
-  readonly last_automation_agent_message_id: string | null;
-  readonly current_task_name: string | null;
-  readonly input_variables: string | null;
-  readonly generation: number;
-  readonly offset: bigint;
-  readonly read_generation: number;
-  readonly read_partition: number;
-  readonly read_offset: bigint;
-}
+interface StateRow extends ConversationState, LockedRow {}
 
 /**
  * Writes states (distinct, sorted): new ones, and those locked by {@link lockConversationStates}.
@@ -82,7 +85,8 @@ export async function upsertConversationStates(
     { name: 'input_variables', type: 'text', value: ({ state }) => state.inputVariables },
     ...versionColumns<ConversationState>(nowMs),
   ];
-  const { text, values } = insertRows(
+  await insertRows(
+    db,
     'conversation_states',
     [
       { name: 'tenant_id', type: 'text', value: (version) => version.tenantId },
@@ -92,5 +96,4 @@ export async function upsertConversationStates(
     versions,
     `on conflict (tenant_id, external_conversation_id) do update set ${assignExcluded(valueColumns)}`,
   );
-  await db.query(text, values);
 }

@@ -1,5 +1,6 @@
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
 
 export interface CredentialsRow {
   readonly tenantId: string;
@@ -40,8 +41,7 @@ export async function insertCredentials(
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
     { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
   ];
-  const { text, values } = insertRows('credentials', columns, rows);
-  await db.query(text, values);
+  await insertRows(db, 'credentials', columns, rows);
 }
 
 /** Erases up to `rowsMax` expired ciphertexts, and resolves with their number. The rows stay. */
@@ -50,13 +50,32 @@ export async function eraseExpiredCredentials(
   nowMs: number,
   rowsMax: number,
 ): Promise<number> {
-  const result = await db.query(
-    `update credentials set ciphertext = null where (tenant_id, conversation_id, event_id) in (
-       select tenant_id, conversation_id, event_id from credentials
-       where expires_at <= $1 and ciphertext is not null
-       order by expires_at limit $2 for update skip locked
-     )`,
-    [new Date(nowMs).toISOString(), rowsMax],
+  const { rows } = await db.query<Pick<CredentialsRow, 'tenantId' | 'conversationId' | 'eventId'>>(
+    `select tenant_id as "tenantId", conversation_id as "conversationId", event_id as "eventId"
+       from credentials
+      where expires_at <= $1 and ciphertext is not null
+      order by expires_at
+      limit $2`,
+    [new Date(nowMs), rowsMax],
   );
-  return result.rowCount ?? 0;
+  const erased = await byTenant(rows, async (tenantId, ofTenant) => {
+    const result = await db.query(
+      `update credentials set ciphertext = null
+        where tenant_id = $1 and (conversation_id, event_id) in (
+          select c.conversation_id, c.event_id
+            from unnest($2::text[], $3::text[]) as wanted (conversation_id, event_id)
+            join credentials c
+              on c.tenant_id = $1 and c.conversation_id = wanted.conversation_id and c.event_id = wanted.event_id
+           where c.ciphertext is not null
+             for update of c skip locked
+        )`,
+      [
+        tenantId,
+        ofTenant.map(({ conversationId }) => conversationId),
+        ofTenant.map(({ eventId }) => eventId),
+      ],
+    );
+    return [result.rowCount ?? 0];
+  });
+  return erased.reduce((sum, count) => sum + count, 0);
 }

@@ -1,13 +1,15 @@
 import type { z } from 'zod';
+import { agentSchema } from '../../shared/kinds/agent-metadata.ts';
+import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
+import { type Column, type ColumnType, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, type ColumnType, insertRows } from '../../shared/postgres/unnest.ts';
 import { readInPages } from './read-in-pages.ts';
 
 /**
- * What agents and conversations share: a table of current rows, made by merge patches, and a table
- * of every patch. The functions here are the operations on such a pair; agents.ts and
- * conversations.ts name the tables.
+ * A table of current rows, made by merge patches, and a table of every patch. Agents and
+ * conversations have such a pair.
  */
 export interface EntityTables {
   readonly current: string;
@@ -16,8 +18,22 @@ export interface EntityTables {
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
 }
 
+export const AGENT_TABLES: EntityTables = {
+  current: 'agents',
+  history: 'agent_records',
+  idColumn: 'external_agent_id',
+  columns: patchColumns(agentSchema, 'externalAgentId'),
+};
+
+export const CONVERSATION_TABLES: EntityTables = {
+  current: 'conversations',
+  history: 'conversation_records',
+  idColumn: 'external_conversation_id',
+  columns: patchColumns(conversationSchema, 'externalConversationId'),
+};
+
 /** Returns the columns that merge patches change: the members of a record without its ids. */
-export function patchColumns(schema: z.ZodType, entityMember: string): EntityTables['columns'] {
+function patchColumns(schema: z.ZodType, entityMember: string): EntityTables['columns'] {
   return membersOf(schema)
     .filter(({ name }) => name !== 'eventId' && name !== entityMember)
     .map(({ column }) => column);
@@ -78,8 +94,7 @@ export async function insertPatches(
     { name: 'patch', type: 'json', value: (row) => row.patch },
     { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
   ];
-  const { text, values } = insertRows(tables.history, columns, rows);
-  await db.query(text, values);
+  await insertRows(db, tables.history, columns, rows);
 }
 
 /** Resolves with the current rows of the entities (sorted) that have one, locked in that order. */
@@ -88,39 +103,50 @@ export async function lockEntities(
   tables: EntityTables,
   ids: readonly EntityId[],
 ): Promise<EntityVersion<ColumnValues>[]> {
-  // The driver would parse json; it is kept as text.
-  const columns = tables.columns.map(({ name, type }) => `c."${name}"${type === 'json' ? '::text' : ''}`);
-  const { rows } = await db.query<CurrentRow & Record<string, ColumnValue>>(
-    `select c.tenant_id as key_tenant_id, c.${tables.idColumn} as key_entity, c.generation as key_generation,
-            c."offset" as key_offset, c.read_generation as key_read_generation,
-            c.read_partition as key_read_partition, c.read_offset as key_read_offset, ${columns.join(', ')}
-     from unnest($1::text[], $2::text[]) with ordinality as wanted (tenant_id, entity, place)
-     join ${tables.current} c on c.tenant_id = wanted.tenant_id and c.${tables.idColumn} = wanted.entity
-     order by wanted.place
-     for update of c`,
-    [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
+  return await byTenant(ids, (tenantId, ofTenant) =>
+    lockOfTenant(
+      db,
+      tables,
+      tenantId,
+      ofTenant.map(({ entity }) => entity),
+    ),
   );
-  return rows.map((row) => ({
-    tenantId: row.key_tenant_id,
-    entity: row.key_entity,
-    state: Object.fromEntries(tables.columns.map(({ name }) => [name, row[name] ?? null])),
-    newest: { generation: row.key_generation, offset: row.key_offset },
-    lastRead: {
-      generation: row.key_read_generation,
-      partition: row.key_read_partition,
-      offset: row.key_read_offset,
-    },
+}
+
+async function lockOfTenant(
+  db: Queryable,
+  { current, idColumn, columns }: EntityTables,
+  tenantId: string,
+  entities: readonly string[],
+): Promise<EntityVersion<ColumnValues>[]> {
+  // The driver would parse json, which stays text. No column is named like a member of LockedRow.
+  const values = columns.map(({ name, type }) => `c."${name}"${type === 'json' ? '::text' : ''}`);
+  const { rows } = await db.query<LockedRow & Record<string, ColumnValue>>(
+    `select c.${idColumn} as entity, c.generation, c."offset", c.read_generation as "readGeneration",
+            c.read_partition as "readPartition", c.read_offset as "readOffset", ${values.join(', ')}
+       from unnest($2::text[]) with ordinality as wanted (entity, place)
+       join ${current} c on c.tenant_id = $1 and c.${idColumn} = wanted.entity
+      order by wanted.place
+        for update of c`,
+    [tenantId, entities],
+  );
+  return rows.map(({ entity, generation, offset, readGeneration, readPartition, readOffset, ...state }) => ({
+    tenantId,
+    entity,
+    state,
+    newest: { generation, offset },
+    lastRead: { generation: readGeneration, partition: readPartition, offset: readOffset },
   }));
 }
 
-interface CurrentRow {
-  readonly key_tenant_id: string;
-  readonly key_entity: string;
-  readonly key_generation: number;
-  readonly key_offset: bigint;
-  readonly key_read_generation: number;
-  readonly key_read_partition: number;
-  readonly key_read_offset: bigint;
+/** The position columns of a locked row. */
+export interface LockedRow {
+  readonly entity: string;
+  readonly generation: number;
+  readonly offset: bigint;
+  readonly readGeneration: number;
+  readonly readPartition: number;
+  readonly readOffset: bigint;
 }
 
 export interface StoredPatch extends EntityId, OrderedAt {
@@ -136,12 +162,12 @@ export function readPatches(
   tables: EntityTables,
   ids: readonly EntityId[],
 ): AsyncIterable<StoredPatch[]> {
-  return readInPages<StoredPatch & Record<string, unknown>>(
+  return readInPages<StoredPatch>(
     db,
     `select h.tenant_id as "tenantId", h.${tables.idColumn} as entity, h.generation, h."offset", h.patch::text as patch
-     from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
-     join ${tables.history} h on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity
-     order by h.tenant_id, h.${tables.idColumn}, h.generation, h."offset"`,
+       from unnest($1::text[], $2::text[]) as wanted (tenant_id, entity)
+       join ${tables.history} h on h.tenant_id = wanted.tenant_id and h.${tables.idColumn} = wanted.entity
+      order by h.tenant_id, h.${tables.idColumn}, h.generation, h."offset"`,
     [ids.map((id) => id.tenantId), ids.map((id) => id.entity)],
   );
 }
@@ -161,7 +187,8 @@ export async function upsertEntities(
     })),
     ...versionColumns<ColumnValues>(nowMs),
   ];
-  const { text, values } = insertRows(
+  await insertRows(
+    db,
     tables.current,
     [
       { name: 'tenant_id', type: 'text', value: (version) => version.tenantId },
@@ -171,7 +198,6 @@ export async function upsertEntities(
     versions,
     `on conflict (tenant_id, ${tables.idColumn}) do update set ${assignExcluded(valueColumns)}`,
   );
-  await db.query(text, values);
 }
 
 /** Returns the columns that every current row has in addition to its values. */

@@ -1,7 +1,8 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
+import { type Column, insertRows, unnestRows } from '../../shared/postgres/bulk-rows.ts';
+import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, insertRows, unnestRows } from '../../shared/postgres/unnest.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
 
 /** The result of a record, by its id. */
 export interface EventKey {
@@ -80,14 +81,14 @@ export async function insertEventKeys(
   kind: Kind,
   keys: readonly EventKey[],
 ): Promise<EventKeyId[]> {
-  if (keys.length === 0) return [];
-  const { text, values } = insertRows(
+  const { rows } = await insertRows<EventKey, EventKeyId>(
+    db,
     'event_keys',
     columnsOf(kind),
     keys,
     'on conflict (tenant_id, kind, key) do nothing returning tenant_id as "tenantId", key',
   );
-  return (await db.query<EventKeyId & { tenantId: string }>(text, values)).rows;
+  return rows;
 }
 
 /**
@@ -98,19 +99,36 @@ export async function lockEventKeys(
   kind: Kind,
   ids: readonly EventKeyId[],
 ): Promise<EventKey[]> {
-  if (ids.length === 0) return [];
-  const { rows } = await db.query<StoredKey>(
-    `select k.tenant_id, k.key, k.content_hash, k.status, k.conflicts, k.error, k.generation, k.partition, k."offset",
-            ${epochMs('k.accepted_at')} as accepted_at_ms, ${epochMs('k.stored_at')} as stored_at_ms,
-            ${epochMs('k.updated_at')} as updated_at_ms, ${epochMs('k.expires_at')} as expires_at_ms,
-            k.conflict_hash, ${epochMs('k.conflict_at')} as conflict_at_ms, k.conflict_generation, k.conflict_partition, k.conflict_offset
-     from unnest($2::text[], $3::text[]) with ordinality as wanted (tenant_id, key, place)
-     join event_keys k on k.tenant_id = wanted.tenant_id and k.kind = $1 and k.key = wanted.key
-     order by wanted.place
-     for update of k`,
-    [kind, ids.map((id) => id.tenantId), ids.map((id) => id.key)],
+  return await byTenant(ids, (tenantId, ofTenant) =>
+    lockOfTenant(
+      db,
+      kind,
+      tenantId,
+      ofTenant.map(({ key }) => key),
+    ),
   );
-  return rows.map(toEventKey);
+}
+
+async function lockOfTenant(
+  db: Queryable,
+  kind: Kind,
+  tenantId: string,
+  keys: readonly string[],
+): Promise<EventKey[]> {
+  const { rows } = await db.query<LockedKey>(
+    `select k.key, encode(k.content_hash, 'hex') as "contentHash", k.status, k.conflicts, k.error,
+            k.generation, k.partition, k."offset", ${epochMs('k.accepted_at')} as "acceptedAtMs",
+            ${epochMs('k.stored_at')} as "storedAtMs", ${epochMs('k.updated_at')} as "updatedAtMs",
+            ${epochMs('k.expires_at')} as "expiresAtMs", encode(k.conflict_hash, 'hex') as "conflictHash",
+            ${epochMs('k.conflict_at')} as "conflictAtMs", k.conflict_generation as "conflictGeneration",
+            k.conflict_partition as "conflictPartition", k.conflict_offset as "conflictOffset"
+       from unnest($3::text[]) with ordinality as wanted (key, place)
+       join event_keys k on k.tenant_id = $1 and k.kind = $2 and k.key = wanted.key
+      order by wanted.place
+        for update of k`,
+    [tenantId, kind, keys],
+  );
+  return rows.map((row) => toEventKey(tenantId, row));
 }
 
 /** Replaces ids that are locked by {@link lockEventKeys} or this transaction's insert. */
@@ -129,62 +147,50 @@ export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly 
 
 /** Deletes up to `rowsMax` ids that had expired by then, and resolves with their number. */
 export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax: number): Promise<number> {
-  const result = await db.query(
-    `delete from event_keys where (tenant_id, kind, key) in (
-       select tenant_id, kind, key from event_keys where expires_at <= $1 limit $2 for update skip locked
-     )`,
-    [new Date(expiredByMs).toISOString(), rowsMax],
+  const expiredBy = new Date(expiredByMs);
+  const { rows } = await db.query<EventKeyId & { kind: Kind }>(
+    'select tenant_id as "tenantId", kind, key from event_keys where expires_at <= $1 limit $2',
+    [expiredBy, rowsMax],
   );
-  return result.rowCount ?? 0;
+  const deleted = await byTenant(rows, async (tenantId, ofTenant) => {
+    const result = await db.query(
+      `delete from event_keys
+        where tenant_id = $1 and (kind, key) in (
+          select k.kind, k.key
+            from unnest($2::text[], $3::text[]) as wanted (kind, key)
+            join event_keys k on k.tenant_id = $1 and k.kind = wanted.kind and k.key = wanted.key
+           where k.expires_at <= $4
+             for update of k skip locked
+        )`,
+      [tenantId, ofTenant.map(({ kind }) => kind), ofTenant.map(({ key }) => key), expiredBy],
+    );
+    return [result.rowCount ?? 0];
+  });
+  return deleted.reduce((sum, count) => sum + count, 0);
 }
 
-interface StoredKey {
-  readonly tenant_id: string;
-  readonly key: string;
-  readonly content_hash: Buffer | null;
-  readonly status: EventKey['status'];
-  readonly conflicts: number;
-  readonly error: string | null;
-  readonly generation: number;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly accepted_at_ms: bigint;
-  readonly stored_at_ms: bigint;
-  readonly updated_at_ms: bigint;
-  readonly expires_at_ms: bigint;
-  readonly conflict_hash: Buffer | null;
-  readonly conflict_at_ms: bigint | null;
-  readonly conflict_generation: number | null;
-  readonly conflict_partition: number | null;
-  readonly conflict_offset: bigint | null;
+/** An id as it is read: its last conflict is spread over columns. */
+interface LockedKey extends Omit<EventKey, 'tenantId' | 'lastConflict'> {
+  readonly conflictHash: string | null;
+  readonly conflictAtMs: number | null;
+  readonly conflictGeneration: number | null;
+  readonly conflictPartition: number | null;
+  readonly conflictOffset: bigint | null;
 }
 
-function toEventKey(row: StoredKey): EventKey {
-  return {
-    tenantId: row.tenant_id,
-    key: row.key,
-    contentHash: row.content_hash?.toString('hex') ?? null,
-    status: row.status,
-    conflicts: row.conflicts,
-    lastConflict:
-      row.conflict_at_ms === null
-        ? null
-        : {
-            contentHash: row.conflict_hash?.toString('hex') ?? null,
-            atMs: toMs(row.conflict_at_ms),
-            generation: row.conflict_generation!,
-            partition: row.conflict_partition!,
-            offset: row.conflict_offset!,
-          },
-    error: row.error,
-    generation: row.generation,
-    partition: row.partition,
-    offset: row.offset,
-    acceptedAtMs: toMs(row.accepted_at_ms),
-    storedAtMs: toMs(row.stored_at_ms),
-    updatedAtMs: toMs(row.updated_at_ms),
-    expiresAtMs: toMs(row.expires_at_ms),
-  };
+function toEventKey(tenantId: string, row: LockedKey): EventKey {
+  const { conflictHash, conflictAtMs, conflictGeneration, conflictPartition, conflictOffset, ...key } = row;
+  const lastConflict =
+    conflictAtMs === null
+      ? null
+      : {
+          contentHash: conflictHash,
+          atMs: conflictAtMs,
+          generation: conflictGeneration!,
+          partition: conflictPartition!,
+          offset: conflictOffset!,
+        };
+  return { tenantId, ...key, lastConflict };
 }
 
 function hashBytes(hex: string | null): Buffer | null {

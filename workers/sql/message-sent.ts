@@ -1,5 +1,5 @@
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { type Column, insertRows } from '../../shared/postgres/unnest.ts';
 
 export interface MessageSentRow {
   readonly tenantId: string;
@@ -63,6 +63,5 @@ export async function insertMessageSent(
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
     { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
   ];
-  const { text, values } = insertRows('message_sent', columns, rows);
-  await db.query(text, values);
+  await insertRows(db, 'message_sent', columns, rows);
 }

@@ -1,4 +1,3 @@
-import type { QueryResultRow } from 'pg';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /** Rows per page: a few milliseconds of work for the caller, and little memory. */
@@ -8,7 +7,7 @@ const PAGE_ROWS = 500;
  * Yields the rows of a query in pages, through a cursor. To be called in a transaction, one query
  * at a time. All pages show the same snapshot. Between two pages the process can do other work.
  */
-export async function* readInPages<Row extends QueryResultRow>(
+export async function* readInPages<Row>(
   client: Queryable,
   text: string,
   values: unknown[],

@@ -4,6 +4,7 @@ import { type WebhookType, webhookBody } from '../../shared/contracts/webhooks.t
 import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /** Channel that notifies dispatchers of new deliveries. */
@@ -75,9 +76,8 @@ export async function insertWebhookEvents(
       `${messages.length} webhook events have ${deliveries} deliveries, and one transaction writes at most ${DELIVERIES_MAX}`,
     );
   }
-  const createdAt = new Date(options.nowMs);
-  await insertMessages(client, messages, createdAt);
-  const inserted = await insertDeliveries(client, messages, createdAt, endpointIds);
+  await insertMessages(client, messages, options.nowMs);
+  const inserted = await insertDeliveries(client, messages, options.nowMs, endpointIds);
   // One notification for all deliveries: it takes a lock at commit that all notifying transactions
   // share.
   await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, '']);
@@ -93,11 +93,11 @@ async function findSubscribers(
   // Counted by the server: a tenant may have thousands of endpoints, with few different lists of
   // types.
   const { rows } = await client.query<{
-    tenant_id: string;
-    event_types: string[] | null;
+    tenantId: string;
+    eventTypes: string[] | null;
     endpoints: number;
   }>(
-    `select tenant_id, event_types, count(*)::integer as endpoints
+    `select tenant_id as "tenantId", event_types as "eventTypes", count(*)::integer as endpoints
        from webhook_endpoints
       where tenant_id = any($1::text[]) and state = 'enabled' and state <> 'deleted'
         and ($2::text[] is null or endpoint_id = any($2::text[]))
@@ -111,7 +111,7 @@ async function findSubscribers(
     const known = counts.get(key);
     if (known !== undefined) return known;
     const count = rows
-      .filter((row) => row.tenant_id === tenantId && (row.event_types?.includes(type) ?? true))
+      .filter((row) => row.tenantId === tenantId && (row.eventTypes?.includes(type) ?? true))
       .reduce((sum, row) => sum + row.endpoints, 0);
     counts.set(key, count);
     return count;
@@ -121,23 +121,24 @@ async function findSubscribers(
 async function insertMessages(
   client: Queryable,
   messages: readonly Message[],
-  createdAt: Date,
+  createdAtMs: number,
 ): Promise<void> {
   const sorted = [...messages].sort(
     (a, b) => compareText(a.event.tenantId, b.event.tenantId) || compareText(a.id, b.id),
   );
-  await client.query(
-    `insert into webhook_messages (tenant_id, message_id, created_at, type, body)
-     select tenant_id, message_id, $1::timestamptz, type, convert_to(body, 'UTF8')
-       from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as given (tenant_id, message_id, type, body)`,
-    [
-      createdAt,
-      sorted.map(({ event }) => event.tenantId),
-      sorted.map(({ id }) => id),
-      sorted.map(({ event }) => event.type),
-      await mapInSlices(sorted, ({ event }) => webhookBody(event.type, event.timestampMs, event.data)),
-    ],
-  );
+  const rows = await mapInSlices(sorted, ({ id, event }) => ({
+    id,
+    event,
+    body: webhookBody(event.type, event.timestampMs, event.data),
+  }));
+  const columns: Column<(typeof rows)[number]>[] = [
+    { name: 'tenant_id', type: 'text', value: ({ event }) => event.tenantId },
+    { name: 'message_id', type: 'text', value: ({ id }) => id },
+    { name: 'created_at', type: 'timestamptz', value: () => createdAtMs },
+    { name: 'type', type: 'text', value: ({ event }) => event.type },
+    { name: 'body', type: 'utf8', value: ({ body }) => body },
+  ];
+  await insertRows(client, 'webhook_messages', columns, rows);
 }
 
 /**
@@ -153,12 +154,10 @@ async function insertMessages(
 async function insertDeliveries(
   client: Queryable,
   messages: readonly Message[],
-  createdAt: Date,
+  createdAtMs: number,
   endpointIds: readonly string[] | null,
 ): Promise<number> {
-  const { rows } = await client.query<{ base: string | bigint }>(
-    "select nextval('webhook_delivery_seq') as base",
-  );
+  const { rows } = await client.query<{ base: bigint }>("select nextval('webhook_delivery_seq') as base");
   const { rowCount } = await client.query(
     `insert into webhook_queue
        (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at)
@@ -172,7 +171,7 @@ async function insertDeliveries(
         and ($8::text[] is null or e.endpoint_id = any($8::text[]))
       order by m.tenant_id, e.endpoint_id, m.ordinal`,
     [
-      createdAt,
+      new Date(createdAtMs),
       rows[0]!.base,
       messages.map(({ event }) => event.tenantId),
       messages.map(({ id }) => id),

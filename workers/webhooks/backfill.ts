@@ -1,5 +1,5 @@
 import type { Pool } from '../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { type CreatedBetween, findEndpointsToBackfill } from './sql/backfill-queue.ts';
 
 const MINUTE_MS = 60_000;

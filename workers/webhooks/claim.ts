@@ -1,6 +1,6 @@
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { PoolClient } from '../../shared/postgres/pool.ts';
-import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import type { PreparedDelivery } from './attempt.ts';
 import { concurrencyOf } from './health.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
@@ -46,7 +46,7 @@ const PAGES_MAX = 5;
  * conversation holds back. Runs under the endpoint's lock.
  */
 export async function claimDeliveries(
-  client: PoolClient,
+  client: Queryable,
   endpoint: LockedEndpoint,
   options: ClaimOptions,
 ): Promise<Claimed> {
@@ -78,7 +78,7 @@ export async function claimDeliveries(
 }
 
 async function claimChosen(
-  client: PoolClient,
+  client: Queryable,
   endpoint: LockedEndpoint,
   chosen: readonly DueDelivery[],
   options: ClaimOptions,
@@ -111,15 +111,15 @@ async function claimChosen(
  * what kills the senders, and an outage of minutes must not use up its attempts.
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
-  const { createdAt, messageId, attempts, leaseExpired } = delivery;
+  const { createdAtMs, messageId, attempts, leaseExpired } = delivery;
   // After its last attempt the delivery ends instead.
   if (!leaseExpired || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
-  return [{ createdAt, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
+  return [{ createdAtMs, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
 }
 
 /** Logs a failed attempt for each delivery whose sender died before it recorded a result. */
 async function recordLostAttempts(
-  client: PoolClient,
+  client: Queryable,
   endpoint: LockedEndpoint,
   chosen: readonly DueDelivery[],
   nowMs: number,

@@ -2,8 +2,8 @@ import type { Clock } from '../../shared/clock.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
-import { inTransaction, type Pool, type PoolClient } from '../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
+import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Attempt } from './attempt.ts';
 import { type Claimed, claimDeliveries } from './claim.ts';
 import { concurrencyOf } from './health.ts';
@@ -96,7 +96,7 @@ function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
 }
 
 async function backfill(
-  client: PoolClient,
+  client: Queryable,
   id: EndpointId,
   created: CreatedBetween | undefined,
   nowMs: number,
@@ -106,7 +106,7 @@ async function backfill(
 }
 
 async function claimOrDrop(
-  client: PoolClient,
+  client: Queryable,
   endpoint: LockedEndpoint,
   context: DispatchContext,
   nowMs: number,
@@ -139,7 +139,7 @@ async function claimOrDrop(
  * Releases conversations whose first delivery has failed for HOLD_MS: all their deliveries where
  * the endpoint has had no success since that failure, otherwise only the next one.
  */
-async function endExpiredHolds(client: PoolClient, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
+async function endExpiredHolds(client: Queryable, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
   const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);
   if (ended.length === 0) return;
   const { lastSuccessAtMs } = endpoint.health;

@@ -4,7 +4,6 @@ import { errorMessage } from '../../shared/errors.ts';
 import { FairQueue } from '../../shared/fair-queue.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
-import { type DueEndpoint, findDueEndpoints } from '../../shared/postgres/webhook-due-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
@@ -17,6 +16,7 @@ import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { Poller } from './poller.ts';
 import { HOLD_MS } from './schedule.ts';
 import { Slots } from './slots.ts';
+import { type DueEndpoint, findDueEndpoints } from './sql/due-endpoints.ts';
 import { DeliveryListener } from './sql/listen.ts';
 import { findQueuedWeeks } from './sql/queue.ts';
 

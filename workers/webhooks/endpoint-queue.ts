@@ -1,4 +1,4 @@
-import type { EndpointId } from '../../shared/postgres/webhook-due-endpoints.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Attempt } from './attempt.ts';
 import type { SlotUser } from './slots.ts';
 

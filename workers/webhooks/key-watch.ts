@@ -4,8 +4,8 @@ import type { Health } from '../../shared/http/health.ts';
 import { keyRingProblems } from '../../shared/keyring/check.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { sampleWebhookSecrets } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { sampleWebhookSecrets } from '../../shared/postgres/sample-encrypted.ts';
 
 export interface KeyWatchOptions {
   readonly pool: Pool;

@@ -1,7 +1,7 @@
 import { errorMessage } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals.ts';
-import { isDatabaseUnavailable } from '../../shared/postgres/unavailable.ts';
+import { isDatabaseUnavailable } from '../../shared/postgres/sqlstate.ts';
 
 export interface PollerOptions {
   /** Milliseconds between two polls when nothing wakes it. */

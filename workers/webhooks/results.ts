@@ -1,6 +1,6 @@
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { PoolClient } from '../../shared/postgres/pool.ts';
-import { insertAttempts } from '../../shared/postgres/webhook-insert-attempts.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
@@ -33,7 +33,7 @@ export interface RecordOptions {
  * endpoint's lock; resolves with the endpoint's new health.
  */
 export async function recordAttempts(
-  client: PoolClient,
+  client: Queryable,
   endpoint: LockedEndpoint,
   attempts: readonly Attempt[],
   options: RecordOptions,
@@ -56,8 +56,8 @@ export async function recordAttempts(
 }
 
 function resultOf({ delivery, outcome, finishedAtMs }: Attempt, random: () => number): DeliveryResult {
-  const { createdAt, messageId, token, attempt } = delivery;
-  const ended = { createdAt, messageId, token, finishedAtMs, dueAtMs: finishedAtMs };
+  const { createdAtMs, messageId, token, attempt } = delivery;
+  const ended = { createdAtMs, messageId, token, finishedAtMs, dueAtMs: finishedAtMs };
   if (outcome.kind === 'delivered') return { ...ended, state: 'delivered' };
   const dueAtMs = outcome.gone ? undefined : nextAttemptAtMs(attempt, finishedAtMs, random);
   return dueAtMs === undefined ? { ...ended, state: 'failed' } : { ...ended, state: 'pending', dueAtMs };

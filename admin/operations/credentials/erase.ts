@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
-import { eraseCredentials } from '../../../shared/postgres/erase-credentials.ts';
+import { eraseCredentials } from '../../../shared/postgres/credentials.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import type { TenantTurns } from '../../limits/tenant-turns.ts';
 import { withDatabase } from '../../request/database.ts';

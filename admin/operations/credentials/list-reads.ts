@@ -2,11 +2,11 @@ import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../../../shared/http/conversation-id.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import type { CredentialRead } from '../../../shared/postgres/insert-credential-read.ts';
 import {
+  type CredentialRead,
   type CredentialReadPlace,
   listCredentialReads,
-} from '../../../shared/postgres/list-credential-reads.ts';
+} from '../../../shared/postgres/credential-reads.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { withDatabase } from '../../request/database.ts';
 import { readPageQuery } from '../../request/page-query.ts';

@@ -8,10 +8,10 @@ import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import {
   type CredentialReadOutcome,
   insertCredentialRead,
-} from '../../../shared/postgres/insert-credential-read.ts';
+} from '../../../shared/postgres/credential-reads.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { withDatabase } from '../../request/database.ts';
-import { findCredentials, type StoredSubmission } from '../../sql/find-credentials.ts';
+import { findCredentials, type StoredSubmission } from '../../sql/credentials.ts';
 
 export interface ReadCredentialsDeps {
   readonly pool: Pool;

@@ -2,7 +2,7 @@ import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { type EventTrace, findEvents, type TracePosition } from '../../../shared/postgres/find-event.ts';
+import { type EventTrace, findEvents, type TracePosition } from '../../../shared/postgres/event-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { withDatabase } from '../../request/database.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';

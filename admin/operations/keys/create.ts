@@ -5,11 +5,11 @@ import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-k
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
-import { listApiKeys } from '../../../shared/postgres/list-api-keys.ts';
+import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { KEYS_PER_DAY_MAX, VALID_KEYS_MAX } from '../../limits/bounds.ts';
 import { withDatabase } from '../../request/database.ts';
-import { type CreatedApiKey, createApiKeyUpTo } from '../../sql/create-api-key-up-to.ts';
+import { type CreatedApiKey, createApiKeyUpTo } from '../../sql/api-keys.ts';
 import { beyondGrant } from './grant.ts';
 
 export interface KeysDeps {

@@ -1,6 +1,6 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { EVERY_SCOPE } from '../../../shared/contracts/scopes.ts';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 
 /** What a key may do: its scopes, and until when. */
 export interface Grant {

@@ -1,7 +1,7 @@
 import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-key.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { listApiKeys } from '../../../shared/postgres/list-api-keys.ts';
+import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
 import { withDatabase } from '../../request/database.ts';
 import { readPageQuery } from '../../request/page-query.ts';
 import type { KeysDeps } from './create.ts';

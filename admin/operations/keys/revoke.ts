@@ -1,8 +1,7 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { revokeApiKey } from '../../../shared/postgres/revoke-api-key.ts';
-import { revokeApiKeyAndMade } from '../../../shared/postgres/revoke-api-key-and-made.ts';
+import { revokeApiKey, revokeApiKeyAndMade } from '../../../shared/postgres/api-keys.ts';
 import { withDatabase } from '../../request/database.ts';
 import type { KeysDeps } from './create.ts';
 import { keyIdOf } from './key-id.ts';

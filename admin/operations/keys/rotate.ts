@@ -1,8 +1,7 @@
 import { readRotationRequest } from '../../../shared/contracts/api-keys.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { listApiKeys } from '../../../shared/postgres/list-api-keys.ts';
-import { type Rotated, rotateApiKey } from '../../../shared/postgres/rotate-api-key.ts';
+import { listApiKeys, type Rotated, rotateApiKey } from '../../../shared/postgres/api-keys.ts';
 import { withDatabase } from '../../request/database.ts';
 import type { KeysDeps } from './create.ts';
 import { beyondGrant } from './grant.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { deleteEndpoint } from '../../../shared/postgres/webhook-delete-endpoint.ts';
+import { deleteEndpoint } from '../../../shared/postgres/webhook-endpoints.ts';
 import { withDatabase } from '../../request/database.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
 

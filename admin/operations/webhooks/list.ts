@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { type Endpoint, findEndpoints } from '../../../shared/postgres/webhook-find-endpoints.ts';
+import { type Endpoint, findEndpoints } from '../../../shared/postgres/webhook-endpoints.ts';
 import { withDatabase } from '../../request/database.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
 

@@ -2,8 +2,8 @@ import { requiredId } from '../../../shared/contracts/fields.ts';
 import { RawJson, writeJson } from '../../../shared/contracts/json.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { isDatabaseUnavailable } from '../../../shared/postgres/unavailable.ts';
-import type { StoredState } from '../../sql/read-conversation-state.ts';
+import { isDatabaseUnavailable } from '../../../shared/postgres/sqlstate.ts';
+import type { StoredState } from '../../sql/conversation-states.ts';
 
 /** Reads a conversation's state within a deadline of its own; undefined when no event named the conversation. */
 export type ReadState = (

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { sha256Of } from '../../api-key-secrets.ts';
 import type { Clock } from '../../clock.ts';
 import { AppError } from '../../errors.ts';
-import type { ApiKey } from '../../postgres/find-api-keys.ts';
+import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpMiddleware } from '../env.ts';
 import { fail } from '../failures.ts';
 import { API_ID_HEADER, API_SECRET_HEADER } from '../key-headers.ts';

@@ -1,8 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../logging.ts';
-import { findApiKeys, findChangedApiKeys } from '../../postgres/find-api-keys.ts';
+import { findApiKeys, findChangedApiKeys, recordKeyUses } from '../../postgres/api-key-lookup.ts';
 import type { Pool } from '../../postgres/pool.ts';
-import { recordKeyUses } from '../../postgres/record-key-uses.ts';
 import { createKeyCache, type KeyCache, type KeyCacheOptions } from './key-cache.ts';
 import { createKeyUses } from './key-uses.ts';
 

@@ -1,4 +1,4 @@
-import type { ApiKeyDescription } from '../../postgres/list-api-keys.ts';
+import type { ApiKeyDescription } from '../../postgres/api-keys.ts';
 
 /** `rotating`: two secrets are valid. */
 export type KeyState = 'valid' | 'rotating' | 'expired' | 'revoked';

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../clock.ts';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
-import type { ApiKey, ChangedKey, SeenKey } from '../../postgres/find-api-keys.ts';
+import type { ApiKey, ChangedKey, SeenKey } from '../../postgres/api-key-lookup.ts';
 import { createKeyLookup, KEYS_UNAVAILABLE } from './key-lookup.ts';
 import { createKeyRoom } from './key-room.ts';
 

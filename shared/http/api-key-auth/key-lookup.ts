@@ -1,6 +1,6 @@
 import { sleep } from '../../async.ts';
 import { AppError } from '../../errors.ts';
-import type { ApiKey } from '../../postgres/find-api-keys.ts';
+import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 
 /** AppError code (retryable) of {@link KeyCache.find} when the store cannot be asked. */
 export const KEYS_UNAVAILABLE = 'KEYS_UNAVAILABLE';

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../../postgres/find-api-keys.ts';
+import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import { createRanking } from '../../ranking.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { compareText } from '../../compare-text.ts';
 import type { Logger } from '../../logging.ts';
-import type { KeyUse } from '../../postgres/record-key-uses.ts';
+import type { KeyUse } from '../../postgres/api-key-lookup.ts';
 
 export interface KeyUsesOptions {
   /** Writes them, within a deadline of its own. May leave out times that are less than `stepMs` after the stored one. */

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../../postgres/find-api-keys.ts';
+import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpMiddleware } from '../env.ts';
 import { refuse } from '../failures.ts';
 import { type Buckets, takeFromAll } from './buckets.ts';

@@ -1,6 +1,6 @@
 import { type Clock, monotonicClock } from '../../clock.ts';
 import { errorCode } from '../../errors.ts';
-import type { Pool, PoolClient } from '../../postgres/pool.ts';
+import type { Connection, Pool } from '../../postgres/pool.ts';
 import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/log-records.ts';
 import { type LostSession, terminateSession } from './sql/terminate-session.ts';
 
@@ -56,7 +56,7 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
       if (isStatementError(error)) return { error, effect: effect === 'unknown' ? 'refused' : 'unsent' };
       broken ??= error as Error;
       if (effect === 'unknown')
-        lost = { backendPid: backendPidOf(client), lostAt: new Date(sessionsClock.nowMs()) };
+        lost = { backendPid: client.processID ?? 0, lostAt: new Date(sessionsClock.nowMs()) };
       return { error, effect };
     } finally {
       client.removeListener('error', onError);
@@ -83,7 +83,7 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
 }
 
 /** Returns undefined if the signal is aborted first; a connection that comes later goes back to the pool. */
-async function connect(pool: Pool, signal: AbortSignal): Promise<PoolClient | undefined> {
+async function connect(pool: Pool, signal: AbortSignal): Promise<Connection | undefined> {
   const connecting = pool.connect();
   try {
     return await abortable(connecting, signal);
@@ -113,11 +113,6 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 /** Returns whether the server rolled the statement back and kept the connection. Any other error ended the connection. */
 function isStatementError(error: unknown): boolean {
   return errorCode(error) !== undefined && (error as { severity?: unknown }).severity === 'ERROR';
-}
-
-function backendPidOf(client: PoolClient): number {
-  // Part of the client since its first releases, but not of its types.
-  return (client as unknown as { processID: number | null }).processID ?? 0;
 }
 
 function timedOut(): Error {

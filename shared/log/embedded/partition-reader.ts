@@ -207,7 +207,7 @@ export class PartitionReader {
 
 /** Returns a stored record as readers get it. */
 export function toLogRecord({ offset, value, headers, ...stored }: StoredRecord): LogRecord {
-  const timestampMs = Number(stored.appendedAtMs);
+  const timestampMs = stored.appendedAtMs;
   if (Array.isArray(headers)) {
     const [key, pairs] = headers;
     return { offset, key: Buffer.from(key, 'base64'), value, headers: fromPairs(pairs), timestampMs };

@@ -2,8 +2,8 @@ import { sleep } from '../../async.ts';
 import type { Clock } from '../../clock.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
-import { earlierNow } from '../../postgres/earlier-now.ts';
 import type { Pool } from '../../postgres/pool.ts';
+import { earlierNow } from '../../postgres/times.ts';
 import { readRetained } from './sql/log-partitions.ts';
 import { deleteOldRecords } from './sql/log-records.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { SECRET } from '../../support/gateway-app.ts';
 

@@ -27,7 +27,7 @@ async function plan([earliest, latest]: [bigint, bigint], position?: Position, a
   const pool = {
     query: async (sql: string) => {
       if (sql.includes('from log_topics')) {
-        return { rows: [{ topic: 't', generation: 3, partitions: 1, tenant_partitions: 1 }] };
+        return { rows: [{ topic: 't', generation: 3, partitions: 1, tenantPartitions: 1 }] };
       }
       return {
         rows: stored ? [{ partition: 0, starts: 0, suspectEnd: null, generation: 3, ...stored }] : [],

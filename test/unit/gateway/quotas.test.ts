@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UsageStore } from '../../../gateway/limits/quotas.ts';
-import type { TenantDay } from '../../../shared/postgres/tenant-usage.ts';
+import type { TenantDay } from '../../../gateway/sql/tenant-usage.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { REFUSED } from '../../support/scripted-publisher.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { createBuckets, secondsUntil, takeFromAll } from '../../../shared/http/rates/buckets.ts';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { createGatewayApp, type GatewayAppOptions, NOW_MS } from '../../support/gateway-app.ts';
 
 const STATE = '/automation-agent/v1/state?externalId=c';

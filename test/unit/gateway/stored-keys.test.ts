@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createStoredKeys } from '../../../gateway/accept/stored-ids.ts';
-import type { StoredKey } from '../../../gateway/sql/find-event-keys.ts';
+import type { StoredKey } from '../../../gateway/sql/event-keys.ts';
 
 const KIND = 'agent-metadata';
 const row = (key: string): StoredKey => ({ key, contentHash: 'x', status: 'stored' });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey, createGatewayApp, NOW_MS, SECRET } from '../../support/gateway-app.ts';
 
 const compared = vi.hoisted(() => [] as [number, number][]);

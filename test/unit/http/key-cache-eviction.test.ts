@@ -5,7 +5,7 @@ import { afterEach, expect, it } from 'vitest';
 import { credentials } from '../../../shared/http/api-key-auth/api-key-auth.ts';
 import { createKeyCache, type KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
 import type { HttpEnv } from '../../../shared/http/env.ts';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey, NOW_MS, SECRET } from '../../support/gateway-app.ts';
 
 /** Callers of several tenants at one key cache that is small, whose store goes down. */

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createKeyCache, type KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 

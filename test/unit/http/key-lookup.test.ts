@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeyLookup } from '../../../shared/http/api-key-auth/key-lookup.ts';
-import type { ApiKey } from '../../../shared/postgres/find-api-keys.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey } from '../../support/gateway-app.ts';
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createKeyUses } from '../../../shared/http/api-key-auth/key-uses.ts';
-import type { KeyUse } from '../../../shared/postgres/record-key-uses.ts';
+import type { KeyUse } from '../../../shared/postgres/api-key-lookup.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -21,7 +21,7 @@ it('warns while dead-letter topics hold what is not imported, and not before the
     close: async () => {},
   };
   const pool = {
-    query: async () => ({ rows: imported ? [{ topic, partition: 0, next_offset: imported }] : [] }),
+    query: async () => ({ rows: imported ? [{ topic, partition: 0, nextOffset: imported }] : [] }),
   } as unknown as Pool;
   const watch = startImportWatch({
     pool,

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
 /**
  * Processes of the previous release use webhook_deliveries as their queue: they write `pending`
@@ -26,13 +26,13 @@ export interface Backfilled {
 /** Returns the endpoints with pending deliveries in webhook_deliveries. Takes no locks. */
 export async function findEndpointsToBackfill(db: Queryable, created: CreatedBetween): Promise<EndpointId[]> {
   // A parked delivery waits for an unparked one of the same endpoint, so these are all endpoints.
-  const { rows } = await db.query<{ tenant_id: string; endpoint_id: string }>(
-    `select distinct tenant_id, endpoint_id
+  const { rows } = await db.query<EndpointId>(
+    `select distinct tenant_id as "tenantId", endpoint_id as "endpointId"
        from webhook_deliveries
       where state = 'pending' and not parked and created_at >= $1 and created_at < $2`,
     [new Date(created.fromMs), new Date(created.toMs)],
   );
-  return rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.endpoint_id }));
+  return rows;
 }
 
 /**
@@ -57,7 +57,8 @@ export async function backfillQueue(
         using waiting
         where d.tenant_id = $1 and d.endpoint_id = $2 and d.created_at >= $3 and d.created_at < $4
           and d.created_at = waiting.created_at and d.message_id = waiting.message_id
-       returning d.*
+       returning d.tenant_id, d.endpoint_id, d.message_id, d.created_at, d.seq, d.ordering_key, d.due_at, d.attempts,
+                 d.lease_token, d.holds, d.first_failed_at
      )
      insert into webhook_queue
        (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at, attempts, lease_token, parked, holds,

@@ -1,6 +1,7 @@
 import type { WebhookType } from '../../../shared/contracts/webhooks.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import { epochMs, toDate } from '../../../shared/postgres/times.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
 export type EndpointState = 'enabled' | 'disabled' | 'deleted';
 
@@ -24,17 +25,10 @@ export interface LockedEndpoint extends EndpointId {
   readonly health: EndpointHealth;
 }
 
-interface EndpointRow {
+interface EndpointRow extends EndpointHealth {
   readonly url: string;
-  readonly state: EndpointState;
-  readonly disabled_reason: string | null;
-  readonly secret_key_id: string | null;
-  readonly secret_ciphertext: Buffer | null;
-  readonly failures: number;
-  readonly failing_since: Date | null;
-  readonly last_failure_at: Date | null;
-  readonly last_success_at: Date | null;
-  readonly paused_until: Date | null;
+  readonly keyId: string | null;
+  readonly ciphertext: Buffer | null;
 }
 
 /**
@@ -43,38 +37,25 @@ interface EndpointRow {
  */
 export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
   const { rows } = await client.query<EndpointRow>(
-    `select url, state, disabled_reason, secret_key_id, secret_ciphertext,
-            failures, failing_since, last_failure_at, last_success_at, paused_until
+    `select url, secret_key_id as "keyId", secret_ciphertext as ciphertext, state,
+            disabled_reason as "disabledReason", failures, ${epochMs('failing_since')} as "failingSinceMs",
+            ${epochMs('last_failure_at')} as "lastFailureAtMs", ${epochMs('last_success_at')} as "lastSuccessAtMs",
+            ${epochMs('paused_until')} as "pausedUntilMs"
        from webhook_endpoints
       where tenant_id = $1 and endpoint_id = $2
         for no key update skip locked`,
     [id.tenantId, id.endpointId],
   );
-  const row = rows[0];
+  const [row] = rows;
   if (!row) return undefined;
-  return {
-    tenantId: id.tenantId,
-    endpointId: id.endpointId,
-    url: row.url,
-    secret:
-      row.secret_key_id !== null && row.secret_ciphertext !== null
-        ? { keyId: row.secret_key_id, ciphertext: row.secret_ciphertext }
-        : null,
-    health: {
-      state: row.state,
-      disabledReason: row.disabled_reason,
-      failures: row.failures,
-      failingSinceMs: row.failing_since?.getTime() ?? null,
-      lastFailureAtMs: row.last_failure_at?.getTime() ?? null,
-      lastSuccessAtMs: row.last_success_at?.getTime() ?? null,
-      pausedUntilMs: row.paused_until?.getTime() ?? null,
-    },
-  };
+  const { url, keyId, ciphertext, ...health } = row;
+  const secret = keyId !== null && ciphertext !== null ? { keyId, ciphertext } : null;
+  return { tenantId: id.tenantId, endpointId: id.endpointId, url, secret, health };
 }
 
 /**
- * Whether the endpoint has a row. Deleted endpoints have one; a database restored to a time before
- * the creation has none.
+ * Returns whether the endpoint has a row. Deleted endpoints have one; a database restored to a time
+ * before the creation has none.
  */
 export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
   const { rowCount } = await client.query(
@@ -111,10 +92,6 @@ export async function updateEndpointHealth(
   );
 }
 
-function toDate(timeMs: number | null): Date | null {
-  return timeMs === null ? null : new Date(timeMs);
-}
-
 /**
  * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type: healthy before
  * failing ones, then those that name the type before those that take all, then older ones first.
@@ -125,8 +102,8 @@ export async function findSubscribers(
   type: WebhookType,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await db.query<{ endpoint_id: string }>(
-    `select endpoint_id
+  const { rows } = await db.query<{ endpointId: string }>(
+    `select endpoint_id as "endpointId"
        from webhook_endpoints
       where tenant_id = $1 and state = 'enabled' and state <> 'deleted'
         and (event_types is null or $2::text = any(event_types))
@@ -134,5 +111,5 @@ export async function findSubscribers(
       limit $3`,
     [tenantId, type, limit],
   );
-  return rows.map((row) => row.endpoint_id);
+  return rows.map(({ endpointId }) => endpointId);
 }

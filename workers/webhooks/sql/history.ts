@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import type { DeliveryId } from './queue.ts';
 
 /** Moves deliveries to the history without a further attempt. Runs under the endpoint's lock. */

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import { epochMs } from '../../../shared/postgres/times.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import type { DeliveryId } from './queue.ts';
 
 /** A delivery that had held back later ones of its conversation for the longest time allowed. */
@@ -13,19 +14,16 @@ export interface EndedHold {
  * endpoint's lock.
  */
 export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: number): Promise<EndedHold[]> {
-  const { rows } = await client.query<{ ordering_key: string; first_failed_at: Date }>(
+  const { rows } = await client.query<EndedHold>(
     `update webhook_queue
         set holds = false
       where tenant_id = $1 and endpoint_id = $2
         and holds and ordering_key is not null
         and first_failed_at is not null and first_failed_at <= $3
-     returning ordering_key, first_failed_at`,
+     returning ordering_key as "orderingKey", ${epochMs('first_failed_at')} as "firstFailedAtMs"`,
     [id.tenantId, id.endpointId, new Date(heldSinceMs)],
   );
-  return rows.map((row) => ({
-    orderingKey: row.ordering_key,
-    firstFailedAtMs: row.first_failed_at.getTime(),
-  }));
+  return rows;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { backoffMs } from '../../../shared/async.ts';
 import type { Logger } from '../../../shared/logging.ts';
-import type { Pool, PoolClient } from '../../../shared/postgres/pool.ts';
+import type { Connection, Pool } from '../../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
 import { DELIVERIES_CHANNEL } from '../../sql/webhook-events.ts';
 
@@ -15,7 +15,7 @@ export class DeliveryListener {
   readonly #pool: Pool;
   readonly #logger: Logger;
   readonly #onDeliveries: () => void;
-  #client: PoolClient | undefined;
+  #client: Connection | undefined;
   #connecting: Promise<void>;
   /** Consecutive connections that failed, or were lost before they listened. */
   #failures = 0;
@@ -40,7 +40,7 @@ export class DeliveryListener {
   }
 
   async #connect(): Promise<void> {
-    let client: PoolClient | undefined;
+    let client: Connection | undefined;
     try {
       client = await this.#pool.connect();
       if (this.#closed) {
@@ -56,7 +56,7 @@ export class DeliveryListener {
     }
   }
 
-  #watch(client: PoolClient): void {
+  #watch(client: Connection): void {
     this.#client = client;
     client.on('notification', this.#onDeliveries);
     client.on('error', (error) => this.#onLost(client, error));
@@ -64,7 +64,7 @@ export class DeliveryListener {
   }
 
   /** May be called several times for one connection. Without `client`, a connect failed. */
-  #onLost(client: PoolClient | undefined, error: unknown): void {
+  #onLost(client: Connection | undefined, error: unknown): void {
     if (client !== undefined && client !== this.#client) return;
     this.#client = undefined;
     discard(client);
@@ -81,7 +81,7 @@ export class DeliveryListener {
   }
 }
 
-function discard(client: PoolClient | undefined): void {
+function discard(client: Connection | undefined): void {
   if (!client) return;
   client.removeAllListeners('notification');
   client.release(true);

@@ -1,11 +1,15 @@
-import { epochMs, toMs } from '../../../shared/postgres/epoch-ms.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import { epochMs, toDate } from '../../../shared/postgres/times.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+
+/** A queued delivery of an endpoint. Its time of creation locates the partition of its message. */
+export interface DeliveryId {
+  readonly createdAtMs: number;
+  readonly messageId: string;
+}
 
 /** A due delivery before it is claimed. */
-export interface DueDelivery {
-  readonly createdAt: Date;
-  readonly messageId: string;
+export interface DueDelivery extends DeliveryId {
   readonly orderingKey: string | null;
   /** Attempts begun so far. */
   readonly attempts: number;
@@ -25,15 +29,9 @@ export async function findDueDeliveries(
   id: EndpointId,
   options: { readonly nowMs: number; readonly lastSuccessAtMs: number | null; readonly limit: number },
 ): Promise<DueDelivery[]> {
-  const { rows } = await client.query<{
-    created_at: Date;
-    message_id: string;
-    ordering_key: string | null;
-    attempts: number;
-    lease_expired: boolean;
-    held: boolean;
-  }>(
-    `select d.created_at, d.message_id, d.ordering_key, d.attempts, d.lease_token is not null as lease_expired,
+  const { rows } = await client.query<DueDelivery>(
+    `select ${epochMs('d.created_at')} as "createdAtMs", d.message_id as "messageId",
+            d.ordering_key as "orderingKey", d.attempts, d.lease_token is not null as "leaseExpired",
             d.ordering_key is not null
             and exists (select 1 from webhook_queue b
                          where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
@@ -47,22 +45,9 @@ export async function findDueDeliveries(
         and not d.parked and d.due_at <= $3
       order by d.due_at, d.seq
       limit $5`,
-    [
-      id.tenantId,
-      id.endpointId,
-      new Date(options.nowMs),
-      options.lastSuccessAtMs === null ? null : new Date(options.lastSuccessAtMs),
-      options.limit,
-    ],
+    [id.tenantId, id.endpointId, new Date(options.nowMs), toDate(options.lastSuccessAtMs), options.limit],
   );
-  return rows.map((row) => ({
-    createdAt: row.created_at,
-    messageId: row.message_id,
-    orderingKey: row.ordering_key,
-    attempts: row.attempts,
-    leaseExpired: row.lease_expired,
-    held: row.held,
-  }));
+  return rows;
 }
 
 /**
@@ -78,12 +63,6 @@ export async function countLeased(client: Queryable, id: EndpointId, nowMs: numb
     [id.tenantId, id.endpointId, new Date(nowMs)],
   );
   return rows[0]!.leased;
-}
-
-/** A queued delivery of an endpoint. Its time of creation locates the partition of its message. */
-export interface DeliveryId {
-  readonly createdAt: Date;
-  readonly messageId: string;
 }
 
 /** A delivery under lease, with the bytes to send. */
@@ -107,12 +86,7 @@ export async function leaseDeliveries(
   deliveries: readonly DeliveryId[],
   lease: { readonly token: string; readonly untilMs: number },
 ): Promise<LeasedDelivery[]> {
-  const { rows } = await client.query<{
-    created_at: Date;
-    message_id: string;
-    attempts: number;
-    body: Buffer;
-  }>(
+  const { rows } = await client.query<LeasedDelivery>(
     `update webhook_queue q
         set attempts = q.attempts + 1, lease_token = $3, due_at = $4
        from unnest($5::timestamptz[], $6::text[]) as given (created_at, message_id)
@@ -121,22 +95,18 @@ export async function leaseDeliveries(
         and m.created_at = given.created_at and m.message_id = given.message_id
       where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id
         and (q.body is not null or m.body is not null)
-     returning q.created_at, q.message_id, q.attempts, coalesce(q.body, m.body) as body`,
+     returning ${epochMs('q.created_at')} as "createdAtMs", q.message_id as "messageId", q.attempts as attempt,
+               coalesce(q.body, m.body) as body`,
     [
       id.tenantId,
       id.endpointId,
       lease.token,
       new Date(lease.untilMs),
-      deliveries.map(({ createdAt }) => createdAt),
+      deliveries.map(({ createdAtMs }) => new Date(createdAtMs)),
       deliveries.map(({ messageId }) => messageId),
     ],
   );
-  return rows.map((row) => ({
-    createdAt: row.created_at,
-    messageId: row.message_id,
-    attempt: row.attempts,
-    body: row.body,
-  }));
+  return rows;
 }
 
 /** A delivery and the time of its next attempt. */
@@ -177,12 +147,12 @@ export async function postponeDeliveries(
  */
 export async function findQueuedWeeks(db: Queryable, id: EndpointId): Promise<number[]> {
   // Weeks begin on Mondays, and the epoch was a Thursday.
-  const { rows } = await db.query<{ created_at_ms: bigint | string }>(
-    `select ${epochMs('min(created_at)')} as created_at_ms
+  const { rows } = await db.query<Pick<DeliveryId, 'createdAtMs'>>(
+    `select ${epochMs('min(created_at)')} as "createdAtMs"
        from webhook_queue
       where tenant_id = $1 and endpoint_id = $2
       group by floor((extract(epoch from created_at) - 345600) / 604800)`,
     [id.tenantId, id.endpointId],
   );
-  return rows.map((row) => toMs(row.created_at_ms));
+  return rows.map(({ createdAtMs }) => createdAtMs);
 }

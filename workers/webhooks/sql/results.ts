@@ -1,5 +1,5 @@
 import type { Queryable } from '../../../shared/postgres/pool.ts';
-import type { EndpointId } from '../../../shared/postgres/webhook-due-endpoints.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import { moveToHistory, QUEUED_COLUMNS } from './history.ts';
 import type { DeliveryId } from './queue.ts';
 
@@ -32,8 +32,8 @@ export async function recordResults(
 }
 
 interface Row {
-  readonly message_id: string;
-  readonly ordering_key: string | null;
+  readonly messageId: string;
+  readonly orderingKey: string | null;
 }
 
 async function recordEnded(
@@ -49,15 +49,18 @@ async function recordEnded(
        returning ${QUEUED_COLUMNS}, given.state, given.finished_at,
                  case when given.state = 'delivered' then q.first_failed_at
                       else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at`;
-  const { rows } = await client.query<Row>(`${moveToHistory(ended)} returning message_id, ordering_key`, [
-    id.tenantId,
-    id.endpointId,
-    results.map(({ messageId }) => messageId),
-    results.map(({ token }) => token),
-    results.map(({ state }) => state),
-    results.map(({ finishedAtMs }) => new Date(finishedAtMs)),
-  ]);
-  return rows.map((row) => [row.message_id, row.ordering_key]);
+  const { rows } = await client.query<Row>(
+    `${moveToHistory(ended)} returning message_id as "messageId", ordering_key as "orderingKey"`,
+    [
+      id.tenantId,
+      id.endpointId,
+      results.map(({ messageId }) => messageId),
+      results.map(({ token }) => token),
+      results.map(({ state }) => state),
+      results.map(({ finishedAtMs }) => new Date(finishedAtMs)),
+    ],
+  );
+  return rows.map((row) => [row.messageId, row.orderingKey]);
 }
 
 async function recordRetried(
@@ -74,7 +77,7 @@ async function recordRetried(
          as given (message_id, token, finished_at, due_at)
       where q.tenant_id = $1 and q.endpoint_id = $2
         and q.message_id = given.message_id and q.lease_token = given.token
-     returning q.message_id, q.ordering_key`,
+     returning q.message_id as "messageId", q.ordering_key as "orderingKey"`,
     [
       id.tenantId,
       id.endpointId,
@@ -84,5 +87,5 @@ async function recordRetried(
       results.map(({ dueAtMs }) => new Date(dueAtMs)),
     ],
   );
-  return rows.map((row) => [row.message_id, row.ordering_key]);
+  return rows.map((row) => [row.messageId, row.orderingKey]);
 }

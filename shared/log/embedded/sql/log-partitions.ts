@@ -56,7 +56,7 @@ export async function describeLogTopics(
   db: Queryable,
   topics: readonly string[],
 ): Promise<Map<string, { readonly partitions: number; readonly retentionMs: number }>> {
-  const { rows } = await db.query<{ topic: string; partitions: number; retentionMs: string | bigint }>(
+  const { rows } = await db.query<{ topic: string; partitions: number; retentionMs: bigint }>(
     `select topic, count(*)::int as partitions, min(retention_ms) as "retentionMs"
      from log_partitions where topic = any ($1::text[]) group by topic`,
     [topics],

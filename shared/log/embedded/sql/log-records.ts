@@ -1,6 +1,6 @@
-import { epochMs } from '../../../postgres/epoch-ms.ts';
+import { arrayText } from '../../../postgres/bulk-rows.ts';
 import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
-import { arrayText } from '../../../postgres/unnest.ts';
+import { epochMs } from '../../../postgres/times.ts';
 
 /** A record to append. Neither key nor headers may contain U+0000. */
 export interface AppendedRecord {
@@ -140,7 +140,7 @@ export interface StoredRecord {
   /** A list: the key's bytes in base64, and pairs of name and value. */
   readonly headers: Record<string, string> | [string, [string, string | null][]] | null;
   /** Milliseconds since the Unix epoch. */
-  readonly appendedAtMs: bigint;
+  readonly appendedAtMs: number;
 }
 
 /** Reads the next records of a partition, in order of their offsets. */
@@ -148,9 +148,10 @@ export async function readRecords(db: Queryable, range: ReadRange): Promise<Stor
   const { rows } = await db.query<StoredRecord>(
     `select "offset", key, value, headers, ${epochMs('appended_at')} as "appendedAtMs"
      from (
-       select *, sum(octet_length(value)) over (order by "offset") - octet_length(value) as bytes_before
+       select "offset", key, value, headers, appended_at,
+              sum(octet_length(value)) over (order by "offset") - octet_length(value) as bytes_before
        from (
-         select * from log_records
+         select "offset", key, value, headers, appended_at from log_records
          where topic = $1 and partition = $2 and "offset" >= $3
          order by "offset" limit $4
        ) as next

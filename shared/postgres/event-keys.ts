@@ -1,6 +1,6 @@
 import type { Kind } from '../contracts/kinds.ts';
-import { epochMs, toMs } from './epoch-ms.ts';
 import type { Queryable } from './pool.ts';
+import { epochMs } from './times.ts';
 
 export interface TracePosition {
   readonly generation: number;
@@ -14,11 +14,11 @@ export interface EventTrace {
   readonly kind: Kind;
   readonly status: 'stored' | 'dead-lettered';
   readonly acceptedAtMs: number;
-  /** When it was stored, or set aside as a dead letter. */
+  /** When it was stored, or became a dead letter. */
   readonly storedAtMs: number;
-  /** Its first position; also the name of its dead letter, if it is one. */
+  /** Its first position, which also names its dead letter. */
   readonly position: TracePosition;
-  /** How many conflicting records came under its id. */
+  /** Number of conflicting records under its id. */
   readonly conflicts: number;
   /** When the last conflict came, and the position that names its dead letter. */
   readonly lastConflict: { readonly atMs: number; readonly position: TracePosition } | null;
@@ -26,21 +26,11 @@ export interface EventTrace {
   readonly error: string | null;
 }
 
-interface Row {
-  readonly key: string;
-  readonly kind: Kind;
-  readonly status: 'stored' | 'dead-lettered';
-  readonly accepted_at_ms: bigint;
-  readonly stored_at_ms: bigint;
-  readonly generation: number;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly conflicts: number;
-  readonly conflict_at_ms: bigint | null;
-  readonly conflict_generation: number | null;
-  readonly conflict_partition: number | null;
-  readonly conflict_offset: bigint | null;
-  readonly error: string | null;
+interface Row extends Omit<EventTrace, 'position' | 'lastConflict'>, TracePosition {
+  readonly conflictAtMs: number | null;
+  readonly conflictGeneration: number | null;
+  readonly conflictPartition: number | null;
+  readonly conflictOffset: bigint | null;
 }
 
 /** Returns the records of these kinds that have the id, sorted by kind. */
@@ -51,33 +41,38 @@ export async function findEvents(
   kinds: readonly Kind[],
 ): Promise<EventTrace[]> {
   const { rows } = await db.query<Row>(
-    `select key, kind, status, ${epochMs('accepted_at')} as accepted_at_ms, ${epochMs('stored_at')} as stored_at_ms,
-            generation, partition, "offset", conflicts, ${epochMs('conflict_at')} as conflict_at_ms,
-            conflict_generation, conflict_partition, conflict_offset, error
+    `select key as id, kind, status, ${epochMs('accepted_at')} as "acceptedAtMs",
+            ${epochMs('stored_at')} as "storedAtMs", generation, partition, "offset", conflicts,
+            ${epochMs('conflict_at')} as "conflictAtMs", conflict_generation as "conflictGeneration",
+            conflict_partition as "conflictPartition", conflict_offset as "conflictOffset", error
        from event_keys
       where tenant_id = $1 and kind = any($2::text[]) and key = $3
       order by kind`,
     [tenantId, kinds, id],
   );
-  return rows.map((row) => ({
-    id: row.key,
+  return rows.map(toTrace);
+}
+
+function toTrace(row: Row): EventTrace {
+  return {
+    id: row.id,
     kind: row.kind,
     status: row.status,
-    acceptedAtMs: toMs(row.accepted_at_ms),
-    storedAtMs: toMs(row.stored_at_ms),
+    acceptedAtMs: row.acceptedAtMs,
+    storedAtMs: row.storedAtMs,
     position: { generation: row.generation, partition: row.partition, offset: row.offset },
     conflicts: row.conflicts,
     lastConflict:
-      row.conflict_at_ms === null
+      row.conflictAtMs === null
         ? null
         : {
-            atMs: toMs(row.conflict_at_ms),
+            atMs: row.conflictAtMs,
             position: {
-              generation: row.conflict_generation!,
-              partition: row.conflict_partition!,
-              offset: row.conflict_offset!,
+              generation: row.conflictGeneration!,
+              partition: row.conflictPartition!,
+              offset: row.conflictOffset!,
             },
           },
     error: row.error,
-  }));
+  };
 }

@@ -1,6 +1,6 @@
-import { epochMs, toMs } from '../../shared/postgres/epoch-ms.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
+import { epochMs } from '../../shared/postgres/times.ts';
 
 /** The submission of credentials that counts for a conversation. */
 export interface StoredSubmission {
@@ -15,19 +15,10 @@ export interface StoredSubmission {
   readonly expiresAtMs: number;
 }
 
-interface Row {
-  readonly event_id: string;
-  readonly customer_external_id: string;
-  readonly stream_id: string | null;
-  readonly key_id: string;
-  readonly ciphertext: Buffer | null;
-  readonly accepted_at_ms: bigint;
-  readonly expires_at_ms: bigint;
-}
-
 /**
- * The newest submission of a conversation that is neither expired at `nowMs` nor erased; where there is none, the newest of
- * those; undefined where there are not even such. Newest by the order of the log. Rejects after `deadlineMs`.
+ * Returns the newest submission of a conversation that is neither expired at `nowMs` nor erased;
+ * else the newest erased one that is not expired; else the newest one; undefined where there is
+ * none. Newest by the order of the log. Rejects after `deadlineMs`.
  */
 export async function findCredentials(
   pool: Pool,
@@ -35,14 +26,15 @@ export async function findCredentials(
   nowMs: number,
   deadlineMs: number,
 ): Promise<StoredSubmission | undefined> {
-  const [row] = await queryWithDeadline<Row>(
+  const [row] = await queryWithDeadline<StoredSubmission>(
     pool,
     deadlineMs,
-    `select event_id, customer_external_id, stream_id, key_id, ciphertext,
-            ${epochMs('accepted_at')} as accepted_at_ms, ${epochMs('expires_at')} as expires_at_ms
+    `select event_id as "eventId", customer_external_id as "customerExternalId", stream_id as "streamId",
+            key_id as "keyId", ciphertext, ${epochMs('accepted_at')} as "acceptedAtMs",
+            ${epochMs('expires_at')} as "expiresAtMs"
        from (select c.event_id, c.customer_external_id, c.stream_id, c.key_id, c.accepted_at, c.expires_at,
                     c.generation, c."offset",
-                    -- An erasure that is recorded holds, also for the rows that its steps have not reached yet.
+                    -- A recorded erasure also holds for rows that its steps have not reached yet.
                     case when e.erased_at is null or c.accepted_at > e.erased_at then c.ciphertext end as ciphertext
                from credentials c
                left join credential_erasures e
@@ -53,14 +45,5 @@ export async function findCredentials(
       limit 1`,
     [id.tenantId, id.conversationId, new Date(nowMs)],
   );
-  if (!row) return undefined;
-  return {
-    eventId: row.event_id,
-    customerExternalId: row.customer_external_id,
-    streamId: row.stream_id,
-    keyId: row.key_id,
-    ciphertext: row.ciphertext,
-    acceptedAtMs: toMs(row.accepted_at_ms),
-    expiresAtMs: toMs(row.expires_at_ms),
-  };
+  return row;
 }

@@ -6,7 +6,7 @@ import {
   type ColumnType,
   insertRows,
   unnestRows,
-} from '../../shared/postgres/unnest.ts';
+} from '../../shared/postgres/bulk-rows.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 
 let database: TestDatabase;
@@ -94,10 +94,8 @@ describe('rows as one array a column', () => {
       { name: 'b', sizes: ['1', 'a "b"'] },
       { name: 'a', sizes: [] },
     ];
-    const insert = insertRows('sent', columns, rows);
-    await database.pool.query(insert.text, insert.values);
-    const none = insertRows('sent', columns, []);
-    await database.pool.query(none.text, none.values);
+    expect((await insertRows(database.pool, 'sent', columns, rows)).rowCount).toBe(2);
+    expect((await insertRows(database.pool, 'sent', columns, [])).rowCount).toBe(0);
     const stored = await database.pool.query('select name, sizes from sent order by id');
     expect(stored.rows).toEqual(rows);
   });

@@ -2,23 +2,21 @@ import type { AutomationState } from '../../shared/kinds/automation-events.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** A conversation that the automation reported about. Undefined: not reported yet. */
+/** The state of a conversation. Undefined members: no automation event has set them. */
 export interface StoredState {
   readonly state: AutomationState | undefined;
   readonly lastAutomationAgentMessageId: string | undefined;
   readonly currentTaskName: string | undefined;
-  /** A JSON object, as it was sent. */
+  /** The text of a JSON object, byte for byte as it was sent. */
   readonly inputVariables: string | undefined;
 }
 
-interface Row {
-  state: AutomationState | null;
-  last_automation_agent_message_id: string | null;
-  current_task_name: string | null;
-  input_variables: string | null;
-}
+type Row = { readonly [Member in keyof StoredState]: Exclude<StoredState[Member], undefined> | null };
 
-/** The state of a tenant's conversation, or undefined when no event named it. Rejects after `deadlineMs`. */
+/**
+ * Returns the state of a tenant's conversation; undefined when no event named the conversation.
+ * Rejects after `deadlineMs`.
+ */
 export async function readConversationState(
   pool: Pool,
   tenantId: string,
@@ -28,7 +26,8 @@ export async function readConversationState(
   const [row] = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
-    `select state, last_automation_agent_message_id, current_task_name, input_variables
+    `select state, last_automation_agent_message_id as "lastAutomationAgentMessageId",
+            current_task_name as "currentTaskName", input_variables as "inputVariables"
        from conversation_states
       where tenant_id = $1 and external_conversation_id = $2`,
     [tenantId, externalConversationId],
@@ -36,8 +35,8 @@ export async function readConversationState(
   if (!row) return undefined;
   return {
     state: row.state ?? undefined,
-    lastAutomationAgentMessageId: row.last_automation_agent_message_id ?? undefined,
-    currentTaskName: row.current_task_name ?? undefined,
-    inputVariables: row.input_variables ?? undefined,
+    lastAutomationAgentMessageId: row.lastAutomationAgentMessageId ?? undefined,
+    currentTaskName: row.currentTaskName ?? undefined,
+    inputVariables: row.inputVariables ?? undefined,
   };
 }

@@ -2,7 +2,7 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** What became of a record with a caller's id. */
+/** The result of a record, by the caller's id. */
 export interface StoredKey {
   readonly key: string;
   /** SHA-256 in hex; undefined where the kind has none. */
@@ -10,15 +10,9 @@ export interface StoredKey {
   readonly status: 'stored' | 'dead-lettered';
 }
 
-interface Row {
-  key: string;
-  content_hash: string | null;
-  status: StoredKey['status'];
-}
-
 /**
- * The keys of a tenant and kind that are known among `keys`: those whose time is over may be there for a while, and are free.
- * Rejects after `deadlineMs`.
+ * Returns the ids of a tenant and kind that are stored among `keys`. Expired ids may be stored for a
+ * while, and are left out. Rejects after `deadlineMs`.
  */
 export async function findEventKeys(
   pool: Pool,
@@ -27,17 +21,13 @@ export async function findEventKeys(
   keys: readonly string[],
   { nowMs, deadlineMs }: { readonly nowMs: number; readonly deadlineMs: number },
 ): Promise<StoredKey[]> {
-  const rows = await queryWithDeadline<Row>(
+  const rows = await queryWithDeadline<Omit<StoredKey, 'contentHash'> & { contentHash: string | null }>(
     pool,
     deadlineMs,
-    `select key, encode(content_hash, 'hex') as content_hash, status
+    `select key, encode(content_hash, 'hex') as "contentHash", status
        from event_keys
       where tenant_id = $1 and kind = $2 and key = any($3::text[]) and expires_at > $4::timestamptz`,
-    [tenantId, kind, keys, new Date(nowMs).toISOString()],
+    [tenantId, kind, keys, new Date(nowMs)],
   );
-  return rows.map((row) => ({
-    key: row.key,
-    contentHash: row.content_hash ?? undefined,
-    status: row.status,
-  }));
+  return rows.map((row) => ({ ...row, contentHash: row.contentHash ?? undefined }));
 }

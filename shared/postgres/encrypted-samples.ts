@@ -13,8 +13,8 @@ export interface EncryptedSample {
 }
 
 interface Row {
-  readonly key_id: string;
-  readonly tenant_id: string;
+  readonly keyId: string;
+  readonly tenantId: string;
   readonly id: string;
   readonly ciphertext: Buffer;
 }
@@ -25,40 +25,18 @@ export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Prom
     pool,
     deadlineMs,
     `select distinct on (secret_key_id)
-            secret_key_id as key_id, tenant_id, endpoint_id as id, secret_ciphertext as ciphertext
+            secret_key_id as "keyId", tenant_id as "tenantId", endpoint_id as id, secret_ciphertext as ciphertext
        from webhook_endpoints
       where state <> 'deleted'
       order by secret_key_id, tenant_id, endpoint_id`,
     [],
   );
-  return rows.map(({ key_id: keyId, tenant_id, id, ciphertext }) => ({
+  return rows.map(({ keyId, tenantId, id, ciphertext }) => ({
     of: 'webhook secrets',
     keyId,
     ciphertext,
-    aad: webhookSecretAad(tenant_id, id),
+    aad: webhookSecretAad(tenantId, id),
   }));
-}
-
-/**
- * Returns one value of credentials per key that encrypted any. Reads the whole table. Rejects after
- * `deadlineMs`.
- */
-export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
-  const rows = await queryWithDeadline<Row>(
-    pool,
-    deadlineMs,
-    `select used.key_id, sample.tenant_id, sample.conversation_id as id, sample.ciphertext
-       from (select distinct key_id from credentials where ciphertext is not null) used
-      cross join lateral (
-        select tenant_id, conversation_id, ciphertext
-          from credentials
-         where key_id = used.key_id and ciphertext is not null
-         limit 1
-      ) sample
-      order by used.key_id`,
-    [],
-  );
-  return rows.map(toCredentialsSample);
 }
 
 /**
@@ -69,7 +47,7 @@ export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): P
   const rows = await queryWithDeadline<Row>(
     pool,
     deadlineMs,
-    `select distinct on (key_id) key_id, tenant_id, conversation_id as id, ciphertext
+    `select distinct on (key_id) key_id as "keyId", tenant_id as "tenantId", conversation_id as id, ciphertext
        from (select key_id, tenant_id, conversation_id, ciphertext, expires_at
                from credentials
               where ciphertext is not null
@@ -81,6 +59,6 @@ export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): P
   return rows.map(toCredentialsSample);
 }
 
-function toCredentialsSample({ key_id: keyId, tenant_id, id, ciphertext }: Row): EncryptedSample {
-  return { of: 'credentials', keyId, ciphertext, aad: [tenant_id, id] };
+function toCredentialsSample({ keyId, tenantId, id, ciphertext }: Row): EncryptedSample {
+  return { of: 'credentials', keyId, ciphertext, aad: [tenantId, id] };
 }

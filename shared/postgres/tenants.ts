@@ -8,16 +8,19 @@ import { SQLSTATE } from './sqlstate.ts';
  */
 export type RequestRate = number | 'none' | 'default';
 
-/** Bytes per second of bodies, as unpacked: a number, no limit, or the product's default. */
+/** Bytes per second of unpacked bodies: a number, no limit, or the product's default. */
 export type ByteRate = number | 'none' | 'default';
 
-export interface NewTenant {
+export interface Tenant {
   readonly tenantId: string;
   readonly name: string;
+}
+
+export interface NewTenant extends Tenant {
   readonly rate: RequestRate;
   /** Default: none for a tenant without a request rate. */
   readonly byteRate?: ByteRate | undefined;
-  /** Records a UTC day. Default: no quota. */
+  /** Records per UTC day. Default: no quota. */
   readonly quota?: number | undefined;
   readonly createdAtMs: number;
 }
@@ -45,4 +48,16 @@ export async function createTenant(db: Queryable, tenant: NewTenant): Promise<vo
     if (errorCode(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error;
     throw new AppError('TENANT_EXISTS', `there is a tenant named ${name} already`, { cause: error });
   }
+}
+
+/** Returns all tenants, or the one with that name. */
+export async function listTenants(db: Queryable, name?: string): Promise<Tenant[]> {
+  const { rows } = await db.query<Tenant>(
+    `select tenant_id as "tenantId", name
+       from tenants
+      where $1::text is null or name = $1::text
+      order by name`,
+    [name ?? null],
+  );
+  return rows;
 }

@@ -67,7 +67,7 @@ export async function registerTopics(
       sorted.map((spec) => spec.topic),
       sorted.map((spec) => spec.partitions),
       options.tenantPartitions,
-      new Date(options.clock.nowMs()).toISOString(),
+      new Date(options.clock.nowMs()),
     ],
   );
   const found = await db.query<{ topic: string; partitions: number }>(
@@ -91,19 +91,11 @@ export async function registerTopics(
  * releases.
  */
 export async function loadTopicLayouts(db: Queryable, prefix: string): Promise<Map<string, RegisteredTopic>> {
-  const { rows } = await db.query<{
-    topic: string;
-    generation: number;
-    partitions: number;
-    tenant_partitions: number;
-  }>(
-    'select topic, generation, partitions, tenant_partitions from log_topics where starts_with(topic, $1::text)',
+  const { rows } = await db.query<RegisteredTopic & { topic: string }>(
+    `select topic, generation, partitions, tenant_partitions as "tenantPartitions"
+       from log_topics
+      where starts_with(topic, $1::text)`,
     [prefix],
   );
-  return new Map(
-    rows.map((row) => [
-      row.topic,
-      { generation: row.generation, partitions: row.partitions, tenantPartitions: row.tenant_partitions },
-    ]),
-  );
+  return new Map(rows.map(({ topic, ...layout }) => [topic, layout]));
 }

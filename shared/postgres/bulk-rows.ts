@@ -1,6 +1,8 @@
+import type { Queryable, QueryResult } from './pool.ts';
+
 /**
  * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
- * as text, text[] as string[].
+ * as text, text[] as string[]. `utf8` is a text whose bytes are stored in a bytea.
  */
 export type ColumnType =
   | 'text'
@@ -8,6 +10,7 @@ export type ColumnType =
   | 'bigint'
   | 'double precision'
   | 'bytea'
+  | 'utf8'
   | 'timestamptz'
   | 'json'
   | 'text[]';
@@ -19,9 +22,25 @@ export interface Column<Row> {
   value(row: Row): unknown;
 }
 
+/**
+ * Inserts the rows as one statement, and resolves with its result; `suffix` follows the rows (`on
+ * conflict …`, `returning …`). Rows must be sorted by their key, so that concurrent statements
+ * cannot deadlock. No rows, no statement.
+ */
+export async function insertRows<Row, Returned = never>(
+  db: Queryable,
+  table: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  suffix = '',
+): Promise<QueryResult<Returned>> {
+  if (rows.length === 0) return { rows: [], rowCount: 0 };
+  const names = columns.map(({ name }) => `"${name}"`).join(', ');
+  const { select, values } = unnestRows(columns, rows);
+  return await db.query<Returned>(`insert into ${table} (${names}) ${select} ${suffix}`, values);
+}
+
 export interface UnnestedRows {
-  /** The columns' names, quoted, in order: for the list after `insert into`. */
-  readonly names: string;
   /** `select … from unnest(…)`: the rows, in the order given. */
   readonly select: string;
   /** One array per column, as text: the statement's parameters. */
@@ -33,38 +52,24 @@ export interface UnnestedRows {
  * by their key, so that concurrent statements cannot deadlock.
  */
 export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): UnnestedRows {
-  const names = columns.map((column) => `"${column.name}"`);
-  const parameters = columns.map((column, i) => `$${i + 1}::${arrayTypeOf(column.type)}`);
-  const selected = columns.map((column, i) => `${names[i]}${castOf(column.type)}`);
+  const names = columns.map(({ name }) => `"${name}"`);
+  const parameters = columns.map(({ type }, i) => `$${i + 1}::${arrayTypeOf(type)}`);
+  const selected = columns.map(({ type }, i) => expressionOf(type, names[i]!));
   return {
-    names: names.join(', '),
     select: `select ${selected.join(', ')} from unnest(${parameters.join(', ')}) as sent (${names.join(', ')})`,
     values: columns.map(({ type, value }) => arrayText(type, rows.map(value))),
   };
 }
 
-/**
- * Returns the statement that inserts the rows; `suffix` follows it (`on conflict …`, `returning
- * …`).
- */
-export function insertRows<Row>(
-  table: string,
-  columns: readonly Column<Row>[],
-  rows: readonly Row[],
-  suffix = '',
-): { text: string; values: string[] } {
-  const { names, select, values } = unnestRows(columns, rows);
-  return { text: `insert into ${table} (${names}) ${select} ${suffix}`, values };
-}
-
 // unnest flattens arrays of arrays, so text[] travels as array literals; json as text, or the
-// driver would parse it.
+// driver would parse it; utf8 as text, because hexadecimal is twice as long.
 function arrayTypeOf(type: ColumnType): string {
-  return type === 'text[]' || type === 'json' ? 'text[]' : `${type}[]`;
+  return type === 'text[]' || type === 'json' || type === 'utf8' ? 'text[]' : `${type}[]`;
 }
 
-function castOf(type: ColumnType): string {
-  return type === 'text[]' || type === 'json' ? `::${type}` : '';
+function expressionOf(type: ColumnType, name: string): string {
+  if (type === 'utf8') return `convert_to(${name}, 'UTF8')`;
+  return type === 'text[]' || type === 'json' ? `${name}::${type}` : name;
 }
 
 /**
@@ -79,6 +84,7 @@ export function arrayText(type: ColumnType, values: readonly unknown[]): string 
 const ELEMENTS: Readonly<Record<ColumnType, (value: unknown) => string>> = {
   text: (value) => quoted(String(value)),
   json: (value) => quoted(String(value)),
+  utf8: (value) => quoted(String(value)),
   'text[]': (value) => quoted(arrayText('text', value as readonly string[])),
   integer: String,
   bigint: String,

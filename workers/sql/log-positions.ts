@@ -1,19 +1,6 @@
-import type { Queryable } from './pool.ts';
-
-/** How far a partition is stored, and which records are suspected of crashing the process. */
-export interface PositionRow {
-  readonly generation: number;
-  readonly nextOffset: bigint;
-  /** Fingerprint of the record at nextOffset - 1; null before the first. */
-  readonly lastId: string | null;
-  /** Starts since the last commit, the running one included. */
-  readonly starts: number;
-  /** Records before this offset are processed one at a time; null when none is suspected. */
-  readonly suspectEnd: bigint | null;
-  /** The record that was processed alone last, and in how many starts. */
-  readonly aloneOffset: bigint | null;
-  readonly aloneStarts: number;
-}
+import { POSITION_COLUMNS, type PositionRow } from '../../shared/postgres/log-positions.ts';
+import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 export interface PartitionKey {
   readonly topic: string;
@@ -23,13 +10,10 @@ export interface PartitionKey {
 /** Starts without a commit after which a partition's next records are processed one at a time. */
 const STARTS_BEFORE_SUSPICION = 3;
 
-const COLUMNS = `generation, next_offset as "nextOffset", last_id as "lastId", starts, suspect_end as "suspectEnd",
-  alone_offset as "aloneOffset", alone_starts as "aloneStarts"`;
-
 /** Reads a partition's position; undefined when it was never started. */
 export async function loadPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
-    `select ${COLUMNS} from log_positions where topic = $1 and partition = $2`,
+    `select ${POSITION_COLUMNS} from log_positions where topic = $1 and partition = $2`,
     [key.topic, key.partition],
   );
   return rows[0];
@@ -41,26 +25,10 @@ export async function loadPosition(db: Queryable, key: PartitionKey): Promise<Po
  */
 export async function lockPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
-    `select ${COLUMNS} from log_positions where topic = $1 and partition = $2 for update`,
+    `select ${POSITION_COLUMNS} from log_positions where topic = $1 and partition = $2 for update`,
     [key.topic, key.partition],
   );
   return rows[0];
-}
-
-/**
- * Reads all positions of a topic by partition; with `lock`, locks them in order until the
- * transaction ends.
- */
-export async function positionsOf(
-  db: Queryable,
-  topic: string,
-  { lock = false } = {},
-): Promise<Map<number, PositionRow>> {
-  const { rows } = await db.query<PositionRow & { partition: number }>(
-    `select partition, ${COLUMNS} from log_positions where topic = $1 order by partition${lock ? ' for update' : ''}`,
-    [topic],
-  );
-  return new Map(rows.map(({ partition, ...position }) => [partition, position]));
 }
 
 export interface StartOptions {
@@ -95,12 +63,12 @@ export async function countStart(
            when p.starts >= $5 and $7 > p.next_offset then least(p.next_offset + $6, $7)
          end,
          updated_at = $4
-     returning ${COLUMNS}`,
+     returning ${POSITION_COLUMNS}`,
     [
       key.topic,
       key.partition,
       options.generation,
-      new Date(options.nowMs).toISOString(),
+      new Date(options.nowMs),
       STARTS_BEFORE_SUSPICION,
       options.batchRecordsMax,
       options.latest,
@@ -125,7 +93,7 @@ export async function uncountStart(
          alone_starts = case when alone_offset = $3 then greatest(alone_starts - 1, 0) else alone_starts end,
          updated_at = $4
      where topic = $1 and partition = $2`,
-    [key.topic, key.partition, aloneOffset, new Date(nowMs).toISOString()],
+    [key.topic, key.partition, aloneOffset, new Date(nowMs)],
   );
 }
 
@@ -146,7 +114,7 @@ export async function countAlone(
          updated_at = $4
      where topic = $1 and partition = $2
      returning alone_starts`,
-    [key.topic, key.partition, offset, new Date(nowMs).toISOString()],
+    [key.topic, key.partition, offset, new Date(nowMs)],
   );
   return (rows[0]?.alone_starts ?? 1) - 1;
 }
@@ -165,7 +133,7 @@ export async function uncountAlone(
     `update log_positions
      set alone_starts = greatest(alone_starts - 1, 0), updated_at = $4
      where topic = $1 and partition = $2 and alone_offset = $3`,
-    [key.topic, key.partition, offset, new Date(nowMs).toISOString()],
+    [key.topic, key.partition, offset, new Date(nowMs)],
   );
 }
 
@@ -187,6 +155,35 @@ export async function advancePosition(
          alone_starts = 0,
          updated_at = $5
      where topic = $1 and partition = $2`,
-    [key.topic, key.partition, next.nextOffset, next.lastId, new Date(next.nowMs).toISOString()],
+    [key.topic, key.partition, next.nextOffset, next.lastId, new Date(next.nowMs)],
+  );
+}
+
+/** A partition's position in the database. */
+export interface WatchedPosition {
+  readonly topic: string;
+  /** Null, as the rest, for a topic without positions. */
+  readonly partition: number | null;
+  readonly topicGeneration: number;
+  readonly generation: number | null;
+  readonly nextOffset: bigint | null;
+}
+
+/**
+ * Resolves with the generations of the topics and the positions of their partitions. Rejects after
+ * `deadlineMs`.
+ */
+export async function watchPositions(
+  pool: Pool,
+  topics: readonly string[],
+  deadlineMs: number,
+): Promise<WatchedPosition[]> {
+  return await queryWithDeadline<WatchedPosition>(
+    pool,
+    deadlineMs,
+    `select t.topic, t.generation as "topicGeneration", p.partition, p.generation, p.next_offset as "nextOffset"
+     from log_topics t left join log_positions p on p.topic = t.topic
+     where t.topic = any ($1::text[])`,
+    [topics],
   );
 }

@@ -1,9 +1,5 @@
-import type { Queryable } from './pool.ts';
-
-export interface EndpointId {
-  readonly tenantId: string;
-  readonly endpointId: string;
-}
+import type { Queryable } from '../../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
 /** An endpoint with due work. */
 export interface DueEndpoint {
@@ -24,7 +20,7 @@ export async function findDueEndpoints(
   // Deleted endpoints are kept for ever and must not all be read. The statement uses the partial
   // index on the others, and finds deleted ones by stepping through the queue from one endpoint to
   // the next. `limit 1` makes the planner look up each endpoint by its key.
-  const { rows } = await client.query<{ tenant_id: string; endpoint_id: string; failing: boolean }>(
+  const { rows } = await client.query<EndpointId & Pick<DueEndpoint, 'failing'>>(
     `with recursive queued as (
        (select tenant_id, endpoint_id from webhook_queue order by tenant_id, endpoint_id limit 1)
        union all
@@ -35,7 +31,7 @@ export async function findDueEndpoints(
                              order by d.tenant_id, d.endpoint_id
                              limit 1) as next
      )
-     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
+     select e.tenant_id as "tenantId", e.endpoint_id as "endpointId", e.failures > 0 as failing
        from webhook_endpoints e
       where e.state = 'enabled' and e.state <> 'deleted'
         and (e.paused_until is null or e.paused_until <= $1)
@@ -47,16 +43,17 @@ export async function findDueEndpoints(
                         and d.holds and d.ordering_key is not null
                         and d.first_failed_at is not null and d.first_failed_at <= $2))
      union all
-     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
+     select e.tenant_id, e.endpoint_id, e.failures > 0
        from webhook_endpoints e
       where e.state = 'disabled' and e.state <> 'deleted'
         and exists (select 1 from webhook_queue d
                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
                        and (d.lease_token is null or d.due_at <= $1))
      union all
-     select e.tenant_id, e.endpoint_id, e.failures > 0 as failing
+     select e.tenant_id, e.endpoint_id, e.failures > 0
        from queued
-      cross join lateral (select * from webhook_endpoints
+      cross join lateral (select tenant_id, endpoint_id, failures
+                            from webhook_endpoints
                            where tenant_id = queued.tenant_id and endpoint_id = queued.endpoint_id
                              and state = 'deleted'
                            limit 1) as e
@@ -65,8 +62,5 @@ export async function findDueEndpoints(
                        and (d.lease_token is null or d.due_at <= $1))`,
     [new Date(options.nowMs), new Date(options.heldSinceMs)],
   );
-  return rows.map((row) => ({
-    id: { tenantId: row.tenant_id, endpointId: row.endpoint_id },
-    failing: row.failing,
-  }));
+  return rows.map(({ failing, ...id }) => ({ id, failing }));
 }

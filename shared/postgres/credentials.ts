@@ -1,6 +1,6 @@
 import { type ConversationOfTenant, holdWriters } from './credential-erasures.ts';
+import { insertInReadPartition, writeCredentialRead } from './credential-reads.ts';
 import { eraseCredentialsInDeadLetters } from './dead-letter-credentials.ts';
-import { insertInReadPartition, writeCredentialRead } from './insert-credential-read.ts';
 import { inTransaction, type Pool } from './pool.ts';
 
 export interface Erasure extends ConversationOfTenant {
@@ -56,13 +56,13 @@ export async function eraseCredentials(
  */
 async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
   const { tenantId, conversationId, erasedAtMs } = erasure;
-  const { rows } = await pool.query<{ event_id: string }>(
-    `select event_id
+  const { rows } = await pool.query<{ eventId: string }>(
+    `select event_id as "eventId"
        from credentials
       where tenant_id = $1 and conversation_id = $2 and ciphertext is not null and accepted_at > $3`,
     [tenantId, conversationId, new Date(erasedAtMs)],
   );
-  return rows.map(({ event_id }) => event_id);
+  return rows.map(({ eventId }) => eventId);
 }
 
 /** Records the erasure, so that every batch that is committed later sees it. */
@@ -102,15 +102,15 @@ interface EraseStep {
 
 async function eraseAfter(pool: Pool, erasure: Erasure, after: string): Promise<EraseStep> {
   const { tenantId, conversationId, erasedAtMs } = erasure;
-  const { rows } = await pool.query<{ event_id: string }>(
-    `select event_id
+  const { rows } = await pool.query<{ eventId: string }>(
+    `select event_id as "eventId"
        from credentials
       where tenant_id = $1 and conversation_id = $2 and event_id > $3
         and ciphertext is not null and accepted_at <= $4
       order by event_id limit $5`,
     [tenantId, conversationId, after, new Date(erasedAtMs), STEP_ROWS],
   );
-  const ids = rows.map(({ event_id }) => event_id);
+  const ids = rows.map(({ eventId }) => eventId);
   if (ids.length === 0) return { erased: 0, last: undefined };
   const erased = await eraseRows(pool, erasure, ids);
   return { erased, last: ids.length < STEP_ROWS ? undefined : ids.at(-1) };

@@ -1,6 +1,6 @@
-import { compareText } from '../compare-text.ts';
-import type { Pool, Queryable } from './pool.ts';
-import { queryWithDeadline } from './query-with-deadline.ts';
+import { compareText } from '../../shared/compare-text.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
 /** The accepted records of a tenant on a day. */
 export interface TenantDay {
@@ -46,30 +46,14 @@ export async function readUsageOfOthers(
   day: string,
   deadlineMs: number,
 ): Promise<Map<string, number>> {
-  const rows = await queryWithDeadline<{ tenant_id: string; records: bigint }>(
+  const rows = await queryWithDeadline<{ tenantId: string; records: bigint }>(
     pool,
     deadlineMs,
-    `select tenant_id, sum(records)::bigint as records
+    `select tenant_id as "tenantId", sum(records)::bigint as records
        from tenant_usage
       where tenant_id = any($1::text[]) and day = $2::date and gateway_id <> $3::text
       group by tenant_id`,
     [tenantIds, day, gatewayId],
   );
-  return new Map(rows.map((row) => [row.tenant_id, Number(row.records)]));
-}
-
-/** Deletes up to `rowsMax` counts of days before `day`, and returns their number. */
-export async function sweepTenantUsage(db: Queryable, day: string, rowsMax: number): Promise<number> {
-  const result = await db.query(
-    `delete from tenant_usage where (tenant_id, day, gateway_id) in (
-       select tenant_id, day, gateway_id from tenant_usage where day < $1::date limit $2 for update skip locked
-     )`,
-    [day, rowsMax],
-  );
-  return result.rowCount ?? 0;
-}
-
-/** Returns the UTC day of a time in the form of the table. */
-export function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
+  return new Map(rows.map((row) => [row.tenantId, Number(row.records)]));
 }

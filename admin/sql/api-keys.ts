@@ -1,0 +1,54 @@
+import { createApiKey, type NewApiKey } from '../../shared/postgres/api-keys.ts';
+import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+
+/** Limits on the keys that a tenant creates with its own keys. */
+export interface KeyLimits {
+  /** Keys that are neither revoked nor expired, including those that the command created. */
+  readonly validMax: number;
+  /** Keys that the tenant's keys created in 24 hours, including those that were revoked since. */
+  readonly perDayMax: number;
+}
+
+export type CreatedApiKey =
+  | { readonly ok: true; readonly secret: string }
+  /** `maker-revoked`: the creating key was revoked meanwhile. */
+  | { readonly ok: false; readonly why: 'valid-keys' | 'keys-per-day' | 'maker-revoked' };
+
+/** A key that another key of the tenant creates. */
+export type KeyOfKey = NewApiKey & { readonly createdBy: string };
+
+const DAY_MS = 86_400_000;
+
+/**
+ * As {@link createApiKey}, within the tenant's limits. Concurrent calls for one tenant are
+ * serialized by its row, so that together they stay within the limits, and so that a key that is
+ * being revoked with the keys that it created creates no other.
+ */
+export async function createApiKeyUpTo(
+  pool: Pool,
+  { validMax, perDayMax }: KeyLimits,
+  key: KeyOfKey,
+): Promise<CreatedApiKey> {
+  const { tenantId, createdBy, createdAtMs } = key;
+  return await inTransaction(pool, async (client) => {
+    await client.query('select 1 from tenants where tenant_id = $1::text for no key update', [tenantId]);
+    const { rows } = await client.query<{ makerValid: boolean; belowValid: boolean; belowPerDay: boolean }>(
+      `select exists (select from api_keys
+                       where tenant_id = $1::text and api_key_id = $3::text and revoked_at is null) as "makerValid",
+              (select count(*)
+                 from api_keys
+                where tenant_id = $1::text and revoked_at is null
+                  and (expires_at is null or expires_at > $2::timestamptz)) < $5::integer as "belowValid",
+              (select count(*)
+                 from api_keys
+                where tenant_id = $1::text and created_at > $4::timestamptz
+                  and created_by is not null) < $6::integer as "belowPerDay"`,
+      [tenantId, new Date(createdAtMs), createdBy, new Date(createdAtMs - DAY_MS), validMax, perDayMax],
+    );
+    const room = rows[0]!;
+    if (!room.makerValid) return { ok: false, why: 'maker-revoked' };
+    if (!room.belowValid) return { ok: false, why: 'valid-keys' };
+    if (!room.belowPerDay) return { ok: false, why: 'keys-per-day' };
+    return { ok: true, secret: await createApiKey(client, key) };
+  });
+}

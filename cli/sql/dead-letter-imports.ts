@@ -1,0 +1,54 @@
+import { columnsOf, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+
+/**
+ * Moves the import of a partition from `before` (undefined: it never began) to `to`, in the
+ * caller's transaction. Resolves with false where another import did.
+ */
+export async function advanceImport(
+  db: Queryable,
+  { topic, partition }: { readonly topic: string; readonly partition: number },
+  before: bigint | undefined,
+  to: bigint,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    before === undefined
+      ? `insert into dead_letter_imports (topic, partition, next_offset)
+         select $1, $2, $4 where $3::bigint is null on conflict (topic, partition) do nothing`
+      : `update dead_letter_imports set next_offset = $4
+          where topic = $1 and partition = $2 and next_offset = $3`,
+    [topic, partition, before ?? null, to],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * A mark in a dead-letter topic: dead letters of that position, up to an offset of the topic, are
+ * settled.
+ */
+export interface Mark extends FirstPosition {
+  readonly state: 'replayed' | 'dropped';
+  readonly stateAtMs: number;
+  readonly upTo: bigint;
+}
+
+/**
+ * Settles the dead letters of marks, each position once, unless anything but the import has changed
+ * them.
+ */
+export async function applyMarks(db: Queryable, topic: string, marks: readonly Mark[]): Promise<void> {
+  await db.query(
+    `update dead_letters d set state = sent.state, state_at = sent.state_at
+       from unnest($2::integer[], $3::integer[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bigint[])
+            as sent (generation, partition, "offset", state, state_at, up_to)
+      where d.topic = $1 and d.generation = sent.generation and d.partition = sent.partition
+        and d."offset" = sent."offset" and d.imported_offset <= sent.up_to`,
+    [
+      topic,
+      ...columnsOf(marks),
+      marks.map(({ state }) => state),
+      marks.map(({ stateAtMs }) => new Date(stateAtMs)),
+      marks.map(({ upTo }) => upTo),
+    ],
+  );
+}

@@ -1,0 +1,147 @@
+import { errorCode } from '../errors.ts';
+import type { Pool, Queryable } from './pool.ts';
+import { SQLSTATE } from './sqlstate.ts';
+import { ensureTimePartitions, listTimePartitions, type Week } from './time-partitions.ts';
+import { epochMs, toDate } from './times.ts';
+
+/**
+ * The outcome of a request for a conversation's credentials. Only `read` disclosed any. `erasure`
+ * was a request to erase them.
+ */
+export type CredentialReadOutcome =
+  | 'read'
+  | 'missing'
+  | 'expired'
+  | 'erased'
+  | 'key-lost'
+  | 'unreadable'
+  | 'erasure';
+
+/** One line of the audit. Never holds a part of the credentials. */
+export interface CredentialRead {
+  readonly tenantId: string;
+  readonly readId: string;
+  readonly readAtMs: number;
+  /** The key that asked. */
+  readonly apiKeyId: string;
+  readonly requestId: string;
+  readonly conversationId: string;
+  readonly outcome: CredentialReadOutcome;
+  /** The submission; null where there was none. */
+  readonly eventId: string | null;
+}
+
+/** Writes a line of the audit; resolves once it is committed. */
+export async function insertCredentialRead(pool: Pool, read: CredentialRead): Promise<void> {
+  await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
+}
+
+/**
+ * Runs a write to the audit; creates the partition for its time and repeats it where there is none.
+ */
+export async function insertInReadPartition<T>(
+  pool: Pool,
+  readAtMs: number,
+  write: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    // Workers create the partitions in advance. Where none has run for weeks, the row's week has
+    // none yet.
+    if (errorCode(error) !== SQLSTATE.CHECK_VIOLATION) throw error;
+    await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
+    return await write();
+  }
+}
+
+/** Writes a line of the audit as part of a transaction, inside {@link insertInReadPartition}. */
+export async function writeCredentialRead(db: Queryable, read: CredentialRead): Promise<void> {
+  await db.query(
+    `insert into credential_reads
+       (tenant_id, read_at, read_id, api_key_id, request_id, conversation_id, outcome, event_id)
+     values ($1::text, $2::timestamptz, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text)`,
+    [
+      read.tenantId,
+      new Date(read.readAtMs),
+      read.readId,
+      read.apiKeyId,
+      read.requestId,
+      read.conversationId,
+      read.outcome,
+      read.eventId,
+    ],
+  );
+}
+
+/** The last line of a page of the audit: the next page begins after it. */
+export interface CredentialReadPlace {
+  readonly readAtMs: number;
+  readonly readId: string;
+}
+
+export interface CredentialReadFilter {
+  readonly tenantIds: readonly string[];
+  /** Undefined: all conversations. */
+  readonly conversationId?: string | undefined;
+  /** Only older lines. */
+  readonly before?: CredentialReadPlace | undefined;
+  /** Lines at most. */
+  readonly limit: number;
+}
+
+/**
+ * Weeks that the first statement reads; each further statement reads twice as many as the previous
+ * one.
+ */
+const FIRST_WEEKS = 2;
+
+/**
+ * Returns lines of the audit, newest first. Reads back in time until it has enough: most pages span
+ * few weeks, and a statement without a bound on the time is planned for every week that is kept.
+ */
+export async function listCredentialReads(
+  db: Queryable,
+  filter: CredentialReadFilter,
+): Promise<CredentialRead[]> {
+  const { before, limit } = filter;
+  const kept = await listTimePartitions(db, 'credential_reads');
+  const weeks = before ? kept.filter(({ fromMs }) => fromMs <= before.readAtMs) : kept;
+  const found: CredentialRead[] = [];
+  for (let first = 0, count = FIRST_WEEKS; first < weeks.length && found.length < limit; count *= 2) {
+    const looked = weeks.slice(first, first + count);
+    const bounds = { fromMs: looked.at(-1)!.fromMs, toMs: looked[0]!.toMs };
+    found.push(...(await listBetween(db, { ...filter, limit: limit - found.length }, bounds)));
+    first += looked.length;
+  }
+  return found;
+}
+
+async function listBetween(
+  db: Queryable,
+  { tenantIds, conversationId, before, limit }: CredentialReadFilter,
+  { fromMs, toMs }: Week,
+): Promise<CredentialRead[]> {
+  const { rows } = await db.query<CredentialRead>(
+    `select tenant_id as "tenantId", read_id as "readId", ${epochMs('read_at')} as "readAtMs",
+            api_key_id as "apiKeyId", request_id as "requestId", conversation_id as "conversationId", outcome,
+            event_id as "eventId"
+       from credential_reads
+      where tenant_id = any($1::text[])
+        and read_at >= $2::timestamptz and read_at < $3::timestamptz
+        and ($4::text is null or conversation_id = $4::text)
+        and ($5::timestamptz is null or (read_at, read_id) < ($5::timestamptz, $6::text))
+      order by read_at desc, read_id desc
+      limit $7::int`,
+    [
+      tenantIds,
+      new Date(fromMs),
+      new Date(toMs),
+      conversationId ?? null,
+      toDate(before?.readAtMs),
+      before?.readId ?? null,
+      limit,
+    ],
+  );
+  return rows;
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '../clock.ts';
+import type { Queryable } from './pool.ts';
+
+/**
+ * Returns SQL that reads a timestamptz as whole milliseconds since the Unix epoch. Its type is
+ * numeric, which pools and clients parse as a number: see pool.ts. Statements never return a
+ * timestamptz itself, because its text depends on DateStyle and TimeZone, which a database, a role
+ * or a pooler may set; nor a double precision, which extra_float_digits rounds.
+ */
+export function epochMs(expression: string): string {
+  return `floor(extract(epoch from ${expression}) * 1000)`;
+}
+
+/** Returns the parameter for a timestamptz. */
+export function toDate(timeMs: number | null | undefined): Date | null {
+  return timeMs === null || timeMs === undefined ? null : new Date(timeMs);
+}
+
+/** Returns the UTC day of a time, as a parameter for a date: `2026-01-31`. */
+export function dayOf(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 10);
+}
+
+/**
+ * Returns the earlier time of this process and of the database, in milliseconds since the Unix
+ * epoch. Deletions of expired rows use it, because one clock that is ahead must not delete any.
+ */
+export async function earlierNow(db: Queryable, clock: Clock): Promise<number> {
+  const { rows } = await db.query<{ nowMs: number }>(`select ${epochMs('clock_timestamp()')} as "nowMs"`);
+  return Math.min(rows[0]!.nowMs, clock.nowMs());
+}

@@ -1,0 +1,55 @@
+import { ERASE } from '../../shared/postgres/dead-letter-credentials.ts';
+import { columnsOf, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+
+/**
+ * Records in the caller's transaction that replays were stored, whatever the state of their dead
+ * letters has become.
+ */
+export async function settleReplayed(
+  db: Queryable,
+  topic: string,
+  positions: readonly FirstPosition[],
+  nowMs: number,
+): Promise<void> {
+  if (positions.length === 0) return;
+  await db.query(
+    `update dead_letters d set state = 'replayed', state_at = $5, imported_offset = null
+       from unnest($2::integer[], $3::integer[], $4::bigint[]) as sent (generation, partition, "offset")
+      where d.topic = $1 and d.generation = sent.generation and d.partition = sent.partition
+        and d."offset" = sent."offset" and d.state <> 'replayed'`,
+    [topic, ...columnsOf(positions), new Date(nowMs)],
+  );
+}
+
+/** Deletes up to `rowsMax` expired dead letters, and resolves with their number. */
+export async function sweepDeadLetters(db: Queryable, nowMs: number, rowsMax: number): Promise<number> {
+  const result = await db.query(
+    `delete from dead_letters where (topic, generation, partition, "offset") in (
+       select topic, generation, partition, "offset" from dead_letters
+       where expires_at <= $1 order by expires_at limit $2 for update skip locked
+     )`,
+    [new Date(nowMs), rowsMax],
+  );
+  return result.rowCount ?? 0;
+}
+
+/**
+ * Erases the values of up to `rowsMax` dead letters whose credentials have expired, and resolves
+ * with their number. The rows stay.
+ */
+export async function eraseExpiredInDeadLetters(
+  db: Queryable,
+  nowMs: number,
+  rowsMax: number,
+): Promise<number> {
+  const result = await db.query(
+    `update dead_letters ${ERASE} where (topic, generation, partition, "offset") in (
+       select topic, generation, partition, "offset" from dead_letters
+       where value_expires_at <= $1 and value is not null
+       order by value_expires_at limit $2 for update skip locked
+     )`,
+    [new Date(nowMs), rowsMax],
+  );
+  return result.rowCount ?? 0;
+}
