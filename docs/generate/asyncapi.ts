@@ -77,7 +77,7 @@ const REPLAYED: Readonly<Record<string, JsonSchema>> = {
   [REPLAY_HEADER]: {
     type: 'string',
     pattern: '^[0-9]{1,9}$',
-    description: 'Of a replayed dead letter: which replay this is, from 1 on.',
+    description: 'The number of the replay of a dead letter, starting at 1.',
   },
 };
 

@@ -6,11 +6,11 @@ import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts'
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 
 /**
- * What the log carries, for the AsyncAPI document: nothing is checked with these, as workers read tolerantly, with readers
- * of their own. A test holds them to what the gateway publishes.
+ * The schemas of records in the log, for the AsyncAPI document. The product does not validate with them: workers decode
+ * tolerantly. A test compares them with what the gateway publishes.
  */
 
-/** Credentials as they are in the log: only a holder of the key ring can open them. */
+/** Credentials as the log carries them: encrypted with a key of the key ring. */
 const encryptedSchema = z.object({
   customerExternalId: z.string().describe("The customer's id in the caller's system."),
   streamId: z.string().optional().describe('Id of the connection that responses should go to.'),

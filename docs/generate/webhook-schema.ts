@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { KINDS } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks.ts';
 
-/** What webhooks carry, for the AsyncAPI document. A test holds it to what the workers send. */
+/** The schemas of webhooks, for the AsyncAPI document. A test compares them with what the workers send. */
 
 const about = {
   automationAgentMessageId: z.string().describe('The eventId of the event.'),
@@ -22,7 +22,7 @@ const transferToSystem = z
     currentTaskName: z.string().nullish(),
   })
   .describe('What the agent hands back.');
-/** The feed may carry either object with any type. */
+/** The feed does not tie the objects to the type: an event of any type may carry either. */
 const automation = z.object({
   ...about,
   ...latest,
