@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
  * Moves the import of a partition from `before` (undefined: it never began) to `to`, in the
- * caller's transaction. Resolves with false where another import did.
+ * caller's transaction. Resolves with false where another import has moved it.
  */
 export async function advanceImport(
   db: Queryable,
@@ -11,14 +11,18 @@ export async function advanceImport(
   before: bigint | undefined,
   to: bigint,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  const { rowCount } =
     before === undefined
-      ? `insert into dead_letter_imports (topic, partition, next_offset)
-         select $1, $2, $4 where $3::bigint is null on conflict (topic, partition) do nothing`
-      : `update dead_letter_imports set next_offset = $4
-          where topic = $1 and partition = $2 and next_offset = $3`,
-    [topic, partition, before ?? null, to],
-  );
+      ? await db.query(
+          `insert into dead_letter_imports (topic, partition, next_offset) values ($1, $2, $3)
+           on conflict (topic, partition) do nothing`,
+          [topic, partition, to],
+        )
+      : await db.query(
+          `update dead_letter_imports set next_offset = $4
+            where topic = $1 and partition = $2 and next_offset = $3`,
+          [topic, partition, before, to],
+        );
   return rowCount === 1;
 }
 

@@ -1,3 +1,4 @@
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import { type PositionRow, positionsOf } from '../../shared/postgres/log-positions.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 
@@ -74,11 +75,14 @@ async function keepPositions(
   generation: number,
   nowMs: number,
 ): Promise<void> {
-  await db.query(
-    `insert into log_positions (topic, partition, generation, next_offset, updated_at)
-     select $1, partition, $3, 0, $4 from unnest($2::integer[]) as sent (partition)
-     on conflict (topic, partition) do update set generation = excluded.generation, updated_at = excluded.updated_at`,
-    [topic, partitions, generation, new Date(nowMs)],
+  const rows = partitions.map((partition) => ({ topic, partition, generation, nextOffset: 0n }));
+  await insertRows(
+    db,
+    'log_positions',
+    positionColumns(nowMs),
+    rows,
+    `on conflict (topic, partition) do update
+     set generation = excluded.generation, updated_at = excluded.updated_at`,
   );
 }
 
@@ -89,11 +93,13 @@ async function movePositions(
   generation: number,
   nowMs: number,
 ): Promise<void> {
-  await db.query(
-    `insert into log_positions (topic, partition, generation, next_offset, updated_at)
-     select $1, partition, $4, next_offset, $5
-     from unnest($2::integer[], $3::bigint[]) as sent (partition, next_offset)
-     on conflict (topic, partition) do update
+  const rows = move.map(({ partition, to }) => ({ topic, partition, generation, nextOffset: to }));
+  await insertRows(
+    db,
+    'log_positions',
+    positionColumns(nowMs),
+    rows,
+    `on conflict (topic, partition) do update
      set generation = excluded.generation,
          next_offset = excluded.next_offset,
          last_id = null,
@@ -102,8 +108,17 @@ async function movePositions(
          alone_offset = null,
          alone_starts = 0,
          updated_at = excluded.updated_at`,
-    [topic, move.map(({ partition }) => partition), move.map(({ to }) => to), generation, new Date(nowMs)],
   );
+}
+
+function positionColumns(nowMs: number): Column<StoredPosition & { readonly generation: number }>[] {
+  return [
+    { name: 'topic', type: 'text', value: ({ topic }) => topic },
+    { name: 'partition', type: 'integer', value: ({ partition }) => partition },
+    { name: 'generation', type: 'integer', value: ({ generation }) => generation },
+    { name: 'next_offset', type: 'bigint', value: ({ nextOffset }) => nextOffset },
+    { name: 'updated_at', type: 'timestamptz', value: () => nowMs },
+  ];
 }
 
 function isSamePosition(one: PositionRow | undefined, other: PositionRow | undefined): boolean {

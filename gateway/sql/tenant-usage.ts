@@ -1,4 +1,5 @@
 import { compareText } from '../../shared/compare-text.ts';
+import { type Column, insertStatement } from '../../shared/postgres/bulk-rows.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
@@ -18,21 +19,20 @@ export async function writeTenantUsage(
   deadlineMs: number,
 ): Promise<void> {
   const sorted = [...days].sort((a, b) => compareText(a.tenantId, b.tenantId) || compareText(a.day, b.day));
-  await queryWithDeadline(
-    pool,
-    deadlineMs,
-    `insert into tenant_usage (tenant_id, day, gateway_id, records)
-     select tenant_id, day, $1::text, records
-       from unnest($2::text[], $3::date[], $4::bigint[]) as sent (tenant_id, day, records)
-         on conflict (tenant_id, day, gateway_id)
-         do update set records = greatest(tenant_usage.records, excluded.records)`,
-    [
-      gatewayId,
-      sorted.map(({ tenantId }) => tenantId),
-      sorted.map(({ day }) => day),
-      sorted.map(({ records }) => records),
-    ],
+  const columns: Column<TenantDay>[] = [
+    { name: 'tenant_id', type: 'text', value: ({ tenantId }) => tenantId },
+    { name: 'day', type: 'date', value: ({ day }) => day },
+    { name: 'gateway_id', type: 'text', value: () => gatewayId },
+    { name: 'records', type: 'bigint', value: ({ records }) => records },
+  ];
+  const { text, values } = insertStatement(
+    'tenant_usage',
+    columns,
+    sorted,
+    `on conflict (tenant_id, day, gateway_id)
+     do update set records = greatest(tenant_usage.records, excluded.records)`,
   );
+  await queryWithDeadline(pool, deadlineMs, text, values);
 }
 
 /**

@@ -1,14 +1,15 @@
-import type { Queryable, QueryResult } from './pool.ts';
+import type { Queryable } from './pool.ts';
 
 /**
  * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
- * as text, text[] as string[]. `utf8` is a text whose bytes are stored in a bytea.
+ * as text, date as `2026-01-31`, text[] as string[]. `utf8` is a text whose bytes are stored in a bytea.
  */
 export type ColumnType =
   | 'text'
   | 'integer'
   | 'bigint'
   | 'double precision'
+  | 'date'
   | 'bytea'
   | 'utf8'
   | 'timestamptz'
@@ -23,9 +24,8 @@ export interface Column<Row> {
 }
 
 /**
- * Inserts the rows as one statement, and resolves with its result; `suffix` follows the rows (`on
- * conflict …`, `returning …`). Rows must be sorted by their key, so that concurrent statements
- * cannot deadlock. No rows, no statement.
+ * Inserts the rows as one statement, and resolves with the rows that it returns. `suffix` follows
+ * the rows (`on conflict …`, `returning …`). Without rows, it sends no statement.
  */
 export async function insertRows<Row, Returned = never>(
   db: Queryable,
@@ -33,11 +33,25 @@ export async function insertRows<Row, Returned = never>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   suffix = '',
-): Promise<QueryResult<Returned>> {
-  if (rows.length === 0) return { rows: [], rowCount: 0 };
+): Promise<Returned[]> {
+  if (rows.length === 0) return [];
+  const { text, values } = insertStatement(table, columns, rows, suffix);
+  return (await db.query<Returned>(text, values)).rows;
+}
+
+/**
+ * Returns the statement of {@link insertRows}. Rows must be sorted by their key, so that concurrent
+ * statements cannot deadlock.
+ */
+export function insertStatement<Row>(
+  table: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  suffix = '',
+): { readonly text: string; readonly values: unknown[] } {
   const names = columns.map(({ name }) => `"${name}"`).join(', ');
   const { select, values } = unnestRows(columns, rows);
-  return await db.query<Returned>(`insert into ${table} (${names}) ${select} ${suffix}`, values);
+  return { text: `insert into ${table} (${names}) ${select} ${suffix}`, values };
 }
 
 export interface UnnestedRows {
@@ -89,6 +103,7 @@ const ELEMENTS: Readonly<Record<ColumnType, (value: unknown) => string>> = {
   integer: String,
   bigint: String,
   'double precision': String,
+  date: String,
   timestamptz: (value) => new Date(value as number).toISOString(),
   bytea: (value) => `"\\\\x${(value as Buffer).toString('hex')}"`,
 };

@@ -94,8 +94,9 @@ describe('rows as one array a column', () => {
       { name: 'b', sizes: ['1', 'a "b"'] },
       { name: 'a', sizes: [] },
     ];
-    expect((await insertRows(database.pool, 'sent', columns, rows)).rowCount).toBe(2);
-    expect((await insertRows(database.pool, 'sent', columns, [])).rowCount).toBe(0);
+    const returned = await insertRows(database.pool, 'sent', columns, rows, 'returning name');
+    expect(returned).toEqual([{ name: 'b' }, { name: 'a' }]);
+    expect(await insertRows(database.pool, 'sent', columns, [])).toEqual([]);
     const stored = await database.pool.query('select name, sizes from sent order by id');
     expect(stored.rows).toEqual(rows);
   });

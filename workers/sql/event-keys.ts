@@ -81,14 +81,13 @@ export async function insertEventKeys(
   kind: Kind,
   keys: readonly EventKey[],
 ): Promise<EventKeyId[]> {
-  const { rows } = await insertRows<EventKey, EventKeyId>(
+  return await insertRows<EventKey, EventKeyId>(
     db,
     'event_keys',
     columnsOf(kind),
     keys,
     'on conflict (tenant_id, kind, key) do nothing returning tenant_id as "tenantId", key',
   );
-  return rows;
 }
 
 /**

@@ -1,0 +1,381 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT } from '../support/program.ts';
+
+/**
+ * One Postgres and a Postgres that is sharded by tenant (Citus) must take the same statements. The
+ * rules below name what a sharded one refuses or answers differently.
+ */
+
+const FOLDERS = ['shared', 'gateway', 'admin', 'workers', 'cli', 'embedded'];
+const MIGRATIONS = join(ROOT, 'shared/postgres/migrations');
+
+/** Tables that name a tenant but are not sharded, and why. */
+const NOT_SHARDED: Readonly<Record<string, string>> = {
+  tenants: 'every shard holds a copy: foreign keys lead to it',
+  api_keys: 'secrets are unique over all tenants',
+  dead_letters: 'written with the position of its partition, which belongs to no tenant',
+  tenant_usage: 'small, and swept over all tenants',
+  credential_erasures: 'small, and swept over all tenants',
+};
+
+const SHARDED = shardedTables();
+
+interface Rule {
+  readonly name: string;
+  /** Whether the statement breaks it. */
+  readonly broken: (statement: string) => boolean;
+  /** Statements that break it. */
+  readonly bad: readonly string[];
+  /** Statements that look similar and are fine. */
+  readonly good: readonly string[];
+}
+
+const STATEMENT =
+  /^\(?(select|insert|update|delete|with|merge|create|alter|drop|begin|commit|rollback|set|listen|declare|fetch|close|lock|truncate|copy) \S|^(commit|rollback)$/i;
+
+const KEYWORDS =
+  'ALTER|AND|ANY|AS|ASC|BEGIN|BETWEEN|BY|CASE|COMMIT|CONFLICT|CREATE|CROSS|DELETE|DESC|DISTINCT|DO|ELSE|END|EXISTS|FOR|FROM|GROUP|HAVING|IN|INSERT|INTO|IS|JOIN|LEFT|LIMIT|LOCAL|LOCKED|NOT|NOTHING|NULL|ON|OR|ORDER|RETURNING|ROLLBACK|SELECT|SET|SKIP|TABLE|THEN|UNION|UPDATE|USING|VALUES|WHEN|WHERE|WITH';
+
+const LOCKS = /\bfor (no key )?(update|share)\b/;
+const ONE_TENANT = /\btenant_id = \$\d/;
+
+const RULES: readonly Rule[] = [
+  {
+    name: 'lower case',
+    broken: (statement) => new RegExp(`\\b(${KEYWORDS})\\b`).test(withoutQuoted(statement)),
+    bad: ['SELECT name from tenants', 'select name from tenants WHERE true', 'begin; SET LOCAL x = 1'],
+    good: [`select "SELECT", 'AND' from tenants`],
+  },
+  {
+    name: 'times come from the code',
+    broken: (statement) =>
+      /\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\(|\b(current_(timestamp|date|time)|localtime(stamp)?)\b|\binterval\b/.test(
+        withoutQuoted(statement),
+      ),
+    bad: [
+      'update t set updated_at = now() where tenant_id = $1',
+      'select current_timestamp',
+      `select 1 where due_at + interval '1 hour' < $1`,
+      'select $1::interval',
+    ],
+    good: [`select 'now()' as "interval" from log_topics where updated_at <= $1`],
+  },
+  {
+    name: 'names the tenant',
+    broken: (statement) =>
+      usesSharded(statement) &&
+      !(
+        /^insert into/.test(statement) && !/\bselect\b/.test(statement)
+          ? /^insert into \S+ (as \w+ )?\([^)]*\btenant_id\b/
+          : /\b(where|on|and)\s+\(?(\w+\.)?tenant_id = (\$\d|\w+\.tenant_id\b|any ?\(\$\d)/
+      ).test(statement),
+    bad: [
+      'select 1 from event_keys where key = $1',
+      'update credentials set ciphertext = null where event_id = $1',
+      'insert into webhook_queue (endpoint_id) values ($1)',
+      'delete from webhook_queue where endpoint_id = $1 returning tenant_id',
+      'select 1 from § c where c.id = $1',
+    ],
+    good: [
+      'select 1 from event_keys where tenant_id = $1',
+      'select 1 from unnest($1::text[]) as w (tenant_id) join credentials c on c.tenant_id = w.tenant_id',
+      'insert into webhook_queue (tenant_id, endpoint_id) values ($1, $2)',
+      'select 1 from log_positions where topic = $1',
+    ],
+  },
+  {
+    name: 'locks rows of one tenant',
+    broken: (statement) => usesSharded(statement) && LOCKS.test(statement) && !ONE_TENANT.test(statement),
+    bad: [
+      'select 1 from unnest($1::text[]) as w (tenant_id) join agents a on a.tenant_id = w.tenant_id for update of a',
+      'delete from event_keys where key in (select key from event_keys limit 1 for update skip locked)',
+    ],
+    good: [
+      'select 1 from agents where tenant_id = $1 for update',
+      'select 1 from log_positions where topic = $1 for update',
+    ],
+  },
+  {
+    name: 'uses what both databases have',
+    broken: (statement) =>
+      /^merge\b|\blateral\b|\btrigger\b|\bunlogged\b|\bon constraint\b/.test(withoutQuoted(statement)),
+    bad: [
+      'merge into agents using sent on true when matched then do nothing',
+      'select 1 from a cross join lateral (select 1) as b',
+      'create trigger t before insert on agents execute function f()',
+      'create unlogged table t (id int)',
+      'insert into t values ($1) on conflict on constraint t_pkey do nothing',
+    ],
+    good: ['select "lateral" from tenants'],
+  },
+  {
+    name: 'counts an upsert by its returned rows',
+    broken: (statement) =>
+      /^insert\b.*\bselect\b.*\bon conflict\b/.test(statement) && !/\breturning\b/.test(statement),
+    bad: ['insert into t (a) select a from unnest($1::int[]) as s (a) on conflict (a) do nothing'],
+    good: [
+      'insert into t (a) select a from unnest($1::int[]) as s (a) on conflict (a) do nothing returning a',
+      'insert into t (a) values ($1) on conflict (a) do nothing',
+    ],
+  },
+  {
+    name: 'names its columns',
+    broken: (statement) => /\b(select|returning)\s+([^()]*,\s*)?(\w+\.)?\*/.test(statement),
+    bad: ['select * from tenants', 'delete from t where a = $1 returning *', 'select a, t.* from t'],
+    good: ['select count(*) from tenants', 'select a * 2 from t'],
+  },
+];
+
+/** Statements that break a rule, and why they may. A statement is named by a part of its text. */
+const EXCEPTIONS: readonly {
+  readonly file: string;
+  readonly rule: string;
+  readonly part: string;
+  readonly reason: string;
+}[] = [
+  {
+    file: 'shared/postgres/times.ts',
+    rule: 'times come from the code',
+    part: 'clock_timestamp()',
+    reason: "compares the clock of the database with the process's own",
+  },
+  {
+    file: 'shared/postgres/server-facts.ts',
+    rule: 'times come from the code',
+    part: 'clock_timestamp()',
+    reason: 'reports how far the clock of the database is off',
+  },
+  {
+    file: 'shared/postgres/pool.ts',
+    rule: 'times come from the code',
+    part: "current_setting('statement_timeout')::interval",
+    reason: 'compares a setting, and reads no table',
+  },
+  ...(
+    [
+      ['shared/postgres/encrypted-samples.ts', 'from webhook_endpoints', 'samples the keys of all tenants'],
+      ['shared/postgres/encrypted-samples.ts', 'from credentials', 'samples the keys of all tenants'],
+      ['cli/sql/encrypted-values.ts', "select 'credentials' as of", 'counts the values of all tenants'],
+      ['cli/sql/encrypted-values.ts', 'select distinct key_id', 'samples the keys of all tenants'],
+      ['cli/sql/encrypted-values.ts', 'where key_id = $1', 'samples the keys of all tenants'],
+      ['cli/sql/encrypted-values.ts', 'key_id <> $1', 'finds the values of all tenants'],
+      ['workers/sql/credentials.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
+      ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
+      ['workers/webhooks/sql/backfill-queue.ts', 'select distinct', 'finds the endpoints of all tenants'],
+      [
+        'workers/webhooks/sql/history.ts',
+        'with ended as (§)',
+        'the statement that it contains names the tenant',
+      ],
+      ['shared/postgres/bulk-rows.ts', 'insert into §', 'the columns are those of its callers'],
+    ] as const
+  ).map(([file, part, reason]) => ({ file, rule: 'names the tenant', part, reason })),
+  {
+    file: 'workers/webhooks/sql/due-endpoints.ts',
+    rule: 'uses what both databases have',
+    part: 'with recursive queued',
+    reason: 'steps through the queue by its index; the rows that it steps over may be millions',
+  },
+  {
+    file: 'shared/postgres/dead-letters.ts',
+    rule: 'counts an upsert by its returned rows',
+    part: 'insert into dead_letters',
+    reason: 'its count is not read',
+  },
+  {
+    file: 'shared/postgres/api-key-lookup.ts',
+    rule: 'names its columns',
+    part: 'select found.*',
+    reason: 'the columns are named in the subquery, and hashed together',
+  },
+];
+
+const statements = sources().flatMap(({ file, source }) =>
+  statementsOf(source).map((statement) => ({ file, statement })),
+);
+
+describe('the rules of SQL', () => {
+  it.each(RULES)('"$name" refuse what breaks them and nothing else', ({ broken, bad, good }) => {
+    expect(bad.filter((statement) => !broken(statement))).toEqual([]);
+    expect(good.filter(broken)).toEqual([]);
+  });
+
+  it('apply to the statements of the sources', () => {
+    expect(statements.length).toBeGreaterThan(100);
+    expect(SHARDED).toContain('event_keys');
+    expect(SHARDED).not.toContain('log_positions');
+  });
+
+  it('read literals inside templates, and constants that templates name', () => {
+    const source = `
+      // select 'comment'
+      const WHERE = \`tenant_id = $1\`;
+      const text = \`select \${names.map((name) => \`"\${name}"\`).join(', ')} from t where \${WHERE}\`;
+      const other = 'update t set a = 1'; /* select */ const words = 'not sql';
+    `;
+    expect(statementsOf(source)).toEqual(['select § from t where tenant_id = $1', 'update t set a = 1']);
+  });
+
+  it.each(RULES)('"$name" hold for every statement without an exception', ({ name, broken }) => {
+    const allowed = EXCEPTIONS.filter(({ rule }) => rule === name);
+    const faults = statements
+      .filter(({ statement }) => broken(statement))
+      .filter(
+        ({ file, statement }) =>
+          !allowed.some((exception) => exception.file === file && statement.includes(exception.part)),
+      );
+    expect(faults).toEqual([]);
+  });
+
+  it('have no exception that is not needed', () => {
+    const unneeded = EXCEPTIONS.filter(
+      ({ file, rule, part }) =>
+        !statements.some(
+          (found) =>
+            found.file === file &&
+            found.statement.includes(part) &&
+            RULES.find(({ name }) => name === rule)!.broken(found.statement),
+        ),
+    );
+    expect(unneeded).toEqual([]);
+  });
+
+  it('reach all statements, as these are in sql and postgres folders only', () => {
+    const elsewhere = otherSources().flatMap(({ file, source }) =>
+      statementsOf(source)
+        .filter((text) => /^(select .* from|insert into|update \S+ set|delete from|with \w+ as)\b/.test(text))
+        .map((text) => ({ file, text })),
+    );
+    expect(elsewhere).toEqual([]);
+  });
+});
+
+function usesSharded(statement: string): boolean {
+  const tables = statement.matchAll(/\b(?:from|join|update|into|using)\s+([a-z_]+|§)(?=[\s(]|$)/g);
+  return [...tables].some(([, table]) => table === '§' || SHARDED.includes(table!));
+}
+
+function withoutQuoted(statement: string): string {
+  return statement.replace(/'[^']*'|"[^"]*"/g, "''");
+}
+
+/** The tables of the migrations that have a tenant, and are sharded by it. */
+function shardedTables(): string[] {
+  const sql = readdirSync(MIGRATIONS)
+    .map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
+    .join('\n');
+  const tables = [...sql.matchAll(/^create table (\w+) \(\n(.*?)^\)/gms)];
+  return tables
+    .filter(([, name, columns]) => /^ {2}tenant_id text/m.test(columns!) && !(name! in NOT_SHARDED))
+    .map(([, name]) => name!);
+}
+
+function allSources(): { readonly file: string; readonly source: string }[] {
+  return FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.includes('node_modules'))
+      .map((file) => join(folder, file)),
+  ).map((file) => ({ file, source: readFileSync(join(ROOT, file), 'utf8') }));
+}
+
+function sources() {
+  return allSources().filter(({ file }) => /\/(sql|postgres)\//.test(file));
+}
+
+function otherSources() {
+  return allSources().filter(({ file }) => !/\/(sql|postgres)\//.test(file));
+}
+
+/**
+ * The literals of a source that are statements, in one line. An expression in a template is §,
+ * unless it names a literal of the same file.
+ */
+function statementsOf(source: string): string[] {
+  const constants = new Map<string, string>();
+  const literals = literalsOf(source);
+  for (const { name, text } of literals) if (name) constants.set(name, text);
+  return literals
+    .map(({ text }) =>
+      resolve(text, constants)
+        .replace(/--[^\n]*/g, ' ')
+        .replace(/\s+/g, ' ')
+        .trim(),
+    )
+    .filter((text) => STATEMENT.test(text));
+}
+
+/** Replaces {name} marks, of constants that hold marks themselves too. */
+function resolve(text: string, constants: ReadonlyMap<string, string>): string {
+  return text.replace(/§([A-Z_]*)§/g, (_, name: string) => {
+    const constant = constants.get(name);
+    return constant === undefined ? '§' : resolve(constant, constants);
+  });
+}
+
+interface Literal {
+  /** Of the constant that it is assigned to. */
+  readonly name: string | undefined;
+  /**
+   * With `§NAME§` for an expression that is a constant's name, `f(x)` for one that is `f('x')`, and
+   * `§§` for others.
+   */
+  readonly text: string;
+}
+
+/** Reads the string literals and templates of a source, those inside templates' expressions too. */
+function literalsOf(source: string): Literal[] {
+  const literals: Literal[] = [];
+  let at = 0;
+  const code = (end: string | undefined): void => {
+    let depth = 0;
+    while (at < source.length) {
+      const rest = source.slice(at, at + 2);
+      const char = source[at]!;
+      if (rest === '//') at = endOf('\n');
+      else if (rest === '/*') at = endOf('*/') + 1;
+      else if (char === '/') at += Math.max(0, regExpLength() - 1);
+      else if (char === "'" || char === '"') quoted(char);
+      else if (char === '`') template();
+      else if (char === end && depth === 0) return;
+      else if (char === '{') depth += 1;
+      else if (char === '}') depth -= 1;
+      at += 1;
+    }
+  };
+  const endOf = (text: string): number => {
+    const found = source.indexOf(text, at + 2);
+    return found === -1 ? source.length : found;
+  };
+  const nameBefore = (start: number): string | undefined =>
+    /\bconst (\w+)(?:: [^=]+)? =\s*$/.exec(source.slice(Math.max(0, start - 200), start))?.[1];
+  /** The length of the regular expression here; 0 where the slash divides. */
+  const regExpLength = (): number => {
+    if (!/[=(,:[!&|?{};]\s*$/.test(source.slice(Math.max(0, at - 20), at))) return 0;
+    return /^\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/[\\\n])+\//.exec(source.slice(at, at + 500))?.[0].length ?? 0;
+  };
+  const quoted = (quote: string): void => {
+    const start = at;
+    for (at += 1; at < source.length && source[at] !== quote; at += 1) if (source[at] === '\\') at += 1;
+    literals.push({ name: nameBefore(start), text: source.slice(start + 1, at) });
+  };
+  const template = (): void => {
+    const start = at;
+    let text = '';
+    for (at += 1; at < source.length && source[at] !== '`'; at += 1) {
+      if (source[at] === '\\') at += 1;
+      if (source.startsWith('${', at)) {
+        const from = at + 2;
+        at = from;
+        code('}');
+        const expression = source.slice(from, at);
+        const [call] = /^\w+\('[^']*'\)$/.exec(expression) ?? [];
+        text += call?.replaceAll("'", '') ?? `§${/^[A-Z_]+$/.test(expression) ? expression : ''}§`;
+      } else text += source[at];
+    }
+    literals.push({ name: nameBefore(start), text });
+  };
+  code(undefined);
+  return literals;
+}
