@@ -9,6 +9,8 @@ import { startProxiedPool } from '../support/proxied-pool.ts';
 import { waitFor } from '../support/wait.ts';
 import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
 
+const WEEK_MS = 7 * 86_400_000;
+
 function serverError(code: string, more: object = {}): Error {
   return Object.assign(new Error('simulated'), { severity: 'ERROR', code, ...more });
 }
@@ -88,6 +90,22 @@ describe('a worker', () => {
     expect(commits).toBe(3);
     expect(await b.patches()).toEqual(['a']);
     expect(await b.position()).toMatchObject({ next_offset: 1n, starts: 0 });
+    await close();
+  });
+
+  it('creates the partitions that a batch may lack when the server does not name the table', async () => {
+    const b = await bench();
+    b.append(agent(), { id: 'old', acceptedAtMs: b.clock.ms - 8 * WEEK_MS });
+    let attempts = 0;
+    const { consumer, close } = b.startWorker({
+      onStep: (step) => {
+        if (step === 'keys-written' && ++attempts === 1) throw serverError('23514');
+      },
+    });
+    await consumer.read(0);
+    expect(attempts).toBe(2);
+    expect(await b.patches()).toEqual(['old']);
+    expect(await b.deadLetters()).toEqual([]);
     await close();
   });
 

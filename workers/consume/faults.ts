@@ -17,7 +17,7 @@ export interface Fault {
   readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
   /** Text for operators, without values of records. */
   readonly text: string;
-  /** The table that lacks a partition. */
+  /** The table that lacks a partition. Undefined where the server does not name it, as Citus. */
   readonly table?: string;
   /**
    * Set where the batch may be the cause, by its size or by one of its records. `time`: its
@@ -99,8 +99,13 @@ interface PostgresError extends Error {
 
 function classifySqlState(error: PostgresError, sqlState: string): Fault {
   const where = [error.table, error.column].filter(Boolean).join('.');
-  if (sqlState === SQLSTATE.CHECK_VIOLATION && error.constraint === undefined && error.table !== undefined) {
-    return { kind: 'no-partition', text: `${error.table} has no partition for the time`, table: error.table };
+  if (sqlState === SQLSTATE.CHECK_VIOLATION && error.constraint === undefined) {
+    const { table } = error;
+    return {
+      kind: 'no-partition',
+      text: `${table ?? 'a table'} has no partition for the time`,
+      ...(table !== undefined && { table }),
+    };
   }
   if (RECORD_CLASSES.has(sqlStateClass(sqlState))) {
     // Never the message: it repeats values.

@@ -1,10 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs } from '../../shared/async.ts';
+import { retryUntilSuccess } from '../../shared/async.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
-import { ensureTimePartitions, isTimePartitioned } from '../../shared/postgres/time-partitions.ts';
+import {
+  ensureTimePartitions,
+  isTimePartitioned,
+  type TimePartitionedTable,
+} from '../../shared/postgres/time-partitions.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { type DecodeContext, toCandidate } from './decode.ts';
 import { classifyFault, type Fault } from './faults.ts';
@@ -43,6 +46,9 @@ export class BatchTooLarge extends Error {
   }
 }
 
+/** The partitioned table that batches write in addition to those of their kind. */
+const WEBHOOK_TABLE = 'webhook_messages';
+
 const BACKOFF = { minMs: 100, maxMs: 5000 };
 /**
  * Attempts before a refused record is given up when it is alone. Several records are bisected after
@@ -79,11 +85,12 @@ class RetryingStore<Row> {
   readonly #batch: LogBatch;
   readonly #mode: StoreMode;
   readonly #records: readonly LogRecord[];
-  #failures = 0;
   #refusals = 0;
   /** Successes of other work before the first attempt. */
   #successesBefore: number | undefined;
   #missingPartition: Fault | undefined;
+  /** Set where the records are to be bisected after the pause. */
+  #tooLarge: BatchTooLarge | undefined;
   /**
    * Tables whose time partitions were created: one that lacks a partition even then would be
    * retried for ever.
@@ -98,16 +105,27 @@ class RetryingStore<Row> {
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {
+    const { signal } = this.#batch;
+    const stored = await retryUntilSuccess(async () => ({ result: await this.#attempt(work) }), {
+      backoff: BACKOFF,
+      signal,
+      onFailure: (error, failures) => this.#onFailure(error, failures),
+    });
+    signal.throwIfAborted();
+    this.#deps.onFault(undefined);
+    return stored!.result;
+  }
+
+  /** Runs the work once; again immediately where the failure allows that. */
+  async #attempt<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       this.#batch.signal.throwIfAborted();
+      if (this.#tooLarge) throw this.#tooLarge;
+      await this.#createMissingPartitions();
       try {
-        await this.#createMissingPartitions();
-        const result = await this.#inSlot(work);
-        this.#deps.onFault(undefined);
-        return result;
+        return await this.#inSlot(work);
       } catch (error) {
-        this.#failures += 1;
-        await this.#waitForRetry(error);
+        if (!this.#mayRepeat(classifyFault(error))) throw error;
       }
     }
   }
@@ -128,27 +146,29 @@ class RetryingStore<Row> {
     return await (this.#mode.alone ? slots.alone(attempt) : slots.shared(attempt));
   }
 
-  /** Resolves when the work is to be retried; rejects where that is useless. */
-  async #waitForRetry(error: unknown): Promise<void> {
-    const fault = classifyFault(error);
-    const several = this.#records.length > 1;
-    const single = this.#records.length === 1;
+  /** Whether to repeat the work without a pause: it lacked a partition, or its record was refused. */
+  #mayRepeat(fault: Fault): boolean {
     if (fault.kind === 'no-partition' && !this.#partitionedTables.has(fault.table)) {
       this.#partitionedTables.add(fault.table);
       this.#missingPartition = fault;
-      return;
+      return true;
     }
+    if (!isRefusal(fault) || this.#records.length !== 1) return false;
+    this.#refusals += 1;
+    return this.#refusals < ATTEMPTS_ALONE;
+  }
+
+  /** Throws where a retry is useless. */
+  #onFailure(error: unknown, failures: number): void {
+    if (error instanceof BatchTooLarge) throw error;
+    const fault = classifyFault(error);
+    const several = this.#records.length > 1;
     if (fault.kind === 'bound' && several) throw new BatchTooLarge(fault);
-    if (isRefusal(fault) && single) {
-      this.#refusals += 1;
-      if (this.#refusals < ATTEMPTS_ALONE) return;
-    }
     if (fault.kind !== 'wait' && fault.kind !== 'unexpected') throw error;
     const isolated = fault.suspected !== undefined && this.#othersSucceed();
-    this.#deps.onFault(isolated && single ? this.#withPosition(fault) : fault);
-    await delay(backoffMs(this.#failures, BACKOFF), undefined, { signal: this.#batch.signal });
-    const late = fault.suspected === 'time' && this.#failures >= ATTEMPTS_IN_TIME;
-    if (several && (isolated || late)) throw new BatchTooLarge(fault);
+    this.#deps.onFault(isolated && this.#records.length === 1 ? this.#withPosition(fault) : fault);
+    const late = fault.suspected === 'time' && failures >= ATTEMPTS_IN_TIME;
+    if (several && (isolated || late)) this.#tooLarge = new BatchTooLarge(fault);
   }
 
   /**
@@ -167,19 +187,22 @@ class RetryingStore<Row> {
   }
 
   async #createMissingPartitions(): Promise<void> {
-    const table = this.#missingPartition?.table;
-    if (table !== undefined && isTimePartitioned(table)) {
-      const { pool, logger, kind, decodeContext } = this.#deps;
-      // Rows of other tables than the kind's own have the current time.
-      const times = kind.timePartitioned.includes(table)
-        ? await this.#acceptanceTimes()
-        : [decodeContext().nowMs];
-      if (times.length > 0) {
-        const names = await ensureTimePartitions(pool, table, Math.min(...times), Math.max(...times));
-        logger.info({ table, names }, 'time partitions created for records');
-      }
-    }
+    if (!this.#missingPartition) return;
+    const { table } = this.#missingPartition;
+    const tables = table === undefined ? [...this.#deps.kind.timePartitioned, WEBHOOK_TABLE] : [table];
+    for (const one of tables.filter(isTimePartitioned)) await this.#createPartitions(one);
     this.#missingPartition = undefined;
+  }
+
+  async #createPartitions(table: TimePartitionedTable): Promise<void> {
+    const { pool, logger, kind, decodeContext } = this.#deps;
+    // Rows of other tables than the kind's own have the current time.
+    const times = kind.timePartitioned.includes(table)
+      ? await this.#acceptanceTimes()
+      : [decodeContext().nowMs];
+    if (times.length === 0) return;
+    const names = await ensureTimePartitions(pool, table, Math.min(...times), Math.max(...times));
+    logger.info({ table, names }, 'time partitions created for records');
   }
 
   async #acceptanceTimes(): Promise<number[]> {

@@ -61,6 +61,7 @@ describe('a fault', () => {
       kind: 'no-partition',
       table: 'message_sent',
     });
+    expect(classifyFault(server('23514')).kind).toBe('no-partition');
     expect(classifyFault(server('23514', { table: 'tenants', constraint: 'c' })).kind).toBe('record');
   });
 

@@ -1,6 +1,6 @@
-import { backoffMs } from '../../../shared/async.ts';
+import { backoffMs, retryUntilSuccess, sleep } from '../../../shared/async.ts';
 import type { Logger } from '../../../shared/logging.ts';
-import type { Connection, Pool } from '../../../shared/postgres/pool.ts';
+import type { Pool } from '../../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
 import { DELIVERIES_CHANNEL } from '../../sql/webhook-events.ts';
 
@@ -15,74 +15,67 @@ export class DeliveryListener {
   readonly #pool: Pool;
   readonly #logger: Logger;
   readonly #onDeliveries: () => void;
-  #client: Connection | undefined;
-  #connecting: Promise<void>;
-  /** Consecutive connections that failed, or were lost before they listened. */
-  #failures = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #closed = false;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
 
   constructor(pool: Pool, logger: Logger, onDeliveries: () => void) {
     this.#pool = pool;
     this.#logger = logger;
     this.#onDeliveries = onDeliveries;
-    this.#connecting = this.#connect();
+    this.#running = this.#run();
   }
 
   /** Releases the connection and stops reconnecting. */
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    await this.#connecting;
-    const client = this.#client;
-    this.#client = undefined;
-    discard(client);
+    this.#closing.abort();
+    await this.#running;
   }
 
-  async #connect(): Promise<void> {
-    let client: Connection | undefined;
-    try {
-      client = await this.#pool.connect();
-      if (this.#closed) {
-        client.release();
-        return;
-      }
-      this.#watch(client);
-      await client.query(`listen ${DELIVERIES_CHANNEL}`);
-      this.#failures = 0;
-      this.#onDeliveries();
-    } catch (error) {
-      this.#onLost(client, error);
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const listening = await retryUntilSuccess(() => this.#listen(), {
+        backoff: BACKOFF,
+        signal,
+        onFailure: (error) => this.#warn(error),
+      });
+      const error = await listening?.lost;
+      if (signal.aborted) return;
+      this.#warn(error);
+      await sleep(backoffMs(1, BACKOFF), { signal });
     }
   }
 
-  #watch(client: Connection): void {
-    this.#client = client;
+  /** Resolves once the connection listens; `lost` resolves when it ends, or the listener closes. */
+  async #listen(): Promise<{ readonly lost: Promise<unknown> }> {
+    const { signal } = this.#closing;
+    const client = await this.#pool.connect();
+    let end: (reason: unknown) => void = () => undefined;
+    const lost = new Promise((resolve) => {
+      end = resolve;
+    });
+    const stop = () => end(undefined);
+    void lost.then(() => {
+      signal.removeEventListener('abort', stop);
+      client.removeAllListeners('notification');
+      client.release(true);
+    });
+    client.on('error', end);
+    client.on('end', () => end(new Error('the connection was closed')));
     client.on('notification', this.#onDeliveries);
-    client.on('error', (error) => this.#onLost(client, error));
-    client.on('end', () => this.#onLost(client, new Error('the connection was closed')));
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+    try {
+      await client.query(`listen ${DELIVERIES_CHANNEL}`);
+    } catch (error) {
+      end(error);
+      throw error;
+    }
+    this.#onDeliveries();
+    return { lost };
   }
 
-  /** May be called several times for one connection. Without `client`, a connect failed. */
-  #onLost(client: Connection | undefined, error: unknown): void {
-    if (client !== undefined && client !== this.#client) return;
-    this.#client = undefined;
-    discard(client);
-    if (this.#closed) return;
-    this.#failures += 1;
-    const retryMs = backoffMs(this.#failures, BACKOFF);
-    this.#logger.warn(
-      { reason: databaseTrouble(error), retryMs: Math.round(retryMs) },
-      'webhook listener disconnected, reconnecting',
-    );
-    this.#timer = setTimeout(() => {
-      this.#connecting = this.#connect();
-    }, retryMs);
+  #warn(error: unknown): void {
+    this.#logger.warn({ reason: databaseTrouble(error) }, 'webhook listener disconnected, reconnecting');
   }
-}
-
-function discard(client: Connection | undefined): void {
-  if (!client) return;
-  client.removeAllListeners('notification');
-  client.release(true);
 }
