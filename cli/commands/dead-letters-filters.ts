@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
+import { type FirstPosition, readFirstPosition } from '../../shared/contracts/first-position.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
-import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { timeMs } from '../options.ts';
@@ -55,20 +55,20 @@ export async function unsettledOf(
   prefix: string,
   names: readonly string[],
 ): Promise<DeadLetterFilter> {
-  const origins = names.map((name): Origin => {
-    const origin = readOrigin(name);
-    if (!origin) throw unknownLetter(name);
-    return origin;
+  const firstPositions = names.map((name): FirstPosition => {
+    const firstPosition = readFirstPosition(name);
+    if (!firstPosition) throw unknownLetter(name);
+    return firstPosition;
   });
-  const filter = { topics: topicsOf(prefix, {}), states: STATES, origins };
-  const found = await listDeadLetters(db, filter, origins.length);
-  origins.forEach((origin, i) => {
+  const filter = { topics: topicsOf(prefix, {}), states: STATES, firstPositions };
+  const found = await listDeadLetters(db, filter, firstPositions.length);
+  firstPositions.forEach((firstPosition, i) => {
     const letter = found.find(
       ({ topic, generation, partition, offset }) =>
-        topic === origin.topic &&
-        generation === origin.generation &&
-        partition === origin.partition &&
-        offset === origin.offset,
+        topic === firstPosition.topic &&
+        generation === firstPosition.generation &&
+        partition === firstPosition.partition &&
+        offset === firstPosition.offset,
     );
     if (!letter) throw unknownLetter(names[i]!);
     if (UNSETTLED.includes(letter.state)) return;

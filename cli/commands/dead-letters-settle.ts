@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { DATABASE_SETTINGS, LOG_SETTINGS } from '../../shared/config/config.ts';
-import { writeOrigin } from '../../shared/contracts/origin.ts';
+import { writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { AppError } from '../../shared/errors.ts';
 import { loadTopicLayouts, type RegisteredTopic } from '../../shared/postgres/log-topics.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
@@ -175,7 +175,7 @@ async function surveyOf(
     selected: sumOf(counts),
     leftOut: sumOf(leftOut),
     counts,
-    first: first.map(writeOrigin),
+    first: first.map(writeFirstPosition),
   };
 }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Command } from 'commander';
 import { DATABASE_SETTINGS } from '../../shared/config/config.ts';
-import { readOrigin, writeOrigin } from '../../shared/contracts/origin.ts';
+import { readFirstPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
 import { listTenants } from '../../shared/postgres/tenants.ts';
 import type { CommandContext } from '../context.ts';
@@ -91,8 +91,8 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
 
 async function show(context: CommandContext, name: string, options: { json?: boolean }): Promise<void> {
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(PREFIX_SETTINGS);
-  const origin = readOrigin(name);
-  const named = origin ? { origins: [origin] } : { recordId: name };
+  const firstPosition = readFirstPosition(name);
+  const named = firstPosition ? { firstPositions: [firstPosition] } : { recordId: name };
   const letters = await context.withPool((pool) =>
     readDeadLetters(pool, { topics: topicsOf(prefix, {}), states: STATES, ...named }, LIMIT),
   );
@@ -123,7 +123,7 @@ type Shown = ReturnType<typeof toShown>;
 function toShown(letter: DeadLetterLine) {
   const { topic, generation, partition, offset, kind, reason, stage, error, state, replay } = letter;
   return {
-    origin: writeOrigin(letter),
+    origin: writeFirstPosition(letter),
     kind,
     topic,
     generation,

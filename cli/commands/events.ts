@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
+import { type TopicPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
-import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
-import { findEvents, type TracePosition } from '../../shared/postgres/event-keys.ts';
+import { findEvents } from '../../shared/postgres/event-keys.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
@@ -79,13 +79,13 @@ async function find(db: Queryable, prefix: string, id: string, options: EventsSh
         acceptedAt: new Date(event.acceptedAtMs).toISOString(),
         storedAt: new Date(event.storedAtMs).toISOString(),
         ...(event.status === 'dead-lettered' && {
-          deadLetter: originOf(prefix, event.kind, event.position),
+          deadLetter: firstPositionOf(prefix, event.kind, event.position),
         }),
         conflicts: event.conflicts,
         ...(event.lastConflict && {
           lastConflict: {
             at: new Date(event.lastConflict.atMs).toISOString(),
-            deadLetter: originOf(prefix, event.kind, event.lastConflict.position),
+            deadLetter: firstPositionOf(prefix, event.kind, event.lastConflict.position),
           },
         }),
         error: event.error,
@@ -96,6 +96,6 @@ async function find(db: Queryable, prefix: string, id: string, options: EventsSh
 }
 
 /** Returns the name of a dead letter, as `dead-letters list` prints it. */
-function originOf(prefix: string, kind: Kind, position: TracePosition): string {
-  return writeOrigin({ topic: topicOf(prefix, kind), ...position });
+function firstPositionOf(prefix: string, kind: Kind, position: TopicPosition): string {
+  return writeFirstPosition({ topic: topicOf(prefix, kind), ...position });
 }

@@ -1,9 +1,10 @@
+import type { FirstPosition } from '../../shared/contracts/first-position.ts';
 import { AppError, errorCode } from '../../shared/errors.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { findWrongKeys } from '../../shared/postgres/require-keys.ts';
-import { type DeadLetterPlace, reencryptDeadLetters } from '../sql/dead-letter-credentials.ts';
+import { reencryptDeadLetters } from '../sql/dead-letter-credentials.ts';
 import {
   type Reencrypt,
   reencryptCredentials,
@@ -72,7 +73,7 @@ export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk):
     walk.onStep(seen, lost);
     if (after === undefined) break;
   }
-  let place: DeadLetterPlace | undefined;
+  let place: FirstPosition | undefined;
   while (!walk.isInterrupted()) {
     const step = { keyId, after: place, rowsMax: DEAD_LETTERS_OF_STEP };
     place = await reencryptDeadLetters(pool, step, reencrypt);

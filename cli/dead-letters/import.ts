@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
+import { type FirstPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
-import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
 import type { LogReader, LogRecord } from '../../shared/log/log.ts';
 import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
 import {
@@ -12,7 +12,7 @@ import { comparePositions, type DeadLetter, writeDeadLetters } from '../../share
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import { advanceImport, applyMarks, type Mark } from '../sql/dead-letter-imports.ts';
-import { bytesLeftOut, originOf, readMark, toDeadLetter } from './topic-records.ts';
+import { bytesLeftOut, firstPositionOf, readMark, toDeadLetter } from './topic-records.ts';
 
 export interface ImportDeps {
   readonly pool: Pool;
@@ -83,7 +83,7 @@ async function importPage(
         continue;
       }
       await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
-      marks.set(writeOrigin({ topic, ...one }), one);
+      marks.set(writeFirstPosition({ topic, ...one }), one);
       counts.marks += 1;
     }
     await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
@@ -115,12 +115,12 @@ async function readLetter(
   partition: number,
   record: LogRecord,
 ): Promise<{ readonly name: string; readonly letter: DeadLetter }> {
-  const origin = originOf(topic, partition, record);
+  const firstPosition = firstPositionOf(topic, partition, record);
   const bytes = bytesLeftOut(record);
-  const content = bytes === undefined ? record : await originalOf(pool, reader, origin, bytes);
-  const context = { kind, origin, content: content ?? { ...record, value: null }, credentialsTtlMs };
+  const content = bytes === undefined ? record : await originalOf(pool, reader, firstPosition, bytes);
+  const context = { kind, firstPosition, content: content ?? { ...record, value: null }, credentialsTtlMs };
   return {
-    name: writeOrigin(origin),
+    name: writeFirstPosition(firstPosition),
     letter: toDeadLetter(record, { ...context, nowMs: clock.nowMs() }),
   };
 }
@@ -129,7 +129,7 @@ async function readLetter(
 async function originalOf(
   pool: Pool,
   reader: LogReader,
-  { generation, topic, partition, offset }: Origin,
+  { generation, topic, partition, offset }: FirstPosition,
   bytes: number,
 ): Promise<LogRecord | undefined> {
   const layout = (await loadTopicLayouts(pool, topic)).get(topic);

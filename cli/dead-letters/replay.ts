@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
-import { type Origin, writeOrigin } from '../../shared/contracts/origin.ts';
+import { FIRST_POSITION_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
+import { type FirstPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import { fromPairs, headerList } from '../../shared/log/headers.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, tenantOfKey } from '../../shared/log/partition.ts';
@@ -47,7 +47,7 @@ export async function* replayDeadLetters(
   filter: DeadLetterFilter,
   limit: number,
 ): AsyncGenerator<ReplayStep> {
-  let after: Origin | undefined;
+  let after: FirstPosition | undefined;
   for (let left = limit; left > 0; ) {
     const found = await findReplayable(deps.pool, filter, after, Math.min(left, LETTERS_MAX));
     if (found.length === 0) return;
@@ -78,7 +78,7 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
   const { topic } = part[0]!;
   const erased = part.filter(({ whole }) => !whole);
   const notDone = erased.map((letter) => ({
-    origin: writeOrigin(letter),
+    origin: writeFirstPosition(letter),
     why: 'its value is not kept any more',
   }));
   const whole = part.filter((letter) => letter.whole);
@@ -92,7 +92,10 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
   );
   for (const replay of tooLarge) {
     await cancelReplay(pool, topic, replay, clock.nowMs());
-    notDone.push({ origin: writeOrigin({ topic, ...replay }), why: 'it is larger than the log takes' });
+    notDone.push({
+      origin: writeFirstPosition({ topic, ...replay }),
+      why: 'it is larger than the log takes',
+    });
   }
   return { done: published, notDone, stopped: published + tooLarge.length < replays.length };
 }
@@ -125,7 +128,7 @@ const isTooLarge = (outcome: PublishOutcome): boolean => !outcome.ok && outcome.
 function toRecord(topic: string, replay: Replay, layout: RegisteredTopic): OutgoingRecord {
   const key = replay.key ?? Buffer.alloc(0);
   const added = {
-    [ORIGIN_HEADER]: writeOrigin({ topic, ...replay }),
+    [FIRST_POSITION_HEADER]: writeFirstPosition({ topic, ...replay }),
     [REPLAY_HEADER]: String(replay.replay),
   };
   return {

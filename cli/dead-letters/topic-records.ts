@@ -1,7 +1,7 @@
 import { deadLetterKeptMs, identityOf } from '../../shared/contracts/dead-letter.ts';
-import { ORIGIN_HEADER } from '../../shared/contracts/event.ts';
+import { FIRST_POSITION_HEADER } from '../../shared/contracts/event.ts';
+import { type FirstPosition, readFirstPosition } from '../../shared/contracts/first-position.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
 import { headerText, toPairs } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
@@ -29,7 +29,7 @@ const MARK_HEADERS = {
 } as const;
 
 const ADDED: ReadonlySet<string> = new Set([
-  ORIGIN_HEADER,
+  FIRST_POSITION_HEADER,
   ...Object.values(LETTER_HEADERS),
   ...Object.values(MARK_HEADERS),
 ]);
@@ -48,26 +48,26 @@ export function bytesLeftOut({ headers }: LogRecord): number | undefined {
  * what has a reason is a dead letter.
  */
 export function readMark(topic: string, { headers }: LogRecord): Mark | undefined {
-  const origin = readOrigin(headerText(headers, ORIGIN_HEADER) ?? '');
+  const firstPosition = readFirstPosition(headerText(headers, FIRST_POSITION_HEADER) ?? '');
   const offset = headerText(headers, MARK_HEADERS.settledOffset) ?? '';
   const settled = headerText(headers, MARK_HEADERS.settled);
-  if (origin?.topic !== topic || !/^\d{1,18}$/.test(offset)) return undefined;
+  if (firstPosition?.topic !== topic || !/^\d{1,18}$/.test(offset)) return undefined;
   if (settled !== 'replayed' && settled !== 'dropped') return undefined;
   if (headerText(headers, LETTER_HEADERS.reason) !== undefined) return undefined;
   const stateAtMs = Date.parse(headerText(headers, MARK_HEADERS.settledAt) ?? '') || 0;
-  return { ...origin, state: settled, stateAtMs, upTo: BigInt(offset) };
+  return { ...firstPosition, state: settled, stateAtMs, upTo: BigInt(offset) };
 }
 
 /** The position at which a dead letter's record was read first; one outside of its topic's where it names none. */
-export function originOf(topic: string, partition: number, record: LogRecord): Origin {
-  const origin = readOrigin(headerText(record.headers, ORIGIN_HEADER) ?? '');
-  if (origin?.topic === topic) return origin;
+export function firstPositionOf(topic: string, partition: number, record: LogRecord): FirstPosition {
+  const firstPosition = readFirstPosition(headerText(record.headers, FIRST_POSITION_HEADER) ?? '');
+  if (firstPosition?.topic === topic) return firstPosition;
   return { generation: NO_GENERATION, topic, partition, offset: record.offset };
 }
 
 export interface LetterContext {
   readonly kind: Kind;
-  readonly origin: Origin;
+  readonly firstPosition: FirstPosition;
   /** Key, value and headers as they came; the value null where it is gone. */
   readonly content: Pick<LogRecord, 'key' | 'headers'> & { readonly value: Buffer | null };
   readonly credentialsTtlMs: number;
@@ -76,7 +76,7 @@ export interface LetterContext {
 
 /** Returns the row of a dead letter. */
 export function toDeadLetter(record: LogRecord, context: LetterContext): DeadLetter {
-  const { kind, origin, content, nowMs } = context;
+  const { kind, firstPosition, content, nowMs } = context;
   const text = (name: string) =>
     (headerText(record.headers, name) ?? '')
       .slice(0, ERROR_LENGTH_MAX)
@@ -86,9 +86,9 @@ export function toDeadLetter(record: LogRecord, context: LetterContext): DeadLet
   const { acceptedAtMs, ...identity } = identityOf(content.value, content.key);
   const accepted = Math.min(timeOf(acceptedAtMs ?? 0, failedAtMs), failedAtMs);
   return {
-    generation: origin.generation,
-    partition: origin.partition,
-    offset: origin.offset,
+    generation: firstPosition.generation,
+    partition: firstPosition.partition,
+    offset: firstPosition.offset,
     ...identity,
     reason: text(LETTER_HEADERS.reason) || 'unknown',
     stage: text(LETTER_HEADERS.stage),

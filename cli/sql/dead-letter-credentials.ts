@@ -1,5 +1,5 @@
 import { encryptedIn, withEncrypted } from '../../shared/contracts/dead-letter.ts';
-import type { FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { FirstPosition } from '../../shared/contracts/first-position.ts';
 import type { EncryptedSample } from '../../shared/postgres/encrypted-samples.ts';
 import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
@@ -17,22 +17,17 @@ export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise
   return rows.flatMap(({ value }) => sampleOf(value) ?? []);
 }
 
-/** The position of a dead letter, at which a walk over them is. */
-export interface DeadLetterPlace extends FirstPosition {
-  readonly topic: string;
-}
-
 /**
  * Encrypts up to `rowsMax` credentials in dead letters that another key than `keyId` encrypted, behind `after`, in one
  * transaction. Resolves with the place where the next step continues; undefined at the end.
  */
 export async function reencryptDeadLetters(
   pool: Pool,
-  { keyId, after, rowsMax }: { keyId: string; after: DeadLetterPlace | undefined; rowsMax: number },
+  { keyId, after, rowsMax }: { keyId: string; after: FirstPosition | undefined; rowsMax: number },
   reencrypt: Reencrypt,
-): Promise<DeadLetterPlace | undefined> {
+): Promise<FirstPosition | undefined> {
   return await inTransaction(pool, async (client) => {
-    const { rows } = await client.query<DeadLetterPlace & { value: Buffer }>(
+    const { rows } = await client.query<FirstPosition & { value: Buffer }>(
       `select topic, generation, partition, "offset", value from dead_letters
         where key_id <> $1 and value is not null
           and ($2::text is null

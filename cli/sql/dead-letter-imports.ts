@@ -1,4 +1,5 @@
-import { columnsOf, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { TopicPosition } from '../../shared/contracts/first-position.ts';
+import { columnsOf } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
@@ -30,7 +31,7 @@ export async function advanceImport(
  * A mark in a dead-letter topic: dead letters of that position, up to an offset of the topic, are
  * settled.
  */
-export interface Mark extends FirstPosition {
+export interface Mark extends TopicPosition {
   readonly state: 'replayed' | 'dropped';
   readonly stateAtMs: number;
   readonly upTo: bigint;

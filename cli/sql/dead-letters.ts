@@ -1,5 +1,5 @@
-import type { Origin } from '../../shared/contracts/origin.ts';
-import { columnsOf, comparePositions, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import type { FirstPosition, TopicPosition } from '../../shared/contracts/first-position.ts';
+import { columnsOf, comparePositions } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../shared/postgres/times.ts';
 
@@ -13,7 +13,7 @@ export interface DeadLetterFilter {
   readonly topics: readonly string[];
   readonly states: readonly State[];
   /** Those that were read first at one of these positions. */
-  readonly origins?: readonly Origin[] | undefined;
+  readonly firstPositions?: readonly FirstPosition[] | undefined;
   readonly recordId?: string | undefined;
   readonly reason?: string | undefined;
   readonly reasonLeftOut?: string | undefined;
@@ -24,7 +24,7 @@ export interface DeadLetterFilter {
 }
 
 /** A dead letter without what it came with. */
-export interface DeadLetterLine extends Origin {
+export interface DeadLetterLine extends FirstPosition {
   readonly kind: string;
   readonly tenantId: string;
   readonly recordId: string;
@@ -61,12 +61,12 @@ const FILTER = `topic = any($1::text[]) and state = any($2::text[])
   and ($12::timestamptz is null or failed_at >= $12::timestamptz)`;
 
 function filterValues(filter: DeadLetterFilter): unknown[] {
-  const { origins, before, after } = filter;
-  const positions = origins ? columnsOf(origins) : [null, null, null];
+  const { firstPositions, before, after } = filter;
+  const positions = firstPositions ? columnsOf(firstPositions) : [null, null, null];
   return [
     filter.topics,
     filter.states,
-    origins?.map(({ topic }) => topic) ?? null,
+    firstPositions?.map(({ topic }) => topic) ?? null,
     ...positions,
     filter.recordId ?? null,
     filter.reason ?? null,
@@ -144,7 +144,7 @@ export async function dropDeadLetters(
 }
 
 /** One that may be replayed. */
-export interface ReplayCandidate extends Origin {
+export interface ReplayCandidate extends FirstPosition {
   readonly bytes: number;
   /** Whether its value is there. */
   readonly whole: boolean;
@@ -154,7 +154,7 @@ export interface ReplayCandidate extends Origin {
 export async function findReplayable(
   db: Queryable,
   filter: DeadLetterFilter,
-  after: Origin | undefined,
+  after: FirstPosition | undefined,
   limit: number,
 ): Promise<ReplayCandidate[]> {
   const { rows } = await db.query<Omit<ReplayCandidate, 'bytes'> & { bytes: bigint }>(
@@ -167,7 +167,7 @@ export async function findReplayable(
 }
 
 /** What a replay publishes. */
-export interface Replay extends FirstPosition {
+export interface Replay extends TopicPosition {
   readonly replay: number;
   readonly key: Buffer | null;
   readonly value: Buffer;
@@ -181,7 +181,7 @@ export interface Replay extends FirstPosition {
 export async function beginReplays(
   db: Queryable,
   topic: string,
-  positions: readonly FirstPosition[],
+  positions: readonly TopicPosition[],
   nowMs: number,
 ): Promise<Replay[]> {
   const { rows } = await db.query<Replay>(

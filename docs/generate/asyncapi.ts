@@ -1,4 +1,4 @@
-import { EVENT_HEADERS, ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
+import { EVENT_HEADERS, FIRST_POSITION_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
 import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
 import { KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { packageVersion } from '../../shared/package-root.ts';
@@ -68,7 +68,7 @@ const CONTENT_TYPE = { 'content-type': { type: 'string', const: EVENT_HEADERS['c
 
 /** Headers of a dead letter that is published again. */
 const REPLAYED: Readonly<Record<string, JsonSchema>> = {
-  [ORIGIN_HEADER]: {
+  [FIRST_POSITION_HEADER]: {
     type: 'string',
     pattern: '^[0-9]+/[^/]+/[0-9]+/[0-9]+$',
     description:

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ORIGIN_HEADER, REPLAY_HEADER, readEnvelope } from './event.ts';
+import { FIRST_POSITION_HEADER, REPLAY_HEADER, readEnvelope } from './event.ts';
 import { requiredId } from './fields.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { Kind } from './kinds.ts';
@@ -67,7 +67,7 @@ export function withEncrypted(
 export function contentHeaders<Header extends { readonly name: string }>(
   headers: readonly Header[],
 ): Header[] {
-  return headers.filter(({ name }) => name !== ORIGIN_HEADER && name !== REPLAY_HEADER);
+  return headers.filter(({ name }) => name !== FIRST_POSITION_HEADER && name !== REPLAY_HEADER);
 }
 
 function envelopeOf(value: Buffer): JsonObject | undefined {

@@ -26,7 +26,7 @@ export const EVENT_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /** Header of a record that is published again: its first position. */
-export const ORIGIN_HEADER = 'sluice-origin';
+export const FIRST_POSITION_HEADER = 'sluice-origin';
 
 /** Header of a dead letter that is published again: the number of the replay, from 1. */
 export const REPLAY_HEADER = 'sluice-replay';

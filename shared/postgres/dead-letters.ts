@@ -1,16 +1,10 @@
+import type { TopicPosition } from '../contracts/first-position.ts';
 import type { Kind } from '../contracts/kinds.ts';
 import { arrayText, type Column } from './bulk-rows.ts';
 import type { Queryable } from './pool.ts';
 
-/** The position at which a record was read first: it names its dead letter. */
-export interface FirstPosition {
-  readonly generation: number;
-  readonly partition: number;
-  readonly offset: bigint;
-}
-
 /** A record that could not be stored. */
-export interface DeadLetter extends FirstPosition {
+export interface DeadLetter extends TopicPosition {
   /** '' where the record does not say. */
   readonly tenantId: string;
   readonly recordId: string;
@@ -155,13 +149,13 @@ function bytesOf({ key, value, headers, error }: DeadLetter): number {
 }
 
 /** Below zero when `a` comes before `b`. */
-export function comparePositions(a: FirstPosition, b: FirstPosition): number {
+export function comparePositions(a: TopicPosition, b: TopicPosition): number {
   const order = a.generation - b.generation || a.partition - b.partition;
   return order || (a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0);
 }
 
 /** The positions as three array parameters. */
-export function columnsOf(positions: readonly FirstPosition[]): unknown[] {
+export function columnsOf(positions: readonly TopicPosition[]): unknown[] {
   return [
     positions.map(({ generation }) => generation),
     positions.map(({ partition }) => partition),

@@ -1,12 +1,7 @@
+import type { TopicPosition } from '../contracts/first-position.ts';
 import type { Kind } from '../contracts/kinds.ts';
 import type { Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
-
-export interface TracePosition {
-  readonly generation: number;
-  readonly partition: number;
-  readonly offset: bigint;
-}
 
 /** The status of a record. */
 export interface EventTrace {
@@ -17,16 +12,16 @@ export interface EventTrace {
   /** When it was stored, or became a dead letter. */
   readonly storedAtMs: number;
   /** Its first position, which also names its dead letter. */
-  readonly position: TracePosition;
+  readonly position: TopicPosition;
   /** Number of conflicting records under its id. */
   readonly conflicts: number;
   /** When the last conflict came, and the position that names its dead letter. */
-  readonly lastConflict: { readonly atMs: number; readonly position: TracePosition } | null;
+  readonly lastConflict: { readonly atMs: number; readonly position: TopicPosition } | null;
   /** Why it was dead-lettered. */
   readonly error: string | null;
 }
 
-interface Row extends Omit<EventTrace, 'position' | 'lastConflict'>, TracePosition {
+interface Row extends Omit<EventTrace, 'position' | 'lastConflict'>, TopicPosition {
   readonly conflictAtMs: number | null;
   readonly conflictGeneration: number | null;
   readonly conflictPartition: number | null;

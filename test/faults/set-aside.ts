@@ -1,4 +1,4 @@
-import { writeOrigin } from '../../shared/contracts/origin.ts';
+import { writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import type { Laboratory } from './laboratory.ts';
 
 /** A record that was set aside. */
@@ -21,7 +21,7 @@ export async function readSetAside(lab: Laboratory): Promise<SetAside[]> {
   );
   return rows.map(({ value, reason, stage, error, ...place }) => ({
     marker: markerOf(value),
-    origin: writeOrigin(place),
+    origin: writeFirstPosition(place),
     reason,
     stage,
     error,

@@ -1,5 +1,5 @@
+import { type FirstPosition, readFirstPosition } from '../../shared/contracts/first-position.ts';
 import { KINDS } from '../../shared/contracts/kinds.ts';
-import { type Origin, readOrigin } from '../../shared/contracts/origin.ts';
 import { type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
@@ -11,7 +11,7 @@ export async function addDeadLetter(
   origin: string,
   letter: Partial<DeadLetter> = {},
 ): Promise<void> {
-  const { topic, ...position } = readOrigin(origin) as Origin;
+  const { topic, ...position } = readFirstPosition(origin) as FirstPosition;
   const kind = KINDS.find((one) => topic.endsWith(one))!;
   const nowMs = Date.now();
   const row: DeadLetter = {

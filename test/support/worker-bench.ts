@@ -1,15 +1,19 @@
 import { pino } from 'pino';
 import { beginReplays } from '../../cli/sql/dead-letters.ts';
-import { EVENT_HEADERS, encodeEvent, ORIGIN_HEADER, REPLAY_HEADER } from '../../shared/contracts/event.ts';
+import {
+  EVENT_HEADERS,
+  encodeEvent,
+  FIRST_POSITION_HEADER,
+  REPLAY_HEADER,
+} from '../../shared/contracts/event.ts';
+import { type TopicPosition, writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
-import { writeOrigin } from '../../shared/contracts/origin.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
 import { type OutgoingRecord, POSITION_LOST } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
-import type { FirstPosition } from '../../shared/postgres/dead-letters.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume/consume.ts';
@@ -37,7 +41,7 @@ export interface RecordOptions {
 }
 
 /** A row of dead_letters. */
-export interface BenchDeadLetter extends FirstPosition {
+export interface BenchDeadLetter extends TopicPosition {
   /** As `dead-letters list` prints it. */
   readonly origin: string;
   readonly tenantId: string;
@@ -161,7 +165,7 @@ export async function createWorkerBench<Row>(
         partition: 0,
         key: letter.key ?? '',
         value: value ?? replay!.value,
-        headers: { [ORIGIN_HEADER]: letter.origin, [REPLAY_HEADER]: String(replay!.replay) },
+        headers: { [FIRST_POSITION_HEADER]: letter.origin, [REPLAY_HEADER]: String(replay!.replay) },
       });
     },
     async deadLetters(partition = 0) {
@@ -173,7 +177,7 @@ export async function createWorkerBench<Row>(
       );
       return rows.map((row) => ({
         ...row,
-        origin: writeOrigin({ topic, ...row }),
+        origin: writeFirstPosition({ topic, ...row }),
         headers: fromPairs(JSON.parse(row.headers.toString())).map(({ name, value }) => [
           name,
           String(value),

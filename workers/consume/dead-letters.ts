@@ -44,7 +44,7 @@ export async function recordDeadLetters<Row>(
     const allowed = bare ? rows : ((await kind.withoutErased?.(db, rows)) ?? rows);
     await writeDeadLetters(db, { topic, kind: kind.kind }, allowed);
   }
-  const positions = storedReplays.map(({ origin }) => origin);
+  const positions = storedReplays.map(({ firstPosition }) => firstPosition);
   await settleReplayed(db, topic, positions, nowMs);
 }
 
@@ -52,8 +52,10 @@ export async function recordDeadLetters<Row>(
  * Returns the last dead letter of each position, sorted: a record may be replayed twice in a slice.
  */
 function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[] {
-  const last = new Map(deadLetters.map((letter) => [positionText(letter.candidate.origin), letter]));
-  return [...last.values()].sort((a, b) => comparePositions(a.candidate.origin, b.candidate.origin));
+  const last = new Map(deadLetters.map((letter) => [positionText(letter.candidate.firstPosition), letter]));
+  return [...last.values()].sort((a, b) =>
+    comparePositions(a.candidate.firstPosition, b.candidate.firstPosition),
+  );
 }
 
 const UNKNOWN = { tenantId: '', recordId: '', entity: '', acceptedAtMs: undefined, keyId: null };
@@ -64,7 +66,7 @@ function toRow<Row>(
   bare: boolean,
   nowMs: number,
 ): DeadLetterRow {
-  const { log, origin, replay = 0 } = candidate;
+  const { log, firstPosition, replay = 0 } = candidate;
   // A record that ends the process is not decoded again.
   const unread = rejection.reason === 'crash';
   const { acceptedAtMs = log.timestampMs, ...identity } = bare
@@ -72,7 +74,7 @@ function toRow<Row>(
     : identityOf(unread ? null : log.value, log.key);
   const accepted = Math.min(acceptedAtMs > 0 ? acceptedAtMs : nowMs, nowMs);
   return {
-    ...origin,
+    ...firstPosition,
     ...identity,
     ...rejection,
     error: bare ? '' : storable(rejection.text),

@@ -2,10 +2,10 @@ import {
   type AcceptedRecord,
   decodeEvent,
   EventError,
-  ORIGIN_HEADER,
+  FIRST_POSITION_HEADER,
   REPLAY_HEADER,
 } from '../../shared/contracts/event.ts';
-import { readOrigin } from '../../shared/contracts/origin.ts';
+import { readFirstPosition } from '../../shared/contracts/first-position.ts';
 import { headerText } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
@@ -35,7 +35,7 @@ export interface Identity {
 /** A record of the log after decoding: one that can be stored, or a rejected one. */
 export interface Candidate<Row> {
   readonly log: LogRecord;
-  readonly origin: ReadAt;
+  readonly firstPosition: ReadAt;
   /** Of a dead letter that was published again: which replay it is, 0 where it does not say. */
   readonly replay: number | undefined;
   readonly identity: Identity | undefined;
@@ -63,7 +63,7 @@ export function toCandidate<Row>(
   context: DecodeContext,
 ): Candidate<Row> {
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
-  const place = { log, ...originOf(log, context.topic, read) };
+  const place = { log, ...firstPositionOf(log, context.topic, read) };
   let event: AcceptedRecord;
   try {
     event = decodeEvent(log.value, kind.kind);
@@ -81,7 +81,7 @@ export function toCandidate<Row>(
   };
   try {
     checkEnvelope(event, context);
-    const record = { event, row: kind.read(event), read, origin: place.origin };
+    const record = { event, row: kind.read(event), read, firstPosition: place.firstPosition };
     return { ...place, identity, outcome: { ok: true, record } };
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
@@ -109,7 +109,7 @@ export function rejectedUnread<Row>(
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
   return {
     log,
-    ...originOf(log, context.topic, read),
+    ...firstPositionOf(log, context.topic, read),
     identity: undefined,
     outcome: { ok: false, rejection },
   };
@@ -138,16 +138,19 @@ const REPLAY = /^\d{1,9}$/;
 /**
  * The position at which a record was read first, and which replay it is if it was published again.
  */
-function originOf(
+function firstPositionOf(
   log: LogRecord,
   topic: string,
   read: ReadAt,
-): Pick<Candidate<unknown>, 'origin' | 'replay'> {
-  const first = readOrigin(headerText(log.headers, ORIGIN_HEADER) ?? '');
-  if (first?.topic !== topic) return { origin: read, replay: undefined };
+): Pick<Candidate<unknown>, 'firstPosition' | 'replay'> {
+  const first = readFirstPosition(headerText(log.headers, FIRST_POSITION_HEADER) ?? '');
+  if (first?.topic !== topic) return { firstPosition: read, replay: undefined };
   const { generation, partition, offset } = first;
   const number = headerText(log.headers, REPLAY_HEADER) ?? '';
-  return { origin: { generation, partition, offset }, replay: REPLAY.test(number) ? Number(number) : 0 };
+  return {
+    firstPosition: { generation, partition, offset },
+    replay: REPLAY.test(number) ? Number(number) : 0,
+  };
 }
 
 /** Names a position within a topic. */

@@ -131,11 +131,15 @@ function isKnownConflict<Row>({ lastConflict }: EventKey, { identity, replay }: 
   return replay === undefined && contentHash !== null && lastConflict?.contentHash === contentHash;
 }
 
-function withConflict<Row>(key: EventKey, { identity, origin }: Candidate<Row>, nowMs: number): EventKey {
+function withConflict<Row>(
+  key: EventKey,
+  { identity, firstPosition }: Candidate<Row>,
+  nowMs: number,
+): EventKey {
   return {
     ...key,
     conflicts: key.conflicts + 1,
-    lastConflict: { contentHash: identity!.contentHash, atMs: nowMs, ...origin },
+    lastConflict: { contentHash: identity!.contentHash, atMs: nowMs, ...firstPosition },
     updatedAtMs: nowMs,
   };
 }
@@ -159,7 +163,7 @@ function newKey<Row>(
   context: DeduplicateContext,
   before: EventKey | undefined,
 ): EventKey {
-  const { origin, outcome, replay } = candidate;
+  const { firstPosition, outcome, replay } = candidate;
   const { nowMs } = context;
   const same = before !== undefined && isKnown(before, candidate, context) ? before : undefined;
   const keptAloneMs = identity.idGenerated ? context.generatedIdKeptMs : CALLERS_ID_KEPT_MS;
@@ -172,7 +176,7 @@ function newKey<Row>(
     conflicts: same?.conflicts ?? 0,
     lastConflict: same?.lastConflict ?? null,
     error: outcome.ok ? null : `${outcome.rejection.reason}: ${outcome.rejection.text}`,
-    ...origin,
+    ...firstPosition,
     acceptedAtMs: identity.acceptedAtMs,
     storedAtMs: nowMs,
     updatedAtMs: nowMs,

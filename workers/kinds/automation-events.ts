@@ -72,13 +72,13 @@ function isEventType(type: string): type is AutomationEventType {
   return (AUTOMATION_EVENT_TYPES as readonly string[]).includes(type);
 }
 
-function toPlaced({ event, row, origin }: ReadRecord<AutomationEventRow>) {
+function toPlaced({ event, row, firstPosition }: ReadRecord<AutomationEventRow>) {
   return {
     tenantId: event.tenantId,
     entity: event.entity,
     event: row,
     acceptedAtMs: event.acceptedAtMs,
-    ...origin,
+    ...firstPosition,
     requestId: event.requestId,
   };
 }

@@ -56,7 +56,7 @@ function readCredentials(data: JsonObject): StoredCredentials {
 }
 
 function toRow(
-  { event, row, origin }: ReadRecord<StoredCredentials>,
+  { event, row, firstPosition }: ReadRecord<StoredCredentials>,
   ttlMs: number,
   nowMs: number,
 ): CredentialsRow {
@@ -71,7 +71,7 @@ function toRow(
     ciphertext: expiresAtMs > nowMs ? row.ciphertext : null,
     acceptedAtMs: event.acceptedAtMs,
     expiresAtMs,
-    ...origin,
+    ...firstPosition,
     requestId: event.requestId,
   };
 }

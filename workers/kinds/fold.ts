@@ -31,7 +31,7 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
   const stored = indexById(await folding.lock(groups.map((group) => group.id)));
   const late = groups.filter(({ id, records: own }) => {
     const current = stored.get(entityKey(id));
-    return current !== undefined && compareOrder(own[0]!.origin, current.newest) <= 0;
+    return current !== undefined && compareOrder(own[0]!.firstPosition, current.newest) <= 0;
   });
   const refolded = await foldHistories(late, folding);
   return groups.map(({ id, records: own, lastRead }) => {
@@ -39,7 +39,7 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
     if (whole) return { ...id, ...whole, lastRead };
     let state = stored.get(entityKey(id))?.state;
     for (const { row } of own) state = folding.apply(state, row);
-    const { generation, offset } = own.at(-1)!.origin;
+    const { generation, offset } = own.at(-1)!.firstPosition;
     return { ...id, state: state as State, newest: { generation, offset }, lastRead };
   });
 }

@@ -90,12 +90,12 @@ function memberOf(column: string): string {
   return column.replace(/_ns$/, '').replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function toPatchRow({ event, origin }: ReadRecord<Patch>) {
+function toPatchRow({ event, firstPosition }: ReadRecord<Patch>) {
   return {
     tenantId: event.tenantId,
     entity: event.entity,
     acceptedAtMs: event.acceptedAtMs,
-    ...origin,
+    ...firstPosition,
     eventId: event.id,
     requestId: event.requestId,
     patch: writeJson(event.data),

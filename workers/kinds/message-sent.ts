@@ -60,13 +60,13 @@ function findGaps(data: JsonObject, augmentationType: readonly string[]): string
   return calledFor.filter(([member, called]) => called && !sent(member)).map(([member]) => member);
 }
 
-function toRow({ event, row, origin }: ReadRecord<MessageSent>): MessageSentRow {
+function toRow({ event, row, firstPosition }: ReadRecord<MessageSent>): MessageSentRow {
   return {
     ...row,
     tenantId: event.tenantId,
     messageId: event.id,
     acceptedAtMs: event.acceptedAtMs,
-    ...origin,
+    ...firstPosition,
     requestId: event.requestId,
   };
 }

@@ -17,7 +17,7 @@ export interface ReadRecord<Row> {
    * The position at which it was read first; differs from `read` for a replayed dead letter. It
    * orders the entity.
    */
-  readonly origin: ReadAt;
+  readonly firstPosition: ReadAt;
 }
 
 export interface WriteContext {
@@ -65,6 +65,6 @@ export function sortedByEntity<Row>(records: readonly ReadRecord<Row>[]): ReadRe
     (a, b) =>
       compareText(a.event.tenantId, b.event.tenantId) ||
       compareText(a.event.entity, b.event.entity) ||
-      compareOrder(a.origin, b.origin),
+      compareOrder(a.firstPosition, b.firstPosition),
   );
 }

@@ -1,5 +1,6 @@
+import type { TopicPosition } from '../../shared/contracts/first-position.ts';
 import { ERASE } from '../../shared/postgres/dead-letter-credentials.ts';
-import { columnsOf, type FirstPosition } from '../../shared/postgres/dead-letters.ts';
+import { columnsOf } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 export async function settleReplayed(
   db: Queryable,
   topic: string,
-  positions: readonly FirstPosition[],
+  positions: readonly TopicPosition[],
   nowMs: number,
 ): Promise<void> {
   if (positions.length === 0) return;

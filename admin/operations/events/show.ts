@@ -1,8 +1,9 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
+import type { TopicPosition } from '../../../shared/contracts/first-position.ts';
 import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { type EventTrace, findEvents, type TracePosition } from '../../../shared/postgres/event-keys.ts';
+import { type EventTrace, findEvents } from '../../../shared/postgres/event-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { withDatabase } from '../../request/database.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
@@ -68,6 +69,6 @@ function answerOf(event: EventTrace) {
   };
 }
 
-function positionOf({ generation, partition, offset }: TracePosition) {
+function positionOf({ generation, partition, offset }: TopicPosition) {
   return { generation, partition, offset: String(offset) };
 }
