@@ -55,7 +55,7 @@ describe('doctor', () => {
     return JSON.parse(stdout).findings.filter(({ check }: { check: string }) => check === 'stored keys');
   }
 
-  it('finds every key in use that the ring lacks, or has another of', async () => {
+  it('finds every key in use that the key ring lacks, or has with other bytes', async () => {
     expect(await findings(BOTH)).toEqual([
       { check: 'stored keys', status: 'ok', found: expect.stringContaining(idOf(CREDENTIAL_KEYS)) },
     ]);
@@ -99,7 +99,7 @@ describe('the webhook worker', () => {
     worker.close();
   });
 
-  it('does not warn about keys that it does not need', async () => {
+  it('does not warn about keys that no webhook secret needs', async () => {
     const logger = pino({ level: 'silent' });
     const pool = createPool({
       connectionString: database.url,
@@ -108,14 +108,14 @@ describe('the webhook worker', () => {
       logger,
     });
     const worker = start(HOOK_KEYS, pool);
-    // Behind the look on the only connection.
+    // Queued after the check on the only connection.
     await pool.query('select 1');
     await pool.end();
     expect([worker.lines, worker.health.notes()]).toEqual([[], []]);
     worker.close();
   });
 
-  it('checks once the database answers, where it does not at first', async () => {
+  it('retries the check of its keys until the database answers', async () => {
     let failed = 0;
     let down = true;
     const pool = {
@@ -129,7 +129,7 @@ describe('the webhook worker', () => {
       },
     } as unknown as typeof database.pool;
     const worker = start(generateKeySpec(), pool);
-    await waitFor(() => failed > 1, { timeoutMs: 5000, what: 'a second look' });
+    await waitFor(() => failed > 1, { timeoutMs: 5000, what: 'a second check' });
     expect(worker.lines).toEqual([]);
     down = false;
     await waitFor(() => worker.lines.length > 0, { timeoutMs: 5000, what: 'a warning' });
