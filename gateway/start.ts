@@ -15,8 +15,8 @@ import { loadTopicLayouts } from '../shared/postgres/log-topics.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../shared/rate-limited-log.ts';
 import { createAcceptor } from './accept/accept.ts';
-import { createReservations } from './accept/in-flight-ids.ts';
-import { createStoredKeys } from './accept/stored-ids.ts';
+import { InFlightIds } from './accept/in-flight-ids.ts';
+import { StoredIdLookup } from './accept/stored-ids.ts';
 import { buildApp } from './app.ts';
 import { createOpenDeadLetters } from './limits/open-dead-letters.ts';
 import { createQuotas } from './limits/quotas.ts';
@@ -48,7 +48,7 @@ export interface GatewayOptions {
   /** Milliseconds of normal service after `stop` was called, so that load balancers see that it is not ready. */
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
-  readonly storedKeysBudgetMs?: number;
+  readonly storedIdsBudgetMs?: number;
   /** Gateways that share the callers, this one included: each takes its part of every rate. Default 1. */
   readonly gateways?: number;
   /** Bytes of bodies, as sent and unpacked, that may be held at once. Default 64 MiB. */
@@ -74,10 +74,10 @@ const USAGE_DEADLINE_MS = 2000;
 const DEAD_LETTERS_BYTES_MAX = 1024 ** 3;
 const DEAD_LETTERS_DEADLINE_MS = 10_000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
-const STORED_KEYS_BUDGET_MS = 25;
+const STORED_IDS_BUDGET_MS = 25;
 const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
 /** Longer than a request waits: the answer to a slow query still tells that the database works. */
-const STORED_KEYS_DEADLINE_MS = 250;
+const STORED_IDS_DEADLINE_MS = 250;
 
 /**
  * Starts a gateway and resolves once it listens; `health` tells when it is ready. The pool and the log stay the
@@ -134,16 +134,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       layoutOf: layouts.of,
       logGate: logHealth,
     }),
-    reservations: createReservations(),
-    findStored: createStoredKeys({
+    inFlightIds: new InFlightIds(),
+    findStored: new StoredIdLookup({
       findEventKeys: (tenantId, kind, ids) =>
         findEventKeys(pool, tenantId, kind, ids, {
           nowMs: clock.nowMs(),
-          deadlineMs: STORED_KEYS_DEADLINE_MS,
+          deadlineMs: STORED_IDS_DEADLINE_MS,
         }),
       logger,
-      budgetMs: options.storedKeysBudgetMs ?? STORED_KEYS_BUDGET_MS,
-    }),
+      budgetMs: options.storedIdsBudgetMs ?? STORED_IDS_BUDGET_MS,
+    }).find,
     waitMs: options.publishDeadlineMs,
   });
   const app = buildApp({

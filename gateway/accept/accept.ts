@@ -1,49 +1,54 @@
+import { settledWithDeadline } from '../../shared/async.ts';
 import type { PublishOutcome } from '../../shared/log/log.ts';
 import type { EncodedRecord, WriteToLog } from '../publish/publish.ts';
-import type { Reservation, Reservations } from './in-flight-ids.ts';
+import type { Claim, InFlightIds } from './in-flight-ids.ts';
 import type { FindStored } from './stored-ids.ts';
 
-/** What became of a record: `accepted` also when it had been accepted before. */
+/** How a record fared: `accepted` also when it had been accepted before. */
 export type Outcome = 'accepted' | 'conflict' | 'too-large' | 'unavailable';
 
-/** Brings records of one kind and tenant into the log, once an id; one outcome a record, in order. */
+/**
+ * Publishes records of one kind and tenant, each id once. Resolves with one outcome per record, in
+ * order.
+ */
 export type Accept = (records: readonly EncodedRecord[], options: AcceptOptions) => Promise<Outcome[]>;
 
 export interface AcceptOptions {
-  /** Whether the store is asked about callers' ids, besides the gateway's memory. */
+  /** Whether callers' ids are looked up in the store, in addition to the gateway's memory. */
   readonly lookUpStored: boolean;
 }
 
 export interface AcceptorOptions {
   readonly writeToLog: WriteToLog;
-  readonly reservations: Reservations;
+  readonly inFlightIds: InFlightIds;
   readonly findStored: FindStored;
   /** Milliseconds that a request waits for other requests with the same ids. */
   readonly waitMs: number;
 }
 
-type Hold = Extract<Reservation, { state: 'reserved' }>;
+type HeldId = Extract<Claim, { state: 'claimed' }>;
 
-/** A record that is this request's to publish; without a hold where the gateway made its id. */
-interface Claim {
+/** A record that this request publishes; without a held id where the gateway made the id. */
+interface Claimed {
   readonly index: number;
-  readonly hold: Hold | undefined;
+  readonly heldId: HeldId | undefined;
 }
 
 /** The state of one call. */
 interface Run {
   readonly records: readonly EncodedRecord[];
   readonly outcomes: (Outcome | undefined)[];
-  /** Entities and ids of which a record could not be published: what comes behind it in the request must not be either. */
+  /** Entities and ids of records that could not be published: later records of the request with them fail too. */
   readonly failed: { readonly entities: Set<string>; readonly ids: Set<string> };
-  readonly holds: Hold[];
+  readonly heldIds: HeldId[];
   readonly options: AcceptOptions;
 }
 
 /**
- * Reserves what is free, publishes at once what was reserved, and only then waits for ids that other requests hold: so
- * two requests that hold an id each and want the other's never wait for each other. What has become free is tried again.
- * Behind a record that waits, those of its entity wait unreserved.
+ * Returns a function that deduplicates records and publishes the new ones. It claims the ids that are
+ * free, publishes those records immediately, and only then waits for ids that other requests hold:
+ * so two requests that each hold an id the other wants never deadlock. Then it claims again. After a
+ * record that waits, later records of its entity wait too, unclaimed, to keep their order.
  */
 export function createAcceptor(deps: AcceptorOptions): Accept {
   return async (records, options) => {
@@ -51,49 +56,50 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
       records,
       outcomes: [],
       failed: { entities: new Set(), ids: new Set() },
-      holds: [],
+      heldIds: [],
       options,
     };
-    const { firsts, repeats } = splitRepeats(records);
-    const deadline = createDeadline(deps.waitMs);
+    const { firsts, repeats } = deduplicate(records);
+    let deadlineAtMs: number | undefined;
     try {
       let open: readonly number[] = firsts;
       while (open.length > 0) {
-        const { claims, waiting, holders } = reserve(run, open, deps);
+        const { claims, waiting, holders } = claimIds(run, open, deps);
         await publish(run, await withoutStored(run, claims, deps), deps);
         open = waiting;
-        if (open.length > 0 && (await deadline.passedBefore(Promise.all(holders)))) break;
+        if (open.length === 0) break;
+        deadlineAtMs ??= performance.now() + deps.waitMs;
+        if (!(await settledWithDeadline(Promise.all(holders), deadlineAtMs - performance.now()))) break;
       }
     } finally {
-      deadline.clear();
-      // Only after something unforeseen is any hold left, and then the log may have its record.
-      for (const hold of run.holds) hold.settle({ as: 'unknown' });
+      // Ids are still held only after an unexpected error, and then the log may have their records.
+      for (const heldId of run.heldIds) heldId.settle({ outcome: 'unknown' });
     }
     for (const { index, first } of repeats) run.outcomes[index] = run.outcomes[first];
     return Array.from(records, (_, index) => run.outcomes[index] ?? 'unavailable');
   };
 }
 
-/** What is said of the first record with an id and a content holds for the same ones behind it. */
-function splitRepeats(records: readonly EncodedRecord[]) {
+/** Finds the repeats within one request: they get the outcome of the first record with their id and content. */
+function deduplicate(records: readonly EncodedRecord[]) {
   const firstOf = new Map<string, number>();
   const firsts: number[] = [];
   const repeats: { index: number; first: number }[] = [];
   records.forEach(({ record: { id, idGenerated, contentHash = '' } }, index) => {
-    const name = `${contentHash} ${id}`;
-    const first = idGenerated ? undefined : firstOf.get(name);
+    const idAndContent = `${contentHash} ${id}`;
+    const first = idGenerated ? undefined : firstOf.get(idAndContent);
     if (first !== undefined) {
       repeats.push({ index, first });
       return;
     }
-    if (!idGenerated) firstOf.set(name, index);
+    if (!idGenerated) firstOf.set(idAndContent, index);
     firsts.push(index);
   });
   return { firsts, repeats };
 }
 
-function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
-  const claims: Claim[] = [];
+function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
+  const claims: Claimed[] = [];
   const waiting: number[] = [];
   const waitingEntities = new Set<string>();
   const holders = new Set<Promise<void>>();
@@ -104,48 +110,52 @@ function reserve(run: Run, open: readonly number[], deps: AcceptorOptions) {
     } else if (waitingEntities.has(record.entity)) {
       waiting.push(index);
     } else if (record.idGenerated) {
-      claims.push({ index, hold: undefined });
+      claims.push({ index, heldId: undefined });
     } else {
-      const reservation = deps.reservations.reserve(record, record.contentHash ?? '');
-      switch (reservation.state) {
-        case 'reserved':
-          run.holds.push(reservation);
-          claims.push({ index, hold: reservation });
+      const claim = deps.inFlightIds.claim(record, record.contentHash ?? '');
+      switch (claim.state) {
+        case 'claimed':
+          run.heldIds.push(claim);
+          claims.push({ index, heldId: claim });
           break;
-        case 'held':
+        case 'in-flight':
           waiting.push(index);
           waitingEntities.add(record.entity);
-          holders.add(reservation.settled);
+          holders.add(claim.settled);
           break;
         case 'unavailable':
           fail(run, index, 'unavailable');
           break;
         default:
-          run.outcomes[index] = reservation.state;
+          run.outcomes[index] = claim.state;
       }
     }
   }
   return { claims, waiting, holders };
 }
 
-/** Answers the claims that the store has records of, and returns the others. A dead-lettered id is free. */
-async function withoutStored(run: Run, claims: readonly Claim[], deps: AcceptorOptions): Promise<Claim[]> {
-  const held = claims.filter(({ hold }) => hold !== undefined);
+/** Settles the claims whose ids are stored, and returns the others. A dead-lettered id is free. */
+async function withoutStored(
+  run: Run,
+  claims: readonly Claimed[],
+  deps: AcceptorOptions,
+): Promise<Claimed[]> {
+  const held = claims.filter(({ heldId }) => heldId !== undefined);
   if (!run.options.lookUpStored || held.length === 0) return [...claims];
   const { tenantId, kind } = run.records[held[0]!.index]!.record;
   const ids = held.map(({ index }) => run.records[index]!.record.id);
   const stored = await deps.findStored(tenantId, kind, ids);
-  return claims.filter(({ index, hold }) => {
+  return claims.filter(({ index, heldId }) => {
     const { record } = run.records[index]!;
-    const found = hold && stored.get(record.id);
+    const found = heldId && stored.get(record.id);
     if (found?.status !== 'stored' || found.contentHash === undefined) return true;
-    hold?.settle({ as: 'stored', contentHash: found.contentHash });
+    heldId?.settle({ outcome: 'stored', contentHash: found.contentHash });
     run.outcomes[index] = found.contentHash === record.contentHash ? 'accepted' : 'conflict';
     return false;
   });
 }
 
-async function publish(run: Run, claims: readonly Claim[], deps: AcceptorOptions): Promise<void> {
+async function publish(run: Run, claims: readonly Claimed[], deps: AcceptorOptions): Promise<void> {
   if (claims.length === 0) return;
   const records = claims.map(({ index }) => run.records[index]!);
   const outcomes = await deps.writeToLog(records[0]!.record.kind, records);
@@ -154,13 +164,13 @@ async function publish(run: Run, claims: readonly Claim[], deps: AcceptorOptions
   });
 }
 
-function settle(run: Run, { index, hold }: Claim, outcome: PublishOutcome): void {
+function settle(run: Run, { index, heldId }: Claimed, outcome: PublishOutcome): void {
   if (outcome.ok) {
-    hold?.settle({ as: 'accepted' });
+    heldId?.settle({ outcome: 'accepted' });
     run.outcomes[index] = 'accepted';
     return;
   }
-  hold?.settle({ as: outcome.outcomeUnknown ? 'unknown' : 'failed' });
+  heldId?.settle({ outcome: outcome.outcomeUnknown ? 'unknown' : 'failed' });
   fail(run, index, outcome.reason === 'too-large' ? 'too-large' : 'unavailable');
 }
 
@@ -169,20 +179,4 @@ function fail(run: Run, index: number, outcome: Outcome): void {
   run.failed.entities.add(entity);
   run.failed.ids.add(id);
   run.outcomes[index] = outcome;
-}
-
-/** A time from the first wait on, so that the many requests that never wait need no timer. */
-function createDeadline(ms: number) {
-  let timer: NodeJS.Timeout | undefined;
-  let passed: Promise<true> | undefined;
-  return {
-    /** Whether it passed before the promise resolved. */
-    passedBefore(promise: Promise<unknown>): Promise<boolean> {
-      passed ??= new Promise((resolve) => {
-        timer = setTimeout(resolve, ms, true);
-      });
-      return Promise.race([promise.then(() => false), passed]);
-    },
-    clear: () => clearTimeout(timer),
-  };
 }

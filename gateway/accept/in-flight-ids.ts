@@ -1,28 +1,28 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { createSettledKeys, type Settled } from './recent-ids.ts';
+import { type RecentId, RecentIds } from './recent-ids.ts';
 
-/** What became of a key that was reserved. */
-export type Settlement =
+/** How the publish of a claimed id ended. */
+export type ClaimResult =
   /** The log has the record. */
-  | { readonly as: 'accepted' }
-  /** The store has a record of this key already, with this content. */
-  | { readonly as: 'stored'; readonly contentHash: string }
-  /** Certainly not in the log: the key is free again. */
-  | { readonly as: 'failed' }
-  /** May be in the log: until the memory forgets it, only the same content may use the key. */
-  | { readonly as: 'unknown' };
+  | { readonly outcome: 'accepted' }
+  /** The store has a record with this id already, with this content. */
+  | { readonly outcome: 'stored'; readonly contentHash: string }
+  /** Certainly not in the log: the id is free again. */
+  | { readonly outcome: 'failed' }
+  /** May be in the log: until the id is forgotten, only the same content may use it. */
+  | { readonly outcome: 'unknown' };
 
-export type Reservation =
-  /** The caller holds the key and must settle it; only the first settlement counts. */
-  | { readonly state: 'reserved'; settle(settlement: Settlement): void }
+export type Claim =
+  /** The caller holds the id and must settle it; only the first call counts. */
+  | { readonly state: 'claimed'; settle(result: ClaimResult): void }
   /** Accepted before with the same content: nothing is left to do. */
   | { readonly state: 'accepted' }
   /** Accepted before with other content. */
   | { readonly state: 'conflict' }
-  /** Other content may be in the log under this key. */
+  /** Other content may be in the log under this id. */
   | { readonly state: 'unavailable' }
-  /** Another request holds the key; ask again once `settled` resolves (it never rejects). */
-  | { readonly state: 'held'; readonly settled: Promise<void> };
+  /** Another request holds the id; claim it again once `settled` resolves (it never rejects). */
+  | { readonly state: 'in-flight'; readonly settled: Promise<void> };
 
 /** An id that a caller gave a record. */
 export interface CallersId {
@@ -31,104 +31,101 @@ export interface CallersId {
   readonly id: string;
 }
 
-export interface Reservations {
-  /** Takes the id for a record with this content, or tells who has it. Never waits. */
-  reserve(id: CallersId, contentHash: string): Reservation;
-}
-
-export interface ReservationOptions {
+export interface InFlightIdsOptions {
   /**
-   * Milliseconds that have passed since some moment. Default: the monotonic clock, as what is remembered must not last
-   * longer because somebody set the wall clock back.
+   * Milliseconds since an arbitrary moment. Default: the monotonic clock, so that ids are not
+   * remembered for longer when the wall clock is set back.
    */
   readonly elapsedMs?: () => number;
-  /** Settled keys remembered at most; of the tenant that has the most, the oldest goes first. Default 200,000. */
-  readonly settledMax?: number;
-  /** Milliseconds that a settled key is remembered. Default 10 minutes. */
+  /**
+   * Maximum number of recent ids; without room, the tenant with the most loses its oldest. Default
+   * 200,000.
+   */
+  readonly recentMax?: number;
+  /** Milliseconds for which a recent id is remembered. Default 10 minutes. */
   readonly memoryMs?: number;
 }
 
-interface Held {
+interface Holder {
   readonly settled: Promise<void>;
-  readonly wake: () => void;
+  readonly release: () => void;
 }
 
 /**
- * Which callers' ids are on their way to the log, and what became of the last ones: so that of concurrent requests
- * with one id exactly one publishes, and its repetitions are answered without publishing.
+ * The callers' ids that are in flight to the log, and the recent ones with their results. Of
+ * concurrent requests with one id exactly one publishes; its repeats are answered without a publish.
  */
-export function createReservations(options: ReservationOptions = {}): Reservations {
-  const { elapsedMs = () => performance.now(), settledMax = 200_000, memoryMs = 600_000 } = options;
-  /** As many as requests under way carry, which the publisher's memory bounds. */
-  const held = new Map<string, Held>();
-  const settled = createSettledKeys({ elapsedMs, keysMax: settledMax, memoryMs });
+export class InFlightIds {
+  private readonly elapsedMs: () => number;
+  /** By full id. As many as the requests in flight carry, which the publisher's memory bounds. */
+  private readonly holders = new Map<string, Holder>();
+  private readonly recent: RecentIds;
 
-  function reserve(id: CallersId, contentHash: string): Reservation {
-    const key = keyOf(id);
-    const holder = held.get(key);
-    if (holder) return { state: 'held', settled: holder.settled };
-    const before = settled.recall(key);
-    if (before) {
-      const same = before.contentHash === contentHash;
-      if (before.known) return { state: same ? 'accepted' : 'conflict' };
-      if (!same) return { state: 'unavailable' };
-    }
-    return hold(id.tenantId, key, contentHash, before);
+  constructor(options: InFlightIdsOptions = {}) {
+    const { elapsedMs = () => performance.now(), recentMax = 200_000, memoryMs = 600_000 } = options;
+    this.elapsedMs = elapsedMs;
+    this.recent = new RecentIds({ elapsedMs, idsMax: recentMax, memoryMs });
   }
 
-  function hold(
-    tenantId: string,
-    key: string,
-    contentHash: string,
-    before: Settled | undefined,
-  ): Reservation {
-    const { promise, resolve } = withResolver();
-    const own: Held = { settled: promise, wake: resolve };
-    held.set(key, own);
+  /** Claims the id for a record with this content, or returns why it is not free. Never waits. */
+  claim(id: CallersId, contentHash: string): Claim {
+    const fullId = fullIdOf(id);
+    const holder = this.holders.get(fullId);
+    if (holder) return { state: 'in-flight', settled: holder.settled };
+    const previous = this.recent.get(fullId);
+    if (previous) {
+      const isSame = previous.contentHash === contentHash;
+      if (previous.isCertain) return { state: isSame ? 'accepted' : 'conflict' };
+      if (!isSame) return { state: 'unavailable' };
+    }
+    return this.hold(id.tenantId, fullId, contentHash, previous);
+  }
+
+  private hold(tenantId: string, fullId: string, contentHash: string, previous: RecentId | undefined): Claim {
+    const holder = createHolder();
+    this.holders.set(fullId, holder);
     return {
-      state: 'reserved',
-      settle(settlement) {
-        if (held.get(key) !== own) return;
-        held.delete(key);
-        const after = remembered(settlement, contentHash, before);
-        if (after) settled.remember(tenantId, key, after);
-        else settled.forget(key);
-        own.wake();
+      state: 'claimed',
+      settle: (result) => {
+        if (this.holders.get(fullId) !== holder) return;
+        this.holders.delete(fullId);
+        const recent = this.toRemember(result, contentHash, previous);
+        if (recent) this.recent.set(tenantId, fullId, recent);
+        else this.recent.delete(fullId);
+        holder.release();
       },
     };
   }
 
-  /** A failure of a second try says nothing about the first one, whose outcome stays unknown. */
-  function remembered(
-    settlement: Settlement,
+  /** A failed retry proves nothing about the first attempt, whose outcome stays unknown. */
+  private toRemember(
+    result: ClaimResult,
     contentHash: string,
-    before: Settled | undefined,
-  ): Settled | undefined {
-    const sinceMs = elapsedMs();
-    switch (settlement.as) {
+    previous: RecentId | undefined,
+  ): RecentId | undefined {
+    const sinceMs = this.elapsedMs();
+    switch (result.outcome) {
       case 'accepted':
-        return { contentHash, known: true, sinceMs };
+        return { contentHash, isCertain: true, sinceMs };
       case 'stored':
-        return { contentHash: settlement.contentHash, known: true, sinceMs };
+        return { contentHash: result.contentHash, isCertain: true, sinceMs };
       case 'unknown':
-        return { contentHash, known: false, sinceMs };
+        return { contentHash, isCertain: false, sinceMs };
       case 'failed':
-        return before;
+        return previous;
     }
   }
-
-  return { reserve };
 }
 
-/** Ids hold no control characters, so that the parts cannot run into each other. */
-function keyOf({ tenantId, kind, id }: CallersId): string {
+/** Ids hold no control characters, so the separator is unambiguous. */
+function fullIdOf({ tenantId, kind, id }: CallersId): string {
   return `${tenantId}\u0000${kind}\u0000${id}`;
 }
 
-function withResolver(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = () => {};
-  const promise = new Promise<void>((onResolved) => {
-    resolve = onResolved;
+function createHolder(): Holder {
+  let release = () => {};
+  const settled = new Promise<void>((resolve) => {
+    release = resolve;
   });
-  return { promise, resolve };
+  return { settled, release };
 }

@@ -1,170 +1,175 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { TenantShares } from '../../shared/tenant-shares.ts';
 import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
 import type { StoredKey } from '../sql/event-keys.ts';
 
-/** What the store knows about callers' ids; empty when it cannot tell in time. Never rejects. */
-export type FindStored = (tenantId: string, kind: Kind, keys: readonly string[]) => Promise<StoredKeys>;
+/**
+ * Returns which of the callers' ids the store knows; empty when it does not answer in time. Never
+ * rejects.
+ */
+export type FindStored = (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredIds>;
 
-export type StoredKeys = ReadonlyMap<string, StoredKey>;
+export type StoredIds = ReadonlyMap<string, StoredKey>;
 
-export interface StoredKeysOptions {
-  /** Reads the keys that are stored among `keys`, within a deadline of its own. */
-  readonly findEventKeys: (tenantId: string, kind: Kind, keys: readonly string[]) => Promise<StoredKey[]>;
+export interface StoredIdLookupOptions {
+  /** Reads those of the ids that are stored, within its own deadline. */
+  readonly findEventKeys: (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredKey[]>;
   readonly logger: Logger;
-  /** Milliseconds that a request waits for the answer. Default 25. */
+  /** Milliseconds that a request waits for the result. Default 25. */
   readonly budgetMs?: number;
   /** Monotonic milliseconds. Default: `performance.now`. */
   readonly elapsedMs?: () => number;
 }
 
-/** Queries in flight at most, so that look-ups leave connections to others; and of one tenant, so that one is left for others. */
+/** Maximum queries in flight, so that connections are left for other work. */
 const QUERIES_MAX = 4;
+/** Maximum queries in flight of one tenant, so that one is left for others. */
 const TENANT_QUERIES_MAX = 3;
-/** Keys that may wait; past it the store is too slow to be asked. No tenant may have more of them than it leaves free. */
-const WAITING_KEYS_MAX = 20_000;
-/** Keys in one query. */
-const QUERY_KEYS_MAX = 2000;
-/** Slow or failed queries in a row after which nobody waits any more, and how long until one tries again. */
+/** Maximum ids that wait for a query; above it the store is too slow to be asked. */
+const WAITING_IDS_MAX = 20_000;
+const QUERY_IDS_MAX = 2000;
+/** Consecutive slow or failed queries after which look-ups pause, and for how long. */
 const FAILURES_MAX = 5;
 const OPEN_MS = 5000;
-const NOTHING: StoredKeys = new Map();
+const NONE: StoredIds = new Map();
 
-/** Keys of one tenant and kind that go into one query. */
+/** Ids of one tenant and kind that share a query. */
 interface Group {
   readonly name: string;
   readonly tenantId: string;
   readonly kind: Kind;
-  readonly keys: Set<string>;
+  readonly ids: Set<string>;
   attempt: Attempt | undefined;
-  readonly found: Promise<StoredKeys>;
-  readonly settle: (found: StoredKeys) => void;
+  readonly found: Promise<StoredIds>;
+  readonly resolve: (found: StoredIds) => void;
 }
 
 /**
- * Looks up what is stored, gathered over requests: while queries are in flight, further keys of a tenant and kind wait
- * for one query together. The answer is a help and no guard (the worker decides), so a slow or lost database makes
- * nobody wait: a request at most its budget, and after some failures in a row nobody, until a probe succeeds.
+ * Looks up stored ids, batched over requests: while queries are in flight, further ids of a tenant
+ * and kind wait for one query together. The result saves a publish but guarantees nothing (the
+ * worker decides), so a slow or unavailable database delays no request by more than the budget.
+ * After several consecutive failures no request waits until a trial succeeds.
  */
-export function createStoredKeys(options: StoredKeysOptions): FindStored {
-  const { logger, budgetMs = 25, elapsedMs = () => performance.now() } = options;
-  let lastError: unknown;
-  const breaker = new CircuitBreaker({
-    failuresMax: FAILURES_MAX,
-    openMs: OPEN_MS,
-    elapsedMs,
-    onOpened: () => logger.warn({ err: lastError }, 'stored ids look-up paused'),
-    onClosed: () => logger.info('stored ids look-up resumed'),
-  });
-  const queue: Group[] = [];
-  /** The group of each name that still takes keys. */
-  const open = new Map<string, Group>();
-  let waitingKeys = 0;
-  const waitingOf = new Map<string, number>();
-  let queries = 0;
-  const queriesOf = new Map<string, number>();
+export class StoredIdLookup {
+  private readonly options: StoredIdLookupOptions;
+  private readonly budgetMs: number;
+  private readonly elapsedMs: () => number;
+  private readonly breaker: CircuitBreaker;
+  private lastError: unknown;
+  private readonly queue: Group[] = [];
+  /** By name: the group that still takes ids. */
+  private readonly openGroups = new Map<string, Group>();
+  private readonly waitingIds = new TenantShares({ bytesMax: WAITING_IDS_MAX });
+  private queries = 0;
+  private readonly queriesByTenant = new Map<string, number>();
 
-  async function findStored(tenantId: string, kind: Kind, keys: readonly string[]): Promise<StoredKeys> {
-    if (keys.length === 0 || !hasRoom(tenantId, keys.length)) return NOTHING;
-    const attempt = breaker.begin();
-    if (!attempt) return NOTHING;
-    const group = join(tenantId, kind, keys);
-    group.attempt = attempt;
-    startQueries();
-    return (await within(group.found, budgetMs)) ?? NOTHING;
+  constructor(options: StoredIdLookupOptions) {
+    const { logger, budgetMs = 25, elapsedMs = () => performance.now() } = options;
+    this.options = options;
+    this.budgetMs = budgetMs;
+    this.elapsedMs = elapsedMs;
+    this.breaker = new CircuitBreaker({
+      failuresMax: FAILURES_MAX,
+      openMs: OPEN_MS,
+      elapsedMs,
+      onOpened: () => logger.warn({ err: this.lastError }, 'stored ids look-up paused'),
+      onClosed: () => logger.info('stored ids look-up resumed'),
+    });
   }
 
-  function hasRoom(tenantId: string, count: number): boolean {
-    const left = WAITING_KEYS_MAX - waitingKeys - count;
-    return (waitingOf.get(tenantId) ?? 0) + count <= left;
-  }
-
-  function addWaiting(tenantId: string, count: number): void {
-    waitingKeys += count;
-    addTo(waitingOf, tenantId, count);
-  }
-
-  function join(tenantId: string, kind: Kind, keys: readonly string[]): Group {
-    const name = `${tenantId} ${kind}`;
-    let group = open.get(name);
-    if (!group || group.keys.size + keys.length > QUERY_KEYS_MAX) {
-      group = createGroup(name, tenantId, kind);
-      open.set(name, group);
-      queue.push(group);
+  readonly find: FindStored = async (tenantId, kind, ids) => {
+    if (ids.length === 0 || !this.waitingIds.take(tenantId, ids.length)) return NONE;
+    const attempt = this.breaker.begin();
+    if (!attempt) {
+      this.waitingIds.give(tenantId, ids.length);
+      return NONE;
     }
-    const sizeBefore = group.keys.size;
-    for (const key of keys) group.keys.add(key);
-    addWaiting(tenantId, group.keys.size - sizeBefore);
+    const group = this.join(tenantId, kind, ids);
+    group.attempt = attempt;
+    this.startQueries();
+    return (await resultWithDeadline(group.found, this.budgetMs)) ?? NONE;
+  };
+
+  private join(tenantId: string, kind: Kind, ids: readonly string[]): Group {
+    const name = `${tenantId} ${kind}`;
+    let group = this.openGroups.get(name);
+    if (!group || group.ids.size + ids.length > QUERY_IDS_MAX) {
+      group = createGroup(name, tenantId, kind);
+      this.openGroups.set(name, group);
+      this.queue.push(group);
+    }
+    const expected = group.ids.size + ids.length;
+    for (const id of ids) group.ids.add(id);
+    this.waitingIds.give(tenantId, expected - group.ids.size);
     return group;
   }
 
-  function startQueries(): void {
-    while (queries < QUERIES_MAX) {
-      const group = takeNext();
+  private startQueries(): void {
+    while (this.queries < QUERIES_MAX) {
+      const group = this.takeNext();
       if (!group) return;
-      if (open.get(group.name) === group) open.delete(group.name);
-      addWaiting(group.tenantId, -group.keys.size);
-      queries++;
-      addTo(queriesOf, group.tenantId, 1);
-      void query(group).then(() => {
-        queries--;
-        addTo(queriesOf, group.tenantId, -1);
-        startQueries();
+      const { name, tenantId, ids } = group;
+      if (this.openGroups.get(name) === group) this.openGroups.delete(name);
+      this.waitingIds.give(tenantId, ids.size);
+      this.countQuery(tenantId, 1);
+      void this.query(group).then(() => {
+        this.countQuery(tenantId, -1);
+        this.startQueries();
       });
     }
   }
 
-  /** Of the tenants that wait, the one with the fewest queries in flight; among equals the one that waits longest. */
-  function takeNext(): Group | undefined {
+  /** Takes the group of the tenant with the fewest queries in flight; among equals, the oldest. */
+  private takeNext(): Group | undefined {
     let next: number | undefined;
     let fewest = TENANT_QUERIES_MAX;
-    for (const [index, { tenantId }] of queue.entries()) {
-      const inFlight = queriesOf.get(tenantId) ?? 0;
+    for (const [index, { tenantId }] of this.queue.entries()) {
+      const inFlight = this.queriesByTenant.get(tenantId) ?? 0;
       if (inFlight >= fewest) continue;
       next = index;
       fewest = inFlight;
       if (fewest === 0) break;
     }
-    return next === undefined ? undefined : queue.splice(next, 1)[0];
+    return next === undefined ? undefined : this.queue.splice(next, 1)[0];
   }
 
-  async function query(group: Group): Promise<void> {
-    const startedAtMs = elapsedMs();
+  private countQuery(tenantId: string, change: 1 | -1): void {
+    this.queries += change;
+    const ofTenant = (this.queriesByTenant.get(tenantId) ?? 0) + change;
+    if (ofTenant === 0) this.queriesByTenant.delete(tenantId);
+    else this.queriesByTenant.set(tenantId, ofTenant);
+  }
+
+  private async query({ tenantId, kind, ids, resolve, attempt }: Group): Promise<void> {
+    const startedAtMs = this.elapsedMs();
     try {
-      const rows = await options.findEventKeys(group.tenantId, group.kind, [...group.keys]);
-      group.settle(new Map(rows.map((row) => [row.key, row])));
-      if (elapsedMs() - startedAtMs <= budgetMs) return group.attempt?.succeeded();
-      lastError = undefined;
+      const rows = await this.options.findEventKeys(tenantId, kind, [...ids]);
+      resolve(new Map(rows.map((row) => [row.key, row])));
+      if (this.elapsedMs() - startedAtMs <= this.budgetMs) return attempt?.succeeded();
+      this.lastError = undefined;
     } catch (error) {
-      group.settle(NOTHING);
-      lastError = error;
+      resolve(NONE);
+      this.lastError = error;
     }
-    group.attempt?.failed();
+    attempt?.failed();
   }
-
-  return findStored;
-}
-
-/** Adds to a tenant's number; one that becomes 0 is forgotten. */
-function addTo(numbers: Map<string, number>, tenantId: string, count: number): void {
-  const sum = (numbers.get(tenantId) ?? 0) + count;
-  if (sum === 0) numbers.delete(tenantId);
-  else numbers.set(tenantId, sum);
 }
 
 function createGroup(name: string, tenantId: string, kind: Kind): Group {
-  let settle: Group['settle'] = () => {};
-  const found = new Promise<StoredKeys>((resolve) => {
-    settle = resolve;
+  let resolve: Group['resolve'] = () => {};
+  const found = new Promise<StoredIds>((resolveFound) => {
+    resolve = resolveFound;
   });
-  return { name, tenantId, kind, keys: new Set(), attempt: undefined, found, settle };
+  return { name, tenantId, kind, ids: new Set(), attempt: undefined, found, resolve };
 }
 
-/** The promise's value, or undefined after `ms`. */
-function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+/** Resolves with the promise's value, or with undefined after `deadlineMs`. */
+function resultWithDeadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T | undefined> {
   return new Promise((resolve) => {
-    // A busy event loop runs timers before it reads sockets: one more turn, and an answer that has arrived counts.
-    const timer = setTimeout(() => setImmediate(resolve, undefined), ms);
+    // A busy event loop runs timers before it reads sockets: after one more turn, an answer that has
+    // arrived still counts.
+    const timer = setTimeout(() => setImmediate(resolve, undefined), deadlineMs);
     void promise.then((value) => {
       clearTimeout(timer);
       resolve(value);

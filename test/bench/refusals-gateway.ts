@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createAcceptor } from '../../gateway/accept/accept.ts';
-import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
+import { InFlightIds } from '../../gateway/accept/in-flight-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
 import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
 import { createQuotas } from '../../gateway/limits/quotas.ts';
@@ -54,7 +54,7 @@ const app = buildApp({
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logGate: { begin: () => ({ end: () => {} }) },
     }),
-    reservations: createReservations(),
+    inFlightIds: new InFlightIds(),
     findStored: async () => new Map(),
     waitMs: 1000,
   }),

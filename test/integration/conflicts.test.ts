@@ -76,7 +76,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
         publishBufferBytesMax: 1e6,
         drainDelayMs: 0,
         // The machine that runs this may be busy.
-        storedKeysBudgetMs: 5000,
+        storedIdsBudgetMs: 5000,
       });
       onTestFinished(() => gateway.stop());
       await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'ready' });

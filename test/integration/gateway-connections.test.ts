@@ -83,7 +83,7 @@ else {
         publishBufferBytesMax: 64 * 1024 * 1024,
         drainDelayMs: 0,
         // All callers begin at once.
-        storedKeysBudgetMs: 5000,
+        storedIdsBudgetMs: 5000,
       });
       onTestFinished(() => gateway.stop());
       const headers = { 'service-api-id': 'K', 'service-api-secret': secret };

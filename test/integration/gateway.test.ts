@@ -56,7 +56,7 @@ beforeAll(async () => {
     publishBufferBytesMax: 64 * 1024 * 1024,
     drainDelayMs: 0,
     // The machine that runs this may be busy; what the default is good for, unit tests show.
-    storedKeysBudgetMs: 500,
+    storedIdsBudgetMs: 500,
   });
   await ready(true);
 });

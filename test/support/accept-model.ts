@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { vi } from 'vitest';
 import { type Accept, createAcceptor, type Outcome } from '../../gateway/accept/accept.ts';
-import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
-import type { FindStored, StoredKeys } from '../../gateway/accept/stored-ids.ts';
+import { InFlightIds } from '../../gateway/accept/in-flight-ids.ts';
+import type { FindStored, StoredIds } from '../../gateway/accept/stored-ids.ts';
 import type { EncodedRecord, WriteToLog } from '../../gateway/publish/publish.ts';
 import type { PublishOutcome } from '../../shared/log/log.ts';
 import type { Choose } from './interleavings.ts';
@@ -93,7 +93,7 @@ function settled(): Promise<void> {
 
 function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario) {
   const time = { elapsedMs: 0 };
-  const reservations = createReservations({ elapsedMs: () => time.elapsedMs, memoryMs: MEMORY_MS });
+  const inFlightIds = new InFlightIds({ elapsedMs: () => time.elapsedMs, memoryMs: MEMORY_MS });
   const log: Written[] = [];
   const before = new Map(Object.entries(stored ?? {}));
   const known = new Map<string, Known>();
@@ -121,7 +121,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       accept: createAcceptor({
         writeToLog: (_kind, records) => callLog(request, number, records),
         findStored: (_tenant, _kind, ids) => callStore(request, ids),
-        reservations,
+        inFlightIds,
         waitMs: WAIT_MS,
       }),
       pending: 0,
@@ -188,7 +188,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
   }
 
   function callStore(request: Request, ids: readonly string[]): ReturnType<FindStored> {
-    const answer = (upToDate: boolean) => (): StoredKeys => {
+    const answer = (upToDate: boolean) => (): StoredIds => {
       const found = ids.flatMap((id) => {
         const contentHash = storedContent(id, upToDate);
         if (contentHash === undefined) return [];
@@ -305,7 +305,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     const writeToLog: WriteToLog = async (_kind, records) =>
       records.map(() => ({ ok: true, partition: 0, offset: 0n }));
     const findStored: FindStored = async () => new Map();
-    const accept = createAcceptor({ writeToLog, findStored, reservations, waitMs: WAIT_MS });
+    const accept = createAcceptor({ writeToLog, findStored, inFlightIds, waitMs: WAIT_MS });
     const answer = accept([toRecord(`${id} ${content} probe`)], { lookUpStored: false });
     return (await Promise.race([answer, settled()]))?.[0];
   }

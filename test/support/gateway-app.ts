@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
 import { createAcceptor } from '../../gateway/accept/accept.ts';
-import { createReservations } from '../../gateway/accept/in-flight-ids.ts';
+import { InFlightIds } from '../../gateway/accept/in-flight-ids.ts';
 import type { FindStored } from '../../gateway/accept/stored-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
 import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
@@ -62,7 +62,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logGate: options.logGate ?? HEALTHY,
     }),
-    reservations: createReservations(),
+    inFlightIds: new InFlightIds(),
     findStored: options.findStored ?? (async () => new Map()),
     waitMs: options.waitMs ?? 1000,
   });

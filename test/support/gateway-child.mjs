@@ -13,7 +13,7 @@ const { buildApp } = await load('gateway/app.js');
 const { createLogWriter } = await load('gateway/publish/publish.js');
 const { createOpenDeadLetters } = await load('gateway/limits/open-dead-letters.js');
 const { createQuotas } = await load('gateway/limits/quotas.js');
-const { createReservations } = await load('gateway/accept/in-flight-ids.js');
+const { InFlightIds } = await load('gateway/accept/in-flight-ids.js');
 const { createHealth } = await load('shared/http/health.js');
 const { createBodyMemory } = await load('shared/http/json-body/body-memory.js');
 const { createKeyCache } = await load('shared/http/api-key-auth/key-cache.js');
@@ -49,7 +49,7 @@ const accept = createAcceptor({
     layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
     logGate: { begin: () => ({ end() {} }) },
   }),
-  reservations: createReservations(),
+  inFlightIds: new InFlightIds(),
   findStored: async () => new Map(),
   waitMs: 5000,
 });

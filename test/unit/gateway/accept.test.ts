@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Accept, createAcceptor, type Outcome } from '../../../gateway/accept/accept.ts';
-import { createReservations } from '../../../gateway/accept/in-flight-ids.ts';
-import type { StoredKeys } from '../../../gateway/accept/stored-ids.ts';
+import { InFlightIds } from '../../../gateway/accept/in-flight-ids.ts';
+import type { StoredIds } from '../../../gateway/accept/stored-ids.ts';
 import { createLogWriter, type EncodedRecord, encodeRecord } from '../../../gateway/publish/publish.ts';
 import { HEALTHY } from '../../support/gateway-app.ts';
 import { createScriptedPublisher, REFUSED, TIMED_OUT } from '../../support/scripted-publisher.ts';
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const LOOK_UP = { lookUpStored: true };
 
-function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logGate = HEALTHY) {
+function setUp(stored: StoredIds = new Map(), waitMs = 5000, logGate = HEALTHY) {
   const publisher = createScriptedPublisher();
   const time = { elapsedMs: 0 };
   const asked: string[][] = [];
@@ -20,7 +20,7 @@ function setUp(stored: StoredKeys = new Map(), waitMs = 5000, logGate = HEALTHY)
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logGate,
     }),
-    reservations: createReservations({ elapsedMs: () => time.elapsedMs }),
+    inFlightIds: new InFlightIds({ elapsedMs: () => time.elapsedMs }),
     findStored: async (_tenantId, _kind, keys) => {
       asked.push([...keys]);
       return stored;
@@ -130,7 +130,7 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'a', 'y')).toBe('conflict');
   });
 
-  it('publishes at once what it reserved while it waits for an id of another request', async () => {
+  it('publishes the ids that it claimed while it waits for an id of another request', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const holder = accept([record('a', 'x', '1')], LOOK_UP);

@@ -1,15 +1,15 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createStoredKeys } from '../../../gateway/accept/stored-ids.ts';
+import { StoredIdLookup } from '../../../gateway/accept/stored-ids.ts';
 import type { StoredKey } from '../../../gateway/sql/event-keys.ts';
 
 const KIND = 'agent-metadata';
 const row = (key: string): StoredKey => ({ key, contentHash: 'x', status: 'stored' });
 
-function setUp(findEventKeys: (tenantId: string, keys: readonly string[]) => Promise<StoredKey[]>) {
+function setUp(findEventKeys: (tenantId: string, ids: readonly string[]) => Promise<StoredKey[]>) {
   const time = { nowMs: 0 };
   const queries: [string, readonly string[]][] = [];
-  const findStored = createStoredKeys({
+  const { find: findStored } = new StoredIdLookup({
     findEventKeys: (tenantId, _kind, keys) => {
       queries.push([tenantId, keys]);
       return findEventKeys(tenantId, keys);
@@ -21,8 +21,8 @@ function setUp(findEventKeys: (tenantId: string, keys: readonly string[]) => Pro
   return { findStored, queries, time };
 }
 
-describe('looking up stored ids', () => {
-  it('gathers the ids of a tenant while queries are in flight', async () => {
+describe('the stored ids look-up', () => {
+  it('batches the ids of a tenant while queries are in flight', async () => {
     const { findStored, queries } = setUp(async (_tenant, keys) => keys.map(row));
     const found = await Promise.all([
       ...['a', 'b', 'c', 'd'].map((tenant) => findStored(tenant, KIND, ['1'])),
@@ -34,7 +34,7 @@ describe('looking up stored ids', () => {
     expect(found.map((keys) => keys.has('1'))).toEqual([true, true, true, true, true, true]);
   });
 
-  it('asks for the ids of a tenant while another one floods it', async () => {
+  it('queries the ids of a tenant while another tenant floods it', async () => {
     const { findStored, queries } = setUp(() => new Promise(() => {}));
     const ids = (request: number) => Array.from({ length: 1000 }, (_, i) => `${request}-${i}`);
     const flood = Array.from({ length: 60 }, (_, request) => findStored('many', KIND, ids(request)));
@@ -54,12 +54,12 @@ describe('looking up stored ids', () => {
     expect(queries.map(([tenant]) => tenant)).toEqual(['many', 'many', 'many', 'b', 'c']);
   });
 
-  it('waits for its budget only, whatever the database does', async () => {
+  it('returns nothing after its budget when the database does not answer', async () => {
     const { findStored } = setUp(() => new Promise(() => {}));
     expect(await findStored('a', KIND, ['1'])).toEqual(new Map());
   });
 
-  it('asks nobody after failures in a row, then one at a time until the database answers', async () => {
+  it('pauses after 5 consecutive failures, then sends one trial at a time until the database answers', async () => {
     let down = true;
     const { findStored, queries, time } = setUp(async (_tenant, keys) => {
       if (down) throw new Error('connection refused');
@@ -77,7 +77,7 @@ describe('looking up stored ids', () => {
     expect(queries).toHaveLength(8);
   });
 
-  it('counts answers over the budget as failures', async () => {
+  it('counts an answer over the budget as a failure', async () => {
     const { findStored, queries, time } = setUp(async () => {
       time.nowMs += 21;
       return [];

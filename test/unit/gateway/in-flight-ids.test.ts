@@ -1,23 +1,23 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createReservations, type Settlement } from '../../../gateway/accept/in-flight-ids.ts';
+import { type ClaimResult, InFlightIds } from '../../../gateway/accept/in-flight-ids.ts';
 
-function setUp(options: { settledMax?: number; memoryMs?: number } = {}) {
+function setUp(options: { recentMax?: number; memoryMs?: number } = {}) {
   const time = { elapsedMs: 0 };
-  const reservations = createReservations({ elapsedMs: () => time.elapsedMs, ...options });
+  const inFlightIds = new InFlightIds({ elapsedMs: () => time.elapsedMs, ...options });
 
-  /** Tells the state of an id; one that is free or may be tried again is settled so. */
-  function settle(tenantId: string, id: string, settlement: Settlement, contentHash = 'x') {
-    const reservation = reservations.reserve({ tenantId, kind: 'message-sent', id }, contentHash);
-    if (reservation.state === 'reserved') reservation.settle(settlement);
-    return reservation.state;
+  /** Returns the state of an id; an id that can be claimed is settled with the result. */
+  function settle(tenantId: string, id: string, result: ClaimResult, contentHash = 'x') {
+    const claim = inFlightIds.claim({ tenantId, kind: 'message-sent', id }, contentHash);
+    if (claim.state === 'claimed') claim.settle(result);
+    return claim.state;
   }
 
   return {
     time,
     settle,
-    accept: (tenantId: string, id: string) => settle(tenantId, id, { as: 'accepted' }),
-    /** The state for other content, which leaves what is remembered as it is. */
-    probe: (tenantId: string, id: string) => settle(tenantId, id, { as: 'failed' }, 'other'),
+    accept: (tenantId: string, id: string) => settle(tenantId, id, { outcome: 'accepted' }),
+    /** Returns the state for other content, without changing what is remembered. */
+    probe: (tenantId: string, id: string) => settle(tenantId, id, { outcome: 'failed' }, 'other'),
   };
 }
 
@@ -35,49 +35,49 @@ function countRemembered({ probe }: Memory, tenantId: string, count: number, pre
   return remembered;
 }
 
-describe('the memory of ids', () => {
-  it('loses the oldest first where it is full', () => {
-    const { accept } = setUp({ settledMax: 2 });
-    expect(['a', 'b', 'c'].map((id) => accept('tenant', id))).toEqual(['reserved', 'reserved', 'reserved']);
-    expect(['b', 'c', 'a'].map((id) => accept('tenant', id))).toEqual(['accepted', 'accepted', 'reserved']);
+describe('the in-flight and recent ids', () => {
+  it('evict the oldest recent id when they are full', () => {
+    const { accept } = setUp({ recentMax: 2 });
+    expect(['a', 'b', 'c'].map((id) => accept('tenant', id))).toEqual(['claimed', 'claimed', 'claimed']);
+    expect(['b', 'c', 'a'].map((id) => accept('tenant', id))).toEqual(['accepted', 'accepted', 'claimed']);
   });
 
-  it('forgets an id after a while', () => {
+  it('forget a recent id after the memory time', () => {
     const { accept, time } = setUp({ memoryMs: 100 });
     accept('tenant', 'a');
     time.elapsedMs = 99;
     expect(accept('tenant', 'a')).toBe('accepted');
     time.elapsedMs = 100;
-    expect(accept('tenant', 'a')).toBe('reserved');
+    expect(accept('tenant', 'a')).toBe('claimed');
   });
 
-  it('forgets an id after ten minutes, also where the clock is set back by a day meanwhile', () => {
+  it('forget a recent id after 10 minutes although the wall clock is set back 1 day', () => {
     vi.useFakeTimers({ toFake: ['Date', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
-    const reservations = createReservations();
+    const inFlightIds = new InFlightIds();
     const id = { tenantId: 'tenant', kind: 'message-sent', id: 'a' } as const;
-    const first = reservations.reserve(id, 'x');
-    if (first.state === 'reserved') first.settle({ as: 'unknown' });
+    const first = inFlightIds.claim(id, 'x');
+    if (first.state === 'claimed') first.settle({ outcome: 'unknown' });
     vi.setSystemTime(Date.now() - 86_400_000);
     vi.advanceTimersByTime(599_999);
-    expect(reservations.reserve(id, 'y').state).toBe('unavailable');
+    expect(inFlightIds.claim(id, 'y').state).toBe('unavailable');
     vi.advanceTimersByTime(1);
-    expect(reservations.reserve(id, 'y').state).toBe('reserved');
+    expect(inFlightIds.claim(id, 'y').state).toBe('claimed');
   });
 
-  it('keeps the ids of a quiet tenant while a busy one overflows it', () => {
+  it('keep the ids of a quiet tenant while a busy tenant overflows them', () => {
     const memory = setUp();
     memory.accept('quiet', 'm1');
-    memory.settle('quiet', 'm2', { as: 'unknown' });
+    memory.settle('quiet', 'm2', { outcome: 'unknown' });
     acceptMany(memory, 'busy', 200_001);
     expect(memory.probe('quiet', 'm1')).toBe('conflict');
     expect(memory.probe('quiet', 'm2')).toBe('unavailable');
-    expect(memory.probe('busy', '2')).toBe('reserved');
+    expect(memory.probe('busy', '2')).toBe('claimed');
     expect(memory.probe('busy', '3')).toBe('conflict');
   });
 
-  it('makes room for a tenant from the one that holds the most', () => {
-    const memory = setUp({ settledMax: 100 });
+  it('evict ids of the tenant that holds the most for those of another', () => {
+    const memory = setUp({ recentMax: 100 });
     acceptMany(memory, 'most', 70);
     acceptMany(memory, 'some', 30);
     acceptMany(memory, 'new', 20);
@@ -89,18 +89,18 @@ describe('the memory of ids', () => {
     expect(countRemembered(memory, 'most', 70)).toBe(35);
   });
 
-  it.each([1, 2, 1000])('holds no more than its bound with tenants: %i', (tenants) => {
-    const memory = setUp({ settledMax: 5000 });
+  it.each([1, 2, 1000])('keep no more than 5000 ids of %i tenants', (tenants) => {
+    const memory = setUp({ recentMax: 5000 });
     for (let id = 0; id < 12_000; id++) memory.accept(`tenant ${id % tenants}`, `${id}`);
     const remembered = Array.from({ length: 12_000 }, (_, id) =>
       memory.probe(`tenant ${id % tenants}`, `${id}`),
     );
     expect(remembered.filter((state) => state === 'conflict')).toHaveLength(5000);
-    expect(remembered.lastIndexOf('reserved')).toBe(6999);
+    expect(remembered.lastIndexOf('claimed')).toBe(6999);
   });
 
-  it('has room again once the ids of a silent tenant are old', () => {
-    const memory = setUp({ settledMax: 100, memoryMs: 100 });
+  it('have room again once the ids of an idle tenant have expired', () => {
+    const memory = setUp({ recentMax: 100, memoryMs: 100 });
     acceptMany(memory, 'silent', 50);
     memory.time.elapsedMs = 100;
     acceptMany(memory, 'busy', 100);
@@ -108,9 +108,9 @@ describe('the memory of ids', () => {
     expect(countRemembered(memory, 'silent', 50)).toBe(0);
   });
 
-  it('takes another settlement of an id in place of the first', () => {
-    const memory = setUp({ settledMax: 3 });
-    for (const id of ['a', 'b', 'c']) memory.settle('tenant', id, { as: 'unknown' });
+  it('replace the result of an id by that of a retry', () => {
+    const memory = setUp({ recentMax: 3 });
+    for (const id of ['a', 'b', 'c']) memory.settle('tenant', id, { outcome: 'unknown' });
     memory.accept('tenant', 'a');
     expect(['a', 'b', 'c'].map((id) => memory.probe('tenant', id))).toEqual([
       'conflict',
@@ -120,7 +120,7 @@ describe('the memory of ids', () => {
     memory.accept('tenant', 'd');
     expect(['a', 'b', 'c', 'd'].map((id) => memory.probe('tenant', id))).toEqual([
       'conflict',
-      'reserved',
+      'claimed',
       'unavailable',
       'conflict',
     ]);
