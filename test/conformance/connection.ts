@@ -6,7 +6,7 @@ export interface Connection {
   close(): void;
 }
 
-/** Opened anew only where the answer before said `close`; `ask` rejects with WireError. */
+/** Reconnects only after an answer with `close`; `ask` rejects with WireError. */
 export function createConnection(url: string, answerMs: number): Connection {
   let wire: Wire | undefined;
   return {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { describePipeline } from '../e2e/pipeline.ts';
-import { reckon } from '../e2e/reckon.ts';
+import { reconcile } from '../e2e/reconcile.ts';
 import { startLoad } from '../support/load.ts';
 import { ROOT } from '../support/program.ts';
 import {
@@ -52,7 +52,7 @@ describe('documented commands on containers', () => {
 });
 
 describe('composed containers', () => {
-  it('set up a second time changes nothing', async () => {
+  it('change nothing when the set-up runs a second time', async () => {
     const tenants = async () => {
       const product = await useComposedProduct('demo');
       const { rows } = await product.pool.query("select * from tenants where name = 'demo'");
@@ -65,7 +65,7 @@ describe('composed containers', () => {
     expect(await tenants()).toEqual(before);
   }, 60_000);
 
-  it('run as a user without rights, on files that are not theirs', async () => {
+  it('run as a user without rights on read-only files', async () => {
     for (const part of PARTS) {
       expect(await compose('exec', '-T', part, 'id', '-u')).toBe('1000\n');
       await expect(compose('exec', '-T', part, 'touch', '/app/x')).rejects.toThrow(/Read-only|denied/);
@@ -73,7 +73,7 @@ describe('composed containers', () => {
   });
 
   it(`lose and double nothing when each of ${SERVICES.join(', ')} is killed under load`, async () => {
-    // A tenant of its own: the reckoning counts all that the tenant has.
+    // A tenant of its own, because all its records are reconciled.
     await sluice('tenants', 'create', 'kills', '--rate', 'none');
     const product = await useComposedProduct('kills');
     try {
@@ -94,7 +94,7 @@ describe('composed containers', () => {
       await enough('after all kills');
       await load.stop();
       expect(load.accepted.refused()).toBeGreaterThan(0);
-      await reckon(product, load.accepted);
+      await reconcile(product, load.accepted);
       console.log(
         `kills of containers: ${SERVICES.length}, ${load.accepted.count()} records accepted, ` +
           `${load.accepted.refused()} requests not answered 2xx, 0 lost, 0 doubled`,
@@ -104,7 +104,7 @@ describe('composed containers', () => {
     }
   }, 240_000);
 
-  it('end with exit code 0 on SIGTERM, which reaches the process', async () => {
+  it('exit with code 0 on SIGTERM', async () => {
     await compose('stop', ...PARTS);
     for (const part of PARTS) {
       const id = (await compose('ps', '--all', '--quiet', part)).trim();

@@ -90,7 +90,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   completion: { args: () => 'bash', needs: [] },
 };
 
-it('are all tried here', () => {
+it('sluice commands each have arguments and services in this suite', () => {
   expect(Object.keys(EXPECTED).sort()).toEqual(leaves.map(({ path }) => path).sort());
 });
 
@@ -99,7 +99,7 @@ function expectNoStack({ stdout, stderr }: CommandResult): void {
 }
 
 describe.each(leaves)('sluice $path', ({ path, command }) => {
-  it('explains itself with an example, and has --json', async () => {
+  it('prints an example and the option --json with --help', async () => {
     const { code, stdout, stderr } = await runSluice(`${path} --help`, {});
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(new RegExp(`Example: .*sluice ${path}\\b`));
@@ -113,7 +113,7 @@ describe.each(leaves)('sluice $path', ({ path, command }) => {
     }
   });
 
-  it('takes no option that it does not know, and suggests one that is close', async () => {
+  it('rejects an unknown option with exit code 2 and suggests a similar one', async () => {
     const result = await runSluice(`${path} ${EXPECTED[path]!.args(NO_THINGS, 0)} --jsn`, {});
     expect([result.code, result.stdout]).toEqual([2, '']);
     expect(result.stderr).toContain("unknown option '--jsn'\n(Did you mean --json?)");
@@ -122,7 +122,7 @@ describe.each(leaves)('sluice $path', ({ path, command }) => {
 });
 
 it.each(leaves.filter(({ command }) => command.registeredArguments.some(({ required }) => required)))(
-  'sluice $path says what is missing',
+  'sluice $path names the missing argument or option',
   async ({ path }) => {
     const result = await runSluice(path, {});
     expect([result.code, result.stdout]).toEqual([2, '']);
@@ -131,7 +131,7 @@ it.each(leaves.filter(({ command }) => command.registeredArguments.some(({ requi
 );
 
 describe.each(groups)('sluice $path', ({ path, command }) => {
-  it('alone shows its commands, and suggests one for a misspelt one', async () => {
+  it('lists its commands, and suggests one for a misspelt one', async () => {
     const alone = await runSluice(path, {});
     expect([alone.code, alone.stdout]).toEqual([2, '']);
     const [first] = command.commands;
@@ -152,7 +152,7 @@ describe.each(groups)('sluice $path', ({ path, command }) => {
 
 const brokers = inject('kafkaBrokers');
 
-describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
+describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
   let product: Product;
   let receiver: Receiver;
   let env: Record<string, string>;
@@ -216,7 +216,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
     const { needs } = EXPECTED[path]!;
     const line = (n: number) => lineOf(path, n);
 
-    it('works, for programs and for people', async () => {
+    it('prints JSON with --json, and text without', async () => {
       const forPrograms = await runToEnd(`${line(0)} --json`, env);
       expect([forPrograms.code, forPrograms.stderr]).toEqual([0, '']);
       expect(JSON.parse(forPrograms.stdout)).toEqual(expect.anything());
@@ -227,7 +227,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
       expect(forPeople.stdout).not.toContain('\u001b');
     });
 
-    it('says in a sentence that a service is down', async () => {
+    it('reports in one line that a service is down', async () => {
       const down = async (args: string, change: Record<string, string>) => {
         const result = await runToEnd(args, { ...env, ...change });
         expectNoStack(result);
@@ -258,7 +258,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
   });
 
   it.each(leaves.filter(({ command }) => command.options.some(({ long }) => long === '--tenant')))(
-    'sluice $path knows who is a tenant',
+    'sluice $path rejects an unknown tenant',
     async ({ path }) => {
       expect(await runToEnd(`${lineOf(path, 1)} --tenant nobody`, env)).toEqual({
         code: 1,
@@ -271,7 +271,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
 
   const named = ['id', 'origin'];
   it.each(leaves.filter(({ command }) => named.includes(command.registeredArguments[0]?.name() ?? '')))(
-    'sluice $path knows what is there',
+    'sluice $path rejects an unknown id',
     async ({ path }) => {
       const result = await runSluice(`${path} nothing`, env);
       expect([result.code, result.stdout]).toEqual([1, '']);
@@ -279,7 +279,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
     },
   );
 
-  it('sends, tells how far the workers are, and what became of a record and of a dead letter', async () => {
+  it('send records, and report the lag, the status of a record and a dead letter', async () => {
     expect(await json('send agents --sample 50')).toMatchObject({
       files: [{ accepted: 50, refusedCount: 0 }],
     });
@@ -297,7 +297,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
     expect(await json(`dead-letters show ${things.origin}`)).toMatchObject([{ value: { id: 'broken-1' } }]);
   });
 
-  it('brings webhooks here, also after a listen was killed, and leaves no endpoint behind', async () => {
+  it('webhooks listen forwards webhooks, also after a previous listen was killed, and deletes its endpoint', async () => {
     const endpoints = async () =>
       (await json('webhooks list --tenant acme')).filter(({ url }: { url: string }) =>
         url.endsWith('/sluice-listen'),
@@ -327,7 +327,7 @@ describe.skipIf(brokers === '')('on Kafka and Postgres of its own', () => {
     expect(await endpoints()).toEqual([]);
   });
 
-  it('draws no bar where there is no terminal', async () => {
+  it('send draws no progress bar without a terminal', async () => {
     const sent = await runProgram('cli/main.js', ['send', 'agents', '--sample', '2000'], env);
     expect([sent.code, sent.stderr]).toEqual([0, '']);
     expect(sent.stdout).toMatch(/^samples: 2,000 agents accepted, 0 refused in [\d.]+ s\n$/);

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { ROOT } from '../support/program.ts';
 
-it('a command whose output has no space left says so in one line and exits 1', async () => {
+it('a command whose output disk is full reports it in one line and exits with 1', async () => {
   const full = await open('/dev/full', 'w');
   onTestFinished(() => full.close());
   const child = spawn(process.execPath, [`${ROOT}dist/cli/main.js`, '--help'], {

@@ -65,15 +65,15 @@ async function unread(...args: string[]): Promise<number> {
   );
 }
 
-describe('a command whose reader has gone', () => {
-  it('is no success, and a send goes on when it is run again', async () => {
+describe('a command whose output pipe is closed', () => {
+  it('exits with 141, and a repeated send continues', async () => {
     await writeFile(file, `externalAgentId,shoeSize\n${agentId(1)},42\n${agentId(2)},43\n`);
     expect(await unread('send', 'agents', file)).toBe(READER_GONE);
     expect(await send(file)).toMatchObject({ code: 0 });
     expect(await stored()).toMatchObject({ ids: 2, agents: 2 });
   });
 
-  it('leaves no endpoint of a listen behind', async () => {
+  it('exits with 141, and webhooks listen deletes its endpoint', async () => {
     const { PORT, ADMIN_PORT } = product.commandEnv!;
     Object.assign(env, { PORT, ADMIN_PORT });
     expect(await unread('webhooks', 'listen', '--tenant', 'demo', '--port', '0')).toBe(READER_GONE);
@@ -84,7 +84,7 @@ describe('a command whose reader has gone', () => {
 /** 128 + SIGPIPE, as shells report it. */
 const READER_GONE = 141;
 
-describe('a send in the middle of which', () => {
+describe('an interrupted send', () => {
   const LINES = 4_000;
   const agentsCsv = () =>
     [
@@ -120,7 +120,7 @@ describe('a send in the middle of which', () => {
   }
 
   it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
-    '%s ends it goes on when it is run again, and all lines are stored once',
+    'continues when it is run again after %s, and each line is stored once',
     async (signal) => {
       const { sending, again } = await sendUntilFrozen();
       const code = await sending.end(signal);
@@ -140,7 +140,7 @@ describe('a send in the middle of which', () => {
     60_000,
   );
 
-  it('the gateway is killed and started again waits, goes on, and all lines are stored once', async () => {
+  it('waits while the gateway is killed and restarted, and each line is stored once', async () => {
     const { proxy, sending } = await sendUntilFrozen();
     await product.killAndRestart('sluice');
     proxy.thaw();
@@ -150,14 +150,14 @@ describe('a send in the middle of which', () => {
   }, 90_000);
 });
 
-describe('a broken line', () => {
+describe('an input file with errors', () => {
   const header = 'externalAgentId,agentName';
   const good = (n: number) => `${agentId(n)},Fine`;
   const bytes = (...parts: (string | Buffer)[]) => Buffer.concat(parts.map((part) => Buffer.from(part)));
 
   it.each<[string, string, () => Buffer, [number, RegExp][]]>([
     [
-      'opens a quote',
+      'opens a quote that is never closed',
       'csv',
       // The line after it may be the inside of the cell.
       () => bytes(`${header}\n${good(1)}\n${good(2)}\n${agentId(3)},"open\n${agentId(4)},inner\n`),
@@ -188,13 +188,13 @@ describe('a broken line', () => {
       [[3, /longer than 1048576 bytes/]],
     ],
     [
-      'lacks what is required',
+      'lacks a required member',
       'csv',
       () => bytes(`${header}\n${good(1)}\n,Nobody\n${good(2)}\n`),
       [[3, /agent id cannot be blank/]],
     ],
     [
-      'stands after BOM, CRLF and empty lines',
+      'follows a BOM, CRLF and empty lines',
       'csv',
       () => bytes(`\ufeff${header}\r\n\r\n${good(1)}\r\n\r\nalone\r\n${good(2)}`),
       [[5, /has 1 cell/]],
@@ -209,13 +209,13 @@ describe('a broken line', () => {
       [[6, /has 1 cell/]],
     ],
     [
-      'is no JSON',
+      'is not JSON',
       'ndjson',
       () => bytes(`{"externalAgentId":"${agentId(1)}"}\nnonsense\n\n{"externalAgentId":"${agentId(2)}"}`),
       [[2, /./]],
     ],
     [
-      'is no object',
+      'is not an object',
       'ndjson',
       () =>
         bytes(`\ufeff{"externalAgentId":"${agentId(1)}"}\r\n[1]\n"x"\n{"externalAgentId":"${agentId(2)}"}\n`),
@@ -234,13 +234,13 @@ describe('a broken line', () => {
       [[2, /longer than/]],
     ],
     [
-      'is no object',
+      'is not an object',
       'json',
       () => bytes(JSON.stringify([{ externalAgentId: agentId(1) }, 7, { externalAgentId: agentId(2) }])),
       [[2, /must be one JSON object/]],
     ],
   ])(
-    'that %s (%s) is reported with its number and reason, and the others go on',
+    'a line that %s (%s) is reported with its number and reason, and the other lines are sent',
     async (_, format, content, refusals) => {
       const input = join(folder, `agents.${format}`);
       const refused = join(folder, `refused.${format}`);
@@ -270,7 +270,7 @@ describe('a broken line', () => {
       /header of the CSV file \(line 1\) is not valid UTF-8/,
     ],
     ['broken.json', '[{"externalAgentId":"a"},', /send one record per line as NDJSON/],
-  ])('that spoils the whole file is said: %s', async (name, content, message) => {
+  ])('a file that cannot be read is refused in one line: %s', async (name, content, message) => {
     const input = join(folder, name);
     await writeFile(input, content);
     const { code, report, stderr } = await send(input);
@@ -279,14 +279,14 @@ describe('a broken line', () => {
     expect(stderr).toMatch(message);
   });
 
-  it('names columns that are not sent, and sends the rest', async () => {
+  it('unknown columns are named, and the others are sent', async () => {
     await writeFile(file, `${header},shoeSize,shoeSize\n${good(1)},42,43\n`);
     const { code, stderr, report } = await send(file);
     expect([code, report.accepted]).toEqual([0, 1]);
     expect(stderr).toBe('sluice: columns that agents do not have are not sent: shoeSize, shoeSize\n');
   });
 
-  it('is no reason to send a part of several files: all must be there', async () => {
+  it('nothing is sent if one of several files is missing', async () => {
     await writeFile(file, `${header}\n${good(1)}\n`);
     const missing = join(folder, 'missing.csv');
     expect(await send(file, missing)).toMatchObject({
@@ -328,7 +328,7 @@ describe('standard input', () => {
     });
   });
 
-  it('need not be there', async () => {
+  it('with no bytes is reported as an empty file', async () => {
     await expect(shell('- --format csv --delivery x < /dev/null')).rejects.toMatchObject({
       code: 1,
       stderr: 'sluice: the CSV file is empty: its header must name the columns\n',
@@ -344,7 +344,7 @@ describe('refused lines', () => {
     `${agentId(3)},Three,also nonsense`,
   ];
 
-  it('are copied byte by byte below the header, and only they are sent once they are fixed', async () => {
+  it('are copied unchanged below the header, and only they are sent after a fix', async () => {
     await writeFile(file, lines().join('\r\n'));
     const refused = join(folder, 'refused.csv');
     const reasons = join(folder, 'reasons.csv');
@@ -363,7 +363,7 @@ describe('refused lines', () => {
     expect(await stored()).toEqual({ records: 3, ids: 3, agents: 3 });
   });
 
-  it('can be fixed in the whole file, which sends only them with its delivery, and all lines without', async () => {
+  it('that are fixed in the whole file are sent alone with its --delivery, and with all lines without it', async () => {
     await writeFile(file, lines().join('\n'));
     const { report } = await send(file);
     const people = await runSluice(['send', 'agents', file], env);
@@ -380,7 +380,7 @@ describe('refused lines', () => {
     expect(await stored()).toMatchObject({ records: 6, agents: 3 });
   });
 
-  it('never overwrite what is sent', async () => {
+  it('are never written over the input file', async () => {
     await writeFile(file, lines().join('\n'));
     for (const option of ['--refused', '--reasons']) {
       expect(await send(file, option, join(folder, '.', 'agents.csv'))).toMatchObject({

@@ -20,7 +20,7 @@ function agentsCsv(): string {
   return ['externalAgentId,agentName,emailAddress', ...rows, ''].join('\n');
 }
 
-describe('the command on a running instance', () => {
+describe('sluice commands on a running embedded instance', () => {
   let product: Product;
   let folder: string;
   let env: Record<string, string>;
@@ -50,7 +50,7 @@ describe('the command on a running instance', () => {
     (await product.pool.query("select count(*)::int as n from event_keys where kind = 'agent-metadata'"))
       .rows[0].n;
 
-  it('sends a file with bad lines, and the same file again changes nothing', async () => {
+  it('send a file with bad lines, and store nothing again for the same file', async () => {
     const file = join(folder, 'agents.csv');
     for (let round = 0; round < 2; round++) {
       const { code, stdout, stderr } = await sluice('send', 'agents', file, '--json');
@@ -67,7 +67,7 @@ describe('the command on a running instance', () => {
     expect(await readdir(folder)).toEqual(['agents.csv']);
   });
 
-  it('sends the other kinds, and shows refused lines to people', async () => {
+  it('send every kind, and print refused lines', async () => {
     for (const kind of ['conversations', 'messages', 'events']) {
       expect(await sluice('send', kind, '--sample', '30')).toMatchObject({
         code: 0,
@@ -82,7 +82,7 @@ describe('the command on a running instance', () => {
     expect(stdout).toContain('and send it again: accepted records are not stored twice');
   });
 
-  it('lists and shows dead letters, each once', async () => {
+  it('list and show each dead letter once', async () => {
     const { pool, tenantId } = product;
     const key = `${tenantId}:x`;
     const origin = '1/sluice.agent-metadata/0/7';
@@ -117,7 +117,8 @@ describe('the command on a running instance', () => {
     });
   });
 
-  it('reports a log that ends before the stored position', async () => {
+  it('report a log that ends before the stored position', async () => {
+    expect(await sluice('send', 'messages', '--sample', '1')).toMatchObject({ code: 0 });
     await allStored();
     const { topic, partition } = (
       await product.pool.query('select topic, partition from log_positions order by topic, partition limit 1')
@@ -143,7 +144,7 @@ describe('the command on a running instance', () => {
     } finally {
       await move(-1000);
     }
-    // Workers that noticed go on by themselves.
+    // Workers that stopped for it continue by themselves.
     await waitFor(async () => (await fetch(`${product.adminUrl}/health/ready`)).ok, {
       timeoutMs: 20_000,
       what: 'the instance to be ready again',
@@ -154,7 +155,7 @@ describe('the command on a running instance', () => {
     });
   });
 
-  it('finds the instance well, and says what is not', async () => {
+  it('doctor reports a healthy instance, and each problem of another one', async () => {
     const well = await sluice('doctor');
     expect(well).toMatchObject({ code: 0, stderr: '' });
     expect(well.stdout).toMatch(/ok +port PORT: .* in use by Sluice, which is ready/);
@@ -179,8 +180,8 @@ describe('the command on a running instance', () => {
   });
 });
 
-describe('sending that was interrupted', () => {
-  it('goes on where it stopped', async () => {
+describe('a send whose key is refused midway', () => {
+  it('resumes at the first record that was not accepted', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-resume-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const file = join(folder, 'agents.csv');

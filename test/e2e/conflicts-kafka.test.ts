@@ -12,7 +12,7 @@ describe.skipIf(brokers === '')('with Kafka', () => {
     'gateways and workers on Kafka',
     () => startOwnProduct(brokers),
     (product, tools) => {
-      it('of two gateways with other content at once one record is stored, over a kill -9 of the worker', async () => {
+      it('two gateways that accept different contents concurrently: one record is stored, through kill -9 of the worker', async () => {
         const { nextId, send, json, stored } = tools;
         const { commandEnv, baseUrl, pool, tenantId } = product();
         const [port] = await freePorts(1);

@@ -50,7 +50,7 @@ export function describeConflicts<P extends Product>(
     };
     const { send, json, stored } = tools;
 
-    it('of twenty requests at once one content is accepted, and the other refused', async () => {
+    it('20 concurrent requests with two contents of an id: one content is accepted, the other refused with a conflict', async () => {
       for (const conflict of CONFLICT_CASES) {
         const id = nextId();
         const outcomes = await Promise.all(Array.from({ length: 20 }, (_, i) => send(conflict, id, i % 2)));
@@ -61,7 +61,7 @@ export function describeConflicts<P extends Product>(
       }
     });
 
-    it('after a kill -9 the store knows the ids, of messages the worker; and the operator finds what lost', async () => {
+    it('after kill -9 of the gateway, different content is refused or dead-lettered, and the first content stays', async () => {
       const ids = new Map(CONFLICT_CASES.map((conflict) => [conflict, nextId()]));
       for (const [conflict, id] of ids) {
         expect(await send(conflict, id, 1)).toBe('accepted');
@@ -98,7 +98,7 @@ export interface ConflictTools {
   send(conflict: ConflictCase, id: string, content: number, baseUrl?: string): Promise<string>;
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   json(args: string): Promise<any>;
-  /** What `events show` tells of the id once it has so many conflicts. */
+  /** Waits until the id has so many conflicts; resolves with its entry of `events show`. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   stored(id: string, conflicts: number): Promise<any>;
 }

@@ -34,13 +34,17 @@ export function describeConformance(name: string, start: () => Promise<Product>)
       await product?.stop();
     });
 
-    it.each(OPERATIONS)('$name answers as it says', { timeout: 120_000 }, async (operation) => {
-      const report = await runOperation(operation, target);
-      console.log(`${operation.name}: ${report.passed} of ${report.cases} cases`);
-      expect(report.failed).toEqual([]);
-      expect(report.passed).toBeGreaterThan(70);
-      expect([...report.notRun.keys()]).toEqual([]);
-    });
+    it.each(OPERATIONS)(
+      '$name is answered as the interface document says',
+      { timeout: 120_000 },
+      async (operation) => {
+        const report = await runOperation(operation, target);
+        console.log(`${operation.name}: ${report.passed} of ${report.cases} cases`);
+        expect(report.failed).toEqual([]);
+        expect(report.passed).toBeGreaterThan(70);
+        expect([...report.notRun.keys()]).toEqual([]);
+      },
+    );
   });
 }
 

@@ -30,18 +30,21 @@ if (pythonVersion === undefined) console.log('Skipped: the Python examples: inst
 else languages.push(['Python', pythonExamples]);
 
 describe.each(languages)('the %s callers', (_, { command }) => {
-  it.each([301, 302, 303, 307, 308])('do not follow a %s and report it as refused', async (status) => {
-    const elsewhere = await startServer(() => 200);
-    const proxy = await startServer(() => [status, `${elsewhere.url}/taken`]);
-    const message = await runProgram(command('send-message'), proxy.url);
-    expect(message.output).toMatch(new RegExp(`^refused: ${status} `));
-    const agents = await runProgram(command('send-agents'), proxy.url);
-    expect(agents.output).toContain(`the batch was refused: ${status}`);
-    expect(elsewhere.requests).toEqual([]);
-    await Promise.all([elsewhere.close(), proxy.close()]);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    'do not follow a redirect with %s and report it as refused',
+    async (status) => {
+      const elsewhere = await startServer(() => 200);
+      const proxy = await startServer(() => [status, `${elsewhere.url}/taken`]);
+      const message = await runProgram(command('send-message'), proxy.url);
+      expect(message.output).toMatch(new RegExp(`^refused: ${status} `));
+      const agents = await runProgram(command('send-agents'), proxy.url);
+      expect(agents.output).toContain(`the batch was refused: ${status}`);
+      expect(elsewhere.requests).toEqual([]);
+      await Promise.all([elsewhere.close(), proxy.close()]);
+    },
+  );
 
-  it('join a path in SLUICE_URL without a double slash', async () => {
+  it('append paths to a SLUICE_URL with a path without a double slash', async () => {
     const server = await startServer(() => 200);
     await runProgram(command('send-message'), `${server.url}/sluice/`);
     expect(server.requests.map(({ url }) => url)).toEqual([
@@ -127,7 +130,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     expect(await post(`${headersFor('after-cut', body)}content-length: ${body.length}\r\n`, body)).toBe(204);
   });
 
-  it('refuses a timestamp with other characters than ASCII digits', async () => {
+  it('refuses a timestamp with characters other than ASCII digits', async () => {
     // The second byte of UTF-8 is what a reader of Latin-1 takes for a superscript two.
     const headers =
       'webhook-id: x\r\nwebhook-timestamp: \xb2\r\nwebhook-signature: v1,x\r\ncontent-length: 0\r\n';
@@ -149,7 +152,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     await waitFor(() => output().includes('"text":"żółw"'), { timeoutMs: 10_000, what: 'the body' });
   });
 
-  it('uses memory by the bytes of a body, not by its chunks', async () => {
+  it('uses memory in proportion to the bytes of a body, not to its chunks', async () => {
     const before = memoryOf(receiver.pid!);
     let most = before;
     const looks = setInterval(() => {

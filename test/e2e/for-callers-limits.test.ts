@@ -133,7 +133,7 @@ describe('limits', () => {
     expect((await caller.post(path, beyond)).text).toMatch(refusal);
   });
 
-  it('only gzip bodies are decompressed, and answers are not compressed', async () => {
+  it('decompress only gzip bodies, and do not compress answers', async () => {
     const gzip = { headers: { 'content-encoding': 'gzip' } };
     expect((await caller.post(MESSAGE, gzipSync(JSON.stringify(message())), gzip)).status).toBe(200);
     expect((await caller.post(MESSAGE, gzipSync(padded(MIB + 1, message())), gzip)).text).toContain('413-01');
@@ -144,7 +144,7 @@ describe('limits', () => {
     expect(answer.headers.get('content-encoding')).toBeNull();
   });
 
-  it('a connection with a valid key is kept alive for 620 s', async () => {
+  it('keep a connection with a valid key alive for 620 s', async () => {
     expect((await caller.post(MESSAGE, message())).headers.get('keep-alive')).toBe('timeout=620');
   });
 });
@@ -186,7 +186,7 @@ describe('rates', () => {
     expect((await caller.post(MESSAGE, message())).headers.get('ratelimit')).toBeNull();
   });
 
-  it('let `send` store all records by waiting for Retry-After', async () => {
+  it('let send store all records by waiting for Retry-After', async () => {
     const { key, sluice } = await callerWith('sending', '--rate 25');
     const file = join(await mkdtemp(join(tmpdir(), 'sluice-rates-')), 'agents.csv');
     onTestFinished(() => rm(dirname(file), { recursive: true }));
@@ -206,7 +206,7 @@ describe('rates', () => {
     await waitFor(async () => (await stored()) === ids.length, { timeoutMs: 20_000, what: 'all agents' });
   }, 60_000);
 
-  it('of a day refuse records until midnight UTC', async () => {
+  it('per day refuse records until midnight UTC', async () => {
     const { caller: limited, sluice } = await callerWith('quota', '--rate none --quota 3');
     expect((await limited.post(AGENTS, { items: Array(3).fill(agent) })).status).toBe(200);
     const refused = await limited.post(MESSAGE, message());
@@ -221,7 +221,7 @@ describe('rates', () => {
 });
 
 describe('ids', () => {
-  it('of messages treat null as omitted and 0 as a value, and ignore unknown members', async () => {
+  it('of messages conflict by content: null equals omitted, 0 is a value, unknown members are ignored', async () => {
     const { messageId } = message();
     const again = (members: object) => caller.post(MESSAGE, message({ messageId, ...members }));
     expect((await again({})).status).toBe(200);
@@ -243,7 +243,7 @@ describe('ids', () => {
     expect(await caller.storedTimes('agent_records', eventId)).toBe(1);
   });
 
-  it('forgotten by the gateway keep the first content and report the second by a webhook', async () => {
+  it('that the gateway has forgotten keep the first content and report the second by a webhook', async () => {
     const { messageId } = message();
     expect((await caller.post(MESSAGE, message({ messageId }))).status).toBe(200);
     await product.killAndRestart('sluice');

@@ -254,6 +254,8 @@ describe('documented shell blocks', () => {
   });
 
   it('report the status of a record', async () => {
+    await runBlock('sh-grace-1', []);
+    await expectAda('sh');
     expect(await runBlock('SLUICE_ADMIN_URL', [])).toMatch(
       /"id":"sh-ada-1".*"status":"stored".*"conflicts":0/,
     );

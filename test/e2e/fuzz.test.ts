@@ -20,7 +20,7 @@ it.each([
   ['the requests of a fixed seed', 2026],
   ['the requests of a new seed', printedSeed('fuzz')],
 ])(
-  '%s (%i) bring about no 5xx, no dropped connection and no growth',
+  '%s (%i) cause no 5xx, no dropped connection and no growth of memory',
   { timeout: 120_000 },
   async (_what, seed) => {
     const { url, key, pid } = product;

@@ -2,7 +2,7 @@ import { describe, expect, inject, it } from 'vitest';
 import { startLoad } from '../support/load.ts';
 import { type OwnProduct, startOwnProduct } from '../support/product.ts';
 import { waitFor } from '../support/wait.ts';
-import { reckon } from './reckon.ts';
+import { reconcile } from './reconcile.ts';
 
 const CLIENTS = 4;
 /** Records of each stretch: before the backup, after it, and while the database is put back. */
@@ -10,8 +10,8 @@ const RECORDS = 100;
 
 const brokers = inject('kafkaBrokers');
 
-describe.skipIf(brokers === '')('a database that is put back to an earlier backup, under its own log', () => {
-  it('gets what was accepted since, once, and callers notice nothing', async () => {
+describe.skipIf(brokers === '')('a database restored from an earlier backup, with its log kept', () => {
+  it('stores the records accepted since, each once, while callers see no error', async () => {
     const product = await startOwnProduct(brokers);
     try {
       const load = startLoad(product, CLIENTS);
@@ -35,7 +35,7 @@ describe.skipIf(brokers === '')('a database that is put back to an earlier backu
         await moreAccepted();
       });
       await load.stop();
-      await reckon(product, load.accepted);
+      await reconcile(product, load.accepted);
       expect(load.accepted.refused()).toBe(0);
     } finally {
       await product.stop();

@@ -48,7 +48,7 @@ if (!pythonVersion) console.log('Skipped: the closed terminal: install python3')
 
 describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
   if (mayMount) {
-    it('serves and stops in order when the disk of its output is full, and counts what it dropped', async () => {
+    it('serves and shuts down gracefully when the disk of its output is full, and counts the dropped lines', async () => {
       const disk = await mountSmallDisk(2 * MEGABYTE);
       cleanUps.push(() => disk.unmount());
       const file = join(disk.path, 'output.log');
@@ -74,7 +74,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
   }
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'stops in order on %s when its reader is gone',
+    'shuts down gracefully on %s when its output pipe is closed',
     async (signal) => {
       const product = await prepare(script);
       const part = await product.start('pipe');
@@ -84,7 +84,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
     },
   );
 
-  it('takes no memory for a reader that has stopped, and stops in order', async () => {
+  it('does not buffer output that nobody reads, and shuts down gracefully', async () => {
     const product = await prepare(script);
     const part = await product.start('pipe');
     await flood(part, 200);
@@ -99,7 +99,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
 
 if (pythonVersion) {
   it.each(['embedded', 'gateway'] as const)(
-    '%s: stops in order when its terminal is closed',
+    '%s: shuts down gracefully when its terminal is closed',
     async (script) => {
       const product = await prepare(script);
       const part = await product.start('pipe', TERMINAL);
@@ -116,7 +116,7 @@ if (pythonVersion) {
   );
 }
 
-it('embedded: leaves no Postgres when a second signal ends it', async () => {
+it('embedded: stops Postgres when a second signal ends it', async () => {
   const product = await prepare('embedded', { SLUICE_DRAIN_DELAY_MS: '10000' });
   const part = await product.start('pipe');
   part.process.stdout!.resume();

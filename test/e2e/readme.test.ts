@@ -66,7 +66,7 @@ describe('documented commands on npm start', () => {
     expect(output).toMatch(/import .*rotating until/);
   }, 120_000);
 
-  it('are printed at the start, and the secret only once', async () => {
+  it('are printed at the start, the secret only once', async () => {
     const lines = program.output();
     expect(lines.match(/^curl /gm)?.length).toBe(8);
     expect(lines).toContain('Sluice is ready.');

@@ -44,7 +44,7 @@ describe('npm start', () => {
   };
   const demo = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
 
-  it('keeps secrets readable by the owner only, refuses a second start, and keeps its key over a restart', async () => {
+  it('keeps secrets readable by the owner only, refuses a second start, and keeps its key after a restart', async () => {
     const first = await start();
     const before = await demo();
     expect(before).toEqual({
@@ -89,7 +89,7 @@ describe('npm start', () => {
     expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('exits with one sentence when a port is in use, and leaves nothing running', async () => {
+  it('exits with one line when a port is in use, and leaves no process running', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as { port: number };
@@ -103,7 +103,7 @@ describe('npm start', () => {
     expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
 
-  it('exits with one sentence per problem of the data directory or the settings', async () => {
+  it('exits with one line per problem of the data directory or the settings', async () => {
     const file = join(dataDir, 'a-file');
     await writeFile(file, '');
     const inFile = await runProgram('embedded/main.js', [], { ...env, SLUICE_DATA_DIR: join(file, 'data') });
@@ -133,13 +133,13 @@ describe('the separate processes', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it('refuse a worker that does not exist', async () => {
+  it('reject an unknown worker', async () => {
     const { code, stderr } = await runProgram('workers/main.js', ['messages'], {});
     expect(code).toBe(2);
     expect(stderr).toContain('message-sent');
   });
 
-  it('refuse a database that a newer release has made incompatible, or that was never migrated', async () => {
+  it('reject a database that a newer release made incompatible, or that was never migrated', async () => {
     const database = await createTestDatabase();
     const env = { DATABASE_URL: database.url, KAFKA_BROKERS: '127.0.0.1:1', SLUICE_CREDENTIALS_KEYS: KEYS };
     await database.pool.query('update schema_compatibility set min_compatible_version = 1000');

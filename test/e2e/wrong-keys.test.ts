@@ -1,10 +1,10 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';
-import { runSluice } from '../support/command.ts';
+import { type CommandResult, runSluice } from '../support/command.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
@@ -18,7 +18,7 @@ const ENCRYPTING = [
   ['admin/main.js', 'The admin listener'],
 ] as const;
 
-describe('a ring whose key is not the one in use', async () => {
+describe('a key ring with another key under the id of the one in use', async () => {
   const { pool, url } = await createTestDatabase();
   const keyRing = createKeyRing(KEYS);
   const row = {
@@ -48,7 +48,7 @@ describe('a ring whose key is not the one in use', async () => {
     ADMIN_PORT: String(port),
   };
 
-  it.each(ENCRYPTING)('ends %s at its start, which says so', async (script, name) => {
+  it.each(ENCRYPTING)('ends %s at its start with the reason', async (script, name) => {
     const ended = await runProgram(script, [], { ...env, SLUICE_CREDENTIALS_KEYS: IMPOSTOR });
     expect(ended).toMatchObject({
       code: 1,
@@ -62,7 +62,7 @@ describe('a ring whose key is not the one in use', async () => {
   it.each([
     ['the right key', KEYS],
     ['a ring that only lacks the key', generateKeySpec()],
-  ])('does not include %s', async (_, keys) => {
+  ])('does not stop the admin listener with %s', async (_, keys) => {
     const admin = startProgram('admin/main.js', { ...env, SLUICE_CREDENTIALS_KEYS: keys });
     onTestFinished(async () => {
       await admin.end('SIGKILL');
@@ -70,13 +70,13 @@ describe('a ring whose key is not the one in use', async () => {
     await waitUntilReady(admin, `http://127.0.0.1:${port}`);
   });
 
-  it.each(ENCRYPTING)('is told from none: %s', async (script) => {
+  it.each(ENCRYPTING)('is reported differently from a missing one: %s', async (script) => {
     const { code, stderr } = await runProgram(script, [], env);
     expect([code, stderr]).toEqual([1, expect.stringContaining('SLUICE_CREDENTIALS_KEYS is missing')]);
   });
 });
 
-describe('the ring file of `npm start`', async () => {
+describe('the key ring file of `npm start`', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-keys-'));
   const file = join(dataDir, 'credentials.key');
   const [port, adminPort] = await freePorts(2);
@@ -84,7 +84,7 @@ describe('the ring file of `npm start`', async () => {
   const next = generateKeySpec();
   afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-  /** Runs `work` beside the instance, and stops it. */
+  /** Runs `work` while the instance runs, and stops it. */
   async function whileStarted(work: (program: Program) => Promise<void>): Promise<void> {
     const program = startProgram('embedded/main.js', env);
     try {
@@ -95,20 +95,26 @@ describe('the ring file of `npm start`', async () => {
     }
   }
 
-  it('takes a new key in front of its own, with which all is encrypted anew', async () => {
+  /** The output of `credentials reencrypt` with a new first key. */
+  let reencrypted: CommandResult;
+  beforeAll(async () => {
     await whileStarted(async () => {
       const created = await runSluice('webhooks create --tenant demo --url http://127.0.0.1:9/', env);
       expect(created).toMatchObject({ code: 0, stderr: '' });
     });
     await writeFile(file, `${next},${await readFile(file, 'utf8')}`);
     await whileStarted(async () => {
-      const { code, stdout } = await runSluice('credentials reencrypt', env);
-      expect([code, stdout]).toEqual([0, expect.stringContaining('and 1 webhook secret.')]);
-      expect(stdout).toContain(`Everything stored is encrypted with the first key, ${next.split(':')[0]}.`);
+      reencrypted = await runSluice('credentials reencrypt', env);
     });
+  }, 120_000);
+
+  it('takes a new first key, with which `credentials reencrypt` encrypts everything', () => {
+    const { code, stdout } = reencrypted;
+    expect([code, stdout]).toEqual([0, expect.stringContaining('and 1 webhook secret.')]);
+    expect(stdout).toContain(`Everything stored is encrypted with the first key, ${next.split(':')[0]}.`);
   });
 
-  it('is named where it lacks a key in use: by the greeting, the health and the doctor', async () => {
+  it('is reported by the start message, /health/ready and doctor if it lacks a key in use', async () => {
     await writeFile(file, `${generateKeySpec()}\n`);
     const lacks = `credentials.key in ${dataDir} has no key ${next.split(':')[0]}, which stored webhook secrets are encrypted with`;
     await whileStarted(async (program) => {
@@ -129,7 +135,7 @@ describe('the ring file of `npm start`', async () => {
     });
   });
 
-  it('ends the start where it has another key under the id of one in use', async () => {
+  it('ends the start if it has another key under the id of the one in use', async () => {
     await writeFile(file, `${next.split(':')[0]}:${KEY}\n`);
     expect(await runProgram('embedded/main.js', [], env)).toMatchObject({
       code: 1,

@@ -6,7 +6,7 @@ import { SETTINGS, type SettingName, settingsOf } from '../../shared/config/conf
 import { runProgram } from '../support/program.ts';
 import { PLANTED, WRONG } from '../support/wrong-settings.ts';
 
-/** The first wrong value of each setting, all at once. */
+/** The first wrong value of each setting, all in one environment. */
 const env: Record<string, string> = {
   ...Object.fromEntries([...WRONG].reverse().map(([name, value]) => [name, value])),
   // What cannot be wrong by itself, but comes out most easily.
@@ -33,7 +33,7 @@ async function start(script: string, args: readonly string[] = [], given = env) 
 
 const { DATABASE_URL: _, KAFKA_BROKERS: __, ...withoutServices } = env;
 
-describe('settings that are wrong keep a process from starting, which names all that it uses at once', () => {
+describe('wrong settings of a process are all named before it exits:', () => {
   it.each([
     ['gateway', 'gateway/main.js', [], env],
     ['worker', 'workers/main.js', [], env],

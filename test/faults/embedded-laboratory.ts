@@ -18,7 +18,7 @@ import { createTenants } from './tenants.ts';
 const logger = pino({ level: 'silent' });
 
 export interface EmbeddedLaboratoryOptions {
-  /** Where its data lies; a new directory by default. */
+  /** The directory of its data; a new one by default. */
   readonly parentDir?: string;
 }
 
@@ -39,7 +39,7 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
   const part = createPart({
     name: 'sluice',
     url: `http://127.0.0.1:${port}`,
-    // The workers' health is told there.
+    // Reports the workers' health.
     otherUrls: [`http://127.0.0.1:${adminPort}`],
     script: 'embedded/main.js',
     env,

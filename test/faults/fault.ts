@@ -27,7 +27,7 @@ export interface Fault {
   /** Brings it about once under traffic, and resolves when what it broke is whole again. */
   inject(lab: Laboratory, context: FaultContext): Promise<void>;
   /**
-   * Looks at more than every fault's reckoning does; called after the traffic, when all is stored. Default: only what lost
+   * Looks at more than every reconciliation does; called after the traffic, when all is stored. Default: only what lost
    * against other content may be a dead letter.
    */
   verify?(lab: Laboratory, context: FaultContext): Promise<void>;

@@ -61,7 +61,7 @@ async function main(args: string[]): Promise<number> {
   console.log(`seed ${seed}`);
   const options: RunOptions = { ...read, random: seededRandom(seed) };
   const rows: Row[] = [];
-  // A long run that is ended before its time has told what it found.
+  // A long run that is ended early has written its rows.
   const onRow = async (row: Row): Promise<void> => {
     rows.push(row);
     if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
@@ -116,7 +116,7 @@ async function runAll(
           `${(row.longestStallMs / 1000).toFixed(1)} s; ${seconds(beganMs)} s`,
       );
       for (const problem of row.problems) console.log(`     ${problem}`);
-      if (row.problems.length > 0) tellWarnings(lab);
+      if (row.problems.length > 0) printWarnings(lab);
     }
   } finally {
     memory.stop();
@@ -137,8 +137,8 @@ async function writeReport(file: string, numPassedTests: number, numFailedTests:
   await writeFile(file, JSON.stringify(report));
 }
 
-/** What the processes said last tells a stall from a loss. */
-function tellWarnings(lab: Laboratory): void {
+/** Prints the last warnings of each process. */
+function printWarnings(lab: Laboratory): void {
   for (const part of lab.parts) {
     const lines = part.output().split('\n');
     // What a process writes when it ends by an error that nobody caught is no line of the log.

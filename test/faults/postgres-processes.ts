@@ -40,7 +40,7 @@ async function postmasterOf(dataDir: string): Promise<number> {
   return Number(pid);
 }
 
-/** The postmaster first, so that it starts nothing anew for those that follow. */
+/** The postmaster first, so that it restarts none of the following. */
 async function processesOf(dataDir: string): Promise<number[]> {
   const postmaster = await postmasterOf(dataDir);
   return [postmaster, ...descendantsOf(postmaster)];

@@ -7,7 +7,7 @@ import { readSetAside } from './set-aside.ts';
 import { readCounts, readCurrent, readStored, type StoredRecord } from './stored.ts';
 
 /** What became of everything that was sent. All of the numbers should be zero. */
-export interface Reckoning {
+export interface Reconciliation {
   readonly lost: number;
   readonly doubled: number;
   readonly outOfOrder: number;
@@ -21,14 +21,14 @@ export interface Reckoning {
 
 const STORED_WITHIN_MS = 180_000;
 const SIGNALLED_WITHIN_MS = 120_000;
-/** Of each kind of problem only so many are told. */
+/** The most problems of one kind that are reported. */
 const TOLD_MAX = 5;
 
 /**
  * Waits until the workers have stored all that the log holds, and compares it with what was sent: what was accepted is
  * stored once or set aside, in order; what was refused as a conflict is not stored; and every signal has arrived.
  */
-export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reckoning> {
+export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconciliation> {
   await untilStored(lab);
   const pool = await lab.pool();
   const stored = await readStored(pool, ledger.prefix);
@@ -79,7 +79,7 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reckon
     setAside: new Set(setAside.flatMap(({ marker }) => (marker?.startsWith(ledger.prefix) ? [marker] : [])))
       .size,
     storedAfterSecondsMax: stored.reduce((most, { delaySeconds }) => Math.max(most, delaySeconds), 0),
-    problems: problems.told(),
+    problems: problems.list(),
   };
 }
 
@@ -204,6 +204,6 @@ function createProblems() {
       const more = which.length > TOLD_MAX ? ` and ${which.length - TOLD_MAX} more` : '';
       all.push(`${what}: ${which.slice(0, TOLD_MAX).join('; ')}${more}`);
     },
-    told: (): readonly string[] => all,
+    list: (): readonly string[] => all,
   };
 }

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault, FaultContext } from './fault.ts';
 import type { Laboratory, LogName } from './laboratory.ts';
 import { createLedger, longestStallMs } from './ledger.ts';
-import { type Reckoning, reconcile } from './reconcile.ts';
+import { type Reconciliation, reconcile } from './reconcile.ts';
 import { startTraffic } from './traffic.ts';
 import { onlyConflictsSetAside } from './watch.ts';
 
 /** One row of the table. */
-export interface Row extends Omit<Reckoning, 'storedAfterSecondsMax'> {
+export interface Row extends Omit<Reconciliation, 'storedAfterSecondsMax'> {
   readonly fault: string;
   readonly log: LogName;
   readonly injected: number;
@@ -21,7 +21,7 @@ export interface Row extends Omit<Reckoning, 'storedAfterSecondsMax'> {
   /** The longest time in which no record of some tenant was accepted, in milliseconds. */
   readonly longestStallMs: number;
   readonly bound: string;
-  /** As in the reckoning; undefined where times do not tell it. */
+  /** As in Reconciliation; undefined if the clocks differ. */
   readonly storedAfterSecondsMax: number | undefined;
 }
 
@@ -58,7 +58,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     problem: (text) => void found.push(text),
   });
   let injected = 0;
-  let reckoning: Reckoning = NOTHING;
+  let reconciliation: Reconciliation = NOTHING;
   try {
     for (let round = 0; !isOver(round); round++) {
       await traffic.accepted(Math.ceil(records / (times + 1)));
@@ -69,7 +69,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     if (ledger.accepted < records) await traffic.accepted(records - ledger.accepted);
     await Promise.all(lab.parts.map((part) => part.ready()));
     await traffic.stop();
-    reckoning = await reconcile(lab, ledger);
+    reconciliation = await reconcile(lab, ledger);
     await (fault.verify ?? onlyConflictsSetAside)(lab, contextOf(injected));
   } catch (error) {
     found.push(describeError(error));
@@ -83,15 +83,15 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     accepted: ledger.accepted,
     conflicts: ledger.conflictRequests,
     failed: ledger.failedRequests,
-    ...reckoning,
-    storedAfterSecondsMax: fault.clocksDiffer ? undefined : reckoning.storedAfterSecondsMax,
+    ...reconciliation,
+    storedAfterSecondsMax: fault.clocksDiffer ? undefined : reconciliation.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
     bound: boundOf(fault, lab.log),
-    problems: [...reckoning.problems, ...found],
+    problems: [...reconciliation.problems, ...found],
   };
 }
 
-const NOTHING: Reckoning = {
+const NOTHING: Reconciliation = {
   lost: 0,
   doubled: 0,
   outOfOrder: 0,

@@ -32,7 +32,7 @@ export interface Figures {
 }
 
 const LANES = 32;
-/** After so many requests a good one must be accepted at once. */
+/** After so many requests a valid one must be accepted. */
 const GOOD_EVERY = 250;
 /** At once, on a machine that may be busy with more than this. */
 const GOOD_MS = 10_000;
@@ -97,7 +97,7 @@ async function goodProblem(options: FuzzOptions, count: number): Promise<string 
   const { status, problem } = await exchangeSound(connection, { kind: 'valid', bytes, cut: false });
   connection.close();
   if (status === 200 && !problem) return undefined;
-  return `a good request beside them was not accepted: ${problem ?? `status ${status}`}`;
+  return `a valid request in between was not accepted: ${problem ?? `status ${status}`}`;
 }
 
 function watchMemory(pid: number | undefined, isFirstHalf: () => boolean) {
@@ -126,7 +126,7 @@ function watchMemory(pid: number | undefined, isFirstHalf: () => boolean) {
   };
 }
 
-/** Linux alone tells it without a tool. */
+/** Only Linux reports it without a tool. */
 async function rssMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/^VmRSS:\s+([0-9]+)/m.exec(status)?.[1] ?? 0) / 1024);

@@ -23,8 +23,8 @@ const TIMEOUT_MS = 40_000;
 const logger = pino({ level: 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 
-describe.skipIf(brokers.length === 0)('partitions that are added to a topic in use', () => {
-  it('are not used until they are accepted, stop nothing, and fewer are still refused', {
+describe.skipIf(brokers.length === 0)('partitions added to a topic in use', () => {
+  it('are used only after topics accept, while a topic with fewer partitions is refused', {
     timeout: 240_000,
   }, async () => {
     const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
@@ -218,10 +218,11 @@ describe.skipIf(brokers.length === 0)('partitions that are added to a topic in u
     await log.createTopics([{ ...specs.find((spec) => spec.topic === topic)!, partitions: 1 }]);
     await restart();
     await waitFor(
-      () =>
-        gateway!.health
-          .readyReasons()
-          .some((reason) => reason.includes(`${topic} has 1 partitions, registered are 4`)),
+      () => {
+        const reasons = gateway!.health.readyReasons().join();
+        if (reasons.includes(`${topic} has 1 partitions, registered are 4`)) return true;
+        throw new Error(`ready reasons: ${reasons}`);
+      },
       { timeoutMs: TIMEOUT_MS, what: 'a gateway that is not ready' },
     );
     expect(await runSluice('topics accept --partitions --yes', env)).toMatchObject({

@@ -42,8 +42,8 @@ async function readBack(type: ColumnType, values: readonly unknown[]): Promise<u
   return rows.map(({ value }) => value);
 }
 
-describe('rows as one array a column', () => {
-  it('carry text as it is', async () => {
+describe('rows as one array per column', () => {
+  it('keep text unchanged', async () => {
     expect(await readBack('text', [...HOSTILE, null, undefined])).toEqual([...HOSTILE, null, null]);
     await fc.assert(
       fc.asyncProperty(fc.array(text), async (values) => {
@@ -52,7 +52,7 @@ describe('rows as one array a column', () => {
     );
   });
 
-  it('carry lists of texts', async () => {
+  it('keep lists of texts', async () => {
     const lists = [[], HOSTILE, ['one'], null];
     expect(await readBack('text[]', lists)).toEqual(lists);
     await fc.assert(
@@ -62,7 +62,7 @@ describe('rows as one array a column', () => {
     );
   });
 
-  it('carry JSON', async () => {
+  it('keep JSON', async () => {
     const values = [{ a: [1, '"\\', null] }, [], 'text', HOSTILE];
     expect(
       await readBack(
@@ -72,7 +72,7 @@ describe('rows as one array a column', () => {
     ).toEqual(values);
   });
 
-  it('carry numbers, bytes and times', async () => {
+  it('keep numbers, bytes and times', async () => {
     expect(await readBack('integer', [0, -1, 2_147_483_647, null])).toEqual([0, -1, 2_147_483_647, null]);
     const bigints = [0n, -1n, 9_223_372_036_854_775_807n, null];
     expect(await readBack('bigint', bigints)).toEqual(bigints);
@@ -84,7 +84,7 @@ describe('rows as one array a column', () => {
     expect(await readBack('timestamptz', times)).toEqual(times.map((ms) => new Date(ms)));
   });
 
-  it('are inserted in the order given, however few', async () => {
+  it('are inserted in the given order', async () => {
     await database.pool.query('create table sent (id serial, name text, sizes text[])');
     const columns: Column<{ name: string; sizes: string[] }>[] = [
       { name: 'name', type: 'text', value: (row) => row.name },
@@ -101,7 +101,7 @@ describe('rows as one array a column', () => {
     expect(stored.rows).toEqual(rows);
   });
 
-  it('are text that the driver passes on', () => {
+  it('are sent by the driver as text', () => {
     expect(arrayText('text', ['a"b', 'c', null])).toBe('{"a\\"b","c",NULL}');
   });
 });

@@ -95,7 +95,7 @@ describe('tenants', () => {
 });
 
 describe('keys', () => {
-  it('are listed without their secrets, and revoked once', async () => {
+  it('are listed without their secrets, and can be revoked once', async () => {
     const key = await json('keys create --tenant acme --scope events:read --rate 7 --name import');
     const listed = {
       apiKeyId: key.apiKeyId,
@@ -141,7 +141,7 @@ describe('keys', () => {
     expect(await sluice('keys list --tenant paged --after unknown')).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('are revoked with what they made', async () => {
+  it('are revoked with the keys that they created', async () => {
     const { apiKeyId: leaked, tenantId } = await json('keys create --tenant paged --scope *');
     const made = { tenantId, scopes: ['events:read'], rate: undefined, createdAtMs: clock.nowMs() };
     await createApiKey(database.pool, { ...made, apiKeyId: 'made-by-leaked', createdBy: leaked });
@@ -162,7 +162,7 @@ describe('keys', () => {
     expect(await sluice('keys revoke unknown --disable-created')).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('are rotated: a second secret for a while, or none of before', async () => {
+  it('are rotated with the previous secret valid for the overlap, or not at all', async () => {
     const { apiKeyId, apiKeySecret } = await json('keys create --tenant other --scope events:read');
     const shown = async () =>
       (await json('keys list --tenant other')).find((key: Made) => key.apiKeyId === apiKeyId);
@@ -197,7 +197,7 @@ describe('keys', () => {
     );
   });
 
-  it('expire: after a time, or at one', async () => {
+  it('expire after a duration or at a time', async () => {
     const create = (expires: string) =>
       json(`keys create --tenant other --scope events:read --expires ${expires}`);
     const [soon, later] = [await create('1s'), await create('2100-01-31T10:00:00+01:00')];
@@ -333,7 +333,7 @@ describe('webhooks', () => {
     }
   });
 
-  it('are refused where workers would not send, and where nothing can encrypt their secrets', async () => {
+  it('are refused for an address that workers do not dial, and without a key ring', async () => {
     const create = 'webhooks create --tenant acme --url';
     for (const url of ['http://10.0.0.1/', 'nonsense', `https://example.com/${'x'.repeat(2048)}`]) {
       const { code, stderr } = await sluice(`${create} ${url}`);
@@ -361,7 +361,7 @@ describe('webhooks', () => {
     await json(`webhooks delete ${JSON.parse(first.stdout).endpointId}`);
   });
 
-  it("use an embedded instance's own key and its addresses", async () => {
+  it('are created with the key ring and addresses of a running embedded instance', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-cli-'));
     try {
       const { hostname, port, username, password, pathname } = new URL(database.url);
@@ -388,7 +388,7 @@ describe('webhooks', () => {
     }
   });
 
-  it('are received here, verified, printed and forwarded, by an endpoint that goes with the receiver', async () => {
+  it('are received, verified, printed and forwarded by listen, whose endpoint is deleted at its end', async () => {
     receiver.script(() => 202);
     const before = receiver.requests.length;
     const listening = startCommand(
@@ -433,7 +433,7 @@ describe('webhooks', () => {
     expect(await json('webhooks list --tenant acme')).toEqual([]);
   });
 
-  it('are received by an endpoint that is there already, and by its secret alone', async () => {
+  it('are received for an existing endpoint, or with its secret alone', async () => {
     const url = 'http://127.0.0.1:1/';
     const { endpointId, secret } = await json(`webhooks create --tenant acme --url ${url}`);
     const again = startCommand(`webhooks listen --tenant acme --port 0 --url ${url}`, env);
@@ -455,7 +455,7 @@ describe('webhooks', () => {
 });
 
 describe('credentials erase', () => {
-  it('erases a conversation, and is in the audit', async () => {
+  it('erases a conversation and is audited', async () => {
     const { tenantId } = (await json('tenants list'))[0];
     const nowMs = clock.nowMs();
     const row = {

@@ -14,12 +14,12 @@ describe('the sluice command', () => {
     return await runSluice(args, env);
   }
 
-  it('finds a migrated database up to date', async () => {
+  it('reports a migrated database as up to date', async () => {
     expect(await sluice('migrate')).toEqual({ code: 0, stdout: 'The database is up to date.\n', stderr: '' });
     expect(JSON.parse((await sluice('migrate --json')).stdout)).toEqual({ applied: [] });
   });
 
-  it('makes tenants, once by name, with a rate, without one or with none', async () => {
+  it('creates a tenant once per name, with a rate, the default rate or no limit', async () => {
     expect(JSON.parse((await sluice('tenants create acme --rate 50 --json')).stdout)).toEqual({
       tenantId: expect.any(String),
       name: 'acme',
@@ -51,7 +51,7 @@ describe('the sluice command', () => {
     ]);
   });
 
-  it("makes a key and shows its secret this once; only the secret's hash is kept", async () => {
+  it('creates a key, prints its secret once and stores only its hash', async () => {
     const { stdout } = await sluice(
       'keys create --tenant acme --scope events:read analytics:write --rate 7 --json',
     );
@@ -86,7 +86,7 @@ describe('the sluice command', () => {
     });
   });
 
-  it('shows what became of a record, of any tenant or of one', async () => {
+  it('shows the status of a record, of any tenant or of one', async () => {
     const acme = (await database.pool.query("select tenant_id from tenants where name = 'acme'")).rows[0]
       .tenant_id;
     await database.pool.query(
@@ -168,7 +168,7 @@ describe('the sluice command', () => {
     expect(stderr).toContain(message);
   });
 
-  it('checks the settings for what they are set for', async () => {
+  it('checks the settings of the given part', async () => {
     expect(await sluice('config check', {})).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(': embedded, cli\n'),
@@ -183,7 +183,7 @@ describe('the sluice command', () => {
     expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
   });
 
-  it('shows the settings and where they come from, secrets masked', async () => {
+  it('shows the settings and their sources, with secrets masked', async () => {
     const env = {
       DATABASE_URL: 'postgres://u:p4ss:w@rd@host/db?password=p4ss',
       SLUICE_CREDENTIALS_KEYS: `2026a:${Buffer.alloc(32).toString('base64')}`,
@@ -207,7 +207,7 @@ describe('the sluice command', () => {
     expect(shown('PORT')).toMatchObject({ value: null, problem: 'must be a whole number from 0 to 65535' });
   });
 
-  it('says in a sentence what cannot be reached', async () => {
+  it('reports in one line which service cannot be reached', async () => {
     expect(await sluice('migrate', { DATABASE_URL: 'postgres://u:p4ss@127.0.0.1:1/x' })).toMatchObject({
       code: 1,
       stderr:

@@ -93,7 +93,7 @@ describe('results with settings of the database, the role or the session', () =>
   });
 
   it.each(ALONE)(
-    'are those of the defaults with %o on the database',
+    'equal those of the defaults with %o on the database',
     { timeout: 120_000 },
     async (settings) => {
       const results = await resultsWith((database) => alter(database, 'database', settings));
@@ -101,15 +101,15 @@ describe('results with settings of the database, the role or the session', () =>
     },
   );
 
-  it('are those of the defaults with every setting on the database', { timeout: 120_000 }, async () => {
+  it('equal those of the defaults with every setting on the database', { timeout: 120_000 }, async () => {
     expect(await resultsWith((database) => alter(database, 'database', TOGETHER))).toEqual(expected);
   });
 
-  it('are those of the defaults with every setting on the role', { timeout: 120_000 }, async () => {
+  it('equal those of the defaults with every setting on the role', { timeout: 120_000 }, async () => {
     expect(await resultsWith((database) => alter(database, 'role', TOGETHER))).toEqual(expected);
   });
 
-  it('are those of the defaults in sessions that a pooler hands over', { timeout: 120_000 }, async () => {
+  it('equal those of the defaults in sessions of a pooler', { timeout: 120_000 }, async () => {
     const { client_encoding: _, ...settings } = TOGETHER;
     const statements = Object.entries(settings).map(([name, value]) => `set ${name} = ${literal(value)}`);
     const results = await resultsWith(async () => undefined, statements.join('; '));
@@ -117,8 +117,8 @@ describe('results with settings of the database, the role or the session', () =>
   });
 });
 
-describe('a statement that writes', () => {
-  it('is committed durably although synchronous_commit is off', async () => {
+describe('a writing statement', () => {
+  it('is committed durably if synchronous_commit is off', async () => {
     const { database, pool } = await databaseWith((made) =>
       alter(made, 'database', { synchronous_commit: 'off' }),
     );
@@ -147,7 +147,7 @@ describe('a statement that writes', () => {
     await database.drop();
   });
 
-  it('keeps a synchronous_commit that waits for more, or for no standby', async () => {
+  it('keeps a synchronous_commit that waits for standbys, or for the local disk only', async () => {
     for (const mode of ['local', 'remote_write', 'remote_apply']) {
       const { database, pool } = await databaseWith((made) =>
         alter(made, 'database', { synchronous_commit: mode }),
@@ -159,7 +159,7 @@ describe('a statement that writes', () => {
     }
   });
 
-  it('waits for the lock of another and then works on what that left, whatever the default isolation', async () => {
+  it('waits for a lock and then sees the committed rows, whatever the default isolation', async () => {
     const { database, pool } = await databaseWith((made) =>
       alter(made, 'database', { default_transaction_isolation: 'serializable' }),
     );

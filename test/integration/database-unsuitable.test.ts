@@ -49,7 +49,7 @@ describe.each(['LATIN1', 'SQL_ASCII'])('a database with the encoding %s', (encod
   })();
   const problem = new RegExp(`has the encoding ${encoding}, .*createdb --template=template0 --encoding=UTF8`);
 
-  it('is refused by migrate before anything is made', async () => {
+  it('is refused by migrate before it creates anything', async () => {
     const connectionString = await prepared;
     await expect(migrate({ connectionString, logger })).rejects.toMatchObject({
       code: 'DATABASE_UNSUITABLE',
@@ -67,7 +67,7 @@ describe.each(['LATIN1', 'SQL_ASCII'])('a database with the encoding %s', (encod
     await expect(start(poolOf(await prepared))).rejects.toMatchObject({ code: 'DATABASE_UNSUITABLE' });
   });
 
-  it('is a problem for doctor', async () => {
+  it('is reported by doctor as a problem', async () => {
     const { stdout } = await runSluice('doctor --json', { DATABASE_URL: await prepared });
     const { findings } = JSON.parse(stdout);
     expect(findings).toContainEqual(
@@ -101,7 +101,7 @@ it('refuses sessions in which foreign keys are off', async () => {
   });
 });
 
-it('migrates whatever the defaults of the database are', async () => {
+it('migrates a database with any defaults', async () => {
   const name = `${new URL(url).pathname.slice(1)}_defaults`;
   await admin(`create database ${name} template template0 encoding 'UTF8' locale 'C'`);
   made.push(name);

@@ -202,7 +202,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     return found;
   }
 
-  it('are replayed into their place among newer records, each once', async () => {
+  it('are replayed into their position among newer records, each once', async () => {
     await storeWhileRefusing([
       patch(acme, 'a1', 'e1', { agentName: 'bad', jobTitle: 'of the old record' }),
       patch(acme, 'a1', 'e2', { agentName: 'newer' }),
@@ -263,7 +263,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(again).toMatchObject({ code: 0, stdout: 'There are no such open dead letters.\n' });
   }, 90_000);
 
-  it('are listed again when they fail again, and their owners are not told twice', async () => {
+  it('are listed again after a failed replay, and their owners get no second webhook', async () => {
     await refuseBad();
     await publish([patch(acme, 'a5', 'e5', { agentName: 'bad' })]);
     await allStored();
@@ -294,7 +294,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
   const stateOf = async (id: string) =>
     (await database.pool.query('select state, replay from dead_letters where record_id = $1', [id])).rows;
 
-  it('are stored once where the command dies before or after it publishes', async () => {
+  it('are stored once if the command dies before or after it publishes', async () => {
     await storeWhileRefusing([patch(acme, 'a2', 'e4', { agentName: 'bad' })]);
     const dies = async () => {
       throw new Error('the process ends here');
@@ -316,7 +316,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(await openIds()).not.toContain('e4');
   }, 90_000);
 
-  it('are settled by a worker that is faster than the command', async () => {
+  it('are resolved by a worker that is faster than the command', async () => {
     await storeWhileRefusing([patch(acme, 'a7', 'e7', { agentName: 'bad' })]);
     const slow: Publisher['publish'] = async (to, records) => {
       const outcomes = await publisher.publish(to, records);
@@ -331,7 +331,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(await historyOf(acme, 'a7')).toEqual(['e7']);
   }, 60_000);
 
-  it('are stored once where two commands replay them at the same time', async () => {
+  it('are stored once if two commands replay them concurrently', async () => {
     const ids = Array.from({ length: 20 }, (_, i) => `both-${i}`);
     await storeWhileRefusing(ids.map((id) => patch(acme, id, id, { agentName: 'bad' })));
     const commands = await Promise.all(
@@ -348,7 +348,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     }
   }, 90_000);
 
-  it('whose values were erased are named, and stay', async () => {
+  it('whose values were erased are named by replay, and stay', async () => {
     await storeWhileRefusing([patch(acme, 'a8', 'e8', { agentName: 'bad' })]);
     await database.pool.query("update dead_letters set value = null where record_id = 'e8'");
     const { code, stdout, stderr } = await sluice('dead-letters replay --reason refused');
@@ -361,7 +361,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(await json('dead-letters drop --reason refused')).toMatchObject({ dropped: 1 });
   }, 60_000);
 
-  it('of conflicts are left out unless they are meant, and conflict again', async () => {
+  it('with the reason conflict are replayed only on request, and conflict again', async () => {
     await publish([patch(acme, 'a1', 'e2', { agentName: 'other content' })]);
     await allStored();
     const [conflict] = await list('--reason conflict');
@@ -377,7 +377,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(await keyOf('e2')).toEqual([{ status: 'stored', conflicts: 1 }]);
   }, 90_000);
 
-  it('are dropped for good, and stay to be looked at', async () => {
+  it('are dropped permanently, and can still be shown', async () => {
     const [conflict] = await list('--reason conflict');
     const dry = await sluice('dead-letters drop --reason conflict --dry-run');
     expect(dry.stdout).toContain('1 dead letter would be dropped');
@@ -403,7 +403,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     }
   }, 60_000);
 
-  describe('of a release that wrote topics', () => {
+  describe('in topics of an earlier release', () => {
     /** A dead letter as that release wrote it, of a record at `offset` of the first partition. */
     const letter = (offset: number, headers: Record<string, string> = {}): OutgoingRecord => ({
       ...patch(acme, 'old', `old-${offset}`, { agentName: 'old' }),
@@ -449,7 +449,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
       ]);
     });
 
-    it('are imported once, as their marks left them, and warned of until then', async () => {
+    it('are imported once in the state of their marks, with a warning until then', async () => {
       expect(await doctor()).toMatchObject({ status: 'ok' });
       const [first] = await publish(
         [letter(1000), letter(1001), letter(1002), letter(1003)],
@@ -491,7 +491,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
       await json('dead-letters drop --reason unknown');
     }, 60_000);
 
-    it('are stored by a replay; a worker of that release may reject it', async () => {
+    it('are stored by a replay, also if a worker of that release rejects it', async () => {
       const origin = `1/${topic}/0/1003`;
       await json(`dead-letters replay ${origin}`);
       await allStored();
@@ -517,7 +517,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
       await json(`dead-letters drop 1/${topic}/0/1000`).catch(() => undefined);
     }, 60_000);
 
-    it('whose values were left out are imported whole while the log has them where they were read first', async () => {
+    it('without values are imported with their values while the log has the originals', async () => {
       const original = patch(acme, 'a6', 'e6', { agentName: 'large' });
       const [offset] = await publish([original]);
       await allStored();
@@ -541,7 +541,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     }, 60_000);
   });
 
-  it('are touched only when it is said which, and where they can go', async () => {
+  it('are replayed and dropped only with a selection, and only into topics that exist', async () => {
     for (const verb of ['replay', 'drop']) {
       for (const args of ['', '--limit 3', '--all --reason refused', '1/t/0/1 --all']) {
         const { code, stdout, stderr } = await sluice(`dead-letters ${verb} ${args}`);

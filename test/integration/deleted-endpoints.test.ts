@@ -86,14 +86,14 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   expect(Math.max(...reads)).toBeLessThan(READ_MAX);
 });
 
-test('the endpoints of a tenant are counted without those that are deleted', async () => {
+test('deleted endpoints do not count against the limit of a tenant', async () => {
   const { rows } = await pool.query(
     `explain (format json) select count(*) from webhook_endpoints where tenant_id = 'tenant' and state <> 'deleted'`,
   );
   expect(JSON.stringify(rows)).toContain('"Index Name":"webhook_endpoints_live"');
 });
 
-test('an endpoint that is deleted is due while deliveries wait for it', async () => {
+test('a deleted endpoint is due while deliveries wait for it', async () => {
   const { endpointId } = await bench.endpoint('tenant', 'https://example.com/deleted');
   const isDue = async () =>
     (await findDueEndpoints(pool, { nowMs, heldSinceMs: 0 })).some(({ id }) => id.endpointId === endpointId);

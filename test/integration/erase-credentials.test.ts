@@ -85,7 +85,7 @@ async function untilOneWaits(): Promise<void> {
   );
 }
 
-it('erases what is stored, and what is read later and was accepted before; later submissions are kept', async () => {
+it('an erasure erases stored submissions and those accepted before it, and keeps later ones', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   const erasedAtMs = bench.clock.ms;
@@ -93,7 +93,7 @@ it('erases what is stored, and what is read later and was accepted before; later
   submit(bench, 'other', erasedAtMs - 1, 'OTHER');
   await consumer.read(0);
   expect(await erase(bench)).toBe(1);
-  // Also for one that is told of out of turn.
+  // Also for one whose notification arrives early.
   expect(await erase(bench, { erasedAtMs: erasedAtMs - 10 })).toBe(0);
   submit(bench, 'at that moment', erasedAtMs);
   submit(bench, 'after', erasedAtMs + 1);
@@ -107,7 +107,7 @@ it('erases what is stored, and what is read later and was accepted before; later
   await close();
 });
 
-it('erases the values of dead letters of the conversation', async () => {
+it('an erasure erases the values of dead letters of the conversation', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   for (const [id, entity] of [
@@ -133,7 +133,7 @@ it('erases the values of dead letters of the conversation', async () => {
   expect(rows.every(({ key_id, bytes }) => key_id === null && bytes < 1000n)).toBe(true);
 });
 
-it('waits for a batch that has not seen it', async () => {
+it('an erasure waits for a batch that started before it', async () => {
   const bench = await createBench();
   const { consumer, close, written, release } = startHeldWorker(bench);
   submit(bench, 'racing', bench.clock.ms);
@@ -148,7 +148,7 @@ it('waits for a batch that has not seen it', async () => {
   await close();
 });
 
-it('is waited for by a batch that comes in its midst', async () => {
+it('a batch that starts during an erasure waits for it', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   submit(bench, 'racing', bench.clock.ms);
@@ -207,7 +207,7 @@ async function whileErasureIsHeldUp(bench: WorkerBench<unknown>, eventId: string
   }
 }
 
-it('holds up no batch while it erases rows, neither of its own tenant nor of another', async () => {
+it('an erasure blocks no batch while it erases rows', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   const erasedAtMs = bench.clock.ms;
@@ -235,7 +235,7 @@ it('holds up no batch while it erases rows, neither of its own tenant nor of ano
   await close();
 });
 
-it('does not hand out what it has not erased yet', async () => {
+it('credentials under erasure are not returned before they are erased', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   submit(bench, 'stored', bench.clock.ms);
@@ -248,7 +248,7 @@ it('does not hand out what it has not erased yet', async () => {
   await close();
 });
 
-it('does not wait for a batch of another tenant', async () => {
+it('an erasure does not wait for a batch of another tenant', async () => {
   const [hanging, other] = [await createBench(), await createBench()];
   const { consumer, close, written, release } = startHeldWorker(hanging);
   submit(hanging, 'hangs', hanging.clock.ms);
@@ -263,7 +263,7 @@ it('does not wait for a batch of another tenant', async () => {
   }
 });
 
-it('erases what is stored already though the clock of its gateway is ahead, and many rows in steps', async () => {
+it('an erasure erases stored rows in steps, also those of a gateway whose clock is ahead', async () => {
   const bench = await createBench();
   const rows = Array.from({ length: 2500 }, (_, i) => ({
     tenantId: bench.tenantId,
@@ -306,7 +306,7 @@ it('erases what is stored already though the clock of its gateway is ahead, and 
   expect(Math.max(...updates)).toBe(1000);
 });
 
-it('gives up on a worker that hangs, and has erased nothing then', async () => {
+it('an erasure times out if a worker hangs, and erases nothing', async () => {
   const bench = await createBench();
   const holder = await pool.connect();
   const { rows } = await pool.query(`select count(*)::int as n from credential_reads`);
@@ -321,7 +321,7 @@ it('gives up on a worker that hangs, and has erased nothing then', async () => {
   expect((await pool.query(`select count(*)::int as n from credential_reads`)).rows).toEqual(rows);
 }, 15_000);
 
-it('of the previous release excludes batches too', async () => {
+it('an erasure of the previous release excludes batches too', async () => {
   const bench = await createBench();
   const { consumer, close } = bench.startWorker();
   submit(bench, 'waits', bench.clock.ms);
@@ -340,7 +340,7 @@ it('of the previous release excludes batches too', async () => {
   await close();
 });
 
-it('is forgotten when nothing of before can come any more', async () => {
+it('an erasure is deleted when no earlier record can arrive any more', async () => {
   const bench = await createBench();
   await erase(bench, { conversationId: 'OLD', erasedAtMs: bench.clock.ms - 1001 });
   await erase(bench, { conversationId: 'YOUNG', erasedAtMs: bench.clock.ms - 1000 });

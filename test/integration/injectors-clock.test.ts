@@ -4,7 +4,7 @@ import { waitFor } from '../support/wait.ts';
 
 const HOUR_MS = 3_600_000;
 
-interface Told {
+interface Times {
   readonly now: number;
   readonly made: string;
   readonly called: number;
@@ -13,13 +13,13 @@ interface Told {
   readonly isDate: boolean;
 }
 
-test('a running program has its wall clock stepped back by an hour, and its monotonic one goes on', async () => {
-  const program = await startShiftedProgram('../test/support/tell-time.mjs', {});
+test('the clock injector sets the wall clock of a running program back by an hour, not its monotonic clock', async () => {
+  const program = await startShiftedProgram('../test/support/print-time.mjs', {});
   onTestFinished(async () => void (await program.end('SIGKILL')));
-  const before = await toldNext(program);
+  const before = await nextTimes(program);
   expect(Math.abs(before.now - Date.now())).toBeLessThan(10_000);
   await program.shiftClock(-HOUR_MS);
-  const after = await toldNext(program);
+  const after = await nextTimes(program);
   for (const time of [after.now, Date.parse(after.made), after.called]) {
     expect(Math.abs(time + HOUR_MS - Date.now())).toBeLessThan(10_000);
   }
@@ -27,17 +27,17 @@ test('a running program has its wall clock stepped back by an hour, and its mono
   expect(after.sinceStart - before.sinceStart).toBeLessThan(10_000);
   expect(after).toMatchObject({ given: 0, isDate: true });
   await program.shiftClock(0);
-  expect(Math.abs((await toldNext(program)).now - Date.now())).toBeLessThan(10_000);
+  expect(Math.abs((await nextTimes(program)).now - Date.now())).toBeLessThan(10_000);
 });
 
-/** A line that the program began after the call. */
-async function toldNext(program: ShiftedProgram): Promise<Told> {
+/** Returns a line that the program printed after the call. */
+async function nextTimes(program: ShiftedProgram): Promise<Times> {
   const already = program.output().split('\n').length;
   return await waitFor(
     () => {
       const lines = program.output().split('\n');
-      return lines.length > already + 1 ? (JSON.parse(lines[already]!) as Told) : undefined;
+      return lines.length > already + 1 ? (JSON.parse(lines[already]!) as Times) : undefined;
     },
-    { timeoutMs: 5000, what: 'the program to tell the time' },
+    { timeoutMs: 5000, what: 'the program to print the time' },
   );
 }

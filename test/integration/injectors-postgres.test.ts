@@ -18,12 +18,12 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-test('an own Postgres has the settings asked for, and writes what it says it wrote', async () => {
+test('a Postgres of the tests has the requested settings, with fsync on', async () => {
   expect(await query('SHOW max_connections')).toEqual([{ max_connections: '20' }]);
   expect(await query('SHOW fsync')).toEqual([{ fsync: 'on' }]);
 });
 
-test('killed, all its processes are gone; restarted, its data are there on the same port', async () => {
+test('a Postgres of the tests loses all processes when killed, and has its data on the same port after a restart', async () => {
   await query('CREATE TABLE kept AS SELECT 7 AS value');
   const session = await openSession();
   const pids = [postgres.pid, ...descendantsOf(postgres.pid)];
@@ -38,7 +38,7 @@ test('killed, all its processes are gone; restarted, its data are there on the s
   expect(await query('SELECT value FROM kept')).toEqual([{ value: 7 }]);
 });
 
-test('paused, it answers nothing; resumed, it answers what it was asked meanwhile', async () => {
+test('a paused Postgres of the tests answers the waiting queries after it is resumed', async () => {
   const session = await openSession();
   const pids = [postgres.pid, ...descendantsOf(postgres.pid)];
   await postgres.pause();
@@ -54,7 +54,7 @@ test('paused, it answers nothing; resumed, it answers what it was asked meanwhil
   expect(await asked).toEqual([{ one: 1 }]);
 });
 
-test('memory is that of the process, and of Postgres that of its backends too', () => {
+test('the memory of a process is its own, and of Postgres includes its backends', () => {
   const own = memoryOf(process.pid);
   expect(Math.abs(own - process.memoryUsage.rss())).toBeLessThan(50 * MEGABYTE);
   const postmaster = memoryOf(postgres.pid);
@@ -62,7 +62,7 @@ test('memory is that of the process, and of Postgres that of its backends too', 
   expect(memoryOfTree(postgres.pid)).toBeGreaterThan(postmaster + MEGABYTE);
 });
 
-test('a small disk is full once filled, and has room again once freed', async (context) => {
+test('a small disk is full after it is filled, and has room after it is freed', async (context) => {
   if (!mayMountSmallDisk()) return context.skip('this process may not mount a file system');
   const disk = await mountSmallDisk(4 * MEGABYTE, { owner: { uid: 1234, gid: 1235 } });
   onTestFinished(async () => {

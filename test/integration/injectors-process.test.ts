@@ -16,7 +16,7 @@ if (isMainThread) for (let n = 0; n < 4; n++) new Worker(__filename, { workerDat
 else for (const file = openSync(workerData, 'a'); ; ) writeSync(file, '.');
 `;
 
-test('stopped, a process does nothing more in any thread, until it goes on', async () => {
+test('a stopped process runs no thread until it is continued', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-stop-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const [script, output] = [join(directory, 'writer.cjs'), join(directory, 'output')];
@@ -36,7 +36,7 @@ test('stopped, a process does nothing more in any thread, until it goes on', asy
   }
 }, 60_000);
 
-test('to stop a process that has ended is no error', async () => {
+test('stopping a process that has exited is not an error', async () => {
   const child = spawn(process.execPath, ['-e', '']);
   await once(child, 'exit');
   await stopProcess(child.pid!);

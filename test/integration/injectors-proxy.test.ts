@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-test('delays each direction, and no longer than until it heals', async () => {
+test('the TCP proxy delays each direction until it heals', async () => {
   const { proxy, client } = await startEcho();
   await client.ask('at once');
   proxy.delay(150);
@@ -18,7 +18,7 @@ test('delays each direction, and no longer than until it heals', async () => {
   await asked;
 });
 
-test('drips, in order and whole', async () => {
+test('the TCP proxy drips bytes in order without loss', async () => {
   const { proxy, client } = await startEcho();
   proxy.drip(1000);
   const askedAt = performance.now();
@@ -26,7 +26,7 @@ test('drips, in order and whole', async () => {
   expect(performance.now() - askedAt).toBeGreaterThanOrEqual(250);
 });
 
-test('what is frozen passes after the thaw; what is half-open is lost, unheard of until it heals', async () => {
+test('the TCP proxy passes frozen bytes after the thaw, and loses half-open ones silently until it heals', async () => {
   const { proxy, client, connectClient, serverSockets } = await startEcho();
   await client.ask('before');
   proxy.freeze();
@@ -60,7 +60,7 @@ test('what is frozen passes after the thaw; what is half-open is lost, unheard o
   await (await connectClient()).ask('after');
 });
 
-test('a dead client does not reach the server of a half-open connection', async () => {
+test('the TCP proxy hides the end of a client from the server of a half-open connection', async () => {
   const { proxy, client, serverSockets } = await startEcho();
   await client.ask('before');
   proxy.halfOpen();
@@ -73,7 +73,7 @@ test('a dead client does not reach the server of a half-open connection', async 
   await waitFor(() => serverSockets[0]!.destroyed, { timeoutMs: 2000, what: 'the reset at the server' });
 });
 
-test('resets', async () => {
+test('the TCP proxy resets connections', async () => {
   const { proxy, client, connectClient } = await startEcho();
   await client.ask('before');
   proxy.reset();

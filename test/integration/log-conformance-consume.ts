@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 export function testConsuming(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, startChild } = bench;
 
-  it('starts at the offset of startOffset, regardless of what was handled before', async () => {
+  it('starts at the offset of startOffset, whatever was handled before', async () => {
     const topic = await makeTopic();
     const group = makeGroup();
     const records = Array.from({ length: 30 }, (_, index) => record(0, `record ${index}`));

@@ -44,7 +44,7 @@ export function testPublishing(bench: LogBench): void {
     }
   });
 
-  it('has no gap and no duplicate in 20,000 records of two processes that are read while they write', async () => {
+  it('has no gap and no duplicate in 20,000 records that two processes write while a consumer reads', async () => {
     const topic = await makeTopic();
     const collector = collect(bench.harness.log, topic, makeGroup());
     onTestFinished(() => collector.consumer.close());

@@ -89,7 +89,7 @@ export function testReading(bench: LogBench): void {
     expect(second).toMatchObject({ offset: 1n, key: Buffer.alloc(0), value: Buffer.alloc(0), headers: [] });
   });
 
-  it('gives back keys and headers as the bytes that came, and every value of a repeated header', async () => {
+  it('returns the bytes of keys and headers, and every value of a repeated header', async () => {
     const topic = await makeTopic();
     const keys = [Buffer.from([0xff, 0x00, 0x3a]), Buffer.from('text'), Buffer.from('\0')];
     const headers = [

@@ -70,7 +70,7 @@ else {
       }
     }
 
-    it('reads all other partitions while one has no leader, and that one once it has one', async (context) => {
+    it('reads all other partitions while one has no leader, and that one after it has a leader again', async (context) => {
       if (cluster === undefined) return context.skip('no cluster that can be killed');
       const topic = 'sluice-test-leaderless';
       await withTopic(topic, 1);
@@ -107,7 +107,7 @@ else {
       });
     }, 240_000);
 
-    it('answers, and lets new consumers in, while the first broker of the settings hangs', async (context) => {
+    it('answers, and accepts new consumers, while the first broker of the settings hangs', async (context) => {
       if (cluster === undefined) return context.skip('no cluster that can be killed');
       const topic = 'sluice-test-hung';
       await withTopic(topic, 3);

@@ -25,8 +25,8 @@ function zstdFrame(data: Buffer): Buffer {
 
 if (brokers.length === 0) describe.skip('a topic that something else writes to (no broker)');
 else {
-  describe('a topic that something else writes to', () => {
-    it('is read on behind a batch in a compression that only the brokers know', async () => {
+  describe('a topic with another producer', () => {
+    it('is read past a batch in a compression that the client does not know', async () => {
       const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
       const log = createKafkaLog({
         brokers,

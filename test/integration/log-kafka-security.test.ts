@@ -21,7 +21,7 @@ import {
 import { waitFor } from '../support/wait.ts';
 
 const SPEC = { partitions: 2, replicas: 1, retentionMs: 3_600_000 };
-/** Within it a refusal must be told: gateways give a probe 3 s. */
+/** The deadline for reporting a refusal: gateways give a probe 3 s. */
 const QUICKLY_MS = 3_000;
 const WRONG = 'planted-wrong-p4ss';
 
@@ -70,7 +70,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     await waitFor(() => collector.count() === 2, { timeoutMs: 25_000, what: 'both records' });
   }
 
-  it('takes and gives records by every mechanism, with TLS and without', async () => {
+  it('publishes and reads records by every mechanism, with TLS and without', async () => {
     // The first groups of a broker also wait until it has made the topic of the offsets.
     const tls = await trusted();
     await Promise.all([
@@ -81,7 +81,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     ]);
   });
 
-  it('shows a certificate of its own where the broker wants one', async () => {
+  it('sends a client certificate to a broker that requires one', async () => {
     const { cert, key } = client;
     const tls = { ...(await trusted()), cert: await readFile(cert), key: await readFile(key) };
     await expectRoundTrip(openLog(kafka.listeners.mutual, { tls }));
@@ -121,7 +121,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     expect(lines.join('')).not.toMatch(/planted/);
   }
 
-  it('says so where the password is wrong, by every mechanism', async () => {
+  it('reports a wrong password, by every mechanism', async () => {
     const tls = await trusted();
     await Promise.all(
       MECHANISMS.map((mechanism) =>
@@ -145,7 +145,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     );
   });
 
-  it("says so where the broker's certificate is for another name", async () => {
+  it('reports a certificate of the broker for another name', async () => {
     await expectRefusal(
       kafka.listeners.sasltls.replace('127.0.0.1', 'localhost'),
       { tls: await trusted(), sasl: sasl('plain') },
@@ -153,11 +153,11 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     );
   });
 
-  it('says so where the broker wants a certificate and gets none', async () => {
+  it('reports a missing client certificate', async () => {
     await expectRefusal(kafka.listeners.mutual, { tls: await trusted() }, /KAFKA_TLS_CERT/);
   });
 
-  it('says so where the user may not, and needs no more rights than the README names', async () => {
+  it('reports missing rights, and needs only the rights that the documentation names', async () => {
     const prefix = `acl-${randomBytes(6).toString('hex')}`;
     const topic = `${prefix}.t`;
     const limited = { mechanism: 'plain', username: LIMITED, password: PASSWORD } as const;
@@ -186,7 +186,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     await waitFor(() => collector.count() === 1, { timeoutMs: 15_000, what: 'the record' });
   });
 
-  it('hints at the kind of listener where that hangs up', async () => {
+  it('suggests another kind of listener if the broker closes the connection', async () => {
     const plain = openLog(kafka.listeners.sasltls, {});
     await expect(plain.partitionCounts(['a'])).rejects.toThrow(
       /KAFKA_TLS is off, KAFKA_SASL_MECHANISM is not set/,
@@ -197,7 +197,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     await expect(anonymous.partitionCounts(['a'])).rejects.toThrow(/KAFKA_SASL_MECHANISM is not set/);
   });
 
-  describe('in processes', () => {
+  describe('gateway, workers and commands', () => {
     const PREFIX = 'secure.';
     let env: Record<string, string>;
     let ports: number[];
@@ -230,7 +230,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     const forBoth = (check: (script: string, port: number) => Promise<void>) =>
       Promise.all([check('gateway/main.js', ports[0]!), check('workers/main.js', ports[1]!)]);
 
-    it('says before it acts what the command would create, creates it, and warns of what is unsafe', async () => {
+    it('topics create prints its plan, creates the topics, and warns of unsafe settings', async () => {
       const dry = await sluice('topics create --replicas 1 --partitions 3 --dry-run');
       expect(dry).toMatchObject({ code: 0, stderr: '' });
       expect(dry.stdout).toMatch(/secure\.credentials +│ 3 +│ 1 +│ 7 days +│ missing/);
@@ -244,7 +244,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
       expect(again.stdout).toMatch(/All topics existed/);
     });
 
-    it('starts, and warns in a line of each thing that is unsafe', async () => {
+    it('a start warns of each unsafe setting in one line', async () => {
       await forBoth(async (script, port) => {
         const program = startProgram(script, env);
         onTestFinished(() => void program.end('SIGKILL'));
@@ -266,7 +266,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
       ['password', { KAFKA_SASL_PASSWORD: WRONG }, 'KAFKA_SASL_PASSWORD'],
       ['authority', {}, 'KAFKA_TLS_CA'],
     ])(
-      'tells who asks for readiness, and the log, of a wrong %s',
+      'report a wrong %s in /health/ready and in the log',
       async (what, more, setting) => {
         const wrong = what === 'authority' ? { KAFKA_TLS_CA: foreignCa } : more;
         const command = await sluice('topics create', wrong as Record<string, string>);

@@ -20,10 +20,10 @@ if (brokers.length === 0) describe.skip('event log: Kafka (no broker)');
 else {
   describeEventLog('Kafka', makeHarness, { hasGroups: true });
   describe('event log: Kafka, its reader', () => {
-    it('says that it did not get to the end, where brokers hand out nothing more', readBeyondTheEnd, 30_000);
+    it('reports LOG_UNAVAILABLE if brokers return no more records before the end', readBeyondTheEnd, 30_000);
   });
   describe('event log: Kafka, its broker killed', () => {
-    it('goes on by itself, publisher and consumer, with all that was acknowledged', surviveKill, 60_000);
+    it('publisher and consumer recover by themselves, with every acknowledged record', surviveKill, 60_000);
   });
 }
 

@@ -177,7 +177,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     return { code, stderr, accepted: parsed.accepted, found };
   }
 
-  it('recreated under an idle worker: it reports that, skips nothing, and continues after the command', async () => {
+  it('recreated under an idle worker: the worker reports it, skips nothing, and continues after topics accept', async () => {
     start();
     await publish('a', 'b', 'c');
     await untilStored('a', 'b', 'c');
@@ -212,7 +212,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     expect(await accept('')).toMatchObject({ code: 0, accepted: false, found: { change: false } });
   }, 120_000);
 
-  it('is named by the command, with the number of records that are not stored', async () => {
+  it('is reported by topics accept with the number of records that are not stored', async () => {
     start();
     await publish('a');
     await untilStored('a');
@@ -224,7 +224,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     expect(stderr).toContain(`there is no topic ${topic()}: it was deleted`);
   }, 60_000);
 
-  it('recreated under a stopped worker: it stops, and continues after the command', async () => {
+  it('recreated under a stopped worker: the worker stops at its start, and continues after topics accept', async () => {
     start();
     await publish('a', 'b');
     await untilStored('a', 'b');
@@ -262,7 +262,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await untilReady();
   }, 90_000);
 
-  it('gets positions for partitions that were never read, so that none starts in the old generation', async () => {
+  it('gets positions for partitions that were never read, so that none starts in the previous generation', async () => {
     await database.pool.query(
       `insert into log_positions (topic, partition, generation, next_offset, last_id, updated_at)
        values ($1, 0, 1, 1, null, '2026-01-01T00:00:00Z')`,

@@ -25,7 +25,7 @@ test('a migrated database satisfies this release', async () => {
   expect(schemaVersion()).toBeGreaterThanOrEqual(2);
 });
 
-test('an empty database lacks every migration, in words that say what to run', async () => {
+test('an empty database is reported with the command that migrates it', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
   await emptyDatabase();
   await expect(checkSchema(database.pool, directory)).rejects.toMatchObject({
@@ -34,7 +34,7 @@ test('an empty database lacks every migration, in words that say what to run', a
   });
 });
 
-test('several runs at once apply each migration once', async () => {
+test('concurrent runs apply each migration once', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
   await emptyDatabase();
   const runs = Array.from({ length: 4 }, () =>
@@ -44,7 +44,7 @@ test('several runs at once apply each migration once', async () => {
   await checkSchema(database.pool, directory);
 });
 
-test('a migration that fails leaves nothing of itself, and those before it stay', async () => {
+test('a failed migration is rolled back, and the earlier ones stay', async () => {
   const directory = await migrations({
     '0001_a': COMPATIBILITY,
     '0002_b': 'CREATE TABLE b (id int); SELECT 1/0',
@@ -58,7 +58,7 @@ test('a migration that fails leaves nothing of itself, and those before it stay'
   expect(await migrate({ connectionString: database.url, logger, directory })).toEqual(['0002_b']);
 });
 
-test('a newer schema is fine while it says so, and refused by name once it does not', async () => {
+test('a newer schema is accepted while it declares itself compatible, and refused by name otherwise', async () => {
   const newer = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
   const older = await migrations({ '0001_a': COMPATIBILITY });
   await emptyDatabase();
@@ -86,7 +86,7 @@ async function migrations(files: Record<string, string>): Promise<string> {
   return directory;
 }
 
-test('the audit takes erasures in weeks that were made before it knew of them', async () => {
+test('the audit accepts erasures in partitions created before the migration that added them', async () => {
   const source = join(ROOT, 'shared/postgres/migrations');
   const before = (await readdir(source)).filter((file) => file < '0005');
   const directory = await migrations(

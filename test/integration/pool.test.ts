@@ -15,7 +15,7 @@ describe('a pool', () => {
   });
 
   /** pg_terminate_backend in the moment after the login: all comes in one packet, before the caller has the connection. */
-  it('bears the end of a session together with its beginning', async () => {
+  it('survives a session that ends while it begins', async () => {
     server = await serve((socket) => {
       socket.end(Buffer.concat([LOGGED_IN, READY, ENDED]));
     });
@@ -28,7 +28,7 @@ describe('a pool', () => {
     await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
   });
 
-  it('leaves no transaction to a process that is frozen: the server ends one that is idle', async () => {
+  it('has idle transactions of a frozen process ended by the server', async () => {
     const database = await createTestDatabase();
     const timeout = (options?: { idleTimeoutMs: number }) =>
       inTransaction(

@@ -25,19 +25,19 @@ describe.skipIf(skipped !== undefined)('postgres:17', () => {
     if (!('skipped' in server)) await server.stop();
   });
 
-  it('is the version that it says', async () => {
+  it('is version 17', async () => {
     const { rows } = await pool.query("select current_setting('server_version_num')::int as version");
     expect(Math.floor(rows[0].version / 10_000)).toBe(17);
   });
 
-  it('takes all migrations, and a second run applies none', async () => {
+  it('applies all migrations once', async () => {
     if ('skipped' in server) return;
     expect((await migrate({ connectionString: server.url, logger })).length).toBeGreaterThan(0);
     expect(await migrate({ connectionString: server.url, logger })).toEqual([]);
     await checkSchema(pool);
   });
 
-  it("stores a worker's batch, and the same batch again only once", async () => {
+  it("stores a worker's batch once, also when it is repeated", async () => {
     const bench = await createWorkerBench(pool, agentMetadata, 'postgres-17.');
     for (const number of [1, 2, 3]) {
       const externalAgentId = `agent-${number}`;

@@ -66,7 +66,7 @@ describe('Postgres with TLS', () => {
     return pooled.rows[0]!.ssl;
   };
 
-  it('is reached by TLS where the settings say so, by the pool and by single connections', async () => {
+  it('is reached by TLS as set, by the pool and by single connections', async () => {
     expect(await usesTls(urlWith({}))).toBe(false);
     expect(await usesTls(urlWith({ DATABASE_TLS_CA: authority.ca }))).toBe(true);
     const { ca } = authority;
@@ -81,7 +81,7 @@ describe('Postgres with TLS', () => {
     expect(await migrate({ connectionString: urlWith({ DATABASE_TLS_CA: ca }), logger })).toEqual([]);
   });
 
-  it('is refused where another authority is trusted, or the known ones only, or it has another name', async () => {
+  it('is refused if its certificate has an untrusted authority or another name', async () => {
     const refusal = (connectionString: string) =>
       openClient({ connectionString, applicationName: 'test' }).then(
         (client) => client.end(),
@@ -93,7 +93,7 @@ describe('Postgres with TLS', () => {
     expect(await refusal(urlWith(byAddress))).toMatch(/another name than the host in DATABASE_URL/);
   });
 
-  it('goes on with a pool whose file of authorities is gone', async () => {
+  it('keeps serving a pool whose CA file was deleted', async () => {
     const keys = await makeKeyDirectory();
     const { ca } = await makeAuthority(keys.path, 'short-lived');
     const connectionString = urlWith({ DATABASE_TLS_CA: ca });
@@ -104,7 +104,7 @@ describe('Postgres with TLS', () => {
     expect(databaseRefusal(error)).toMatch(/DATABASE_TLS_CA/);
   });
 
-  it('is named by the command, by readiness, and by the log of the gateway', async () => {
+  it('certificate errors are reported by the command, /health/ready and the log of the gateway', async () => {
     const wrongPassword = url.replace(/:[^:@/]+@/, ':planted@');
     const command = (env: Record<string, string>) => runProgram('cli/main.js', ['migrate'], env);
     expect(await command({ DATABASE_URL: url, DATABASE_TLS_CA: authority.ca })).toMatchObject({
@@ -137,13 +137,13 @@ describe('Postgres with TLS', () => {
       ['gateway', 'admin', 'workers'].map(async (part, index) => {
         const program = startProgram(`${part}/main.js`, env);
         onTestFinished(() => void program.end('SIGKILL'));
-        const told = async () => {
+        const reported = async () => {
           const response = await fetch(`http://127.0.0.1:${ports[index]}/health/ready`);
           // The gateway's health check is public: what is wrong stands in its log.
           const text = part === 'gateway' ? program.output() : await response.text();
           return response.status === 503 && text.includes('set DATABASE_TLS_CA');
         };
-        await waitFor(told, { timeoutMs: 30_000, what: `what is wrong, from the ${part}` });
+        await waitFor(reported, { timeoutMs: 30_000, what: `the problem, from the ${part}` });
         expect(await program.end('SIGTERM')).toBe(0);
       }),
     );

@@ -86,7 +86,7 @@ beforeEach(async () => {
 });
 
 describe('credentials reencrypt', () => {
-  it('encrypts everything with the first key, and says that the old one is not needed', async () => {
+  it('encrypts everything with the first key, and reports that the old key is not needed', async () => {
     await store(1300);
     await store(1, oldRing, { ciphertext: null });
     await store(2, newRing);
@@ -135,7 +135,7 @@ describe('credentials reencrypt', () => {
     expect(await json(NEW)).toMatchObject({ code: 0, report: { unused: [] } });
   });
 
-  it('does not take a key that is not used yet for one that can go', async () => {
+  it('does not report an unused new key as removable', async () => {
     await store(1);
     const { stdout } = await run('--dry-run', `${OLD},${NEW}`);
     expect(stdout).toContain('Everything stored is encrypted with the first key, old.');
@@ -149,7 +149,7 @@ describe('credentials reencrypt', () => {
     );
   });
 
-  it('encrypts what is in dead letters too, and changes nothing else of them', async () => {
+  it('encrypts the values of dead letters and changes nothing else of them', async () => {
     const event = (ring: typeof oldRing, conversationId: string) => {
       const { keyId, ciphertext } = ring.encrypt(Buffer.from('secret'), ['acme', conversationId]);
       const data = { customerExternalId: 'c', keyId, ciphertext: ciphertext.toString('base64') };
@@ -198,7 +198,7 @@ describe('credentials reencrypt', () => {
     );
   });
 
-  it('goes past what it cannot read, and names it', async () => {
+  it('skips and names what it cannot decrypt', async () => {
     await store(600);
     await store(700, createKeyRing(LOST));
     await store(600);
@@ -221,7 +221,7 @@ describe('credentials reencrypt', () => {
     expect(await json(`${keys},${LOST}`)).toMatchObject({ code: 1, report: { credentials: 700 } });
   });
 
-  it('refuses to encrypt with a key that is not what its id says', async () => {
+  it('refuses a key that differs from the one stored under its id', async () => {
     await store(3);
     await addEndpoint('one');
     const { code, stdout, stderr } = await run('', `${IMPOSTOR},${NEW}`);
@@ -233,7 +233,7 @@ describe('credentials reencrypt', () => {
     expect(await readAll(oldRing)).toBe(3);
   });
 
-  it('can be interrupted, and goes on', async () => {
+  it('continues after an interruption', async () => {
     await store(1300);
     const ring = createKeyRing(`${NEW},${OLD}`);
     let steps = 0;
@@ -259,7 +259,7 @@ describe('credentials reencrypt', () => {
     expect(await readAll()).toBe(1300);
   });
 
-  it('runs beside itself, and beside what stores, erases and deletes', async () => {
+  it('runs concurrently with itself, with workers, and with erasures and deletions', async () => {
     await store(3000);
     await addEndpoint('stays');
     await addEndpoint('goes');

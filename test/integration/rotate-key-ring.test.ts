@@ -45,7 +45,7 @@ interface Part {
   stop(): Promise<void>;
 }
 
-/** What is started with a ring; each part runs until it is started anew. */
+/** The parts with their key ring; each runs until it is restarted. */
 const START: Readonly<Record<string, (spec: string) => Promise<Part>>> = {
   gateway: async (spec) => {
     const gateway = await startGateway({
@@ -113,7 +113,7 @@ async function everythingStored(): Promise<boolean> {
   );
 }
 
-it('goes from one key to another without a submission that is refused, lost or unreadable, or a webhook that fails', async () => {
+it('rotating the key ring under load refuses, loses and damages no submission and fails no webhook', async () => {
   const specs = topicSpecs('r.', { partitions: 2, replicas: 1 });
   await log.createTopics(specs);
   await registerTopics(pool, specs, { tenantPartitions: 1, clock });

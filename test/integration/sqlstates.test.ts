@@ -64,7 +64,7 @@ const OTHER_CODES = [
   'XX001',
 ];
 
-/** Reasons that are told in words of their own. */
+/** Codes with a reason of their own. */
 const REFUSALS: Readonly<Record<string, string>> = { '28000': 'pg_hba.conf', '3D000': 'does not exist' };
 
 describe('a worker whose database answers with a SQLSTATE', () => {
@@ -108,14 +108,14 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     return rows[0]!.n;
   }
 
-  /** Two records, and what hinders the worker at them until `mend`: it waits for `reason`, and sets nothing aside. */
+  /** Two records, and what hinders the worker at them until `recover`: it waits for `reason`, and sets nothing aside. */
   async function expectWaits(
     bench: Awaited<ReturnType<typeof createBench>>,
     options: {
       readonly pool?: Pool;
       readonly reason: RegExp;
       readonly lobId?: string;
-      mend(): Promise<unknown>;
+      recover(): Promise<unknown>;
     },
   ): Promise<void> {
     bench.append(agent(options.lobId), { id: 'first' });
@@ -127,7 +127,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       what: `${options.reason} among the reasons (${worker.status().reasons})`,
     });
     expect(worker.status().waiting).toBe(true);
-    await options.mend();
+    await options.recover();
     await reading;
     expect(await stored(bench)).toEqual(['first', 'second']);
     expect(await bench.deadLetters()).toEqual([]);
@@ -135,7 +135,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     await close();
   }
 
-  it('that a value causes sets exactly that record aside, with the reason and without the value', async () => {
+  it('quarantines exactly the record whose value caused it, with the reason and without the value', async () => {
     await pool.query('insert into scripted select unnest($1::text[])', [RECORD_CODES]);
     const bench = await createBench();
     for (const code of RECORD_CODES) {
@@ -163,14 +163,14 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     ['goes away by itself', WAIT_CODES, 'the database cannot take it now'],
     ['only a person can help with', OTHER_CODES, ''],
   ])('that %s', (_, codes, text) => {
-    it.each(codes)('waits with the reason, and stores all once it is gone: %s', async (code) => {
+    it.each(codes)('waits with the reason, and stores everything after recovery: %s', async (code) => {
       await pool.query('insert into scripted values ($1)', [code]);
       const before = await attempts();
       await expectWaits(await createBench(), {
         lobId: code,
         reason: new RegExp(REFUSALS[code] ?? `${text}.*\\(SQLSTATE ${code}\\)`),
-        async mend() {
-          // Again, and not by halves: that would show as attempts for each of the records.
+        async recover() {
+          // Retried as a whole: a bisected batch would show attempts for each record.
           await waitFor(async () => (await attempts()) >= before + 2n, {
             timeoutMs: 5_000,
             what: 'a second attempt',
@@ -181,7 +181,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     });
   });
 
-  describe('for a cause that is real', () => {
+  describe('for a real cause', () => {
     /** A pool of the worker's own, with settings of its sessions. */
     function poolWith(...settings: string[]): Pool {
       const url = new URL(database.url);
@@ -241,7 +241,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await close();
     });
 
-    it('makes a time partition that is missing, and tries the batch again', async () => {
+    it('creates a missing time partition, and retries the batch', async () => {
       const bench = await createBench();
       const partition = timePartitionName('agent_records', bench.clock.ms);
       await pool.query(`alter table agent_records detach partition ${partition}; drop table ${partition}`);
@@ -265,13 +265,13 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await expectWaits(bench, {
         pool: own,
         reason: new RegExp(`SQLSTATE ${code}`),
-        mend: () => lock.query('rollback'),
+        recover: () => lock.query('rollback'),
       });
       lock.release();
       await own.end();
     });
 
-    it("stores other kinds while one kind's table is locked, also with a single turn for both", async () => {
+    it("stores other kinds while one kind's table is locked, also with a single slot for both", async () => {
       const slots = createTransactionSlots(1, systemClock);
       const agents = await createBench();
       const conversations = await createWorkerBench(pool, conversationMetadata, `s${++count}.`);
@@ -296,7 +296,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await Promise.all([waiting.close(), going.close()]);
     });
 
-    it('waits where its session is ended in the middle of a statement: 57P01', async () => {
+    it('waits if its session is terminated in a statement: 57P01', async () => {
       const bench = await createBench();
       const own = poolWith();
       const lock = await pool.connect();
@@ -314,14 +314,14 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await expectWaits(bench, {
         pool: own,
         reason: /SQLSTATE 57P01/,
-        mend: () => lock.query('rollback'),
+        recover: () => lock.query('rollback'),
       });
       await ending;
       lock.release();
       await own.end();
     });
 
-    it('waits where the database is read-only: 25006', async () => {
+    it('waits if the database is read-only: 25006', async () => {
       const bench = await createBench();
       const { rows } = await pool.query<{ name: string }>('select current_database() as name');
       const { name } = rows[0]!;
@@ -330,7 +330,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await expectWaits(bench, {
         pool: own,
         reason: /^the database refuses: .*read-only.* \(SQLSTATE 25006\)$/,
-        async mend() {
+        async recover() {
           // A session that the pool has just opened would be read-only itself.
           await pool.query(
             `begin read write; alter database ${name} reset default_transaction_read_only; commit`,
@@ -344,12 +344,12 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       await own.end();
     });
 
-    it('waits where a table is gone: 42P01', async () => {
+    it('waits if a table is missing: 42P01', async () => {
       const bench = await createBench();
       await pool.query('alter table agents rename to agents_gone');
       await expectWaits(bench, {
         reason: /relation "agents" does not exist \(SQLSTATE 42P01\)/,
-        mend: () => pool.query('alter table agents_gone rename to agents'),
+        recover: () => pool.query('alter table agents_gone rename to agents'),
       });
     });
   });

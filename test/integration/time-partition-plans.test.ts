@@ -120,7 +120,7 @@ const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
   findQueuedWeeks: (db) => findQueuedWeeks(db, id),
 };
 
-test.each(Object.keys(OPERATIONS))('%s is planned for the weeks that it needs', async (name) => {
+test.each(Object.keys(OPERATIONS))('the plan of %s reads only the weeks that it needs', async (name) => {
   const { db, statements } = recording();
   await OPERATIONS[name]!(db);
   expect(statements.length).toBeGreaterThan(0);
@@ -134,7 +134,7 @@ test.each(Object.keys(OPERATIONS))('%s is planned for the weeks that it needs', 
 
 const isFew = (partitions: number) => partitions <= FEW;
 
-test('a page of the audit is planned for the weeks that it lies in, and goes back as far as it must', async () => {
+test('the plan of a page of the audit reads only its weeks, and continues to earlier ones', async () => {
   const read = { tenantId: 'tenant', apiKeyId: 'k', requestId: 'r', conversationId: 'C', eventId: null };
   const times = [40, 1, 0].map((weeks) => nowMs - weeks * WEEK_MS);
   for (const [i, readAtMs] of times.entries()) {
@@ -170,7 +170,7 @@ const FILES: Record<string, string> = {
   'workers/sql/automation-events.ts': 'none',
 };
 
-test('no statement on a table that is partitioned by time is left out here', () => {
+test('every statement on a table partitioned by time has its plan tested', () => {
   const table = new RegExp(
     `(from|into|update|join)\\s+(${TIME_PARTITIONED_TABLES.join('|')})\\b|['"](${TIME_PARTITIONED_TABLES.join('|')})['"]`,
   );

@@ -94,17 +94,17 @@ describe.skipIf(!hasNginx)('nginx in front of the gateway', () => {
     });
   }
 
-  it('passes records on', async () => {
+  it('forwards records', async () => {
     const answer = await send('POST', AGENTS, Buffer.from('{"items":[{"externalAgentId":"a"}]}'));
     expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('"errorCount":0') });
   });
 
-  it("leaves the gateway's own answer to a body that is too large", async () => {
+  it("returns the gateway's own answer to a body that is too large", async () => {
     const answer = await send('POST', AGENTS, Buffer.alloc(4 * 1024 * 1024 + 1, 0x20));
     expect(answer).toMatchObject({ status: 413, text: expect.stringContaining('"413-01"') });
   });
 
-  it('redirects nobody who has shown the secret without TLS', async () => {
+  it('does not redirect requests that sent the secret without TLS', async () => {
     const answer = await fetch(`http://127.0.0.1:${plainPort}${AGENTS}`, { redirect: 'manual' });
     expect([answer.status, answer.headers.get('location')]).toEqual([403, null]);
   });

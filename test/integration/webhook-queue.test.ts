@@ -156,7 +156,7 @@ test('waits for deliveries that a process of the previous release is sending', a
   expect(numbers().filter((number) => number !== 4)).toEqual([2, 3]);
 });
 
-test('sends again what a process of the previous release left under an expired lease', async () => {
+test('sends deliveries again that a process of the previous release left under an expired lease', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   start();

@@ -36,6 +36,19 @@ afterEach(async () => {
   cleanUps = [];
 });
 
+/** Deadlines that no test outlasts. */
+const LONG = { deadlineMs: 60_000, leaseMs: 90_000 };
+
+/** An answer that is held until it is released, at the latest after the test. */
+function holdAnswers(): { readonly answer: Promise<number>; release(): void } {
+  let release = () => {};
+  const answer = new Promise<number>((resolve) => {
+    release = () => resolve(500);
+  });
+  cleanUps.push(async () => release());
+  return { answer, release };
+}
+
 function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
   const dispatcher = bench.dispatcher({ deadlineMs: 2000, leaseMs: 20_000, ...options });
   cleanUps.push(() => dispatcher.close());
@@ -276,7 +289,7 @@ test('sends unsent deliveries in order after half an hour of killed senders', as
   expect(numbers.filter((number) => number !== 3)).toEqual([1, 2]);
 });
 
-test('holds a conversation for at most an hour for a delivery that kills its senders', async () => {
+test('holds a conversation for at most an hour after a delivery whose senders die', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 3; kill += 1) {
@@ -312,7 +325,8 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
-  const dispatcher = start();
+  // Longer than the test: the close that follows waits for neither.
+  const dispatcher = start(LONG);
   await bench.emit(reply(tenantId, 'A', 1));
   await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
   await pool.query('delete from webhook_endpoints where tenant_id = $1 and endpoint_id = $2', [
@@ -320,9 +334,7 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
     endpointId,
   ]);
   answer(200);
-  const startedAtMs = performance.now();
   await dispatcher.close();
-  expect(performance.now() - startedAtMs).toBeLessThan(3000);
 });
 
 test('sends on notification, also after its connections were lost', async () => {
@@ -368,25 +380,27 @@ test('records a result once the database is back, and sends nothing twice', asyn
 
 test('sends to healthy endpoints without delay while others never answer', async () => {
   await bench.tenant(`${tenantId}x`);
-  receiver.script(({ path }) => (path.endsWith('/dead') ? undefined : 200));
+  const held = holdAnswers();
+  receiver.script(({ path }) => (path.endsWith('/dead') ? held.answer : 200));
   for (let i = 0; i < 40; i += 1) await bench.endpoint(tenantId, `${receiver.url}/dead`);
   const healthy = await bench.endpoint(`${tenantId}x`, receiver.url);
-  start({ exchangesMax: 32, deadlineMs: 4000 });
+  start({ ...LONG, exchangesMax: 32 });
   await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, null, n)));
   await waitFor(() => receiver.open.now >= 16, {
     timeoutMs: 5000,
     what: 'the dead ones to hold their slots',
   });
-  const sinceMs = Date.now();
   await bench.emit(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
   await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
-  expect(Date.now() - sinceMs).toBeLessThan(3000);
+  expect(receiver.open.now).toBeGreaterThanOrEqual(16);
+  held.release();
 });
 
 test('limits endpoints that were failing at its start to half of the exchanges', async () => {
   const dead = await startReceiver();
   cleanUps.push(() => dead.close());
-  dead.script(() => undefined);
+  const held = holdAnswers();
+  dead.script(() => held.answer);
   const failing = Array.from({ length: 8 }, (_, i) => `${tenantId}-${i}`);
   for (const failingTenant of failing) {
     await bench.tenant(failingTenant);
@@ -399,13 +413,12 @@ test('limits endpoints that were failing at its start to half of the exchanges',
   }
   await bench.emit(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
   const healthy = await bench.endpoint(tenantId, receiver.url);
-  start({ exchangesMax: 8, deadlineMs: 5000 });
+  start({ ...LONG, exchangesMax: 8 });
   await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
-  const sinceMs = Date.now();
   await bench.emit(reply(tenantId, null, 2));
   await waitForStates(healthy.endpointId, 'delivered');
-  expect(Date.now() - sinceMs).toBeLessThan(2500);
-  expect(dead.open.most).toBe(4);
+  expect(dead.open).toEqual({ now: 4, most: 4 });
+  held.release();
 });
 
 test('sends waiting deliveries and their conversation after the clock was set back an hour', async () => {
@@ -423,7 +436,7 @@ test('sends waiting deliveries and their conversation after the clock was set ba
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 1, 2, 3]);
   // Receivers compare it with their clock.
   const signedMs = Number(receiver.requests.at(-1)!.headers['webhook-timestamp']) * 1000;
-  expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(5000);
+  expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(HOUR_MS / 2);
 });
 
 test('records results after a clock that was far ahead was corrected', async () => {

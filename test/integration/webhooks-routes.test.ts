@@ -115,7 +115,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
   });
 
   test.each(['a-unrouted.test', 'aaaa-unrouted.test', 'none-routed.test'])(
-    'the dispatcher outlives https to %s',
+    'the dispatcher survives https to %s',
     async (name) => {
       const result = await attempt(`https://${name}:${PORT}/`);
       expect(result).toMatchObject({ status: null, error: expect.stringMatching(UNROUTED) });
@@ -160,7 +160,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
     },
   );
 
-  test('the name server was asked for AAAA and did not answer', () => {
+  test('the name server received AAAA queries and did not answer', () => {
     expect(dns.output()).toContain('AAAA aaaa-silent.test');
   });
 });

@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 const { pool } = await createTestDatabase();
 const bench = () => createAgentBench(pool);
 
-describe('a worker keeps as a dead letter', () => {
+describe('a worker writes a dead letter', () => {
   async function setAside(b: AgentBench): Promise<BenchDeadLetter> {
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'behind', entity: 'behind' });
@@ -35,7 +35,7 @@ describe('a worker keeps as a dead letter', () => {
     return letter!;
   }
 
-  it('a record whose key and headers are not UTF-8, with a header name that is repeated', async () => {
+  it('for a record whose key and headers are not UTF-8, with a repeated header name', async () => {
     const b = await bench();
     const key = Buffer.from([0xff, 0x3a, 0x00, 0xfe]);
     const headers: LogHeader[] = [
@@ -68,7 +68,7 @@ describe('a worker keeps as a dead letter', () => {
     ['a lone surrogate', '\\ud800'],
     ['2 MiB', 'x'.repeat(2 * MEBIBYTE)],
   ])(
-    'a record whose tenant, id or entity hold %s',
+    'for a record whose tenant, id or entity contains %s',
     async (_, text) => {
       for (const option of ['tenantId', 'id', 'entity'] as const) {
         const b = await bench();
@@ -86,7 +86,7 @@ describe('a worker keeps as a dead letter', () => {
     60_000,
   );
 
-  it('every one of 1,000 records of 2 MiB that come in one batch, in statements of 8 MiB at most', async () => {
+  it('for each of 1,000 records of 2 MiB in one batch, in statements of at most 8 MiB', async () => {
     const b = await bench();
     const value = Buffer.alloc(2 * MEBIBYTE - 100, 'x');
     for (let i = 0; i < 1000; i++) b.appendRaw(value);
@@ -110,7 +110,7 @@ describe('a worker keeps as a dead letter', () => {
     await pool.query('delete from dead_letters where topic = $1', [b.topic]);
   }, 120_000);
 
-  it('position, reason and bytes only where the database refuses more, and waits where it refuses even that', async () => {
+  it('with position, reason and bytes only if the database refuses more, and waits if it refuses that too', async () => {
     const b = await bench();
     b.append(agent(5), { id: 'bad' });
     b.append(agent(), { id: 'behind', entity: 'behind' });
@@ -144,7 +144,7 @@ describe('a worker keeps as a dead letter', () => {
   }, 60_000);
 });
 
-describe('a replay', () => {
+describe('a replayed dead letter', () => {
   let refused = true;
   const kind: typeof agentMetadata = {
     ...agentMetadata,
@@ -167,30 +167,33 @@ describe('a replay', () => {
     return { b, letter: letter!, consumer, close };
   }
 
-  it.each(BATCH_STEPS)('that is stored is settled by the worker, whose process ends at: %s', async (step) => {
-    const { b, letter, close } = await withDeadLetter();
-    await close();
-    refused = false;
-    await b.replay(letter);
-    let ended = false;
-    const dying = b.startWorker({
-      onStep(at) {
-        if (at !== step || ended) return;
-        ended = true;
-        throw DEATH;
-      },
-    });
-    await expect(dying.consumer.read(0)).rejects.toThrow(DEATH);
-    const [between] = await b.deadLetters();
-    expect(between!.state).toBe(step === 'committed' ? 'replayed' : 'replaying');
-    const next = b.startWorker();
-    await next.consumer.read(0);
-    expect(await b.deadLetters()).toMatchObject([{ state: 'replayed', replay: 1 }]);
-    expect(await b.patches()).toEqual(['bad']);
-    await next.close();
-  });
+  it.each(BATCH_STEPS)(
+    'is resolved by the worker that stores it, also if its process ends at %s',
+    async (step) => {
+      const { b, letter, close } = await withDeadLetter();
+      await close();
+      refused = false;
+      await b.replay(letter);
+      let ended = false;
+      const dying = b.startWorker({
+        onStep(at) {
+          if (at !== step || ended) return;
+          ended = true;
+          throw DEATH;
+        },
+      });
+      await expect(dying.consumer.read(0)).rejects.toThrow(DEATH);
+      const [between] = await b.deadLetters();
+      expect(between!.state).toBe(step === 'committed' ? 'replayed' : 'replaying');
+      const next = b.startWorker();
+      await next.consumer.read(0);
+      expect(await b.deadLetters()).toMatchObject([{ state: 'replayed', replay: 1 }]);
+      expect(await b.patches()).toEqual(['bad']);
+      await next.close();
+    },
+  );
 
-  it('that was noted and never published can be replayed again, and is stored once', async () => {
+  it('can be replayed again if it was marked and never published, and is stored once', async () => {
     const { b, letter, consumer, close } = await withDeadLetter();
     refused = false;
     await b.replay(letter);
@@ -204,7 +207,7 @@ describe('a replay', () => {
     await close();
   });
 
-  it('that is rejected opens its row with the new reason, unless a later replay is on its way', async () => {
+  it('is open again with the new reason if it is rejected, unless a later replay is in flight', async () => {
     const { b, letter, consumer, close } = await withDeadLetter();
     b.clock.ms += HOUR_MS;
     await b.replay(letter, Buffer.from('no JSON'));
@@ -217,7 +220,7 @@ describe('a replay', () => {
     await close();
   });
 
-  it('is not settled a second time once its dead letter was dropped or stored', async () => {
+  it('is not resolved a second time after it was dropped or stored', async () => {
     const { b, letter, consumer, close } = await withDeadLetter();
     await b.replay(letter, Buffer.from('no JSON'));
     await pool.query("update dead_letters set state = 'dropped' where topic = $1", [b.topic]);
@@ -226,7 +229,7 @@ describe('a replay', () => {
     await close();
   });
 
-  it('of a release that counted none opens the row that it finds', async () => {
+  it('of a release without replay numbers is open again if it is rejected', async () => {
     const { b, letter, consumer, close } = await withDeadLetter();
     await pool.query("update dead_letters set state = 'replayed', imported_offset = 4 where topic = $1", [
       b.topic,
@@ -282,7 +285,7 @@ describe('a dead letter of credentials', () => {
     return { b, ...worker };
   }
 
-  it('notes the key that encrypted it, when its value expires, and that it is kept for 7 days', async () => {
+  it('stores its key id, when its value expires, and that it is kept for 7 days', async () => {
     const { b, consumer, close } = await withCredentials();
     await consumer.read(0);
     const { rows } = await pool.query(
@@ -300,7 +303,7 @@ describe('a dead letter of credentials', () => {
     await close();
   });
 
-  it('is written without its value where the conversation was erased after it was accepted', async () => {
+  it('is written without its value if the conversation was erased after it was accepted', async () => {
     const { b, consumer, close } = await withCredentials();
     await pool.query(
       'insert into credential_erasures (tenant_id, conversation_id, erased_at) values ($1, $2, $3)',
@@ -312,7 +315,7 @@ describe('a dead letter of credentials', () => {
   });
 });
 
-it('tenants whose open dead letters hold too many bytes are found', async () => {
+it('tenants over the limit of bytes of open dead letters are found', async () => {
   const value = Buffer.alloc(MEBIBYTE);
   const add = (tenantId: string, offset: number) =>
     addDeadLetter(pool, `1/bytes.message-sent/0/${offset}`, { tenantId, value });

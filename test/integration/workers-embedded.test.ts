@@ -84,7 +84,7 @@ function message(id: string, text = ''): OutgoingRecord {
   };
 }
 
-it('two processes that read the same partitions store every record once, while one comes and goes', async () => {
+it('two processes that read the same partitions store every record once while one is restarted', async () => {
   const publisher = openLog().createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
   const publish = async (from: number, to: number) => {
     const records = Array.from({ length: to - from }, (_, i) =>

@@ -12,7 +12,7 @@ import { createWorkerBench } from '../support/worker-bench.ts';
 const FOUR_BYTES = '😀'.repeat(256);
 const HOUR_MS = 3_600_000;
 
-describe('each kind, as rows', () => {
+describe('rows of each kind', () => {
   let pool: Pool;
   beforeAll(async () => {
     ({ pool } = await createTestDatabase());
@@ -45,7 +45,7 @@ describe('each kind, as rows', () => {
   }
 
   describe('agents', () => {
-    it('are merged: an omitted member leaves, null clears, arrays replace', async () => {
+    it('are merged: an omitted member keeps its value, null clears it, arrays are replaced', async () => {
       const bench = await createWorkerBench(pool, agentMetadata, 'agents.');
       const full: JsonObject = {
         externalAgentId: FOUR_BYTES,
@@ -153,7 +153,7 @@ describe('each kind, as rows', () => {
       expect(letters).toHaveLength(2);
       for (const letter of letters) {
         const fixed = JSON.parse(letter.value!.toString());
-        fixed.data = { ...fixed.data, lobId: 'mended', jobRole: fixed.data.externalAgentId, ranking: -1 };
+        fixed.data = { ...fixed.data, lobId: 'fixed', jobRole: fixed.data.externalAgentId, ranking: -1 };
         await bench.replay(letter, Buffer.from(JSON.stringify(fixed)));
       }
       await consumer.deliver(0, BigInt(2 * HISTORY + 2));
@@ -161,15 +161,15 @@ describe('each kind, as rows', () => {
         `select external_agent_id, lob_id, job_role, vendor, ranking, "offset" from agents
           where tenant_id = 'long.tenant' order by 1`,
       );
-      const mended = { lob_id: 'mended', vendor: 'v', ranking: HISTORY - 1 };
+      const fixedRow = { lob_id: 'fixed', vendor: 'v', ranking: HISTORY - 1 };
       expect(rows).toEqual([
-        { ...mended, external_agent_id: 'a', job_role: 'a', offset: 1100n },
-        { ...mended, external_agent_id: 'b', job_role: 'b', offset: 2201n },
+        { ...fixedRow, external_agent_id: 'a', job_role: 'a', offset: 1100n },
+        { ...fixedRow, external_agent_id: 'b', job_role: 'b', offset: 2201n },
       ]);
       await close();
     });
 
-    it('are computed from their history when a record comes late', async () => {
+    it('are computed from their history when a record arrives late', async () => {
       const bench = await createWorkerBench(pool, agentMetadata, 'late.');
       const { consumer, close } = bench.startWorker();
       bench.append({ externalAgentId: 'a', lobId: 'first', vendor: 'v' }, { entity: 'a' });
@@ -254,7 +254,7 @@ describe('each kind, as rows', () => {
     await close();
   });
 
-  it('MessageSent events get defaults and a list of their gaps', async () => {
+  it('MessageSent events get defaults and a list of omitted members', async () => {
     const bench = await createWorkerBench(pool, messageSent, 'messages.');
     const { consumer, close } = bench.startWorker();
     bench.append(

@@ -7,7 +7,7 @@ const { pool } = await createTestDatabase();
 const bench = () => createAgentBench(pool);
 
 describe('a worker', () => {
-  describe('whose log is not the one that it read before', () => {
+  describe('whose log differs from the one that it read before', () => {
     async function readTwo() {
       const b = await bench();
       b.append(agent(), { id: 'a' });

@@ -34,7 +34,7 @@ describe('a worker', () => {
   const bench = () => createAgentBench(pool);
 
   describe.each(BATCH_STEPS)('that ends at the step %s', (step) => {
-    it('is followed by one that stores everything once', async () => {
+    it('is replaced by a worker that stores everything once', async () => {
       const b = await bench();
       b.append(agent(), { id: 'a' });
       b.append(agent(5), { id: 'bad' });

@@ -13,7 +13,7 @@ const bench = () => createAgentBench(pool);
 
 describe('a worker', () => {
   describe('with records that cannot be stored', () => {
-    it('sets them aside with the reason, and stores the records around them', async () => {
+    it('quarantines them with the reason, and stores the other records', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(), { id: 'first' });
@@ -62,7 +62,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('sends its owner one event, also when a dead letter fails again', async () => {
+    it('sends their owner one webhook, also when a replay fails', async () => {
       const b = await bench();
       const { tenantId } = b;
       await pool.query(
@@ -101,7 +101,7 @@ describe('a worker', () => {
     });
   });
 
-  describe('that a record kills', () => {
+  describe('whose process is killed by a record', () => {
     const deadly: typeof agentMetadata = {
       ...agentMetadata,
       read(event) {
@@ -134,7 +134,7 @@ describe('a worker', () => {
       expect((await b.deadLetters()).map(({ reason }) => reason)).toEqual(['crash']);
     }
 
-    it('sets aside exactly that record, after 3 crashes at it alone', async () => {
+    it('quarantines exactly that record after 3 crashes at it alone', async () => {
       const b = await createAgentBench(pool, deadly);
       b.append(agent(), { id: 'a' });
       b.append(agent('deadly'), { id: 'deadly' });
@@ -178,7 +178,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('stores many records that were only suspected in few batches', async () => {
+    it('stores many records that were only suspected, in few batches', async () => {
       const b = await createAgentBench(pool, deadly);
       for (let i = 0; i < 100; i++) b.append(agent(), { id: `id-${i}` });
       b.append(agent('deadly'), { id: 'deadly' });
@@ -199,7 +199,7 @@ describe('a worker', () => {
       expect(await b.patches()).toHaveLength(100);
     });
 
-    it('sets it aside also after crashes by others while its partition had nothing to store', async () => {
+    it('quarantines it also after crashes by other partitions while its own had nothing to store', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       // A record of another partition ended each of them before this one could take note that it had nothing to store.
@@ -210,7 +210,7 @@ describe('a worker', () => {
       expect(await b.position()).toMatchObject({ next_offset: 2n, starts: 0, suspect_end: null });
     });
 
-    it('remembers the suspects of a partition', async () => {
+    it('keeps the suspects of a partition between crashes', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       await pool.query('update log_positions set starts = 4, suspect_end = next_offset where topic = $1', [
@@ -220,7 +220,7 @@ describe('a worker', () => {
       await untilSetAside(b);
     });
 
-    it('sets it aside also if each start first reads records that are stored', async () => {
+    it('quarantines it also if each start first reads records that are stored', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       b.append(agent('deadly'), { id: 'deadly' });

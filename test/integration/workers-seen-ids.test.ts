@@ -9,8 +9,8 @@ const { pool } = await createTestDatabase();
 const bench = () => createAgentBench(pool);
 
 describe('a worker', () => {
-  describe('with ids that were seen', () => {
-    it('stores an id once and sets other content aside, within a batch and across batches', async () => {
+  describe('with repeated ids', () => {
+    it('stores an id once and quarantines different content, within a batch and across batches', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -57,7 +57,7 @@ describe('a worker', () => {
       await close();
     });
 
-    it('keeps ids of callers for 30 days, and lets the id of a dead letter be reused', async () => {
+    it('keeps ids of callers for 30 days, and accepts the id of a dead letter again', async () => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
       b.append(agent(5), { id: 'a', contentHash: hash(1) });
@@ -84,7 +84,7 @@ describe('a worker', () => {
     });
   });
 
-  it('knows a repeated id that had not expired, also if it lags by days', async () => {
+  it('deduplicates an id that had not expired, also if it lags by days', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -105,7 +105,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('stores no record without its id, if an expired id is deleted meanwhile', async () => {
+  it('stores no record without its id if an expired id is deleted concurrently', async () => {
     const b = await bench();
     const first = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -127,7 +127,7 @@ describe('a worker', () => {
   });
 
   it.each([true, false])(
-    'knows a replayed record as long as its dead letter is there (id made: %s)',
+    'deduplicates a replayed record while its dead letter exists (generated id: %s)',
     async (idGenerated) => {
       const b = await bench();
       const { consumer, close } = b.startWorker();
@@ -149,7 +149,7 @@ describe('a worker', () => {
     },
   );
 
-  it('forgets no id early if the log has times in the future', async () => {
+  it('deletes no id early if the log has times in the future', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });
@@ -160,7 +160,7 @@ describe('a worker', () => {
     await close();
   });
 
-  it('sets aside each record without a content hash under a stored id', async () => {
+  it('quarantines each record without a content hash under a stored id', async () => {
     const b = await bench();
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'a', contentHash: hash(1) });

@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait.ts';
 const NOW_MS = Date.parse('2026-06-10T12:00:00Z');
 const clock = { nowMs: () => NOW_MS };
 
-describe('upkeep', () => {
+describe('maintenance', () => {
   let pool: Pool;
   beforeAll(async () => {
     ({ pool } = await createTestDatabase());

@@ -7,7 +7,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** A command that runs until it is told to end. */
+/** A command that runs until it is interrupted. */
 export interface RunningCommand {
   stdout(): string;
   /** What `--json` printed so far, a value a line. */

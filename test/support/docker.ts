@@ -41,7 +41,7 @@ async function startWithin<Container extends StartedTestContainer>(
   try {
     return await Promise.race([starting, rejectAfter(timeoutMs, ended.signal)]);
   } catch (error) {
-    // One that starts after all must not stay behind.
+    // A container that starts after the timeout is stopped.
     starting.then((container) => container.stop()).catch(() => undefined);
     throw error;
   } finally {

@@ -1,6 +1,6 @@
 import type { Connection, Pool } from '../../shared/postgres/pool.ts';
 
-/** The pool, but that `afterQuery` is told of each statement of a transaction once it has run; what it throws is its result. */
+/** Returns a pool that calls `afterQuery` after each statement of a transaction; what that throws is the result of the statement. */
 export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: unknown[]) => unknown): Pool {
   return overriding(pool, {
     connect: async () => {

@@ -48,7 +48,7 @@ async function javaVersion(): Promise<number> {
   return major;
 }
 
-/** Downloads the jars (44 MB) beside their place and renames them into it, so that runs at the same time do no harm. */
+/** Downloads the jars (44 MB) into a temporary directory and renames it, so that concurrent runs do no harm. */
 async function fetchKafkaJars(): Promise<void> {
   await mkdir(CACHE_DIR, { recursive: true });
   const work = await mkdtemp(path.join(CACHE_DIR, 'download-'));

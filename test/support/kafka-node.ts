@@ -29,7 +29,7 @@ export interface KafkaNode {
 export interface KafkaListener {
   readonly protocol: 'PLAINTEXT' | 'SASL_SSL' | 'SASL_PLAINTEXT' | 'SSL';
   readonly port: number;
-  /** Where clients are told to find it. */
+  /** The address that it advertises to clients. */
   readonly advertisedPort: number;
 }
 

@@ -19,7 +19,7 @@ const run = promisify(execFile);
 const FILES = '/etc/netns';
 
 /**
- * Makes a namespace with these addresses beside loopback's. It takes root on Linux and iproute2; with
+ * Creates a namespace with these addresses and loopback. It takes root on Linux and iproute2; with
  * SLUICE_TEST_REQUIRE_NAMESPACES set, throws instead of resolving with `skipped`.
  */
 export async function createNetworkNamespace(

@@ -23,7 +23,7 @@ export interface Product {
   readonly topicPrefix: string;
   /** Settings with which `sluice` works on it; undefined where it runs in a container of its own. */
   readonly commandEnv?: Readonly<Record<string, string>>;
-  /** This machine's address for the product's webhooks; loopback where the product runs beside the test. */
+  /** This machine's address for the product's webhooks; loopback if the product runs on the same machine. */
   readonly receiverHost?: string;
   /** Of the embedded product. */
   readonly dataDir?: string;
@@ -68,7 +68,7 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
   };
   await start();
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
-  // Postgres takes another port at each start that does not find it running, so the pool is made anew then.
+  // Postgres takes another port at each start that finds no running server, so the pool is created again.
   let pool = await openPool(dataDir);
   const openLog = () => createEmbeddedLog({ pool, clock: systemClock, logger });
   let log = openLog();

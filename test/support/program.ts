@@ -85,7 +85,7 @@ export async function runProgram(
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Waits until the listener answers 200 on /health/ready; a program that ends meanwhile fails at once with its output. */
+/** Waits until the listener answers 200 on /health/ready; a program that ends meanwhile rejects immediately with its output. */
 export async function waitUntilReady(program: Program, url: string): Promise<void> {
   await waitFor(
     async () => {

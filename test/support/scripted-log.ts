@@ -16,7 +16,7 @@ export interface ScriptedLog extends EventLog {
   records(topic: string, partition: number): LogRecord[];
   /** Deletes the records below the offset, as retention does. */
   deleteBelow(topic: string, partition: number, offset: bigint): void;
-  /** Forgets the partition, as a topic made anew. */
+  /** Forgets the partition, as a recreated topic does. */
   forget(topic: string, partition: number): void;
   /** Consumers in the order in which they were made. */
   readonly consumers: ScriptedConsumer[];

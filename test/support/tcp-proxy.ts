@@ -9,7 +9,7 @@ export interface TcpProxy {
   freeze(): void;
   /** What came meanwhile passes, in order. */
   thaw(): void;
-  /** Ends all connections at once; new ones are taken as before. */
+  /** Closes all connections; new ones are accepted. */
   cut(): void;
   /** As {@link cut}, with a TCP reset (RST) to both sides. */
   reset(): void;
@@ -22,7 +22,7 @@ export interface TcpProxy {
   delay(ms: number): void;
   /** Lets so many bytes a second pass, in each direction of each connection. */
   drip(bytesPerSecond: number): void;
-  /** Back to normal: resets what is half-open; what was held or frozen passes at once. */
+  /** Back to normal: resets what is half-open; held or frozen bytes pass immediately. */
   heal(): void;
   /** Calls `listener` with each piece that the server sends, before it passes. */
   onAnswer(listener: (data: Buffer) => void): void;

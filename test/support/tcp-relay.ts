@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** What a proxy does to everything that passes it; read anew for each piece. */
+/** What a proxy does to the bytes that pass it; read for each chunk. */
 export interface Conditions {
   frozen: boolean;
   /** Milliseconds that each piece is held, in each direction. */

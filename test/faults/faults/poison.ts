@@ -171,7 +171,7 @@ export async function allSetAside(lab: Laboratory, expected: readonly Expected[]
 async function signalled(lab: Laboratory, tenant: Tenant, eventId: string): Promise<void> {
   await waitFor(() => rejectionsOf(lab, tenant).includes(eventId), {
     timeoutMs: SET_ASIDE_WITHIN_MS,
-    what: `the owner to be told of ${eventId}`,
+    what: `a webhook about ${eventId}`,
   });
 }
 
@@ -188,7 +188,7 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
   );
 }
 
-/** Nothing but poison and conflicts was set aside, and no owner was told twice. */
+/** Nothing but poison and conflicts was set aside, and no owner got two webhooks. */
 async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
   const conflicts = new Set(ledger.conflicts.map(({ marker }) => marker));
   const aside = (await readSetAside(lab)).flatMap(({ marker }) =>
@@ -200,7 +200,7 @@ async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultCon
   for (const tenant of lab.tenants) {
     const ids = rejectionsOf(lab, tenant).filter((id) => id.includes('-poison-'));
     const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
-    if (twice.length > 0) problem(`${tenant.name} was told twice of ${twice.join(', ')}`);
+    if (twice.length > 0) problem(`${tenant.name} got two webhooks about ${twice.join(', ')}`);
   }
 }
 

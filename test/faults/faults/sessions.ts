@@ -98,7 +98,7 @@ async function takeSlots(lab: Laboratory, taken: Client[]): Promise<void> {
   throw new Error(`Postgres gave ${SESSIONS_MAX} sessions and would give more`);
 }
 
-/** What a session may do is settled when it begins, so that all begin anew. */
+/** The rights of a session are set when it begins, so that all sessions are replaced. */
 async function setReadOnly(lab: Laboratory, on: boolean): Promise<void> {
   await withSession(lab, async (session) => {
     await session.query('set default_transaction_read_only = off');

@@ -52,14 +52,14 @@ async function startRawReceiver(answer: Answer, secure = false, tls: TlsOptions 
 }
 
 /** Sends webhooks as the dispatcher does. */
-function createSender(): (url: string, bodyBytes?: number) => Promise<Exchange> {
+function createSender(deadlineMs = DEADLINE_MS): (url: string, bodyBytes?: number) => Promise<Exchange> {
   const agent = createAgent({
     allow: parseAllowRules('127.0.0.0/8'),
     resolve: async () => ['127.0.0.1'],
     ca: TEST_CERTIFICATE,
   });
   cleanUps.push(() => agent.destroy());
-  const send = createSend({ agent, clock: { nowMs: Date.now }, deadlineMs: DEADLINE_MS });
+  const send = createSend({ agent, clock: { nowMs: Date.now }, deadlineMs });
   return async (url, bodyBytes = 2) =>
     await send({ url, messageId: 'm', body: Buffer.alloc(bodyBytes, ' '), secrets: [Buffer.alloc(32)] });
 }
@@ -191,12 +191,10 @@ test.each([
       answered.push(socket);
       answers[answered.length - 1]!(socket);
     });
-    const send = createSender();
+    // Longer than a test may take, so that an exchange that waited for it would fail the test.
+    const send = createSender(120_000);
     const exchanges = await Promise.all(answers.map(() => send(receiver.url)));
-    for (const exchange of exchanges) {
-      expect(exchange.outcome).toMatchObject(outcome);
-      expect(exchange.finishedAtMs - exchange.startedAtMs).toBeLessThan(DEADLINE_MS);
-    }
+    for (const exchange of exchanges) expect(exchange.outcome).toMatchObject(outcome);
     await waitFor(() => answered.every((socket) => socket.destroyed), {
       timeoutMs: 3000,
       what: 'the sender to close its connections',

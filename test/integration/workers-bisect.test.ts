@@ -88,8 +88,8 @@ describe('a batch', () => {
     expect(await b.deadLetters()).toEqual([]);
   }
 
-  describe.each([...ENDINGS, 'terminated'])('that the server ends by %s', (code) => {
-    it('is halved until it is stored, if another partition commits', async () => {
+  describe.each([...ENDINGS, 'terminated'])('whose transaction ends with %s', (code) => {
+    it('is bisected until it is stored if another partition commits', async () => {
       const b = await createAgentBench(pool);
       await endLarge(b, code, 3);
       const ids = appendMany(b, 25);
@@ -99,7 +99,7 @@ describe('a batch', () => {
       expect(worker.worker.status().reasons).toEqual([]);
     }, 30_000);
 
-    it('waits and names a single record, without setting it aside', async () => {
+    it('waits with the name of a single record, which is not quarantined', async () => {
       const b = await createAgentBench(pool);
       await endLarge(b, code, 0);
       const ids = appendMany(b, 3);
@@ -118,7 +118,7 @@ describe('a batch', () => {
     }, 40_000);
   });
 
-  it('is not halved while nothing else is stored either', async () => {
+  it('is not bisected while no other partition commits', async () => {
     const sizes: number[] = [];
     let fails = true;
     const b = await createAgentBench(pool, {
@@ -138,7 +138,7 @@ describe('a batch', () => {
     expect(new Set(sizes)).toEqual(new Set([8]));
   });
 
-  it('that hits an error of our own code is halved, and the single record waits and is named', async () => {
+  it('that causes an error of our own code is bisected, and the single record waits with its name', async () => {
     let broken = true;
     const b = await createAgentBench(pool, {
       ...agentMetadata,
@@ -164,7 +164,7 @@ describe('a batch', () => {
     await storesAll(b, reading, ids);
   }, 40_000);
 
-  describe('over a limit of ours', () => {
+  describe('over a limit of the worker', () => {
     /** A kind whose transactions may hold so many records, and none with the id `large`. */
     const bounded = (recordsMax: number, sizes: number[] = []): typeof agentMetadata => ({
       ...agentMetadata,
@@ -177,7 +177,7 @@ describe('a batch', () => {
       },
     });
 
-    it('is halved, also if nothing else is stored', async () => {
+    it('is bisected, also if no other partition commits', async () => {
       const sizes: number[] = [];
       const b = await createAgentBench(pool, bounded(3, sizes));
       const ids = appendMany(b, 100);
@@ -187,7 +187,7 @@ describe('a batch', () => {
       expect(sizes.length).toBeLessThan(60);
     }, 30_000);
 
-    it('sets aside a single record after 3 attempts, with the reason', async () => {
+    it('quarantines a single record after 3 attempts, with the reason', async () => {
       const attempts: number[] = [];
       const b = await createAgentBench(pool, bounded(100, attempts));
       b.append(agent(), { id: 'a', entity: 'a' });
@@ -212,8 +212,8 @@ describe('a batch', () => {
       expect(sizes).toEqual([3, 3, 3]);
     });
 
-    it.each(['beside others that are stored', 'alone'])(
-      'of time is halved %s',
+    it.each(['next to others that are stored', 'alone'])(
+      'of time is bisected %s',
       async (where) => {
         const b = await createAgentBench(pool);
         await endLarge(b, null, null, 0.1);

@@ -4,7 +4,7 @@ import type { Accepted } from '../support/load.ts';
 import type { Product } from '../support/product.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Where the records of each kind lie, and what they are called there. */
+/** The table of each kind, and its column of record ids. */
 const ROWS: Readonly<Partial<Record<Kind, [table: string, idColumn: string]>>> = {
   'agent-metadata': ['agent_records', 'event_id'],
   'conversation-metadata': ['conversation_records', 'event_id'],
@@ -12,8 +12,8 @@ const ROWS: Readonly<Partial<Record<Kind, [table: string, idColumn: string]>>> =
   'automation-events': ['automation_events', 'event_id'],
 };
 
-/** Waits until all that was accepted is stored, and fails where something is lost, doubled, or older than what came last. */
-export async function reckon(product: Product, accepted: Accepted): Promise<void> {
+/** Waits until every accepted record is stored; fails if a record is lost, doubled, or older than the last accepted one. */
+export async function reconcile(product: Product, accepted: Accepted): Promise<void> {
   for (const [kind, [table, idColumn]] of Object.entries(ROWS) as [Kind, [string, string]][]) {
     const own = accepted.own.get(kind) ?? new Set<string>();
     const all = new Set([...own, ...(accepted.generated.get(kind) ?? [])]);
@@ -33,7 +33,7 @@ export async function reckon(product: Product, accepted: Accepted): Promise<void
       { timeoutMs: 180_000, what: `all accepted records of ${kind} to be stored (lost otherwise)` },
     );
     expect([...stored].filter(([, times]) => times !== 1)).toEqual([]);
-    // Records without an id whose answer was lost may be stored besides; under a client's id there is nothing else.
+    // Records without an id whose answer was lost may be stored in addition, but not under the clients' ids.
     const clientsIds = [...stored.keys()].filter((id) => id.startsWith('client-'));
     expect(clientsIds.length).toBe(own.size);
   }
