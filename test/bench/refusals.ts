@@ -2,13 +2,14 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { ROOT } from '../support/program.ts';
 import { createSender } from './message.ts';
 import type { FloodOrder } from './refusals-flood.ts';
 
 /**
- * What a flood of refused requests costs a caller who is served: `npm run bench:refusals`. Gateway, flood and caller are
- * processes of their own. The flood is as large as takes the gateway a tenth of a CPU; the caller, who waits for each
- * answer, should lose no more than that. Rounds with and without it take turns, and ratios of their medians are printed.
+ * Measures what a flood of refused requests costs a caller who is served: `npm run bench:refusals`. Gateway, flood and
+ * caller are separate processes. The flood takes the gateway a tenth of a CPU; the caller, who waits for each answer,
+ * should lose no more than that. Rounds with and without the flood alternate; the ratios of their medians are printed.
  */
 
 const FLOOD_SHARE = 0.1;
@@ -23,12 +24,18 @@ interface Round {
   readonly p99Ms: number;
   /** The gateway's, per request that was served. */
   readonly cpuMs: number;
-  /** Refused a second. */
+  /** Requests refused per second. */
   readonly refused: number;
 }
 
-const gateway = start('refusals-gateway');
-const flood = start('refusals-flood');
+/** `greedy` is served once per second. */
+const RATES = { good: 'none', greedy: 1 };
+
+const gateway = fork(`${ROOT}test/support/gateway-child.mjs`, [
+  `${ROOT}dist/`,
+  JSON.stringify({ publishMs: 0, rates: RATES }),
+]);
+const flood = fork(fileURLToPath(new URL('refusals-flood.js', import.meta.url)));
 const [port] = (await once(gateway, 'message')) as [number];
 const send = createSender(port, CALLERS);
 
@@ -48,7 +55,7 @@ for (const status of [401, 429] as const) {
   }
   const of = (name: keyof Round) => ratio(median(flooded, name), median(quiet, name));
   console.log(
-    `${status}: ${Math.round(median(flooded, 'refused'))} a second beside ${Math.round(median(flooded, 'perSecond'))} served: ` +
+    `${status}: ${Math.round(median(flooded, 'refused'))} per second next to ${Math.round(median(flooded, 'perSecond'))} served: ` +
       `throughput ${of('perSecond')} (the flood's share allows ${(1 - FLOOD_SHARE).toFixed(2)}), p50 ${of('p50Ms')}, p99 ${of('p99Ms')}`,
   );
 }
@@ -103,10 +110,6 @@ async function ask(child: ChildProcess, question: 'cpu' | 'stop'): Promise<numbe
   child.send(question);
   const [answer] = (await answered) as [number];
   return answer;
-}
-
-function start(name: string): ChildProcess {
-  return fork(fileURLToPath(new URL(`${name}.js`, import.meta.url)));
 }
 
 function median(rounds: readonly Round[], name: keyof Round): number {

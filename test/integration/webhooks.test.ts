@@ -21,6 +21,7 @@ let running: Dispatcher[] = [];
 beforeEach(async () => {
   tenants += 1;
   tenantId = `tenant${tenants}`;
+  bench.clock.reset();
   await bench.tenant(tenantId);
   receiver = await startReceiver();
 });

@@ -110,8 +110,8 @@ describe('a worker', () => {
       },
     };
 
-    /** A worker that ends in order. */
-    async function readInOrder(b: AgentBench): Promise<void> {
+    /** Reads with a worker that shuts down gracefully. */
+    async function readAndClose(b: AgentBench): Promise<void> {
       const { consumer, close } = b.startWorker();
       await consumer.read(0);
       await close();
@@ -119,11 +119,11 @@ describe('a worker', () => {
 
     async function storeOne(b: AgentBench): Promise<void> {
       b.append(agent(), { id: 'stored' });
-      await readInOrder(b);
+      await readAndClose(b);
     }
 
-    /** Starts workers that it kills, one after another. */
-    async function untilSetAside(
+    /** Starts workers one after another until the record that kills them is quarantined. */
+    async function untilDeadLettered(
       b: AgentBench,
       read = (consumer: ScriptedConsumer) => consumer.read(0),
     ): Promise<void> {
@@ -204,9 +204,9 @@ describe('a worker', () => {
       await storeOne(b);
       // A record of another partition ended each of them before this one could take note that it had nothing to store.
       await pool.query('update log_positions set starts = 4 where topic = $1', [b.topic]);
-      await readInOrder(b);
+      await readAndClose(b);
       b.append(agent('deadly'), { id: 'deadly' });
-      await untilSetAside(b);
+      await untilDeadLettered(b);
       expect(await b.position()).toMatchObject({ next_offset: 2n, starts: 0, suspect_end: null });
     });
 
@@ -217,14 +217,14 @@ describe('a worker', () => {
         b.topic,
       ]);
       b.append(agent('deadly'), { id: 'deadly' });
-      await untilSetAside(b);
+      await untilDeadLettered(b);
     });
 
     it('quarantines it also if each start first reads records that are stored', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
       b.append(agent('deadly'), { id: 'deadly' });
-      await untilSetAside(b, async (one) => {
+      await untilDeadLettered(b, async (one) => {
         const from = await one.take(0);
         await one.deliver(0, from, 1n);
         await one.deliver(0, 1n);
@@ -232,53 +232,47 @@ describe('a worker', () => {
     });
 
     it('does not suspect a record of another partition that waited for a slot', async () => {
-      let dead = false;
-      const b = await createAgentBench(pool, {
-        ...agentMetadata,
-        read(event) {
-          if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
-          dead = true;
-          throw DEATH;
-        },
-      });
-      const endsWithTheProcess = interceptedPool(pool, () => {
-        if (dead) throw DEATH;
-      });
-      b.append(agent('deadly'), { id: 'deadly' });
-      b.append(agent(), { id: 'innocent', entity: 'other', partition: 1 });
-      await pool.query(
-        `insert into log_positions (topic, partition, generation, next_offset, starts, updated_at)
-         values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
-        [b.topic],
-      );
-      for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
-        expect(deaths).toBeLessThan(12);
-        dead = false;
-        const { consumer } = b.startWorker({ pool: endsWithTheProcess });
+      const { untilQuarantined } = await createDeadlyNeighbour();
+      await untilQuarantined(async (consumer) => {
         const starts = [await consumer.take(0), await consumer.take(1)];
         await Promise.allSettled(starts.map((from, partition) => consumer.deliver(partition, from)));
-      }
-      expect((await b.deadLetters(0)).map(({ reason }) => reason)).toEqual(['crash']);
-      expect(await b.deadLetters(1)).toEqual([]);
-      expect(await b.patches()).toEqual(['innocent']);
+      });
     });
 
     it('does not suspect a record that waits for the database while another one ends the process', async () => {
-      let dead = false;
+      let refusing = true;
       let refused = false;
-      const b = await createAgentBench(pool, {
-        ...agentMetadata,
-        read(event) {
-          if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
-          dead = true;
-          throw DEATH;
-        },
+      const { untilQuarantined } = await createDeadlyNeighbour({
         async write(db, records, context) {
-          if (refused) return agentMetadata.write(db, records, context);
+          if (!refusing) return agentMetadata.write(db, records, context);
           refused = true;
           throw Object.assign(new Error('simulated'), { severity: 'FATAL', code: '57P01' });
         },
       });
+      await untilQuarantined(async (consumer) => {
+        refusing = true;
+        refused = false;
+        const starts = [await consumer.take(0), await consumer.take(1)];
+        const waiting = consumer.deliver(1, starts[1]!).catch((error) => expect(error).toBe(DEATH));
+        await waitFor(() => refused, { timeoutMs: 30_000, what: 'the record to be refused' });
+        await consumer.deliver(0, starts[0]!).catch((error) => expect(error).toBe(DEATH));
+        refusing = false;
+        await waiting;
+      });
+    });
+
+    /** Appends a deadly record to partition 0 and an innocent one to partition 1, both suspected after 3 starts. */
+    async function createDeadlyNeighbour(more: Partial<typeof agentMetadata> = {}) {
+      let dead = false;
+      const b = await createAgentBench(pool, {
+        ...agentMetadata,
+        read(event) {
+          if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
+          dead = true;
+          throw DEATH;
+        },
+        ...more,
+      });
       const endsWithTheProcess = interceptedPool(pool, () => {
         if (dead) throw DEATH;
       });
@@ -289,21 +283,19 @@ describe('a worker', () => {
          values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
         [b.topic],
       );
-      for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
-        expect(deaths).toBeLessThan(12);
-        dead = false;
-        refused = false;
-        const { consumer } = b.startWorker({ pool: endsWithTheProcess });
-        const starts = [await consumer.take(0), await consumer.take(1)];
-        const waiting = consumer.deliver(1, starts[1]!).catch((error) => expect(error).toBe(DEATH));
-        await waitFor(() => refused, { timeoutMs: 30_000, what: 'the record to be refused' });
-        await consumer.deliver(0, starts[0]!).catch((error) => expect(error).toBe(DEATH));
-        await waiting;
+      /** Starts workers until the deadly record is quarantined; the innocent one must be stored then. */
+      async function untilQuarantined(deliver: (consumer: ScriptedConsumer) => Promise<void>): Promise<void> {
+        for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
+          expect(deaths).toBeLessThan(12);
+          dead = false;
+          await deliver(b.startWorker({ pool: endsWithTheProcess }).consumer);
+        }
+        expect((await b.deadLetters(0)).map(({ reason }) => reason)).toEqual(['crash']);
+        expect(await b.deadLetters(1)).toEqual([]);
+        expect(await b.patches()).toEqual(['innocent']);
       }
-      expect((await b.deadLetters(0)).map(({ reason }) => reason)).toEqual(['crash']);
-      expect(await b.deadLetters(1)).toEqual([]);
-      expect(await b.patches()).toEqual(['innocent']);
-    });
+      return { untilQuarantined };
+    }
 
     it('does not count a graceful shutdown as a crash', async () => {
       const b = await createAgentBench(pool, deadly);

@@ -1,12 +1,14 @@
 /**
- * The gateway's app in a process of its own, for tests that give it a small heap: any key id is a tenant of its own, and the
- * log takes a second for everything. Sends its port to its parent.
+ * Runs the gateway's app in a process of its own, with a log and a database that answer after `publishMs` (0: in the next
+ * turn), so that tests and benchmarks measure the gateway alone. Arguments: the URL path of the build, and options as JSON:
+ * `publishMs`, and `rates` by key id (default: every key id exists, without a limit). Each key is of its own tenant.
+ * Sends its port to its parent, and for each message its CPU time in milliseconds.
  */
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { pino } from 'pino';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 
 const dist = new URL(`file://${process.argv[2]}`);
+const { publishMs, rates } = JSON.parse(process.argv[3]);
 const load = (path) => import(new URL(path, dist));
 const { createAcceptor } = await load('gateway/accept/accept.js');
 const { buildApp } = await load('gateway/app.js');
@@ -21,27 +23,40 @@ const { listen } = await load('shared/http/listener/serve.js');
 const { createUlidGenerator } = await load('shared/ids.js');
 const { createKeyRing } = await load('shared/keyring/keyring.js');
 
-const clock = { nowMs: () => Date.now() };
-const logger = pino({ level: 'silent' });
+const { systemClock: clock } = await load('shared/clock.js');
+const { createLogger } = await load('shared/logging.js');
+const { openOutput } = await load('shared/process/output.js');
+
+const logger = createLogger('gateway', 'info', openOutput());
 const nextId = createUlidGenerator(clock);
+const secretSha256 = createHash('sha256').update('secret').digest();
 const apiKey = (apiKeyId) => ({
   apiKeyId,
   version: 'v1',
   tenantId: `tenant-${apiKeyId}`,
-  secretSha256: createHash('sha256').update('secret').digest(),
+  secretSha256,
   previousSecret: undefined,
   scopes: ['*'],
   expiresAtMs: undefined,
   revoked: false,
   tenantDisabled: false,
-  limits: { tenantRate: 'none', keyRate: undefined, byteRate: 'none', dailyQuota: undefined },
+  limits: {
+    tenantRate: rates?.[apiKeyId] ?? 'none',
+    keyRate: undefined,
+    byteRate: 'none',
+    dailyQuota: undefined,
+  },
 });
+async function findKeys(ids) {
+  await nextTurn();
+  return ids.filter((id) => rates === undefined || id in rates).map(apiKey);
+}
 const accept = createAcceptor({
   writeToLog: createLogWriter({
     publisher: {
       async publish(_topic, records) {
-        await delay(1000);
-        return records.map(() => ({ ok: true }));
+        await (publishMs > 0 ? delay(publishMs) : nextTurn());
+        return records.map(({ partition }) => ({ ok: true, partition, offset: 0n }));
       },
       async close() {},
     },
@@ -54,7 +69,7 @@ const accept = createAcceptor({
   waitMs: 5000,
 });
 const app = buildApp({
-  keys: createKeyCache({ findKeys: async (ids) => ids.map(apiKey), findChanges: async () => [], logger }),
+  keys: createKeyCache({ findKeys, findChanges: async () => [], logger }),
   accept,
   quotas: createQuotas({
     store: { write: async () => {}, readOthers: async () => new Map() },
@@ -74,3 +89,8 @@ const app = buildApp({
 });
 const server = await listen({ fetch: app.fetch, host: '127.0.0.1', port: 0, portSetting: 'PORT', nextId });
 process.send(server.port);
+process.on('message', () => {
+  const { user, system } = process.cpuUsage();
+  process.send((user + system) / 1000);
+});
+process.on('disconnect', () => process.exit(0));

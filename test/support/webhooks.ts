@@ -17,7 +17,7 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** A clock that runs, and can be put forward, or back by a negative time. */
+/** A running clock that can be moved forward, or back by a negative time. */
 export class TestClock implements Clock {
   #aheadMs = 0;
 
@@ -27,6 +27,10 @@ export class TestClock implements Clock {
 
   advance(byMs: number): void {
     this.#aheadMs += byMs;
+  }
+
+  reset(): void {
+    this.#aheadMs = 0;
   }
 }
 
