@@ -3,27 +3,63 @@ import { type Case, type Expected, failure, type Raw, type Writing } from './cas
 const HTTP_ERROR: Expected = failure('400-01', 'request');
 const DENIED = failure('401-01');
 
-/** How requests lie on a connection: after each other, behind each other, and framed in ways that others read otherwise. */
+/** Writes raw requests of one operation. */
+interface Framing extends Writing {
+  readonly method: string;
+  readonly path: string;
+  raw(name: string, parts: Parts, expect: readonly Expected[], then: 'open' | 'closed'): Case;
+  /** A request with these header lines, which closes the connection with 400-01. */
+  broken(name: string, lines: string[], body?: string): Case;
+  /** The request line and the headers, without the empty line. */
+  head(from: Raw, ...more: string[]): string;
+  chunked(from: Raw, body: string): string;
+}
+
+type Parts = (raw: Raw) => readonly (string | Buffer | { readonly read: Expected })[];
+
+/** Returns cases of requests on a connection: in sequence, pipelined, and with framing that other parsers read differently. */
 export function framingCases(writing: Writing, method: string, path: string): Case[] {
-  const { valid, accepted, unreadable, bodyBytesMax } = writing;
-  const raw = (
-    name: string,
-    parts: (raw: Raw) => readonly (string | Buffer | { readonly read: Expected })[],
-    expect: readonly Expected[],
-    then: 'open' | 'closed',
-  ): Case => ({ group: 'framing', name, steps: [{ raw: parts, expect, then }] });
-  const head = ({ host, credentials }: Raw, ...more: string[]) =>
+  const framing = createFraming(writing, method, path);
+  return [
+    ...connectionCases(framing),
+    ...requestLineCases(framing),
+    ...expectCases(framing),
+    ...transferCases(framing),
+    ...headerCases(framing),
+    ...malformedCases(framing),
+  ];
+}
+
+function createFraming(writing: Writing, method: string, path: string): Framing {
+  const raw: Framing['raw'] = (name, parts, expect, then) => ({
+    group: 'framing',
+    name,
+    steps: [{ raw: parts, expect, then }],
+  });
+  const head: Framing['head'] = ({ host, credentials }, ...more) =>
     `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${credentials}Content-Type: application/json\r\n${more
       .map((line) => `${line}\r\n`)
       .join('')}`;
-  const chunked = (from: Raw, body: string) => `${head(from, 'Transfer-Encoding: chunked')}\r\n${body}`;
-  const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-  const broken = (name: string, lines: string[], body = valid()) =>
-    raw(name, (from) => [`${head(from, ...lines)}\r\n${body}`], [HTTP_ERROR], 'closed');
-  const length = (body: string) => `Content-Length: ${Buffer.byteLength(body)}`;
+  return {
+    ...writing,
+    method,
+    path,
+    raw,
+    head,
+    broken: (name, lines, body = writing.valid()) =>
+      raw(name, (from) => [`${head(from, ...lines)}\r\n${body}`], [HTTP_ERROR], 'closed'),
+    chunked: (from, body) => `${head(from, 'Transfer-Encoding: chunked')}\r\n${body}`,
+  };
+}
+
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+const length = (body: string) => `Content-Length: ${Buffer.byteLength(body)}`;
+
+/** Requests that follow each other on a connection. */
+function connectionCases({ valid, accepted, unreadable, bodyBytesMax, raw }: Framing): Case[] {
   return [
     raw(
-      'four requests written at once are answered in order',
+      'four pipelined requests are answered in order',
       (from) => [
         Buffer.concat([
           from.request({ body: valid() }),
@@ -36,7 +72,7 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       'open',
     ),
     raw(
-      'the connection goes on after each kind of failure',
+      'the connection stays open after each kind of failure',
       (from) =>
         [
           [{ body: 'nothing' }, unreadable('body')],
@@ -63,6 +99,12 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       [accepted],
       'closed',
     ),
+  ];
+}
+
+/** Other forms of the request line and of header names. */
+function requestLineCases({ method, path, valid, accepted, unreadable, raw }: Framing): Case[] {
+  return [
     raw(
       'HTTP/1.0 without Host',
       (from) => [
@@ -93,6 +135,12 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       [accepted],
       'open',
     ),
+  ];
+}
+
+/** Expect: 100-continue. */
+function expectCases({ method, path, valid, accepted, bodyBytesMax, raw, head }: Framing): Case[] {
+  return [
     raw(
       'Expect: 100-continue is granted, then the body is sent',
       (from) => {
@@ -103,7 +151,7 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       'open',
     ),
     raw(
-      'Expect: 100-continue without credentials is answered at once',
+      'Expect: 100-continue without credentials is answered immediately',
       ({ host }) => [
         `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n`,
       ],
@@ -111,11 +159,17 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       'closed',
     ),
     raw(
-      'Expect: 100-continue with a length over the limit is answered at once',
+      'Expect: 100-continue with a length over the limit is answered immediately',
       (from) => [`${head(from, `Content-Length: ${bodyBytesMax + 1}`, 'Expect: 100-continue')}\r\n`],
       [failure('413-01')],
       'closed',
     ),
+  ];
+}
+
+/** Bodies with and without a length, and contradicting lengths. */
+function transferCases({ valid, accepted, unreadable, raw, broken, head, chunked }: Framing): Case[] {
+  return [
     raw(
       'chunks with extensions and trailers',
       (from) => {
@@ -152,10 +206,16 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
         'open',
       ),
     ),
+  ];
+}
+
+/** Malformed lengths and headers, and the size of headers. */
+function headerCases({ valid, accepted, raw, broken, head }: Framing): Case[] {
+  return [
     broken('two lengths that differ', ['Content-Length: 5', 'Content-Length: 6']),
     broken('a length with a sign', ['Content-Length: +5']),
     broken('a negative length', ['Content-Length: -5']),
-    broken('a length that is no number', ['Content-Length: 5a']),
+    broken('a length that is not a number', ['Content-Length: 5a']),
     broken('a length beyond every number', ['Content-Length: 99999999999999999999999']),
     broken('Transfer-Encoding: gzip', ['Transfer-Encoding: gzip']),
     broken(
@@ -166,7 +226,7 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
     broken('a folded header', ['X-Folded: a\r\n b', length(valid())]),
     broken('a space before the colon', ['X-Space : a', length(valid())]),
     broken('U+0000 in a header', ['X-Nul: a\0b', length(valid())]),
-    broken('a bare line feed behind a header', [`X-Bare: a\nX-Other: b`, length(valid())]),
+    broken('a bare line feed after a header', [`X-Bare: a\nX-Other: b`, length(valid())]),
     broken('headers over 16 KiB', [`X-Large: ${'a'.repeat(17 * 1024)}`, length(valid())]),
     raw(
       'headers of 15 KiB',
@@ -177,6 +237,12 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
       [accepted],
       'open',
     ),
+  ];
+}
+
+/** Malformed chunks, and bytes that are not HTTP. */
+function malformedCases({ valid, raw, head, chunked }: Framing): Case[] {
+  return [
     ...[
       'g\r\nx\r\n',
       '-1\r\nx\r\n',
@@ -187,10 +253,15 @@ export function framingCases(writing: Writing, method: string, path: string): Ca
     ].map((text) =>
       raw(`a broken chunk: ${JSON.stringify(text)}`, (from) => [chunked(from, text)], [HTTP_ERROR], 'closed'),
     ),
-    raw('no HTTP at all', () => ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'], [HTTP_ERROR], 'closed'),
-    raw('HTTP/2 without being asked', () => ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'], [HTTP_ERROR], 'closed'),
     raw(
-      'a method that is none',
+      'bytes that are not HTTP',
+      () => ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+      [HTTP_ERROR],
+      'closed',
+    ),
+    raw('HTTP/2 without an upgrade', () => ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'], [HTTP_ERROR], 'closed'),
+    raw(
+      'an invalid method',
       (from) => [head(from, length(valid())).replace(/^\S+/, 'P OST')],
       [HTTP_ERROR],
       'closed',

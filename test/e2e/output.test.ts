@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isAlive } from '../../embedded/postgres/process-table.ts';
 import { pythonVersion } from '../support/caller-examples.ts';
 import { memoryOf } from '../support/process-memory.ts';
@@ -14,28 +14,32 @@ import { waitFor } from '../support/wait.ts';
 
 const MEGABYTE = 1024 * 1024;
 const GRACE_MS = 15_000;
-/** More than the grace period, on a busy machine. */
+/** Longer than the grace period, with room for a busy machine. */
 const EXIT_WAIT_MS = 60_000;
 /** Runs a command on a terminal of its own until standard input ends, and prints its exit code. */
 const TERMINAL = ['python3', `${ROOT}test/support/terminal.py`];
-/** Requests whose log lines are of that size are logged at the level debug. */
+/** The size of the log line of a request, at the level debug. */
 const LINE_BYTES = 15_000;
 
 interface Part {
   readonly process: ChildProcess;
   readonly url: string;
-  /** Resolves with the exit code once the process has ended; fails when it goes on. */
+  /** Resolves with the exit code after the process has ended; fails if it keeps running. */
   exitCode(): Promise<number | null>;
 }
 
 interface Product {
   /** `prefix` is a command that runs the one after it. */
   start(stdout: 'pipe' | number, prefix?: readonly string[]): Promise<Part>;
-  /** Undefined while Postgres has not run. */
+  /** Undefined while no Postgres runs. */
   postgresPid(): Promise<number | undefined>;
 }
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
+
+/** One for all tests, so that the database is initialised once; each test ends what it started. */
+const dataDir = await mkdtemp(join(tmpdir(), 'sluice-output-'));
+afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 3 }));
 
 const cleanUps: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -66,7 +70,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
       });
       await disk.fill();
       await flood(part, 200);
-      await stopsInOrder(product, part, 'SIGTERM');
+      await expectGracefulShutdown(product, part, 'SIGTERM');
       const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.startsWith('{'));
       const dropped = lines.map((line) => tryParse(line)?.lines ?? 0).reduce((sum, count) => sum + count, 0);
       expect(dropped).toBeGreaterThan(0);
@@ -80,7 +84,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
       const part = await product.start('pipe');
       part.process.stdout!.destroy();
       await flood(part, 20);
-      await stopsInOrder(product, part, signal);
+      await expectGracefulShutdown(product, part, signal);
     },
   );
 
@@ -93,7 +97,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
     const grown = memoryOf(part.process.pid!) - before;
 
     expect(grown).toBeLessThan(30 * MEGABYTE);
-    await stopsInOrder(product, part, 'SIGTERM');
+    await expectGracefulShutdown(product, part, 'SIGTERM');
   });
 });
 
@@ -126,13 +130,13 @@ it('embedded: stops Postgres when a second signal ends it', async () => {
     what: 'the process to be stopping',
   });
   const pid = (await product.postgresPid())!;
-  // Signals within a second of the first one are taken for the same one.
+  // A signal within a second of the first one counts as the same one.
   await waitFor(() => !part.process.kill('SIGTERM'), { timeoutMs: EXIT_WAIT_MS, what: 'the process to end' });
   expect(await part.exitCode()).toBe(1);
   await waitFor(async () => !(await isAlive(pid)), { timeoutMs: EXIT_WAIT_MS, what: 'Postgres to end' });
 });
 
-async function stopsInOrder(product: Product, part: Part, signal: NodeJS.Signals): Promise<void> {
+async function expectGracefulShutdown(product: Product, part: Part, signal: NodeJS.Signals): Promise<void> {
   await isLive(part);
   const pid = await product.postgresPid();
   part.process.kill(signal);
@@ -141,11 +145,10 @@ async function stopsInOrder(product: Product, part: Part, signal: NodeJS.Signals
 }
 
 async function prepare(script: 'embedded' | 'gateway', more: Record<string, string> = {}): Promise<Product> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-output-'));
-  cleanUps.push(() => rm(dataDir, { recursive: true, force: true, maxRetries: 3 }));
   const [port, adminPort, nobody] = await freePorts(3);
   const url = `http://127.0.0.1:${port}`;
   const postgresPid = async () => {
+    if (script === 'gateway') return undefined;
     const file = await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8').catch(() => undefined);
     return file === undefined ? undefined : Number(file.split('\n')[0]);
   };
@@ -212,7 +215,7 @@ async function isLive({ url }: Part): Promise<void> {
   expect(await answers(`${url}/health/live`)).toBe(true);
 }
 
-/** Makes so many log lines of 15 KB; fails when one of the requests is not answered. */
+/** Causes so many log lines of 15 KB; fails if a request is not answered. */
 async function flood({ url }: Part, lines: number): Promise<void> {
   const path = 'x'.repeat(LINE_BYTES);
   let left = lines;
