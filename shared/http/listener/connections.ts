@@ -1,148 +1,167 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { HEALTH_PATHS } from '../health.ts';
+import { forwardedAddress, partyOf } from './caller-address.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
 export interface ConnectionBounds {
-  /** Connections at most, those of the health checks' room not counted. */
+  /** Connections at most, not counting those reserved for health checks. */
   readonly connectionsMax: number;
-  /** Of one address; where proxies are trusted, open requests of one address instead. */
+  /** Connections per address; with trusted proxies, open requests per address. */
   readonly perAddressMax: number;
-  /** Proxies in front whose `X-Forwarded-For` is believed. */
+  /** Proxies in front whose `X-Forwarded-For` is trusted. */
   readonly trustedHops: number;
-  /** Milliseconds without a byte after which a connection that has shown no valid key is cut. */
+  /** Milliseconds without a byte after which a connection that has shown no valid key is closed. */
   readonly keylessIdleMs: number;
-  /** The same for all others while a request is open. */
+  /** The same for all others, while a request is open. */
   readonly stallMs: number;
   /** Called for each connection or request that is refused. */
   readonly onRefused: (refused: RefusedConnection) => void;
 }
 
 export interface RefusedConnection {
+  /** Which bound was reached: that of all connections, or that of one address. */
   readonly reason: 'all' | 'address';
-  /** Of IPv6 the network (/64), which is what one party has. */
+  /** For IPv6 the /64 network. */
   readonly address: string;
 }
 
-/** What the bounds make of a request: serve it, or end its connection, or refuse it. */
+/** What to do with a request: serve it, close its connection, or refuse it with 503-01. */
 export type Admission = 'serve' | 'destroy' | 'busy';
 
-export interface Connections {
-  admit(incoming: IncomingMessage, outgoing: ServerResponse): Admission;
-  /** A valid key came with a request of the connection. */
-  onKeyShown(socket: Socket): void;
-  /** Seconds that the caller may keep the connection idle, where they differ from the usual ones. */
-  idleSeconds(socket: Socket): number | undefined;
-  /** Called when the last open answer of a connection was written. */
-  onIdle(socket: Socket): void;
-}
-
-/** Connections past the most, for health checks alone. */
-const HEALTH_ROOM = 20;
-const HEALTH_ROOM_PER_ADDRESS = 4;
-/** A connection without a valid key is closed after so many times its idle time, also if it sends requests. */
-const KEYLESS_LIFE_TIMES = 4;
-/** In which a health check must have come. */
-const HEALTH_ROOM_MS = 2000;
+/** Connections beyond the bound, reserved for health checks. */
+const HEALTH_CONNECTIONS_MAX = 20;
+const HEALTH_CONNECTIONS_PER_ADDRESS_MAX = 4;
+/** Milliseconds that such a connection lives. */
+const HEALTH_CONNECTION_MS = 2000;
+/**
+ * A connection without a valid key is closed after this many times its idle timeout, even if it
+ * sends requests.
+ */
+const KEYLESS_LIFE_IDLE_TIMES = 4;
 
 interface Connection {
   readonly address: string;
-  readonly forHealth: boolean;
-  keyShown: boolean;
-  /** By {@link performance.now}. */
+  /** Reserved for a health check. */
+  readonly isForHealth: boolean;
+  isKeyShown: boolean;
+  /** As of {@link performance.now}. */
   readonly openedAtMs: number;
 }
 
 /**
- * Bounds connections, in all and of one address. Past the most a few more are taken for a moment, so that a health check
- * does not take a full process for a dead one: anything else that they ask ends them unanswered.
+ * Bounds the connections, in all and per address. A few more are accepted for a moment, so that
+ * health checks do not take a full process for a dead one. Any other request on those closes them,
+ * unanswered.
  */
-export function boundConnections(
-  server: Server,
-  answers: OpenAnswers,
-  bounds: ConnectionBounds,
-): Connections {
-  const { connectionsMax, perAddressMax, trustedHops } = bounds;
-  const known = new WeakMap<Socket, Connection>();
-  const usual = createCounts();
-  const forHealth = createCounts();
-  const requests = createCounts();
-  const ownsConnections = trustedHops === 0;
-  server.maxConnections = connectionsMax + HEALTH_ROOM;
-  server.on('drop', (data) => {
-    bounds.onRefused({ reason: 'all', address: partyOf(data?.remoteAddress) });
-  });
+export class Connections {
+  private readonly answers: OpenAnswers;
+  private readonly bounds: ConnectionBounds;
+  private readonly known = new WeakMap<Socket, Connection>();
+  private readonly usual = new AddressCounts();
+  private readonly forHealth = new AddressCounts();
+  private readonly openRequests = new AddressCounts();
+  /** Without trusted proxies a connection belongs to one caller. */
+  private readonly isBehindProxies: boolean;
 
-  server.on('connection', (socket: Socket) => {
+  constructor(server: Server, answers: OpenAnswers, bounds: ConnectionBounds) {
+    this.answers = answers;
+    this.bounds = bounds;
+    this.isBehindProxies = bounds.trustedHops > 0;
+    server.maxConnections = bounds.connectionsMax + HEALTH_CONNECTIONS_MAX;
+    server.on('drop', (data) => {
+      bounds.onRefused({ reason: 'all', address: partyOf(data?.remoteAddress) });
+    });
+    server.on('connection', (socket: Socket) => this.onConnection(socket));
+  }
+
+  /** Decides about a request, and counts it as open. */
+  admit(request: IncomingMessage, answer: ServerResponse): Admission {
+    const connection = this.known.get(request.socket);
+    if (connection === undefined) return 'destroy';
+    if (connection.isForHealth) {
+      if (!isHealthCheck(request)) return 'destroy';
+      answer.setHeader('connection', 'close');
+      return 'serve';
+    }
+    if (!connection.isKeyShown) this.limitKeyless(connection, request.socket, answer);
+    return this.isBehindProxies ? this.admitForwarded(connection, request, answer) : 'serve';
+  }
+
+  /** Called when a request has shown a valid key: its connection may be idle for longer. */
+  onKeyShown(socket: Socket): void {
+    const connection = this.known.get(socket);
+    if (!connection || connection.isKeyShown) return;
+    connection.isKeyShown = true;
+    socket.setTimeout(this.bounds.stallMs);
+  }
+
+  /** Returns the idle timeout of a connection in seconds if it differs from the server's. */
+  idleSeconds(socket: Socket): number | undefined {
+    return this.isKeyless(socket) ? Math.floor(this.bounds.keylessIdleMs / 1000) : undefined;
+  }
+
+  /** Called when the last open answer of a connection was written. */
+  onIdle(socket: Socket): void {
+    // Node has just set the server's keep-alive timeout.
+    if (this.isKeyless(socket)) socket.setTimeout(this.bounds.keylessIdleMs);
+  }
+
+  private onConnection(socket: Socket): void {
+    const { connectionsMax, perAddressMax, onRefused } = this.bounds;
     const address = partyOf(socket.remoteAddress);
     const openedAtMs = performance.now();
-    if (usual.total() < connectionsMax) {
-      const own = ownsConnections ? perAddressMax : connectionsMax;
-      if (usual.of(address) >= own) return refuse(socket, 'address', address);
-      return take(socket, { address, forHealth: false, keyShown: !ownsConnections, openedAtMs });
+    if (this.usual.total >= connectionsMax) {
+      onRefused({ reason: 'all', address });
+      const ownMax = this.isBehindProxies ? HEALTH_CONNECTIONS_MAX : HEALTH_CONNECTIONS_PER_ADDRESS_MAX;
+      if (this.forHealth.of(address) >= ownMax) socket.destroy();
+      else this.accept(socket, { address, isForHealth: true, isKeyShown: false, openedAtMs });
+    } else if (!this.isBehindProxies && this.usual.of(address) >= perAddressMax) {
+      onRefused({ reason: 'address', address });
+      socket.destroy();
+    } else {
+      this.accept(socket, { address, isForHealth: false, isKeyShown: this.isBehindProxies, openedAtMs });
     }
-    bounds.onRefused({ reason: 'all', address });
-    const own = ownsConnections ? HEALTH_ROOM_PER_ADDRESS : HEALTH_ROOM;
-    if (forHealth.of(address) >= own) return void socket.destroy();
-    take(socket, { address, forHealth: true, keyShown: false, openedAtMs });
-    const timer = setTimeout(() => socket.destroy(), HEALTH_ROOM_MS).unref();
-    socket.once('close', () => clearTimeout(timer));
-  });
+  }
 
-  function take(socket: Socket, connection: Connection): void {
-    const counts = connection.forHealth ? forHealth : usual;
+  private accept(socket: Socket, connection: Connection): void {
+    const counts = connection.isForHealth ? this.forHealth : this.usual;
     counts.add(connection.address);
     socket.once('close', () => counts.remove(connection.address));
-    known.set(socket, connection);
-    if (!connection.keyShown) socket.setTimeout(bounds.keylessIdleMs);
+    this.known.set(socket, connection);
+    if (!connection.isKeyShown) socket.setTimeout(this.bounds.keylessIdleMs);
+    if (!connection.isForHealth) return;
+    const timer = setTimeout(() => socket.destroy(), HEALTH_CONNECTION_MS).unref();
+    socket.once('close', () => clearTimeout(timer));
   }
 
-  function refuse(socket: Socket, reason: RefusedConnection['reason'], address: string): void {
-    bounds.onRefused({ reason, address });
-    socket.destroy();
+  private limitKeyless({ openedAtMs }: Connection, socket: Socket, answer: ServerResponse): void {
+    const { keylessIdleMs } = this.bounds;
+    // Node has set the server's timeout when the request began.
+    socket.setTimeout(keylessIdleMs);
+    const ageMs = performance.now() - openedAtMs;
+    if (ageMs > KEYLESS_LIFE_IDLE_TIMES * keylessIdleMs) answer.setHeader('connection', 'close');
   }
 
-  return {
-    admit(incoming, outgoing) {
-      const { socket } = incoming;
-      const connection = known.get(socket);
-      if (connection === undefined) return 'destroy';
-      if (connection.forHealth) {
-        if (!isHealthCheck(incoming)) return 'destroy';
-        outgoing.setHeader('connection', 'close');
-        return 'serve';
-      }
-      // Node has put back the server's own timeout when the request began.
-      if (!connection.keyShown) {
-        socket.setTimeout(bounds.keylessIdleMs);
-        const ageMs = performance.now() - connection.openedAtMs;
-        if (ageMs > KEYLESS_LIFE_TIMES * bounds.keylessIdleMs) outgoing.setHeader('connection', 'close');
-      }
-      if (ownsConnections) return 'serve';
-      const address = partyOf(forwardedAddress(incoming, trustedHops) ?? connection.address);
-      if (requests.of(address) >= perAddressMax && !isHealthCheck(incoming)) {
-        bounds.onRefused({ reason: 'address', address });
-        return 'busy';
-      }
-      requests.add(address);
-      answers.add(socket, outgoing, () => requests.remove(address));
-      return 'serve';
-    },
-    onKeyShown(socket) {
-      const connection = known.get(socket);
-      if (!connection || connection.keyShown) return;
-      connection.keyShown = true;
-      socket.setTimeout(bounds.stallMs);
-    },
-    idleSeconds(socket) {
-      return known.get(socket)?.keyShown === false ? Math.floor(bounds.keylessIdleMs / 1000) : undefined;
-    },
-    onIdle(socket) {
-      // Node has just set the time of kept connections.
-      if (known.get(socket)?.keyShown === false) socket.setTimeout(bounds.keylessIdleMs);
-    },
-  };
+  private admitForwarded(
+    connection: Connection,
+    request: IncomingMessage,
+    answer: ServerResponse,
+  ): Admission {
+    const { trustedHops, perAddressMax, onRefused } = this.bounds;
+    const address = partyOf(forwardedAddress(request, trustedHops) ?? connection.address);
+    if (this.openRequests.of(address) >= perAddressMax && !isHealthCheck(request)) {
+      onRefused({ reason: 'address', address });
+      return 'busy';
+    }
+    this.openRequests.add(address);
+    this.answers.add(request.socket, answer, () => this.openRequests.remove(address));
+    return 'serve';
+  }
+
+  private isKeyless(socket: Socket): boolean {
+    return this.known.get(socket)?.isKeyShown === false;
+  }
 }
 
 const HEALTH_URLS: readonly (string | undefined)[] = Object.values(HEALTH_PATHS);
@@ -151,42 +170,24 @@ function isHealthCheck({ method, url }: IncomingMessage): boolean {
   return method === 'GET' && HEALTH_URLS.includes(url);
 }
 
-/** The address that the outermost trusted proxy saw; undefined where the header does not have it. */
-function forwardedAddress({ headers }: IncomingMessage, hops: number): string | undefined {
-  const forwarded = headers['x-forwarded-for'];
-  const addresses = (Array.isArray(forwarded) ? forwarded.join() : (forwarded ?? '')).split(',');
-  // Some proxies add the caller's port, and then put IPv6 in brackets.
-  const [, v6, v4] = /^(?:\[(.*)\](?::\d+)?|([^:]*):\d+)$/.exec(addresses.at(-hops)?.trim() ?? '') ?? [];
-  const address = v6 ?? v4 ?? addresses.at(-hops)?.trim() ?? '';
-  return ipaddr.isValid(address) ? address : undefined;
-}
+/** Counts things per address. */
+class AddressCounts {
+  private readonly counts = new Map<string, number>();
+  total = 0;
 
-/** What counts as one address: of IPv6 the network of 64 bits, since one host can take any address in it. */
-function partyOf(address = ''): string {
-  if (!ipaddr.isValid(address)) return address;
-  const parsed = ipaddr.process(address);
-  if (parsed.kind() === 'ipv4') return parsed.toString();
-  return `${(parsed as ipaddr.IPv6).parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(':')}::/64`;
-}
+  of(address: string): number {
+    return this.counts.get(address) ?? 0;
+  }
 
-function createCounts() {
-  const counts = new Map<string, number>();
-  let total = 0;
-  return {
-    total: () => total,
-    of: (name: string) => counts.get(name) ?? 0,
-    add(name: string): void {
-      total += 1;
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-    },
-    remove(name: string): void {
-      total -= 1;
-      const left = (counts.get(name) ?? 0) - 1;
-      if (left > 0) counts.set(name, left);
-      else counts.delete(name);
-    },
-  };
+  add(address: string): void {
+    this.total += 1;
+    this.counts.set(address, this.of(address) + 1);
+  }
+
+  remove(address: string): void {
+    this.total -= 1;
+    const left = this.of(address) - 1;
+    if (left > 0) this.counts.set(address, left);
+    else this.counts.delete(address);
+  }
 }

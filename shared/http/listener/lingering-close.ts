@@ -1,20 +1,20 @@
 import type { Socket } from 'node:net';
 
-/** Time in which a sender that is still writing can read the answer. */
+/** Milliseconds in which a caller that is still sending can read the answer. */
 const LINGER_MS = 10_000;
-/** What it may write meanwhile. */
+/** Bytes that the caller may send meanwhile. */
 const LINGER_BYTES_MAX = 128 * 1024 * 1024;
 
 /**
- * Closes a connection on which the caller may still be writing: ends our side after what was written, and throws away what
- * comes until the caller closes its own. A connection that is closed with unread bytes is reset, and the reset can
- * overtake the answer (RFC 9112 §9.6).
+ * Closes a connection on which the caller may still be sending. Ends our side after what was
+ * written, and discards what arrives until the caller closes its side. Closing a connection with
+ * unread bytes would reset it, and the reset can overtake the answer (RFC 9112 §9.6).
  */
 export function closeLingering(socket: Socket): void {
-  let left = LINGER_BYTES_MAX;
+  let bytesLeft = LINGER_BYTES_MAX;
   socket.on('data', (bytes: Buffer) => {
-    left -= bytes.length;
-    if (left < 0) socket.destroy();
+    bytesLeft -= bytes.length;
+    if (bytesLeft < 0) socket.destroy();
   });
   socket.resume();
   socket.end();

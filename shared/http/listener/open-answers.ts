@@ -1,45 +1,69 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Which answers of each connection are not written yet. */
-export interface OpenAnswers {
-  /** Calls `onClosed` once when the answer was written or can no longer be; until then it counts as open. */
-  add(socket: Socket, answer: ServerResponse, onClosed: () => void): void;
-  of(socket: Socket): ReadonlyMap<ServerResponse, unknown>;
+interface ConnectionAnswers {
+  /** In the order of their requests, each with what is called once it is closed. */
+  readonly open: Map<ServerResponse, (() => void)[]>;
+  last: ServerResponse | undefined;
 }
 
-type Open = Map<ServerResponse, (() => void)[]>;
+/**
+ * Tracks the answers of each connection that are not written yet. Node itself reports neither the
+ * end nor the loss of an answer that is queued after others when its connection closes.
+ */
+export class OpenAnswers {
+  private readonly connections = new Map<Socket, ConnectionAnswers>();
 
-const NONE: Open = new Map();
-
-/** Node reports neither the end nor the loss of an answer that waits after others when its connection ends. */
-export function trackOpenAnswers(server: Server): OpenAnswers {
-  const open = new WeakMap<Socket, Open>();
-  server.on('connection', (socket) => {
-    const answers: Open = new Map();
-    open.set(socket, answers);
-    socket.once('close', () => {
-      for (const answer of [...answers.keys()]) close(answers, answer);
+  constructor(server: Server) {
+    server.on('connection', (socket) => {
+      const answers: ConnectionAnswers = { open: new Map(), last: undefined };
+      this.connections.set(socket, answers);
+      socket.once('close', () => {
+        this.connections.delete(socket);
+        for (const answer of [...answers.open.keys()]) close(answers, answer);
+      });
     });
-  });
-  return {
-    add(socket, answer, onClosed) {
-      const answers = open.get(socket);
-      if (answers === undefined) return;
-      const listeners = answers.get(answer);
-      if (listeners !== undefined) {
-        listeners.push(onClosed);
-        return;
-      }
-      answers.set(answer, [onClosed]);
-      answer.once('close', () => close(answers, answer));
-    },
-    of: (socket) => open.get(socket) ?? NONE,
-  };
+  }
+
+  /**
+   * Counts an answer as open until it is written or its connection closes, and calls `onClosed`
+   * then. May be called again for the same answer.
+   */
+  add(socket: Socket, answer: ServerResponse, onClosed: () => void): void {
+    const answers = this.connections.get(socket);
+    if (answers === undefined) return;
+    const listeners = answers.open.get(answer);
+    if (listeners !== undefined) {
+      listeners.push(onClosed);
+      return;
+    }
+    answers.open.set(answer, [onClosed]);
+    answers.last = answer;
+    answer.once('close', () => close(answers, answer));
+  }
+
+  /** Returns the open answers of a connection, in the order of their requests. */
+  of(socket: Socket): ServerResponse[] {
+    return [...(this.connections.get(socket)?.open.keys() ?? [])];
+  }
+
+  hasNone(socket: Socket): boolean {
+    return (this.connections.get(socket)?.open.size ?? 0) === 0;
+  }
+
+  /** Returns the answer to the last request of a connection, written or not. */
+  last(socket: Socket): ServerResponse | undefined {
+    return this.connections.get(socket)?.last;
+  }
+
+  /** Returns the connections that had no request yet. Node does not count them as idle. */
+  unused(): Socket[] {
+    return [...this.connections].flatMap(([socket, { last }]) => (last === undefined ? [socket] : []));
+  }
 }
 
-function close(answers: Open, answer: ServerResponse): void {
-  const listeners = answers.get(answer) ?? [];
-  answers.delete(answer);
+function close(answers: ConnectionAnswers, answer: ServerResponse): void {
+  const listeners = answers.open.get(answer) ?? [];
+  answers.open.delete(answer);
   for (const onClosed of listeners) onClosed();
 }

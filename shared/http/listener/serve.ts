@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener, RequestError } from '@hono/node-server';
 import type { SettingName } from '../../config/config.ts';
 import { AppError, errorCode } from '../../errors.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
-import { boundConnections, type RefusedConnection } from './connections.ts';
-import { trackOpenAnswers } from './open-answers.ts';
-import { boundPipelining } from './pipelining.ts';
+import { type ConnectionBounds, Connections, type RefusedConnection } from './connections.ts';
+import { OpenAnswers } from './open-answers.ts';
+import { Pipelining } from './pipelining.ts';
 import { answerUnparsable, refusal, refuseBusy } from './unparsable.ts';
 
 export interface ListenOptions {
@@ -15,165 +15,232 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** The setting to change when the port is taken. */
+  /** The setting of the port, for error messages. */
   readonly portSetting: SettingName;
-  /** Names the requests that cannot be parsed. */
+  /** Makes the request ids of requests that cannot be parsed. */
   readonly nextId: IdGenerator;
-  /** Milliseconds in which a request must have arrived whole. Default 120,000. */
+  /** Milliseconds in which a request must have arrived completely. Default 120,000. */
   readonly requestTimeoutMs?: number;
-  /** Connections at most; past it new ones are closed, except for a moment those of health checks. Default 5000. */
+  /** Connections at most; beyond them only health checks are served. Default 5000. */
   readonly connectionsMax?: number;
-  /** Of one address (of IPv6: one /64). Default: a tenth of all. */
+  /** Connections per address (for IPv6: per /64) at most. Default: a tenth of all. */
   readonly connectionsPerAddressMax?: number;
   /**
-   * Proxies in front whose `X-Forwarded-For` is believed. Default 0. With any, connections are the proxy's: their number
-   * per address is not bounded, that of open requests of one forwarded address is, and they are kept without a key.
+   * Proxies in front whose `X-Forwarded-For` is trusted. Default 0. With trusted proxies the bound
+   * per address applies to the open requests of each forwarded address instead of to connections,
+   * and connections stay open without a valid key.
    */
   readonly trustedHops?: number;
   /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
   readonly keepAliveMs?: number;
   /** The same for those that have shown none. Default 15,000. */
   readonly keylessIdleMs?: number;
-  /** Called for each connection or request that is refused for these bounds. */
+  /** Called for each connection or request that is refused by these bounds. */
   readonly onRefused?: (refused: RefusedConnection) => void;
   /**
-   * Milliseconds after which a connection on which nothing moves is cut, in either direction: a caller that does not read its
-   * answers must not hold it for ever. Default 75,000, above what idle connections get.
+   * Milliseconds without a byte in either direction after which a connection is closed while a
+   * request is open, so that a caller that does not read its answers cannot hold it for ever.
+   * Default 75,000.
    */
   readonly stallTimeoutMs?: number;
-  /** Milliseconds that `close` waits for requests under way before it cuts them. Default 10,000. */
+  /**
+   * Milliseconds that `close` waits for requests in flight before it closes their connections.
+   * Default 10,000.
+   */
   readonly closeTimeoutMs?: number;
 }
 
 export interface HttpServer {
   readonly host: string;
   readonly port: number;
-  /** From now on answers say `Connection: close`, so that callers move to another process. */
+  /** Makes all further answers say `Connection: close`, so that callers move to another process. */
   startDraining(): void;
   /**
-   * Takes no new connections and resolves once the requests under way are answered. Those that do not arrive or end in
-   * time are cut: a caller that stalls must not keep the process from stopping.
+   * Stops accepting connections. Resolves when the requests in flight are answered, or after
+   * `closeTimeoutMs`.
    */
   close(): Promise<void>;
-  /** Cuts all connections at once. */
+  /** Closes all connections immediately. */
   destroy(): void;
 }
 
 /** Bytes of request line and headers at most. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Node keeps the first 2000 and drops the others without a word; nobody has a use for so many. */
+/** Node keeps the first 2000 headers and drops the others silently. */
 const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 5000;
 const CHECK_TIMEOUTS_MS = 5000;
-/** Above the longest idle timeout of the usual load balancers (600 s), so that they and not we close an idle connection. */
+/**
+ * Longer than the idle timeouts of the usual load balancers (up to 600 s). If this side closed an
+ * idle connection first, a request could be lost on it.
+ */
 const KEEP_ALIVE_MS = 620_000;
 const KEYLESS_IDLE_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+const STALL_TIMEOUT_MS = 75_000;
+const CLOSE_TIMEOUT_MS = 10_000;
 /**
- * Bytes that a stream keeps before it stops its source. Small: as segments or chunks of one byte each takes some 400
- * bytes. Nothing is slower for it where somebody reads.
+ * Bytes that a stream buffers before it pauses its source. Small, because chunks of one byte take
+ * some 400 bytes of memory each. It does not slow down a stream that is read.
  */
 const STREAM_BYTES_MAX = 1024;
+/** Milliseconds between two checks for idle connections while the server closes. */
 const CLOSE_IDLE_MS = 100;
 
-/** Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` (port in use, host not ours). */
+/**
+ * Serves an app over HTTP/1.1. Rejects with AppError `LISTEN_FAILED` if the port is in use or the
+ * host is not an address of this machine.
+ */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
-  const { requestTimeoutMs = 120_000, closeTimeoutMs = 10_000, stallTimeoutMs = 75_000 } = options;
-  const { connectionsMax = CONNECTIONS_MAX, keepAliveMs = KEEP_ALIVE_MS } = options;
-  let draining = false;
+  const listener = new Listener(options);
+  await listener.listen();
+  return listener;
+}
+
+class Listener implements HttpServer {
+  host = '';
+  port = 0;
+  private readonly server: Server;
+  private readonly options: ListenOptions;
+  private readonly answers: OpenAnswers;
+  private readonly pipelining: Pipelining;
+  private readonly connections: Connections;
+  private readonly handle: (request: IncomingMessage, answer: ServerResponse) => Promise<unknown>;
+  private isDraining = false;
+
+  constructor(options: ListenOptions) {
+    this.options = options;
+    this.server = createHttpServer(options);
+    this.answers = new OpenAnswers(this.server);
+    this.pipelining = new Pipelining(this.server);
+    this.connections = new Connections(this.server, this.answers, connectionBounds(options));
+    this.handle = getRequestListener(
+      (request, { incoming, outgoing }) =>
+        this.answer(request, incoming as IncomingMessage, outgoing as ServerResponse),
+      {
+        // HTTP/1.0 clients may send no Host header. The name has no effect.
+        hostname: 'localhost',
+        // Node discards the unread rest of a body, within the bounds of request-body.ts. The adapter
+        // would destroy the connection after 500 ms, and a caller that is still sending would see a
+        // reset instead of its answer.
+        autoCleanupIncoming: false,
+        errorHandler: (error) =>
+          error instanceof RequestError
+            ? refusal(options.nextId(), '400-01', 'target or Host header is malformed')
+            : refusal(options.nextId(), '500-01'),
+      },
+    );
+    // With the last two, the app decides whether it wants a body that the caller has announced with
+    // `Expect`. Without them Node would ask for the body itself.
+    for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) {
+      this.server.on(event, (request, answer) => this.serve(request, answer));
+    }
+    answerUnparsable(this.server, this.answers, options.nextId);
+  }
+
+  async listen(): Promise<void> {
+    await bind(this.server, this.options);
+    const { address, port } = this.server.address() as AddressInfo;
+    this.host = address;
+    this.port = port;
+  }
+
+  startDraining(): void {
+    this.isDraining = true;
+  }
+
+  close(): Promise<void> {
+    const { server } = this;
+    this.isDraining = true;
+    return new Promise((resolve) => {
+      // An answer that was written while its body arrived did not say `close`. Its connection becomes
+      // idle later.
+      const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
+      const timeout = setTimeout(
+        () => server.closeAllConnections(),
+        this.options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS,
+      );
+      server.close(() => {
+        clearInterval(closingIdle);
+        clearTimeout(timeout);
+        resolve();
+      });
+      for (const socket of this.answers.unused()) socket.destroy();
+    });
+  }
+
+  destroy(): void {
+    this.server.closeAllConnections();
+  }
+
+  private serve(request: IncomingMessage, answer: ServerResponse): void {
+    const { socket } = request;
+    if (socket.destroyed) return;
+    const admission = this.connections.admit(request, answer);
+    if (admission === 'destroy') {
+      socket.destroy();
+      return;
+    }
+    this.pipelining.onRequest(request, answer);
+    this.answers.add(socket, answer, () => {
+      this.pipelining.onAnswered(socket);
+      if (this.answers.hasNone(socket)) this.connections.onIdle(socket);
+    });
+    if (admission === 'busy') refuseBusy(answer, this.options.nextId());
+    else void this.handle(request, answer);
+  }
+
+  private async answer(
+    request: Request,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+  ): Promise<Response> {
+    const { options } = this;
+    const problem = headersProblem(incoming);
+    const onKeyShown = () => this.connections.onKeyShown(incoming.socket);
+    const response =
+      problem === undefined
+        ? await options.fetch(request, { incoming, outgoing, onKeyShown })
+        : refusal(options.nextId(), '400-01', problem);
+    if (mustClose(incoming, this.isDraining)) outgoing.setHeader('connection', 'close');
+    else reportKeepAlive(outgoing, this.connections.idleSeconds(incoming.socket));
+    return response;
+  }
+}
+
+function createHttpServer(options: ListenOptions): Server {
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const server = createServer({
     maxHeaderSize: HEADER_BYTES_MAX,
     requireHostHeader: false,
     headersTimeout: Math.min(HEADERS_TIMEOUT_MS, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS_MS, requestTimeoutMs),
-    keepAliveTimeout: keepAliveMs,
+    keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS,
     highWaterMark: STREAM_BYTES_MAX,
   });
-  server.setTimeout(stallTimeoutMs);
-  const answers = trackOpenAnswers(server);
-  const pipelining = boundPipelining(server);
-  const connections = boundConnections(server, answers, {
+  server.setTimeout(options.stallTimeoutMs ?? STALL_TIMEOUT_MS);
+  return server;
+}
+
+function connectionBounds(options: ListenOptions): ConnectionBounds {
+  const { connectionsMax = CONNECTIONS_MAX, keylessIdleMs = KEYLESS_IDLE_MS } = options;
+  const { stallTimeoutMs: stallMs = STALL_TIMEOUT_MS, keepAliveMs = KEEP_ALIVE_MS } = options;
+  return {
     connectionsMax,
     perAddressMax: options.connectionsPerAddressMax ?? Math.ceil(connectionsMax / 10),
     trustedHops: options.trustedHops ?? 0,
-    keylessIdleMs: Math.min(options.keylessIdleMs ?? KEYLESS_IDLE_MS, stallTimeoutMs, keepAliveMs),
-    stallMs: stallTimeoutMs,
+    keylessIdleMs: Math.min(keylessIdleMs, stallMs, keepAliveMs),
+    stallMs,
     onRefused: options.onRefused ?? (() => {}),
-  });
-  const listener = getRequestListener(
-    async (request, env) => {
-      const { incoming, outgoing } = env as HttpBindings;
-      const problem = headersProblem(incoming);
-      const onKeyShown = () => connections.onKeyShown(incoming.socket);
-      const response =
-        problem === undefined
-          ? await options.fetch(request, { incoming, outgoing, onKeyShown })
-          : refusal(options.nextId(), '400-01', problem);
-      if (mustClose(incoming, draining)) outgoing.setHeader('connection', 'close');
-      else sayHowLongKept(outgoing, connections.idleSeconds(incoming.socket));
-      return response;
-    },
-    {
-      // A client of HTTP/1.0 sends no Host header; the name is used for nothing.
-      hostname: 'localhost',
-      // Node itself throws away what was not read of a body, within the bounds of pipelining.ts; the adapter would cut the
-      // connection after 500 ms, and a caller still sending would see a reset instead of its answer.
-      autoCleanupIncoming: false,
-      errorHandler: (error) =>
-        error instanceof RequestError
-          ? refusal(options.nextId(), '400-01', 'target or Host header is malformed')
-          : refusal(options.nextId(), '500-01'),
-    },
-  );
-  const serveRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { socket } = incoming;
-    if (socket.destroyed) return;
-    const admission = connections.admit(incoming, outgoing);
-    if (admission === 'destroy') {
-      socket.destroy();
-      return;
-    }
-    pipelining.onRequest(incoming, outgoing);
-    answers.add(socket, outgoing, () => {
-      pipelining.onAnswered(socket);
-      if (answers.of(socket).size === 0) connections.onIdle(socket);
-    });
-    if (admission === 'busy') refuseBusy(outgoing, options.nextId());
-    else void listener(incoming, outgoing);
-  };
-  server.on('request', serveRequest);
-  // Whether the body is wanted is decided behind the checks; without these Node would ask for it at once.
-  server.on('checkContinue', serveRequest);
-  server.on('checkExpectation', serveRequest);
-  const silent = trackSilentConnections(server);
-  answerUnparsable(server, options.nextId);
-  await bind(server, options);
-  const { address, port } = server.address() as AddressInfo;
-  return {
-    host: address,
-    port,
-    startDraining() {
-      draining = true;
-    },
-    close: () =>
-      new Promise((resolve) => {
-        draining = true;
-        // A connection whose last answer did not say `close` (its body was still arriving) becomes idle only later.
-        const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
-        const cut = setTimeout(() => server.closeAllConnections(), closeTimeoutMs);
-        server.close(() => {
-          clearInterval(closingIdle);
-          clearTimeout(cut);
-          resolve();
-        });
-        for (const socket of silent) socket.destroy();
-      }),
-    destroy: () => server.closeAllConnections(),
   };
 }
 
-/** What Node lets through, though it keeps a part of it only or parties on the way read it otherwise. */
+/**
+ * Returns why headers must be refused that Node accepts: it would drop some of them, or proxies may
+ * read them differently.
+ */
 function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
   if (rawHeaders.length > 2 * HEADERS_MAX) return `has more than ${HEADERS_MAX} headers`;
   let hosts = 0;
@@ -184,33 +251,21 @@ function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
   return hosts > 1 ? 'has more than one Host header' : undefined;
 }
 
-/** Says in the answer what Node does not know: that this connection is kept for a shorter time than others. */
-function sayHowLongKept(outgoing: ServerResponse, idleSeconds: number | undefined): void {
+/** Reports in the answer that this connection is kept for a shorter time than Node would report. */
+function reportKeepAlive(outgoing: ServerResponse, idleSeconds: number | undefined): void {
   if (idleSeconds === undefined || !outgoing.shouldKeepAlive || outgoing.hasHeader('connection')) return;
   outgoing.setHeader('connection', 'keep-alive');
   outgoing.setHeader('keep-alive', `timeout=${idleSeconds}`);
 }
 
-/** Connections on which nothing was sent yet: Node does not count them as idle, and would wait for them for ever. */
-function trackSilentConnections(server: Server): ReadonlySet<Socket> {
-  const silent = new Set<Socket>();
-  server.on('connection', (socket) => {
-    silent.add(socket);
-    socket.once('close', () => silent.delete(socket));
-  });
-  server.prependListener('request', ({ socket }) => silent.delete(socket));
-  server.prependListener('checkContinue', ({ socket }) => silent.delete(socket));
-  server.prependListener('checkExpectation', ({ socket }) => silent.delete(socket));
-  return silent;
-}
-
 /**
- * Never while a body is still arriving: closing then resets the connection and the caller may lose its answer. But
- * after a body that we did not ask for: the caller may or may not send it, so the connection cannot be used again.
+ * Returns whether the connection must close after the answer. Draining does not close it while a
+ * body arrives: that would reset the connection, and the caller may lose its answer. A caller that
+ * announced a body that was not asked for may send it or not, so its connection cannot be reused.
  */
-function mustClose(incoming: IncomingMessage, draining: boolean): boolean {
+function mustClose(incoming: IncomingMessage, isDraining: boolean): boolean {
   if (incoming.headers.expect !== undefined && !incoming.readableDidRead) return true;
-  return draining && incoming.complete;
+  return isDraining && incoming.complete;
 }
 
 async function bind(server: Server, { host, port, portSetting }: ListenOptions): Promise<void> {

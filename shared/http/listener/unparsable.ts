@@ -6,8 +6,10 @@ import type { IdGenerator } from '../../ids.ts';
 import { RETRY_AFTER_SECONDS } from '../failures.ts';
 import { REQUEST_ID_HEADER } from '../request-id.ts';
 import { UNCACHED } from '../uncached.ts';
+import { closeLingering } from './lingering-close.ts';
+import type { OpenAnswers } from './open-answers.ts';
 
-/** The answer to a request that never reaches the app. */
+/** Returns the answer to a request that does not reach the app. */
 export function refusal(requestId: string, code: '400-01' | '500-01', message?: string): Response {
   const details = message === undefined ? [] : [{ path: 'request', message }];
   return new Response(JSON.stringify(errorEnvelope(requestId, code, details)), {
@@ -20,7 +22,7 @@ const UNCACHED_LINES = Object.entries(UNCACHED)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('');
 
-/** Answers a request of an address that has too many open, before anything else is looked at. */
+/** Answers a request with 503-01 because its address has too many open requests. */
 export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
   const details = [{ path: 'request', message: 'too many of this address are open' }];
   outgoing.writeHead(ERRORS['503-01'].status, {
@@ -32,71 +34,51 @@ export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
   outgoing.end(JSON.stringify(errorEnvelope(requestId, '503-01', details)));
 }
 
-/** After an answer that ends the connection, what still comes is thrown away for so long, so that no reset overtakes it. */
-const LINGER_MS = 2000;
-
 /**
- * Answers what Node's parser refuses (malformed HTTP, headers too large, request too slow) with the error envelope,
- * behind the answers to the requests that came before it on the connection. Where the answer to the refused request is
- * already on its way the connection can only be cut.
+ * Answers requests that Node's parser rejects (malformed HTTP, headers too large, request too slow)
+ * with the error envelope, after the answers to the earlier requests of the connection. If the
+ * answer to the rejected request has already begun, the connection is destroyed.
  */
-export function answerUnparsable(server: Server, nextId: IdGenerator): void {
-  const open = new WeakMap<Socket, Set<ServerResponse>>();
-  const last = new WeakMap<Socket, ServerResponse>();
+export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: IdGenerator): void {
   const refused = new WeakSet<Socket>();
-  const remember = ({ socket }: IncomingMessage, outgoing: ServerResponse) => {
-    const ofSocket = open.get(socket) ?? new Set();
-    open.set(socket, ofSocket.add(outgoing));
-    last.set(socket, outgoing);
-    outgoing.once('close', () => ofSocket.delete(outgoing));
-  };
-  server.prependListener('request', remember);
-  server.prependListener('checkContinue', remember);
-  server.prependListener('checkExpectation', remember);
-  server.on('clientError', (error: Error, stream) => {
+  server.on('clientError', async (error: Error, stream) => {
     const socket = stream as Socket;
-    // One refusal brings more errors, since the parser goes on with what it is given.
+    // The parser reports more errors for the bytes after the first one.
     if (refused.has(socket)) return;
     refused.add(socket);
-    const answer = last.get(socket);
-    // Its body is what is broken; any answer before it belongs to a request that arrived whole.
-    const broken = answer?.req.complete === false ? answer : undefined;
-    const before = [...(open.get(socket) ?? [])].filter((each) => each !== broken);
-    void Promise.all(before.map(ended)).then(() => {
-      // After a finished answer the rest of its body may still arrive: nobody waits for a second answer to it.
-      if (!socket.writable || broken?.headersSent || errorCode(error) === 'ECONNRESET') socket.destroy();
-      else refuse(socket, nextId(), problemOf(error));
-    });
+    const last = answers.last(socket);
+    // The body of the last request is what is malformed; all earlier requests are complete.
+    const broken = last?.req.complete === false ? last : undefined;
+    const earlier = answers.of(socket).filter((answer) => answer !== broken);
+    await Promise.all(
+      earlier.map((answer) => new Promise<void>((resolve) => answers.add(socket, answer, resolve))),
+    );
+    // An answered request may still be sending its body: nobody expects a second answer.
+    if (!socket.writable || broken?.headersSent || errorCode(error) === 'ECONNRESET') socket.destroy();
+    else answerAndClose(socket, nextId(), '400-01', [{ path: 'request', message: problemOf(error) }]);
   });
-  // We are no proxy; without a listener Node would cut the connection.
+  // Without a listener Node would destroy the connection, unanswered.
   server.on('connect', (_request: IncomingMessage, stream) => {
     const socket = stream as Socket;
     socket.on('error', () => socket.destroy());
-    socket.resume();
-    end(socket, nextId(), '404-01');
+    answerAndClose(socket, nextId(), '404-01');
   });
 }
 
-function ended(answer: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    if (answer.closed) resolve();
-    else answer.once('close', resolve);
-  });
-}
-
-function refuse(socket: Socket, requestId: string, message: string): void {
-  end(socket, requestId, '400-01', [{ path: 'request', message }]);
-}
-
-/** Writes the answer to a request that Node has no response for, and ends the connection. */
-function end(socket: Socket, requestId: string, code: '400-01' | '404-01', details?: ErrorDetail[]): void {
+/** Writes the answer to a request for which Node has no response object, and closes the connection. */
+function answerAndClose(
+  socket: Socket,
+  requestId: string,
+  code: '400-01' | '404-01',
+  details?: ErrorDetail[],
+): void {
   const text = JSON.stringify(errorEnvelope(requestId, code, details));
   const status = `${ERRORS[code].status} ${STATUS_CODES[ERRORS[code].status]}`;
-  socket.end(
+  socket.write(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nConnection: close\r\n` +
       `${UNCACHED_LINES}${REQUEST_ID_HEADER}: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
   );
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  closeLingering(socket);
 }
 
 function problemOf(error: unknown): string {
