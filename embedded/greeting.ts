@@ -38,7 +38,7 @@ interface Step {
   readonly title: string;
   readonly listener: 'gateway' | 'admin';
   readonly path: string;
-  /** Of a POST; without one it is a GET. */
+  /** The body of a POST; a step without one is a GET. */
   readonly body?: object;
   /** The next step, in another terminal. */
   readonly inOtherTerminal?: readonly [title: string, command: string];

@@ -28,7 +28,7 @@ export interface Instance {
   /** Paths of the files with the demo and with its request headers. */
   readonly demoFile: string;
   readonly headersFile: string;
-  /** What is stored and the key ring cannot decrypt, one sentence each. */
+  /** One sentence per stored value that the key ring cannot decrypt. */
   readonly keyProblems: readonly string[];
   /** Drains the listeners, finishes the workers' batches, stops Postgres. */
   stop(): Promise<void>;
@@ -47,7 +47,7 @@ const ADMIN_CONNECTIONS = 6;
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
 
-/** What every step of a start needs. */
+/** The dependencies of each step of a start. */
 interface Start {
   readonly config: Config<SettingOf<'embedded'>>;
   readonly logger: Logger;
@@ -57,7 +57,7 @@ interface Start {
   onStop(stopPart: () => Promise<void>): void;
 }
 
-/** What the parts share. */
+/** Resources that the parts share. */
 interface Shared {
   readonly pool: Pool;
   readonly log: EventLog;

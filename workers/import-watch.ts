@@ -9,7 +9,7 @@ export interface ImportWatchDeps {
   readonly log: Pick<EventLog, 'createReader'>;
   readonly logger: Logger;
   readonly prefix: string;
-  /** Milliseconds between two looks. Default 10 minutes. */
+  /** Milliseconds between two checks. Default 10 minutes. */
   readonly intervalMs?: number;
 }
 

@@ -29,7 +29,7 @@ export interface WorkersDeps {
   readonly health: Health;
   /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
-  /** Which kinds to store. Default: all. */
+  /** The kinds to store. Default: all. */
   readonly kinds?: readonly Kind[];
   /** How long credentials are kept from their acceptance, in milliseconds. */
   readonly credentialsTtlMs: number;

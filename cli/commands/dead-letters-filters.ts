@@ -13,7 +13,7 @@ import {
 } from '../sql/dead-letters.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 
-/** Which dead letters, in the options of a command. */
+/** The options with which a command selects dead letters. */
 export interface LetterFilters {
   readonly topic?: Kind;
   readonly reason?: string;
@@ -37,7 +37,7 @@ export const hasFilter = ({ topic, reason, tenant, before, after }: LetterFilter
 export const topicsOf = (prefix: string, { topic }: LetterFilters): string[] =>
   (topic ? [topic] : KINDS).map((kind) => topicOf(prefix, kind));
 
-/** The dead letters that the options mean. Throws AppError `TENANT_UNKNOWN`. */
+/** Returns the filter for the options. Throws AppError `TENANT_UNKNOWN`. */
 export async function filterOf(
   db: Queryable,
   prefix: string,
@@ -49,7 +49,10 @@ export async function filterOf(
   return { topics: topicsOf(prefix, options), states, reason, tenantId, before, after };
 }
 
-/** The dead letters of these names. Throws AppError `DEAD_LETTER_UNKNOWN` or `DEAD_LETTER_SETTLED`. */
+/**
+ * Returns the filter for dead letters by their names. Throws AppError `DEAD_LETTER_UNKNOWN` or
+ * `DEAD_LETTER_SETTLED`.
+ */
 export async function unsettledOf(
   db: Queryable,
   prefix: string,

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 export function addDeadLettersImport(deadLetters: Command, context: CommandContext): void {
   deadLetters
     .command('import')
-    .description('import what earlier releases wrote to dead-letter topics; each once, however often it runs')
+    .description('import the dead letters that earlier releases wrote to topics, each once; safe to repeat')
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
@@ -58,6 +58,5 @@ async function runImport(context: CommandContext, options: { json?: boolean }): 
         `${counts.marks} mark${counts.marks === 1 ? '' : 's'} applied.`,
     );
   }
-  if (interrupted)
-    throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to continue');
+  if (interrupted) throw new AppError('INTERRUPTED', 'interrupted; run it again to continue');
 }

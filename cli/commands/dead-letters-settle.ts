@@ -26,13 +26,13 @@ import {
 } from './dead-letters-filters.ts';
 import { printDrop, printReplay, type Replayed, type Survey } from './dead-letters-summary.ts';
 
-/** All of them, unless the command says fewer. */
+/** The default limit: no limit. */
 const LIMIT_MAX = 1_000_000_000;
 const FIRST_MAX = 5;
 const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 64 * 1_048_576 };
-/** Kept of those that cannot be replayed; the others are only counted. */
+/** Number of dead letters that are listed as not replayable; the others are only counted. */
 const NOT_REPLAYABLE_MAX = 100;
-/** It would conflict again, since what is stored under its id stays. */
+/** A conflict would conflict again: the record that is stored under its id stays. */
 const CONFLICT = 'conflict';
 
 interface SettleOptions extends LetterFilters {
@@ -46,16 +46,16 @@ export function addDeadLettersReplay(deadLetters: Command, context: CommandConte
   addSettleOptions(
     deadLetters
       .command('replay')
-      .argument('[origin...]', 'origins of those, as `list` prints them')
+      .argument('[origin...]', 'origins, as `list` prints them')
       .description(
-        'publish dead letters into their topics again; workers store each once, in its place among newer records',
+        'publish dead letters to their topics again; workers store each once, in its order among newer records',
       ),
   )
     .addHelpText(
       'after',
       `
-Those of the reason conflict would conflict again: they are left out unless --reason conflict or their origin is given.
-Safe to repeat, and while workers are stopped: what is replayed waits in the log.
+Conflicts would conflict again, so they are skipped unless --reason conflict or their origins are given.
+Safe to repeat, also while workers are stopped: replayed records wait in the log.
 
 Example: npx sluice dead-letters replay --topic agent-metadata --reason refused --dry-run`,
     )
@@ -68,9 +68,9 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
   addSettleOptions(
     deadLetters
       .command('drop')
-      .argument('[origin...]', 'origins of those, as `list` prints them')
+      .argument('[origin...]', 'origins, as `list` prints them')
       .description(
-        'take dead letters out of the list for good; `list --all` and `show` have them until they expire',
+        'remove dead letters from the list permanently; `list --all` and `show` print them until they expire',
       ),
   )
     .addHelpText(
@@ -84,13 +84,13 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
 
 function addSettleOptions(command: Command): Command {
   return addLetterFilters(command)
-    .option('--all', 'all of them')
-    .option('--limit <n>', 'at most so many', wholeNumber(1, LIMIT_MAX))
-    .option('--dry-run', 'only say what would be done')
+    .option('--all', 'all open dead letters')
+    .option('--limit <n>', 'maximum number of dead letters', wholeNumber(1, LIMIT_MAX))
+    .option('--dry-run', 'print what would be done, without doing it')
     .option(...JSON_OPTION);
 }
 
-/** Exits with 2 where it is not said which dead letters are meant. */
+/** Exits with 2 unless the arguments select dead letters in exactly one way. */
 function requireChoice(origins: readonly string[], options: SettleOptions, command: Command): void {
   const given = [origins.length > 0, hasFilter(options), options.all ?? false].filter(Boolean).length;
   if (given === 1) return;
@@ -182,7 +182,7 @@ async function surveyOf(
 const sumOf = (counts: readonly { readonly count: number }[]): number =>
   counts.reduce((sum, { count }) => sum + count, 0);
 
-/** The partition of a key is known only in topics that are registered. Throws AppError `TOPIC_UNREGISTERED`. */
+/** Throws AppError `TOPIC_UNREGISTERED`: only registered topics have a known partition per key. */
 function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: readonly string[]): void {
   const missing = topics.filter((topic) => !layouts.has(topic));
   if (missing.length === 0) return;
@@ -192,7 +192,7 @@ function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: r
   );
 }
 
-/** Shows how far it is; what is interrupted ends after the step under way. */
+/** Shows the progress. An interruption ends the work after the current step. */
 async function replayAll(
   context: CommandContext,
   deps: ReplayDeps,
@@ -227,14 +227,12 @@ async function replayAll(
 
 function throwUnfinished({ stopped, interrupted, notDoneCount }: Replayed): void {
   if (stopped) {
-    throw new AppError(
-      'LOG_UNAVAILABLE',
-      'the log takes no more records now: what is done stays done; run it again to go on',
-      { retryable: true },
-    );
+    throw new AppError('LOG_UNAVAILABLE', 'the log is unavailable; run it again to continue', {
+      retryable: true,
+    });
   }
   if (interrupted) {
-    throw new AppError('INTERRUPTED', 'interrupted: what is done stays done; run it again to go on');
+    throw new AppError('INTERRUPTED', 'interrupted; run it again to continue');
   }
   if (notDoneCount > 0) {
     throw new AppError(

@@ -2,23 +2,23 @@ import type { CommandContext } from '../context.ts';
 import type { ReplayStep } from '../dead-letters/replay.ts';
 import type { DeadLetterCount } from '../sql/dead-letters.ts';
 
-/** What a replay or a drop is about. */
+/** The dead letters that a replay or a drop would change. */
 export interface Survey {
   readonly selected: number;
   readonly leftOut: number;
   readonly counts: readonly DeadLetterCount[];
-  /** Origins of the first few. */
+  /** The first positions of the first few. */
   readonly first: readonly string[];
 }
 
-/** What a replay came to. */
+/** The result of a replay. */
 export interface Replayed {
   readonly survey: Survey;
   readonly done: number;
-  /** The first ones of them. */
+  /** The first few of those not replayed. */
   readonly notDone: ReplayStep['notDone'];
   readonly notDoneCount: number;
-  /** Whether the log took no more. */
+  /** Whether the replay ended early because the log was unavailable. */
   readonly stopped: boolean;
   readonly interrupted: boolean;
 }
@@ -44,22 +44,22 @@ export function printReplay(
     });
     return;
   }
-  if (survey.selected === 0) context.print('There are no such open dead letters.');
+  if (survey.selected === 0) context.print('No open dead letters match.');
   else if (dryRun) {
     printSurvey(context, survey);
-    context.print(`${counted(done)} would be replayed: run it without --dry-run`);
+    context.print(`${counted(done)} would be replayed. Run it without --dry-run`);
   } else context.print(`${counted(done)} ${done === 1 ? 'was' : 'were'} replayed.`);
   context.print(...notDone.map(({ origin, why }) => `Not replayable: ${origin}: ${why}.`));
   if (notDoneCount > notDone.length) context.print(`… and ${notDoneCount - notDone.length} more.`);
   if (survey.leftOut > 0) {
     context.print(
-      `${survey.leftOut} of the reason conflict ${survey.leftOut === 1 ? 'is' : 'are'} left out, since they would conflict again: ` +
-        'look at them with npx sluice dead-letters list --reason conflict, then drop them.',
+      `Skipped ${survey.leftOut} conflict${survey.leftOut === 1 ? '' : 's'}, which would conflict again: ` +
+        'list them with npx sluice dead-letters list --reason conflict, then drop them.',
     );
   }
   if (!dryRun && done > 0) {
     context.print(
-      'Next: npx sluice lag until everything is stored, then npx sluice dead-letters list, which has what failed again',
+      'Next: npx sluice lag until everything is stored, then npx sluice dead-letters list for those that failed again',
     );
   }
 }
@@ -73,14 +73,14 @@ export function printDrop(
   if (json) {
     const { leftOut: _, ...found } = survey;
     context.printJson({ dryRun: dryRun ?? false, ...found, dropped: dryRun ? 0 : done });
-  } else if (survey.selected === 0) context.print('There are no such open dead letters.');
+  } else if (survey.selected === 0) context.print('No open dead letters match.');
   else if (dryRun) {
     printSurvey(context, survey);
-    context.print(`${counted(done)} would be dropped: run it without --dry-run`);
+    context.print(`${counted(done)} would be dropped. Run it without --dry-run`);
   } else {
     context.print(
       `${counted(done)} ${done === 1 ? 'was' : 'were'} dropped.`,
-      'Next: npx sluice dead-letters list, and with --all those that were dropped',
+      'Next: npx sluice dead-letters list; --all includes those that were dropped',
     );
   }
 }

@@ -38,15 +38,15 @@ const LIMIT_MAX = 10_000;
 export function addDeadLettersCommands(program: Command, context: CommandContext): void {
   const deadLetters = program.command('dead-letters').description('records that could not be stored');
   addLetterFilters(deadLetters.command('list').description('the newest open dead letters'))
-    .option('--all', 'also those that were replayed or dropped')
-    .option('--limit <n>', 'at most so many', wholeNumber(1, LIMIT_MAX), LIMIT)
+    .option('--all', 'include those that were replayed or dropped')
+    .option('--limit <n>', 'maximum number of dead letters', wholeNumber(1, LIMIT_MAX), LIMIT)
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice dead-letters list --topic agent-metadata --reason conflict')
     .action((options: ListOptions) => list(context, options));
   deadLetters
     .command('show')
     .argument('<origin>', 'its origin as `list` prints it, or its eventId or messageId')
-    .description('headers and value of a dead letter, whatever became of it; credentials stay encrypted')
+    .description('headers and value of a dead letter, in any state; credentials stay encrypted')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice dead-letters show 1/sluice.agent-metadata/3/1207')
     .action((origin: string, options: { json?: boolean }) => show(context, origin, options));
@@ -68,7 +68,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
   });
   if (options.json) return context.printJson(letters);
   if (letters.length === 0) {
-    return context.print(`There are no such ${options.all ? '' : 'open '}dead letters.`);
+    return context.print(`No ${options.all ? '' : 'open '}dead letters match.`);
   }
   context.printTable(
     ['origin', 'failed', 'tenant', 'id', 'reason', 'error', 'state'],
@@ -119,7 +119,7 @@ async function show(context: CommandContext, name: string, options: { json?: boo
 
 type Shown = ReturnType<typeof toShown>;
 
-/** A dead letter as it is shown: what the record does not say is null. */
+/** A dead letter as the command prints it. Members that the record does not have are null. */
 function toShown(letter: DeadLetterLine) {
   const { topic, generation, partition, offset, kind, reason, stage, error, state, replay } = letter;
   return {
@@ -137,7 +137,7 @@ function toShown(letter: DeadLetterLine) {
     tenantId: letter.tenantId || null,
     id: letter.recordId || null,
     state,
-    /** Null unless it was replayed or dropped. */
+    /** When it was replayed or dropped; null while it is open. */
     settledAt: UNSETTLED.includes(state) ? null : timeOf(letter.stateAtMs),
     replays: replay,
   };
@@ -147,7 +147,7 @@ function stateOf({ state, settledAt }: Shown): string {
   return settledAt === null ? state : `${state} ${settledAt}`;
 }
 
-/** What is no text is shown in base64, and what is no JSON too: it may be anything, and must not steer a terminal. */
+/** Prints bytes that are not JSON in UTF-8 as base64, because they could control a terminal. */
 function contentOf({ key, value, headers }: WholeDeadLetter) {
   return {
     key: key && textOf(key),

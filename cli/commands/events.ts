@@ -54,7 +54,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
 
 type ShownEvent = Awaited<ReturnType<typeof find>>[number];
 
-/** Returns the commands that show the records that were set aside. */
+/** Returns the commands that show the dead letters. */
 function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
   return [
     ...(deadLetter ? [`The ${kind} record was set aside: npx sluice dead-letters show ${deadLetter}`] : []),

@@ -22,7 +22,7 @@ export interface ImportDeps {
   readonly credentialsTtlMs: number;
 }
 
-/** What was imported of one page. */
+/** The number of dead letters and marks that were imported from one page. */
 export interface ImportStep {
   readonly topic: string;
   readonly deadLetters: number;
@@ -30,9 +30,9 @@ export interface ImportStep {
 }
 
 /**
- * Imports dead letters and marks in the order in which they are in their topics, each once, page by page: a page and how
- * far the import is are one transaction. Where a row is there already, the dead letter changes it only if that row came from
- * the topic, or is being replayed and failed since.
+ * Imports dead letters and marks in the order of their topics, each once, page by page. One
+ * transaction stores a page and the offset of the next one. A dead letter changes an existing row
+ * only if that row was imported too, or is being replayed and failed since.
  */
 export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<ImportStep> {
   const ranges = await findImports(deps.pool, deps.reader, deps.prefix);
@@ -53,7 +53,7 @@ export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<Impor
   }
 }
 
-/** Undefined where another import was faster. */
+/** Returns undefined if another import has stored the page. */
 async function importPage(
   deps: ImportDeps,
   kind: Kind,
@@ -74,7 +74,7 @@ async function importPage(
   }
   return await inTransaction(deps.pool, async (client) => {
     if (!(await advanceImport(client, range, before, to))) return undefined;
-    // A mark settles only what stands before it.
+    // A mark settles only dead letters before it.
     for (const one of read) {
       if ('letter' in one) {
         await flush(() => applyMarks(client, topic, [...marks.values()]), marks);
@@ -125,7 +125,10 @@ async function readLetter(
   };
 }
 
-/** A record that its dead-letter topic could not take whole, where it was read first; undefined where it is gone. */
+/**
+ * Returns the record at its first position, because it was too large for its dead-letter topic;
+ * undefined if the log no longer has it.
+ */
 async function originalOf(
   pool: Pool,
   reader: LogReader,

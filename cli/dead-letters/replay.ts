@@ -15,32 +15,33 @@ import {
   type ReplayCandidate,
 } from '../sql/dead-letters.ts';
 
-/** Dead letters that are published together, to bound what is held. */
+/** Dead letters that are published together: bounds the memory. */
 const LETTERS_MAX = 1000;
 const BYTES_MAX = 4 * 1_048_576;
 
 export interface ReplayDeps {
   readonly pool: Pool;
   readonly clock: Clock;
-  /** Undefined: only look what would be done. */
+  /** Undefined for a dry run. */
   readonly publisher: Publisher | undefined;
-  /** Of each topic whose dead letters may be chosen. */
+  /** The layout of each topic that is searched. */
   readonly layouts: ReadonlyMap<string, RegisteredTopic>;
 }
 
-/** What became of some of the dead letters. */
+/** The result for a group of dead letters. */
 export interface ReplayStep {
   readonly done: number;
-  /** Those that cannot be replayed, and why, in words. */
+  /** The dead letters that cannot be replayed, with the reason as text. */
   readonly notDone: readonly { readonly origin: string; readonly why: string }[];
-  /** Whether the log took no more. */
+  /** Whether the replay ended early because the log was unavailable. */
   readonly stopped: boolean;
 }
 
 /**
- * Publishes the chosen dead letters into their topics again, in the order of their positions, some at a time. Each is noted
- * as being replayed before it is published; the worker that stores or rejects it notes the outcome. Where the process ends
- * in between, it can be replayed again: the worker stores it once.
+ * Publishes the selected dead letters to their topics again, in groups, in the order of their
+ * positions. Each is marked as `replaying` before it is published; the worker that stores or
+ * rejects it marks the outcome. If the process ends in between, a dead letter can be replayed
+ * again: workers deduplicate it.
  */
 export async function* replayDeadLetters(
   deps: ReplayDeps,
@@ -57,7 +58,7 @@ export async function* replayDeadLetters(
   }
 }
 
-/** Dead letters of one topic, as many as may be held. */
+/** A group of dead letters of one topic that fits into memory. */
 function* inParts(found: readonly ReplayCandidate[]): Generator<ReplayCandidate[]> {
   let part: ReplayCandidate[] = [];
   let bytes = 0;
@@ -105,7 +106,10 @@ interface Ready {
   readonly record: OutgoingRecord;
 }
 
-/** What is too large keeps the later ones of its partition from being sent, so that they are sent again without it. */
+/**
+ * A record that is too large fails the later ones of its partition, so these are sent again without
+ * it.
+ */
 async function publishAll(publisher: Publisher, topic: string, ready: readonly Ready[]) {
   const tooLarge: Replay[] = [];
   let published = 0;

@@ -7,7 +7,10 @@ import type { LogRecord } from '../../shared/log/log.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Mark } from '../sql/dead-letter-imports.ts';
 
-/** What earlier releases wrote to dead-letter topics: dead letters, and behind them marks that say what became of them. */
+/**
+ * Reads the records that earlier releases wrote to dead-letter topics: dead letters, followed by
+ * marks that settle them.
+ */
 
 /** Headers of a dead letter, in addition to those that it came with and its first position. */
 const LETTER_HEADERS = {
@@ -16,7 +19,7 @@ const LETTER_HEADERS = {
   error: 'sluice-error',
   /** RFC 3339. */
   failedAt: 'sluice-failed-at',
-  /** On a record that was too large to be taken whole: the bytes of its value. */
+  /** Bytes of the value, on a record that was too large for the topic and has none. */
   valueLeftOut: 'sluice-value-left-out',
 } as const;
 
@@ -24,7 +27,7 @@ const LETTER_HEADERS = {
 const MARK_HEADERS = {
   settled: 'sluice-settled',
   settledAt: 'sluice-settled-at',
-  /** The offset of the dead letter that it settles: a later one of the same position is open. */
+  /** Offset of the dead letter that the mark settles: a later one of the same position is open. */
   settledOffset: 'sluice-settled-offset',
 } as const;
 
@@ -34,18 +37,18 @@ const ADDED: ReadonlySet<string> = new Set([
   ...Object.values(MARK_HEADERS),
 ]);
 const ERROR_LENGTH_MAX = 1024;
-/** Of records that name no position: generations of topics begin at 1. */
+/** The generation of records without a first position: generations of topics begin at 1. */
 const NO_GENERATION = 0;
 
-/** The bytes of a value that was left out; undefined where it is there. */
+/** Returns the bytes of a value that was left out; undefined if the value is there. */
 export function bytesLeftOut({ headers }: LogRecord): number | undefined {
   const text = headerText(headers, LETTER_HEADERS.valueLeftOut);
   return text === undefined ? undefined : Number(text);
 }
 
 /**
- * Returns the mark that a record is; undefined where it is none. A dead letter keeps the headers that it came with, so
- * what has a reason is a dead letter.
+ * Returns the record as a mark; undefined for a dead letter. A dead letter may have a mark's
+ * headers from its record, but only a dead letter has a reason.
  */
 export function readMark(topic: string, { headers }: LogRecord): Mark | undefined {
   const firstPosition = readFirstPosition(headerText(headers, FIRST_POSITION_HEADER) ?? '');
@@ -58,7 +61,10 @@ export function readMark(topic: string, { headers }: LogRecord): Mark | undefine
   return { ...firstPosition, state: settled, stateAtMs, upTo: BigInt(offset) };
 }
 
-/** The position at which a dead letter's record was read first; one outside of its topic's where it names none. */
+/**
+ * Returns the first position of a dead letter's record; without one, a position that no record of
+ * the topic has.
+ */
 export function firstPositionOf(topic: string, partition: number, record: LogRecord): FirstPosition {
   const firstPosition = readFirstPosition(headerText(record.headers, FIRST_POSITION_HEADER) ?? '');
   if (firstPosition?.topic === topic) return firstPosition;
@@ -68,7 +74,7 @@ export function firstPositionOf(topic: string, partition: number, record: LogRec
 export interface LetterContext {
   readonly kind: Kind;
   readonly firstPosition: FirstPosition;
-  /** Key, value and headers as they came; the value null where it is gone. */
+  /** Key, value and headers as received; the value is null if the log no longer has it. */
   readonly content: Pick<LogRecord, 'key' | 'headers'> & { readonly value: Buffer | null };
   readonly credentialsTtlMs: number;
   readonly nowMs: number;
@@ -105,7 +111,7 @@ export function toDeadLetter(record: LogRecord, context: LetterContext): DeadLet
   };
 }
 
-/** A time that a record names, unless it lies outside of what can be one. */
+/** Returns a time from a header, unless it is not a valid time. */
 function timeOf(ms: number, otherwise: number): number {
   return ms > 0 && ms < 4e12 ? ms : otherwise;
 }

@@ -82,7 +82,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
   });
 }
 
-/** Dead-letter topics of earlier releases hold nothing that is not imported. */
+/** Checks that the dead letters in topics of earlier releases are imported. */
 export async function checkImports(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
   const check = 'dead letters';
   return await checking(check, 'run `npx sluice dead-letters import`', async () => {

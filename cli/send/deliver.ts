@@ -1,6 +1,6 @@
 import type { ItemResult } from '../../shared/contracts/results.ts';
 import { AppError } from '../../shared/errors.ts';
-import { type GatewayClient, GO_ON_LATER } from './gateway-client.ts';
+import { CONTINUE_LATER, type GatewayClient } from './gateway-client.ts';
 import type { SendKind } from './kinds.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -35,9 +35,13 @@ export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): 
     left = left.filter((_, i) => results[i]!.error.startsWith(UNAVAILABLE));
     if (left.length === 0) return;
     if (deps.elapsedMs() - startedMs > deps.retryForMs) {
-      throw new AppError('SEND_STOPPED', `the event log accepts no records at the moment: ${GO_ON_LATER}`, {
-        retryable: true,
-      });
+      throw new AppError(
+        'SEND_STOPPED',
+        `the event log accepts no records at the moment: ${CONTINUE_LATER}`,
+        {
+          retryable: true,
+        },
+      );
     }
     await deps.pause(UNAVAILABLE_PAUSE_MS);
   }

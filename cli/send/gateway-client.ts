@@ -146,7 +146,7 @@ class Client implements GatewayClient {
 }
 
 /** Advice for files, which resume, and for other input, which is not stored twice. */
-export const GO_ON_LATER = 'run the same command again later to continue';
+export const CONTINUE_LATER = 'run the same command again later to continue';
 
 /** Throws for a status that has another cause than the records. */
 function refuseFor(status: number, { url }: SendTarget): void {
@@ -168,7 +168,7 @@ function gaveUp(
   answered: boolean,
 ): AppError {
   const wait = retryAfterMs === undefined ? '' : ` and asks to wait ${Math.ceil(retryAfterMs / 1000)} s`;
-  const next = answered ? GO_ON_LATER : 'start it (`npm start`), or set --url (SLUICE_URL) to its address';
+  const next = answered ? CONTINUE_LATER : 'start it (`npm start`), or set --url (SLUICE_URL) to its address';
   return new AppError('SEND_STOPPED', `the gateway at ${target.url} ${why}${wait}: ${next}`, {
     retryable: true,
   });

@@ -5,7 +5,7 @@ import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 import type { Reencrypt } from './encrypted-values.ts';
 
-/** A value for each key that encrypted any. Rejects after `deadlineMs`. */
+/** Returns one value of dead letters per key that encrypted any. Rejects after `deadlineMs`. */
 export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<{ value: Buffer }>(
     pool,
@@ -18,8 +18,8 @@ export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise
 }
 
 /**
- * Encrypts up to `rowsMax` credentials in dead letters that another key than `keyId` encrypted, behind `after`, in one
- * transaction. Resolves with the place where the next step continues; undefined at the end.
+ * Reencrypts, in one transaction, up to `rowsMax` credentials in dead letters after `after` that
+ * another key than `keyId` encrypted. Returns the position for the next step; undefined at the end.
  */
 export async function reencryptDeadLetters(
   pool: Pool,

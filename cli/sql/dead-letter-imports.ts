@@ -28,8 +28,8 @@ export async function advanceImport(
 }
 
 /**
- * A mark in a dead-letter topic: dead letters of that position, up to an offset of the topic, are
- * settled.
+ * A mark in a dead-letter topic. It settles the dead letters of its position up to an offset of the
+ * topic.
  */
 export interface Mark extends TopicPosition {
   readonly state: 'replayed' | 'dropped';
@@ -38,8 +38,7 @@ export interface Mark extends TopicPosition {
 }
 
 /**
- * Settles the dead letters of marks, each position once, unless anything but the import has changed
- * them.
+ * Settles the dead letters of marks (distinct positions), unless they changed since their import.
  */
 export async function applyMarks(db: Queryable, topic: string, marks: readonly Mark[]): Promise<void> {
   await db.query(

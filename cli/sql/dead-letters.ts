@@ -5,25 +5,25 @@ import { epochMs, toDate } from '../../shared/postgres/times.ts';
 
 export const STATES = ['open', 'replaying', 'replayed', 'dropped'] as const;
 export type State = (typeof STATES)[number];
-/** Those that something can be done with. */
+/** The states in which a dead letter can be replayed or dropped. */
 export const UNSETTLED: readonly State[] = ['open', 'replaying'];
 
-/** Which dead letters; what is left out does not restrict them. */
+/** Selects dead letters. Missing members do not restrict them. */
 export interface DeadLetterFilter {
   readonly topics: readonly string[];
   readonly states: readonly State[];
-  /** Those that were read first at one of these positions. */
+  /** Only dead letters with one of these first positions. */
   readonly firstPositions?: readonly FirstPosition[] | undefined;
   readonly recordId?: string | undefined;
   readonly reason?: string | undefined;
   readonly reasonLeftOut?: string | undefined;
   readonly tenantId?: string | undefined;
-  /** By when they failed last. */
+  /** Bounds on the time of the last failure, in milliseconds since the Unix epoch. */
   readonly before?: number | undefined;
   readonly after?: number | undefined;
 }
 
-/** A dead letter without what it came with. */
+/** A dead letter without key, value and headers. */
 export interface DeadLetterLine extends FirstPosition {
   readonly kind: string;
   readonly tenantId: string;
@@ -40,7 +40,7 @@ export interface DeadLetterLine extends FirstPosition {
 
 export interface WholeDeadLetter extends DeadLetterLine {
   readonly key: Buffer | null;
-  /** Null where it was erased, or could not be imported. */
+  /** Null if it was erased, or could not be imported. */
   readonly value: Buffer | null;
   readonly headers: Buffer;
 }
@@ -77,7 +77,7 @@ function filterValues(filter: DeadLetterFilter): unknown[] {
   ];
 }
 
-/** The newest ones, newest first. */
+/** Returns the newest dead letters, newest first. */
 export async function listDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -90,7 +90,7 @@ export async function listDeadLetters(
   return rows;
 }
 
-/** The same with key, value and headers. */
+/** As {@link listDeadLetters}, with key, value and headers. */
 export async function readDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -104,14 +104,14 @@ export async function readDeadLetters(
   return rows;
 }
 
-/** How many there are of a topic and reason. */
+/** The number of dead letters of a topic and reason. */
 export interface DeadLetterCount {
   readonly topic: string;
   readonly reason: string;
   readonly count: number;
 }
 
-/** Counts the first `limit` ones in the order of their positions. */
+/** Counts the first `limit` dead letters in the order of their positions. */
 export async function countDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -126,7 +126,10 @@ export async function countDeadLetters(
   return rows;
 }
 
-/** Takes up to `limit` ones out of the list, and resolves with their number. What a worker settles just now is left out. */
+/**
+ * Drops up to `limit` dead letters, and resolves with their number. Skips rows that a worker has
+ * locked.
+ */
 export async function dropDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -143,14 +146,14 @@ export async function dropDeadLetters(
   return result.rowCount ?? 0;
 }
 
-/** One that may be replayed. */
+/** A dead letter that may be replayed. */
 export interface ReplayCandidate extends FirstPosition {
   readonly bytes: number;
-  /** Whether its value is there. */
+  /** Whether it has a value. */
   readonly whole: boolean;
 }
 
-/** Up to `limit` ones behind `after`, in the order of their positions. */
+/** Returns up to `limit` dead letters after `after`, in the order of their positions. */
 export async function findReplayable(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -166,7 +169,7 @@ export async function findReplayable(
   return rows.map((row) => ({ ...row, bytes: Number(row.bytes) }));
 }
 
-/** What a replay publishes. */
+/** The record that a replay publishes. */
 export interface Replay extends TopicPosition {
   readonly replay: number;
   readonly key: Buffer | null;
@@ -175,8 +178,8 @@ export interface Replay extends TopicPosition {
 }
 
 /**
- * Notes that dead letters of one topic are being replayed, and resolves with what to publish, in the order of their
- * positions. Those that were settled meanwhile, or that a worker settles just now, are left out.
+ * Marks dead letters of one topic as `replaying`, and resolves with the records to publish, in the
+ * order of their positions. Skips dead letters that are settled, and rows that a worker has locked.
  */
 export async function beginReplays(
   db: Queryable,
@@ -200,7 +203,7 @@ export async function beginReplays(
   return rows.sort(comparePositions);
 }
 
-/** Opens one again whose replay cannot be published. */
+/** Reopens a dead letter whose replay cannot be published. */
 export async function cancelReplay(
   db: Queryable,
   topic: string,

@@ -30,7 +30,7 @@ const run = promisify(execFile);
 export interface Cluster {
   /** Absolute, links resolved. */
   readonly directory: string;
-  /** Where the server's own log goes. */
+  /** Path of the server's own log. */
   readonly logFile: string;
   readonly user: string;
   readonly password: string;

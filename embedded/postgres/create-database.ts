@@ -9,7 +9,7 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
     const existing = await client.query('select 1 from pg_database where datname = $1', [name]);
     if (existing.rowCount === 0) await client.query(`create database ${quoteIdentifier(name)}`);
   } catch (error) {
-    // Of two concurrent creations, one may fail with either.
+    // A concurrent creation can cause either error.
     const { DUPLICATE_DATABASE, UNIQUE_VIOLATION } = SQLSTATE;
     const code = errorCode(error);
     if (code !== DUPLICATE_DATABASE && code !== UNIQUE_VIOLATION) throw error;

@@ -10,7 +10,7 @@ import type { ServerUser } from './server-user.ts';
 
 export const HOST = '127.0.0.1';
 
-/** What is needed to run the server of one cluster. */
+/** The parameters of the server of one cluster. */
 export interface ServerSetup {
   readonly cluster: Cluster;
   readonly binaries: PostgresBinaries;

@@ -210,7 +210,7 @@ export interface TopicReplication {
   readonly segmentMs: number;
 }
 
-/** Which records of a partition to read. */
+/** A range of records to read. */
 export interface LogRange {
   readonly topic: string;
   readonly partition: number;

@@ -10,7 +10,7 @@ export function recordKey(tenantId: string, entity: string): string {
   return `${tenantId}:${entity}`;
 }
 
-/** Whose record a key belongs to. */
+/** Returns the tenant of a key. */
 export function tenantOfKey(key: string | Buffer): string {
   const end = key.indexOf(':');
   const tenant = end < 0 ? key : typeof key === 'string' ? key.slice(0, end) : key.subarray(0, end);

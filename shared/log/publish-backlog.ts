@@ -12,12 +12,12 @@ export interface WaitingItem {
 const TURN_BYTES = 64 * 1024;
 
 /**
- * What waits to be published: each tenant's items in order, tenants in turn. While everything fits
- * into the next batch, as is nearly always so, items keep the order of arrival. Otherwise the
- * backlog of one tenant delays another by a turn.
+ * A queue of items to publish: each tenant's items in order, tenants in turn. While all items fit
+ * into the next batch, which is the usual case, they keep the order of arrival. Otherwise the
+ * backlog of one tenant delays another by one turn.
  */
 export class PublishBacklog<T extends WaitingItem> {
-  /** Everything that waits, in the order of arrival; empty while {@link queue} is used. */
+  /** All items, in the order of arrival; empty while {@link queue} is used. */
   private items: T[] = [];
   private readonly queue = new FairQueue<T>();
   private waitingBytes = 0;
@@ -33,7 +33,7 @@ export class PublishBacklog<T extends WaitingItem> {
   }
 
   /**
-   * Removes and returns what goes next, up to `bytesMax`; the first item even if it is larger,
+   * Removes and returns the next items, up to `bytesMax`; the first item even if it is larger,
    * unless `itemsMin` is 0.
    */
   take(bytesMax: number, itemsMin: 0 | 1 = 1): T[] {

@@ -36,9 +36,7 @@ export async function insertCredentialRead(pool: Pool, read: CredentialRead): Pr
   await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
 }
 
-/**
- * Runs a write to the audit; creates the partition for its time and repeats it where there is none.
- */
+/** Runs a write to the audit. If its week has no partition, creates that and repeats the write. */
 export async function insertInReadPartition<T>(
   pool: Pool,
   readAtMs: number,
@@ -47,8 +45,8 @@ export async function insertInReadPartition<T>(
   try {
     return await write();
   } catch (error) {
-    // Workers create the partitions in advance. Where none has run for weeks, the row's week has
-    // none yet.
+    // Workers create the partitions in advance. If none has run for weeks, the row's week has none
+    // yet.
     if (errorCode(error) !== SQLSTATE.CHECK_VIOLATION) throw error;
     await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
     return await write();

@@ -5,15 +5,15 @@ import type { Queryable } from './pool.ts';
 
 /** A record that could not be stored. */
 export interface DeadLetter extends TopicPosition {
-  /** '' where the record does not say. */
+  /** '' if the record does not name it. */
   readonly tenantId: string;
   readonly recordId: string;
   readonly entity: string;
   readonly reason: string;
   readonly stage: string;
-  /** In words, without values of the record. */
+  /** Text for operators, without values of the record. */
   readonly error: string;
-  /** Key, value and headers as they came; null: there was none, or it was erased. */
+  /** Key, value and headers as received; null: there was none, or it was erased. */
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Buffer;
@@ -24,15 +24,17 @@ export interface DeadLetter extends TopicPosition {
   /** When the value is erased; null: with the row. */
   readonly valueExpiresAtMs: number | null;
   readonly expiresAtMs: number;
-  /** Which replay of it failed; 0: none, or one of a release that did not count them. */
+  /**
+   * The number of the replay that failed; 0: none, or one of a release that did not number them.
+   */
   readonly replay: number;
   /** Offset in the dead-letter topic that it is imported from. */
   readonly importedOffset: bigint | null;
 }
 
-/** Rows of one statement hold so many bytes at most; a larger row goes alone. */
+/** Bytes of the rows of one statement; a larger row has a statement of its own. */
 const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
-/** What a row takes besides key, value and headers, roughly. */
+/** Bytes of a row in addition to key, value and headers, roughly. */
 const ROW_BYTES = 512;
 
 const COLUMNS: readonly Column<DeadLetter>[] = [
@@ -57,8 +59,8 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
 ];
 
 /**
- * Where the bytes of a row are in the parameter that holds those of all rows: an array of bytea
- * would go as hexadecimal.
+ * Columns that locate the bytes of a row in one parameter with the bytes of all rows: an array of
+ * bytea would be sent as hexadecimal text.
  */
 const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
 
@@ -80,23 +82,24 @@ const INSERT = `
          replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
 
 /**
- * A replay that failed opens its row again, unless a later one is on its way or the row is settled.
- * One that was not counted, or a record that is read again, opens whatever is not being replayed.
+ * A replay that failed reopens its row, unless a later replay is in flight or the row is settled. A
+ * replay without a number, and a record that is read again, reopen every row that is not being
+ * replayed.
  */
 const FAILED_AGAIN = `
   where case excluded.replay when 0 then d.state <> 'replaying'
         else excluded.replay >= d.replay and d.state in ('open', 'replaying') end`;
 
 /**
- * Of a row that only an import wrote the last one counts; a worker of an earlier release may have
- * rejected a replay.
+ * Among imports of one position the last one wins. A row that is being replayed is reopened if it
+ * failed since: a worker of an earlier release may have rejected the replay.
  */
 const IMPORTED_AGAIN = `
   where d.imported_offset < excluded.imported_offset
      or (d.imported_offset is null and d.state = 'replaying' and excluded.failed_at > d.state_at)`;
 
 /**
- * Writes dead letters of one topic, sorted by their positions and each once, in the caller's
+ * Writes dead letters of one topic (distinct, sorted by their positions) in the caller's
  * transaction.
  */
 export async function writeDeadLetters(
@@ -148,13 +151,13 @@ function bytesOf({ key, value, headers, error }: DeadLetter): number {
   return ROW_BYTES + (key?.length ?? 0) + (value?.length ?? 0) + headers.length + error.length;
 }
 
-/** Below zero when `a` comes before `b`. */
+/** Returns a number below 0 if `a` comes before `b`. */
 export function comparePositions(a: TopicPosition, b: TopicPosition): number {
   const order = a.generation - b.generation || a.partition - b.partition;
   return order || (a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0);
 }
 
-/** The positions as three array parameters. */
+/** Returns the positions as three array parameters. */
 export function columnsOf(positions: readonly TopicPosition[]): unknown[] {
   return [
     positions.map(({ generation }) => generation),

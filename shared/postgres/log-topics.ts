@@ -7,9 +7,7 @@ import type { Queryable } from './pool.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/**
- * How long the log keeps accepted records. Records that workers have not stored by then are lost.
- */
+/** Retention of accepted records. Records that workers have not stored by then are lost. */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
 /** A log deletes whole segments only, so a quiet partition keeps records for this much longer. */
 const SEGMENT_MS = 12 * HOUR_MS;
@@ -87,8 +85,8 @@ export async function registerTopics(
 }
 
 /**
- * The registered topics whose names start with the prefix, with dead-letter topics of earlier
- * releases.
+ * Returns the registered topics whose names start with the prefix, including dead-letter topics of
+ * earlier releases.
  */
 export async function loadTopicLayouts(db: Queryable, prefix: string): Promise<Map<string, RegisteredTopic>> {
   const { rows } = await db.query<RegisteredTopic & { topic: string }>(

@@ -11,7 +11,7 @@ import { SQLSTATE } from './sqlstate.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
-  /** Of a role that may create tables. */
+  /** Address and credentials of a role that may create tables. */
   readonly connectionString: string;
   readonly logger: Logger;
   /** The folder of the SQL files. Default: shared/postgres/migrations of this package. */

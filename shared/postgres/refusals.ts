@@ -44,7 +44,7 @@ export function databaseTrouble(error: unknown): string {
   if (code === SQLSTATE.UNDEFINED_TABLE) {
     return 'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`';
   }
-  if (isServerError(error)) return `the database refuses what it is asked (SQLSTATE ${code})`;
+  if (isServerError(error)) return `the database rejects the statement (SQLSTATE ${code})`;
   // The driver's own sentences have no code.
   const reason = (!(error instanceof AppError) && code) || errorMessage(error) || 'no connection';
   return `the database does not answer (${reason}): check that it runs, and its host and port in DATABASE_URL`;

@@ -15,11 +15,11 @@ export interface ServerFacts {
   readonly version: number;
   /** The server's clock. */
   readonly nowMs: number;
-  /** Of the database, e.g. `UTF8` or `LATIN1`. */
+  /** The encoding of the database, e.g. `UTF8` or `LATIN1`. */
   readonly encoding: string;
-  /** Of the session. */
+  /** The encoding of the session. */
   readonly clientEncoding: string;
-  /** Of the session: `replica` turns foreign keys off. */
+  /** The role of the session: `replica` turns foreign keys off. */
   readonly replicationRole: string;
 }
 

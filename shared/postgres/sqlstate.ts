@@ -3,7 +3,7 @@ import { AppError, errorCode } from '../errors.ts';
 /** The SQLSTATEs that the product acts on, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
   UNIQUE_VIOLATION: '23505',
-  /** Also: no partition of a partitioned table takes the row. */
+  /** Also: a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
   IDLE_IN_TRANSACTION_SESSION_TIMEOUT: '25P03',
   TRANSACTION_TIMEOUT: '25P04',

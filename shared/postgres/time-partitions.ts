@@ -26,10 +26,10 @@ export function isTimePartitioned(table: string): table is TimePartitionedTable 
 }
 
 /**
- * Makes the table's weekly partitions for all times from `fromMs` to `toMs` (milliseconds, both
- * included) that are missing, and resolves with the names of the new ones. Running inserts are not
- * held up: a new table is attached, which locks the parent against other attaches only. Several
- * processes may do it at once.
+ * Creates the table's missing weekly partitions for all times from `fromMs` to `toMs`
+ * (milliseconds, both included), and resolves with their names. Does not block inserts: a new table
+ * is attached, which locks the parent only against other attaches. Any number of processes may do
+ * it concurrently.
  */
 export async function ensureTimePartitions(
   pool: Pool,

@@ -11,7 +11,7 @@ export interface AttemptRecord {
   readonly durationMs: number;
   /** HTTP status; null without an answer. */
   readonly status: number | null;
-  /** Why it failed, in words; null when delivered. */
+  /** Why it failed, as text; null when delivered. */
   readonly error: string | null;
   /** First bytes of the answer's body. */
   readonly answer: Buffer | null;

@@ -260,7 +260,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
 
     expect(await json('dead-letters replay --reason refused')).toMatchObject({ selected: 0, replayed: 0 });
     const again = await sluice('dead-letters replay --reason refused');
-    expect(again).toMatchObject({ code: 0, stdout: 'There are no such open dead letters.\n' });
+    expect(again).toMatchObject({ code: 0, stdout: 'No open dead letters match.\n' });
   }, 90_000);
 
   it('are listed again after a failed replay, and their owners get no second webhook', async () => {

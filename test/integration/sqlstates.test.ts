@@ -160,7 +160,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
   });
 
   describe.each([
-    ['goes away by itself', WAIT_CODES, 'the database cannot take it now'],
+    ['goes away by itself', WAIT_CODES, 'the database cannot store the records now'],
     ['only a person can help with', OTHER_CODES, ''],
   ])('that %s', (_, codes, text) => {
     it.each(codes)('waits with the reason, and stores everything after recovery: %s', async (code) => {

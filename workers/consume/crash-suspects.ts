@@ -101,9 +101,7 @@ export class CrashSuspects {
     return deaths;
   }
 
-  /**
-   * Takes that count back, as the record has to wait. Where that fails, the record stays counted.
-   */
+  /** Takes that count back, as the record has to wait. If that fails, the record stays counted. */
   async uncountAlone(offset: bigint): Promise<void> {
     if (this.#alone?.offset !== offset) return;
     try {

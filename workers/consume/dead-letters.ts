@@ -13,13 +13,13 @@ import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';
 
-/** The records of a slice, and which of them become dead letters. */
+/** The records of a slice, and those of them that become dead letters. */
 export interface Outcome<Row> {
   readonly topic: string;
   /** All records of the transaction. */
   readonly candidates: readonly Candidate<Row>[];
   readonly deadLetters: readonly DeadLetter<Row>[];
-  /** Writes position, reason and bytes only. */
+  /** Whether to write only position, reason and bytes. */
   readonly bare: boolean;
 }
 

@@ -20,10 +20,7 @@ export interface Rejection {
   readonly text: string;
 }
 
-/**
- * The record's tenant and id, as far as they can be read from a record that may be unreadable
- * otherwise.
- */
+/** The tenant and id of a record whose other data may be unreadable. */
 export interface Identity {
   readonly tenantId: string;
   readonly id: string;
@@ -36,7 +33,10 @@ export interface Identity {
 export interface Candidate<Row> {
   readonly log: LogRecord;
   readonly firstPosition: ReadAt;
-  /** Of a dead letter that was published again: which replay it is, 0 where it does not say. */
+  /**
+   * The number of the replay, for a dead letter that was published again; 0 for a replay without a
+   * number.
+   */
   readonly replay: number | undefined;
   readonly identity: Identity | undefined;
   readonly outcome:

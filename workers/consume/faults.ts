@@ -17,7 +17,7 @@ export interface Fault {
   readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
   /** Text for operators, without values of records. */
   readonly text: string;
-  /** The table that lacks a partition. Undefined where the server does not name it, as Citus. */
+  /** The table that lacks a partition; undefined if the server does not name it, as Citus. */
   readonly table?: string;
   /**
    * Set where the batch may be the cause, by its size or by one of its records. `time`: its
@@ -115,7 +115,7 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
   if (isTransient(sqlState) || WAIT_CODES.has(sqlState)) {
     const condition = WAIT_CONDITIONS[sqlState];
     const because = condition ? `: ${condition}` : '';
-    const text = `the database cannot take it now${because} (SQLSTATE ${sqlState})`;
+    const text = `the database cannot store the records now${because} (SQLSTATE ${sqlState})`;
     return { kind: 'wait', text, ...suspicionOf(sqlState) };
   }
   const text = `the database refuses: ${error.message} (SQLSTATE ${sqlState})`;

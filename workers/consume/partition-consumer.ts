@@ -140,8 +140,8 @@ export class PartitionConsumer<Row> {
 
   /**
    * Stores a record while nothing else is decoded or stored in this process, so that a crash has
-   * one suspect. Where the record has to be retried, its start is uncounted before other
-   * transactions run.
+   * one suspect. If the record has to be retried, its start is uncounted before other transactions
+   * run.
    */
   async #storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {
     const { offset } = record;

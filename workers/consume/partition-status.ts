@@ -9,7 +9,7 @@ export interface SlowReason {
   readonly text: string;
 }
 
-/** What a batch waits for. */
+/** The resource that a batch waits for. */
 export type WaitsFor = 'slot' | 'database';
 
 const SLOW_AFTER_MS = 5000;
@@ -19,13 +19,13 @@ const SLOW_AFTER_MS = 5000;
  */
 const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 
-/** They name the batch, not a statement: the database may have answered one meanwhile. */
+/** The texts name the batch, not a statement: the database may have answered one meanwhile. */
 const SLOW_TEXTS: Readonly<Record<WaitsFor, (seconds: number) => string>> = {
   slot: (seconds) => `a batch has waited for its turn for ${seconds} s`,
   database: (seconds) => `the database has not finished a batch for ${seconds} s`,
 };
 
-/** What a partition is doing, for readiness and liveness. */
+/** The activity of a partition, for readiness and liveness. */
 export class PartitionStatus {
   readonly #clock: Clock;
   #busySinceMs: number | undefined;

@@ -4,7 +4,7 @@ import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { loadPosition, type PartitionKey } from '../sql/log-positions.ts';
 import type { StoredPosition } from './partition-consumer.ts';
-import { GO_ON } from './store-batch.ts';
+import { ACCEPT_LOG } from './store-batch.ts';
 
 /**
  * Resolves with the position up to which a partition is stored, and the offset to read it from: one
@@ -28,7 +28,7 @@ export async function findStart(
   const position = await loadPosition(pool, key);
   const nextOffset = position?.nextOffset ?? 0n;
   const lost = (reason: string) =>
-    new AppError(POSITION_LOST, `${topic}, partition ${partition}: ${reason}; ${GO_ON}`);
+    new AppError(POSITION_LOST, `${topic}, partition ${partition}: ${reason}; ${ACCEPT_LOG}`);
   if (position && position.generation !== generation) {
     throw lost(`its position is of generation ${position.generation}, not ${generation}`);
   }

@@ -151,8 +151,8 @@ async function store<Row>(
 }
 
 /**
- * Clears the count of starts where all records were stored before. It stays where records follow,
- * which may have ended those starts, and where suspects were not reached yet.
+ * Clears the count of starts if all records were stored before. The count stays if records follow,
+ * which may have ended those starts, and if suspects were not reached yet.
  */
 async function skip<Row>(
   client: Queryable,
@@ -165,11 +165,11 @@ async function skip<Row>(
   return { nextOffset, stored: 0, deadLetters: [], startCounted };
 }
 
-/** What operators can do where the position does not belong to this log. */
-export const GO_ON = 'where the log that was read will not come back, run `npx sluice topics accept`';
+/** Advice to operators when the position does not belong to this log. */
+export const ACCEPT_LOG = 'if the earlier log is lost for good, run `npx sluice topics accept`';
 
 /**
- * Throws where storing would skip records that were never stored, or continue with those of another
+ * Throws if storing would skip records that were never stored, or continue with those of another
  * log.
  */
 function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
@@ -181,11 +181,17 @@ function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
     lost(slice, `it was read up to ${slice.batchFrom}, but is stored up to ${nextOffset} only`);
   }
   if (slice.latest < nextOffset) {
-    lost(slice, `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored; ${GO_ON}`);
+    lost(
+      slice,
+      `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored; ${ACCEPT_LOG}`,
+    );
   }
   const previous = slice.candidates.find(({ log }) => log.offset === nextOffset - 1n);
   if (previous && lastId !== null && fingerprint(previous.log) !== lastId) {
-    lost(slice, `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${GO_ON}`);
+    lost(
+      slice,
+      `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${ACCEPT_LOG}`,
+    );
   }
 }
 

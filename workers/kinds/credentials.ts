@@ -82,7 +82,7 @@ async function withoutErased(
 ): Promise<readonly CredentialsRow[]> {
   const erasures = await findErasures(db, rows);
   if (erasures.length === 0) return rows;
-  // No id of a tenant holds a space.
+  // Ids of tenants contain no space.
   const times = new Map(erasures.map((row) => [`${row.tenantId} ${row.conversationId}`, row.erasedAtMs]));
   return rows.map((row) => {
     const erasedAtMs = times.get(`${row.tenantId} ${row.conversationId}`);

@@ -9,7 +9,7 @@ export interface CredentialsRow {
   readonly customerExternalId: string;
   readonly streamId: string | null;
   readonly keyId: string;
-  /** Null where they had expired, or were erased, before they were stored. */
+  /** Null if they had expired, or were erased, before they were stored. */
   readonly ciphertext: Buffer | null;
   readonly acceptedAtMs: number;
   readonly expiresAtMs: number;

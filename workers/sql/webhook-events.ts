@@ -106,7 +106,7 @@ async function findSubscribers(
   );
   const counts = new Map<string, number>();
   return ({ tenantId, type }) => {
-    // Neither a type nor a tenant's id holds a space.
+    // Neither types nor ids of tenants contain a space.
     const key = `${type} ${tenantId}`;
     const known = counts.get(key);
     if (known !== undefined) return known;

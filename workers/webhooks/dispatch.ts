@@ -25,7 +25,7 @@ export interface DispatchContext {
   readonly leaseMs: number;
 }
 
-/** What one dispatch is to do. */
+/** The work of one dispatch. */
 export interface DispatchWork {
   /** Attempts whose results are to be recorded. */
   readonly attempts: readonly Attempt[];
@@ -43,7 +43,7 @@ export interface Dispatched extends Claimed {
   readonly concurrency: number;
   /** Whether its last attempt failed. */
   readonly failing: boolean;
-  /** Set where nothing was claimed because the signing secret cannot be decrypted. */
+  /** Set if nothing was claimed because the signing secret cannot be decrypted. */
   readonly secretError: unknown;
   /** Whether deliveries of the previous release are left. */
   readonly backfillLeft: boolean;

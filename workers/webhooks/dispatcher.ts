@@ -268,5 +268,8 @@ function endpointKey({ tenantId, endpointId }: DueEndpoint['id']): string {
   return JSON.stringify([tenantId, endpointId]);
 }
 
-/** Another dispatcher holds the endpoint's row lock, for the length of a transaction. */
+/**
+ * Thrown when another dispatcher holds the lock of the endpoint's row, for the length of a
+ * transaction.
+ */
 class EndpointLocked extends Error {}

@@ -4,7 +4,7 @@ import type { ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
 import { PartitionReader } from './partition-reader.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** What a consumer needs of its log. */
+/** The dependencies of a consumer. */
 export interface ConsumerContext {
   readonly pool: Pool;
   readonly logger: Logger;
@@ -12,8 +12,9 @@ export interface ConsumerContext {
 }
 
 /**
- * Reads every partition of one topic, each on its own. There is no consumer group: one process owns the log, and where
- * a second one reads it too, `log_positions` keeps records from being stored twice.
+ * Reads every partition of one topic, independently of each other. There is no consumer group: one
+ * process owns the log. If a second one reads it too, `log_positions` keeps records from being
+ * stored twice.
  */
 export class EmbeddedConsumer implements LogConsumer {
   private readonly options: ConsumerOptions;

@@ -7,7 +7,7 @@ import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** What one partition's reader needs of its consumer. */
+/** The dependencies of a partition's reader. */
 export interface PartitionReaderOptions {
   readonly consumer: ConsumerOptions;
   readonly partition: number;
@@ -95,7 +95,8 @@ export class PartitionReader {
     if (bounds === undefined) return;
     try {
       this.next = await consumer.startOffset(this.partition, bounds);
-      // Where there is a record, only its handler can say whether this is still the log that was read before.
+      // If there is a record, only its handler can decide whether this is still the log that was
+      // read before.
       if (this.lostBatches === 0 || this.next >= bounds.latest) this.stopReason = undefined;
     } catch (error) {
       this.next = undefined;
@@ -132,7 +133,7 @@ export class PartitionReader {
     const stored = await this.read(from);
     if (stored.length === 0) return this.skipDeleted(from);
     const records = stored.map(toLogRecord);
-    // The same batch again until it is handled: a retry must not cut it elsewhere.
+    // Redelivers the same batch until it is handled: a retry must not cut it elsewhere.
     await this.retry(BATCH_BACKOFF, () => this.handle(records));
   }
 

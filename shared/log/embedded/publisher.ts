@@ -20,7 +20,7 @@ import {
 import type { AppendedRange } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** What a publisher needs of its log. */
+/** The dependencies of a publisher. */
 export interface PublisherContext extends PublisherOptions {
   readonly pool: Pool;
   readonly clock: Clock;
@@ -33,10 +33,11 @@ const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
 /**
- * Appends the records of all concurrent callers in one statement at a time: while one is in flight, the next one fills.
- * Where more waits than fits into a statement, tenants take turns. A statement without an answer is retried within the
- * deadline, before anything newer; where it was stored after all, the log holds its records twice, and consumers
- * deduplicate them by their ids.
+ * Appends the records of concurrent callers with one statement at a time; while one is in flight,
+ * calls for the next one are collected. If more calls wait than fit into a statement, tenants take
+ * turns. A statement without an answer is retried within the deadline, before anything newer. If it
+ * was stored nevertheless, the log has its records twice, and consumers deduplicate them by their
+ * ids.
  */
 export class EmbeddedPublisher implements Publisher {
   private readonly watch: BoundsWatch;

@@ -20,7 +20,10 @@ export interface RetentionOptions {
 /** Records per statement: few enough that publishers of the partition hardly wait for it. */
 const RECORDS_MAX = 1000;
 
-/** Periodically deletes what is older than its topic's retention and handled by every consumer of the topic. */
+/**
+ * Periodically deletes records that are older than their topic's retention and handled by every
+ * consumer of the topic.
+ */
 export function startRetention(options: RetentionOptions): { close(): Promise<void> } {
   const ending = new AbortController();
   const running = repeat(options, ending.signal);

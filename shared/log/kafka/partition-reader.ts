@@ -8,7 +8,7 @@ const HANDLER_BACKOFF = { minMs: 100, maxMs: 5_000 };
 /** The maximum is short: an operator who has fixed the cause watches whether reading starts. */
 const START_BACKOFF = { minMs: 1_000, maxMs: 5_000 };
 
-/** What the reader of a partition needs of the group member that fetches for it. */
+/** The functions of the group member that fetches for a partition's reader. */
 export interface PartitionSource {
   bounds(partition: number): Promise<PartitionBounds>;
   /** The next fetch starts at this offset. */
@@ -19,12 +19,12 @@ export interface PartitionSource {
   handled(partition: number, nextOffset: bigint): void;
 }
 
-/** What one fetch returned for one partition. */
+/** The result of one fetch for one partition. */
 export interface FetchedRecords {
   /** The offset that was asked for. */
   readonly fetchedFrom: bigint;
   readonly records: readonly LogRecord[];
-  /** Where the next fetch will start. */
+  /** The offset at which the next fetch starts. */
   readonly nextOffset: bigint;
   readonly latest: bigint;
 }
@@ -61,7 +61,7 @@ export class PartitionReader {
   private readonly retiring = new AbortController();
   private readonly buffer = new FetchBuffer();
   private isPaused = true;
-  /** Where the next fetch starts; undefined until the start is known. */
+  /** The offset at which the next fetch starts; undefined until the start is known. */
   private nextFetch: bigint | undefined;
   private handledTo: bigint | undefined;
   private latest = 0n;
@@ -163,8 +163,8 @@ export class PartitionReader {
     const bounds = await this.source.bounds(this.partition);
     const offset = await this.consumer.startOffset(this.partition, bounds);
     if (this.retiring.signal.aborted) return;
-    // Where there is a record, only its handler can tell whether the partition is the one that was
-    // read before.
+    // If there is a record, only its handler can decide whether this is still the log that was read
+    // before.
     if (this.lostBatches === 0 || offset >= bounds.latest) this.stopReason = undefined;
     this.latest = bounds.latest;
     this.nextFetch = offset;

@@ -12,8 +12,8 @@ const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;
 
 /**
  * Publishes to a Kafka cluster: admits calls to its memory, gives each of their records an outcome
- * by the deadline, and leaves the sending to {@link ProduceLoop}. Where more waits for a partition
- * than one request takes, tenants take turns.
+ * by the deadline, and leaves the sending to {@link ProduceLoop}. If more records wait for a
+ * partition than fit into a request, tenants take turns.
  */
 export class KafkaPublisher implements Publisher {
   private readonly deadlineMs: number;

@@ -46,8 +46,7 @@ export class KafkaReader implements LogReader {
       const wanted = records.filter(({ offset }) => offset < to);
       if (wanted.length > 0) yield wanted;
     }
-    // What is read decides what is listed, replayed or compared: a part must not pass for the
-    // whole.
+    // Callers list, replay or compare the records: a missing part must be an error.
     if (from < to) throw unfinished(range, from);
   }
 

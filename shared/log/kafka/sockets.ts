@@ -1,7 +1,7 @@
 import type { ISocketFactory } from 'kafkajs';
 import kafkajsSocketFactory from 'kafkajs/src/network/socketFactory.js';
 
-/** Where a broker listens. */
+/** The address of a broker. */
 export interface Address {
   readonly host: string;
   readonly port: number;

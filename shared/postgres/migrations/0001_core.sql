@@ -1,8 +1,8 @@
 -- Tenants, their keys, the bookkeeping of the log, and the tables of the five kinds of records.
 --
--- Two small tables are not led by tenant_id: what they hold is unique over all tenants (api_keys) or belongs to none
--- (log_topics, log_positions). Append-only tables are partitioned by week of accepted_at; the workers make the
--- partitions ahead (see time-partitions.ts). Times are given by the code, never by the database.
+-- Small tables that do not begin with tenant_id hold rows that are unique over all tenants (api_keys) or belong to none
+-- (log_topics, log_positions). Append-only tables are partitioned by week of accepted_at; the workers create the
+-- partitions ahead (see time-partitions.ts). Times come from the code, never from the database.
 
 create table schema_compatibility (
   only_row boolean primary key default true check (only_row),
@@ -13,7 +13,7 @@ insert into schema_compatibility (min_compatible_version) values (1);
 create table tenants (
   tenant_id text primary key,
   name text not null unique,
-  -- Requests a second. NULL: the product's default.
+  -- Requests per second. NULL: the product's default.
   request_rate integer check (request_rate > 0),
   unlimited boolean not null default false,
   disabled_at timestamptz,
@@ -34,7 +34,7 @@ create table api_keys (
 );
 create index api_keys_by_tenant on api_keys (tenant_id);
 
--- How each topic was made. The generation is raised by a command when partitions change or another log is taken.
+-- The layout of each topic. A command raises the generation when partitions change or another log is accepted.
 create table log_topics (
   topic text primary key,
   generation integer not null,
@@ -43,16 +43,18 @@ create table log_topics (
   created_at timestamptz not null
 );
 
--- How far each partition is stored. A batch's transaction locks its row first, so that of two workers which believe
--- to own a partition only one can write a record.
+-- The position up to which each partition is stored. A batch's transaction locks the row first, so that only one of two
+-- workers that believe they own a partition can write its records.
 create table log_positions (
   topic text not null,
   partition integer not null,
   generation integer not null,
   next_offset bigint not null,
-  -- Fingerprint of the record at next_offset - 1: tells a log that was put back or made anew. NULL: none was read yet.
+  -- Fingerprint of the record at next_offset - 1, which detects a log that was restored or recreated. NULL: none was
+  -- read yet.
   last_id text,
-  -- Times the partition was started since the last commit, and up to which offset its records then go one at a time.
+  -- Starts of the partition since the last commit, and the offset up to which its records are then stored one at a
+  -- time.
   starts integer not null default 0,
   suspect_end bigint,
   alone_offset bigint,
@@ -61,12 +63,12 @@ create table log_positions (
   primary key (topic, partition)
 );
 
--- What became of each id: the one place that makes a record unique.
+-- The result of each id: the only table that makes a record unique.
 create table event_keys (
   tenant_id text not null,
   kind text not null,
   key text not null,
-  -- SHA-256 of the content; NULL where the id was made by the gateway for a kind without content hashes.
+  -- SHA-256 of the content; NULL if the gateway generated the id for a kind without content hashes.
   content_hash bytea,
   status text not null check (status in ('stored', 'dead-lettered')),
   conflicts integer not null default 0,
@@ -116,7 +118,7 @@ create table agents (
   work_shift text,
   email_address text,
   attributes json,
-  -- Position of the newest record in the entity's order, then of the record read last (a replay is read late).
+  -- Position of the newest record in the entity's order, then of the record that was read last (a replay is read late).
   generation integer not null,
   "offset" bigint not null,
   read_generation integer not null,
@@ -135,7 +137,7 @@ create table agent_records (
   "offset" bigint not null,
   event_id text not null,
   request_id text not null,
-  -- The merge patch as accepted: an omitted member leaves, null clears.
+  -- The merge patch as accepted: an omitted member leaves the column unchanged, null clears it.
   patch json not null,
   stored_at timestamptz not null,
   primary key (tenant_id, external_agent_id, accepted_at, generation, "offset")
@@ -239,7 +241,7 @@ create table automation_events (
   event_id text not null,
   conversation_id text not null,
   type text not null,
-  -- Nanoseconds since the epoch, as the engine said; the log's order decides, not this.
+  -- Nanoseconds since the epoch, as sent by the engine. The order of events is the log's.
   occurred_at_ns bigint not null,
   current_task_name text,
   -- Free-form objects are text, so that they stay as they were sent, byte for byte.

@@ -1,8 +1,8 @@
--- The embedded event log: what Kafka holds elsewhere. Only shared/log/embedded*.ts touches these tables.
--- Offsets of a partition have no gaps and become visible in order, because an offset is taken by updating the
--- partition's row, which stays locked until the inserting transaction ends.
+-- The embedded event log, in place of Kafka. Only shared/log/embedded/ uses these tables. Offsets of a partition have
+-- no gaps and become visible in order, because an offset is taken by updating the partition's row, which stays locked
+-- until the inserting transaction ends.
 
--- One row a partition. The low fill factor keeps the many updates of these few rows inside their pages.
+-- One row per partition. The low fill factor keeps the many updates of these few rows inside their pages.
 create table log_partitions (
   topic text not null,
   partition integer not null,
@@ -27,7 +27,7 @@ create table log_records (
   primary key (topic, partition, "offset")
 );
 
--- Members of consumer groups, by topic. A member counts while alive_until lies ahead.
+-- Members of consumer groups, by topic. A member counts until alive_until.
 create table log_group_members (
   group_name text not null,
   topic text not null,
@@ -36,7 +36,7 @@ create table log_group_members (
   primary key (group_name, topic, member)
 );
 
--- Who reads a partition for a group, and how far the group came. The epoch rises whenever the partition changes hands,
+-- The reader of a partition in a group, and the group's offset. The epoch rises whenever the partition changes hands,
 -- so that a former owner can neither renew its lease nor move the offset.
 create table log_group_partitions (
   group_name text not null,

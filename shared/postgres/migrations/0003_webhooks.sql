@@ -9,7 +9,7 @@ create table webhook_endpoints (
   url text not null,
   -- NULL: all types.
   event_types text[],
-  -- A deleted endpoint stays as a row: signals that were being written when it went must find out.
+  -- A deleted endpoint keeps its row: events that are being written when it is deleted must see that.
   state text not null check (state in ('enabled', 'disabled', 'deleted')),
   disabled_reason text,
   -- The signing secret, encrypted with the key ring; erased when the endpoint is deleted.
@@ -20,7 +20,7 @@ create table webhook_endpoints (
   failing_since timestamptz,
   last_failure_at timestamptz,
   last_success_at timestamptz,
-  -- The endpoint asked to be left alone until then.
+  -- The end of the pause that the endpoint asked for.
   paused_until timestamptz,
   created_at timestamptz not null,
   updated_at timestamptz not null,
@@ -55,11 +55,11 @@ create table webhook_deliveries (
   due_at timestamptz not null,
   -- Attempts begun. Raised before sending, so that an attempt that kills the sender counts.
   attempts integer not null default 0,
-  -- Who sends it now; a result counts only with the same token.
+  -- Identifies the sender; a result counts only with the same token.
   lease_token text,
-  -- Found waiting behind another one of its conversation: not looked at again until that one lets go.
+  -- Waits for an earlier delivery of its conversation, and is not claimed before that one releases it.
   parked boolean not null default false,
-  -- Whether later ones of its conversation wait for it; false for ever once they have waited for an hour.
+  -- Whether later deliveries of its conversation wait for it; permanently false once they have waited for an hour.
   holds boolean not null default true,
   first_failed_at timestamptz,
   finished_at timestamptz,
@@ -85,9 +85,9 @@ create table webhook_attempts (
   message_id text not null,
   attempt integer not null,
   created_at timestamptz not null,
-  -- HTTP status of the answer; NULL where there was none.
+  -- HTTP status of the answer; NULL without one.
   status integer,
-  -- Why it failed, in words; NULL when it was delivered.
+  -- Why it failed, as text; NULL when it was delivered.
   error text,
   duration_ms integer not null,
   -- The first bytes of the answer's body.

@@ -1,4 +1,4 @@
--- Who read which credentials, and who tried to in vain. Append-only, partitioned by week of read_at.
+-- Every request for credentials: who asked, and the outcome. Append-only, partitioned by week of read_at.
 
 create table credential_reads (
   tenant_id text not null,
@@ -8,9 +8,9 @@ create table credential_reads (
   api_key_id text not null,
   request_id text not null,
   conversation_id text not null,
-  -- read; or why nothing was handed out.
+  -- read, or why nothing was disclosed.
   outcome text not null check (outcome in ('read', 'missing', 'expired', 'erased', 'key-lost', 'unreadable')),
-  -- The submission; NULL where there was none.
+  -- The submission; NULL if there was none.
   event_id text,
   primary key (tenant_id, read_at, read_id)
 ) partition by range (read_at);

@@ -1,10 +1,10 @@
--- What a tenant may bring in a day, and what was counted of it.
+-- The quota of records per day, and the records that were counted.
 
--- Records a UTC day. NULL: no quota.
+-- Records per UTC day. NULL: no quota.
 alter table tenants add column daily_quota integer check (daily_quota > 0);
 
--- Of tenants that have a quota, one row a process of the gateway: each writes its own number, which only ever rises, so
--- that writing it again changes nothing. A tenant's day is the sum.
+-- One row per gateway process, for tenants with a quota. Each process writes its own number, which only grows, so that
+-- writes are idempotent. The tenant's count is the sum.
 create table tenant_usage (
   tenant_id text not null,
   day date not null,

@@ -1,10 +1,10 @@
 -- Conversations whose credentials were erased on request. The log may still hold submissions that were accepted before:
--- workers store those without their ciphertext. Kept until none of them can come any more.
+-- workers store those without their ciphertext. Kept until none of them can arrive.
 
 create table credential_erasures (
   tenant_id text not null,
   conversation_id text not null,
-  -- The last request: what was accepted up to then is erased.
+  -- Time of the last request, which erases the submissions that were accepted up to then.
   erased_at timestamptz not null,
   primary key (tenant_id, conversation_id)
 );

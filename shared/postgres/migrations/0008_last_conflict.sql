@@ -1,5 +1,5 @@
--- The last content that was refused under an id which is stored with another: what it was, when it came, and where it was
--- read first, which is the name of its dead letter. The same content again is no further conflict.
+-- The last conflicting content of an id: its hash, its time, and its first position, which names its dead letter. The
+-- same content again is not counted as a conflict.
 alter table event_keys
   add column conflict_hash bytea,
   add column conflict_at timestamptz,

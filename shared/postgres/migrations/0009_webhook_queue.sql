@@ -1,11 +1,11 @@
 -- The queue of webhook deliveries that wait or are in flight; webhook_deliveries keeps those that ended.
 --
--- The queue is not partitioned. A delivery may wait for weeks, so statements on the queue have no bound on the time, and
--- the cost of planning them would grow with every week that is kept. A delivery is in one of the two tables: it moves to
--- its week of webhook_deliveries in the transaction that ends it.
+-- The queue is not partitioned. A delivery may wait for weeks, so statements on the queue have no bound on the time,
+-- and the cost of planning them would grow with every week that is kept. A delivery is in one of the two tables: it
+-- moves to its week of webhook_deliveries in the transaction that ends it.
 --
 -- Nothing is moved here: processes of the previous release still use webhook_deliveries as their queue. The dispatchers
--- of this release move what those leave (workers/webhooks/sql/backfill-queue.ts).
+-- of this release move the deliveries that those leave (workers/webhooks/sql/backfill-queue.ts).
 
 create table webhook_queue (
   tenant_id text not null,
@@ -20,11 +20,11 @@ create table webhook_queue (
   due_at timestamptz not null,
   -- Attempts begun. Raised before sending, so that an attempt that kills the sender counts.
   attempts integer not null default 0,
-  -- Who sends it now; a result counts only with the same token.
+  -- Identifies the sender; a result counts only with the same token.
   lease_token text,
-  -- Waits for another one of its conversation: not looked at again until that one is released.
+  -- Waits for an earlier delivery of its conversation, and is not claimed before that one releases it.
   parked boolean not null default false,
-  -- Whether later ones of its conversation wait for it; false for ever once they have waited for an hour.
+  -- Whether later deliveries of its conversation wait for it; permanently false once they have waited for an hour.
   holds boolean not null default true,
   first_failed_at timestamptz,
   -- The message's body, copied before its week of webhook_messages is dropped; NULL: read it there.

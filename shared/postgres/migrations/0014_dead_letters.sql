@@ -8,19 +8,19 @@ create table dead_letters (
   partition integer not null,
   "offset" bigint not null,
   kind text not null,
-  -- Empty where the record does not say, or says what is none.
+  -- Empty if the record has none, or an invalid one.
   tenant_id text not null,
   record_id text not null,
   entity text not null,
   reason text not null,
   stage text not null,
   error text not null,
-  -- As they came. NULL: the log had none; the value: it was erased, or could not be brought along.
+  -- As received. NULL: the log had none. The value may also have been erased, or could not be imported.
   key bytea,
   value bytea,
   -- JSON of pairs of name and value, the value in base64.
   headers bytea not null,
-  -- Of the three before and of the row, roughly.
+  -- Bytes of key, value, headers and the row, roughly.
   bytes bigint not null,
   -- The key that encrypted the credentials in the value. NULL: there are none.
   key_id text,
@@ -29,7 +29,7 @@ create table dead_letters (
   state_at timestamptz not null,
   -- Number of the last replay; a record that is published again carries it.
   replay integer not null default 0,
-  -- Offset in the dead-letter topic of earlier releases, as long as nothing but the import has changed the row.
+  -- Offset in the dead-letter topic of earlier releases. NULL once anything but the import has changed the row.
   imported_offset bigint,
   accepted_at timestamptz not null,
   failed_at timestamptz not null,
@@ -39,7 +39,7 @@ create table dead_letters (
   primary key (topic, generation, partition, "offset")
 );
 
--- The newest, the ones that a tenant has open and their bytes, those with an id, and what is swept.
+-- For the newest dead letters, the open ones of a tenant with their bytes, look-ups by id, and sweeps.
 create index dead_letters_failed_at on dead_letters (failed_at);
 create index dead_letters_open on dead_letters (tenant_id) include (bytes) where state in ('open', 'replaying');
 create index dead_letters_record_id on dead_letters (record_id) where record_id <> '';
@@ -50,7 +50,7 @@ create index dead_letters_value_expires_at on dead_letters (value_expires_at)
 create index dead_letters_credentials on dead_letters (tenant_id, entity)
   where kind = 'credentials' and value is not null;
 
--- How far the dead-letter topics of earlier releases are imported.
+-- Offsets up to which the dead-letter topics of earlier releases are imported.
 create table dead_letter_imports (
   topic text not null,
   partition integer not null,

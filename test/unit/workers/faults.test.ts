@@ -46,13 +46,13 @@ describe('a fault', () => {
 
   it('of a full disk names it', () => {
     const { text } = classifyFault(server('53100'));
-    expect(text).toBe('the database cannot take it now: its disk is full (SQLSTATE 53100)');
+    expect(text).toBe('the database cannot store the records now: its disk is full (SQLSTATE 53100)');
   });
 
   it('of a lock held by another session names it', () => {
     const { text } = classifyFault(server('55P03'));
     expect(text).toBe(
-      'the database cannot take it now: another session holds a lock that it needs (SQLSTATE 55P03)',
+      'the database cannot store the records now: another session holds a lock that it needs (SQLSTATE 55P03)',
     );
   });
 

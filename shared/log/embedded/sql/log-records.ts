@@ -121,11 +121,13 @@ function columnsOf(
   return columns;
 }
 
-/** Which records of a partition to read. */
+/** A range of records to read. */
 export interface ReadRange {
   readonly topic: string;
   readonly partition: number;
-  /** The first offset wanted; where it is deleted, reading begins with the first record that exists. */
+  /**
+   * The first offset wanted; if it is deleted, reading begins with the first record that exists.
+   */
   readonly from: bigint;
   readonly recordsMax: number;
   /** Bytes of values; the first record is returned whatever its size. */
@@ -163,7 +165,7 @@ export async function readRecords(db: Queryable, range: ReadRange): Promise<Stor
   return rows;
 }
 
-/** Which records of a partition may be deleted: those below `to`. */
+/** The records of a partition that may be deleted: those below `to`. */
 export interface DeletableRange {
   readonly topic: string;
   readonly partition: number;
@@ -171,8 +173,9 @@ export interface DeletableRange {
 }
 
 /**
- * Deletes from the partition's start what was appended before `olderThan`, at most `recordsMax` records; resolves with
- * how many were deleted. One statement, so that the partition's first offset is right whenever it is read.
+ * Deletes records from the partition's start that were appended before `olderThan`, at most
+ * `recordsMax`; resolves with their number. One statement, so that the partition's first offset is
+ * right whenever it is read.
  */
 export async function deleteOldRecords(
   db: Queryable,
