@@ -30,7 +30,7 @@ async function runImport(context: CommandContext, options: { json?: boolean }): 
   void context.untilInterrupted().then(() => {
     interrupted = true;
   });
-  const counts = { deadLetters: 0, marks: 0 };
+  const counts = { deadLetters: 0, resolutions: 0 };
   await withLog(context, async ({ pool, reader }) => {
     const deps = { pool, reader, clock: context.clock, prefix, credentialsTtlMs: ttlHours * HOUR_MS };
     const total = (await findImports(pool, reader, prefix)).reduce(
@@ -40,22 +40,22 @@ async function runImport(context: CommandContext, options: { json?: boolean }): 
     const words = ['imported', 'marks'] as const;
     const bar = createProgressBar(context.stderr, { name: 'records', total, visible: true, words });
     try {
-      for await (const { deadLetters, marks } of importDeadLetters(deps)) {
+      for await (const { deadLetters, resolutions } of importDeadLetters(deps)) {
         counts.deadLetters += deadLetters;
-        counts.marks += marks;
-        bar.bytesRead(deadLetters + marks);
-        bar.counts({ settled: counts.deadLetters, refused: counts.marks });
+        counts.resolutions += resolutions;
+        bar.bytesRead(deadLetters + resolutions);
+        bar.counts({ settled: counts.deadLetters, refused: counts.resolutions });
         if (interrupted) break;
       }
     } finally {
       bar.stop();
     }
   });
-  if (options.json) context.printJson({ imported: counts.deadLetters, marks: counts.marks });
+  if (options.json) context.printJson({ imported: counts.deadLetters, marks: counts.resolutions });
   else {
     context.print(
       `${counts.deadLetters} dead letter${counts.deadLetters === 1 ? '' : 's'} imported, ` +
-        `${counts.marks} mark${counts.marks === 1 ? '' : 's'} applied.`,
+        `${counts.resolutions} mark${counts.resolutions === 1 ? '' : 's'} applied.`,
     );
   }
   if (interrupted) throw new AppError('INTERRUPTED', 'interrupted; run it again to continue');

@@ -11,8 +11,8 @@ import {
 import { comparePositions, type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
-import { advanceImport, applyMarks, type Mark } from '../sql/dead-letter-imports.ts';
-import { bytesLeftOut, firstPositionOf, readMark, toDeadLetter } from './topic-records.ts';
+import { advanceImport, applyResolutions, type Resolution } from '../sql/dead-letter-imports.ts';
+import { bytesLeftOut, firstPositionOf, readResolution, toDeadLetter } from './topic-records.ts';
 
 export interface ImportDeps {
   readonly pool: Pool;
@@ -22,15 +22,15 @@ export interface ImportDeps {
   readonly credentialsTtlMs: number;
 }
 
-/** The number of dead letters and marks that were imported from one page. */
+/** The number of dead letters and resolutions that were imported from one page. */
 export interface ImportStep {
   readonly topic: string;
   readonly deadLetters: number;
-  readonly marks: number;
+  readonly resolutions: number;
 }
 
 /**
- * Imports dead letters and marks in the order of their topics, each once, page by page. One
+ * Imports dead letters and resolutions in the order of their topics, each once, page by page. One
  * transaction stores a page and the offset of the next one. A dead letter changes an existing row
  * only if that row was imported too, or is being replayed and failed since.
  */
@@ -64,30 +64,30 @@ async function importPage(
 ): Promise<ImportStep | undefined> {
   const topic = topicOf(deps.prefix, kind);
   const letters = new Map<string, DeadLetter>();
-  const marks = new Map<string, Mark>();
-  const counts = { topic, deadLetters: 0, marks: 0 };
-  const read: (Mark | { readonly name: string; readonly letter: DeadLetter })[] = [];
+  const resolutions = new Map<string, Resolution>();
+  const counts = { topic, deadLetters: 0, resolutions: 0 };
+  const read: (Resolution | { readonly name: string; readonly letter: DeadLetter })[] = [];
   for (const record of page) {
-    const mark = readMark(topic, record);
-    if (mark) read.push(mark);
+    const resolution = readResolution(topic, record);
+    if (resolution) read.push(resolution);
     else read.push(await readLetter(deps, kind, topic, range.partition, record));
   }
   return await inTransaction(deps.pool, async (client) => {
     if (!(await advanceImport(client, range, before, to))) return undefined;
-    // A mark settles only dead letters before it.
+    // A resolution settles only dead letters before it.
     for (const one of read) {
       if ('letter' in one) {
-        await flush(() => applyMarks(client, topic, [...marks.values()]), marks);
+        await flush(() => applyResolutions(client, topic, [...resolutions.values()]), resolutions);
         letters.set(one.name, one.letter);
         counts.deadLetters += 1;
         continue;
       }
       await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
-      marks.set(writeFirstPosition({ topic, ...one }), one);
-      counts.marks += 1;
+      resolutions.set(writeFirstPosition({ topic, ...one }), one);
+      counts.resolutions += 1;
     }
     await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
-    await flush(() => applyMarks(client, topic, [...marks.values()]), marks);
+    await flush(() => applyResolutions(client, topic, [...resolutions.values()]), resolutions);
     return counts;
   });
 }

@@ -5,11 +5,11 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import { headerText, toPairs } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
-import type { Mark } from '../sql/dead-letter-imports.ts';
+import type { Resolution } from '../sql/dead-letter-imports.ts';
 
 /**
  * Reads the records that earlier releases wrote to dead-letter topics: dead letters, followed by
- * marks that settle them.
+ * resolutions that settle them.
  */
 
 /** Headers of a dead letter, in addition to those that it came with and its first position. */
@@ -23,18 +23,21 @@ const LETTER_HEADERS = {
   valueLeftOut: 'sluice-value-left-out',
 } as const;
 
-/** Headers of a mark, which has no value. */
-const MARK_HEADERS = {
+/** Headers of a resolution, which has no value. */
+const RESOLUTION_HEADERS = {
   settled: 'sluice-settled',
   settledAt: 'sluice-settled-at',
-  /** Offset of the dead letter that the mark settles: a later one of the same position is open. */
+  /**
+   * Offset of the dead letter that the resolution settles: a later one of the same position is
+   * open.
+   */
   settledOffset: 'sluice-settled-offset',
 } as const;
 
 const ADDED: ReadonlySet<string> = new Set([
   FIRST_POSITION_HEADER,
   ...Object.values(LETTER_HEADERS),
-  ...Object.values(MARK_HEADERS),
+  ...Object.values(RESOLUTION_HEADERS),
 ]);
 const ERROR_LENGTH_MAX = 1024;
 /** The generation of records without a first position: generations of topics begin at 1. */
@@ -47,17 +50,17 @@ export function bytesLeftOut({ headers }: LogRecord): number | undefined {
 }
 
 /**
- * Returns the record as a mark; undefined for a dead letter. A dead letter may have a mark's
- * headers from its record, but only a dead letter has a reason.
+ * Returns the record as a resolution; undefined for a dead letter. A dead letter may have a
+ * resolution's headers from its record, but only a dead letter has a reason.
  */
-export function readMark(topic: string, { headers }: LogRecord): Mark | undefined {
+export function readResolution(topic: string, { headers }: LogRecord): Resolution | undefined {
   const firstPosition = readFirstPosition(headerText(headers, FIRST_POSITION_HEADER) ?? '');
-  const offset = headerText(headers, MARK_HEADERS.settledOffset) ?? '';
-  const settled = headerText(headers, MARK_HEADERS.settled);
+  const offset = headerText(headers, RESOLUTION_HEADERS.settledOffset) ?? '';
+  const settled = headerText(headers, RESOLUTION_HEADERS.settled);
   if (firstPosition?.topic !== topic || !/^\d{1,18}$/.test(offset)) return undefined;
   if (settled !== 'replayed' && settled !== 'dropped') return undefined;
   if (headerText(headers, LETTER_HEADERS.reason) !== undefined) return undefined;
-  const stateAtMs = Date.parse(headerText(headers, MARK_HEADERS.settledAt) ?? '') || 0;
+  const stateAtMs = Date.parse(headerText(headers, RESOLUTION_HEADERS.settledAt) ?? '') || 0;
   return { ...firstPosition, state: settled, stateAtMs, upTo: BigInt(offset) };
 }
 

@@ -28,19 +28,24 @@ export async function advanceImport(
 }
 
 /**
- * A mark in a dead-letter topic. It settles the dead letters of its position up to an offset of the
- * topic.
+ * A resolution in a dead-letter topic. It settles the dead letters of its position up to an offset
+ * of the topic.
  */
-export interface Mark extends TopicPosition {
+export interface Resolution extends TopicPosition {
   readonly state: 'replayed' | 'dropped';
   readonly stateAtMs: number;
   readonly upTo: bigint;
 }
 
 /**
- * Settles the dead letters of marks (distinct positions), unless they changed since their import.
+ * Settles the dead letters of resolutions (distinct positions), unless they changed since their
+ * import.
  */
-export async function applyMarks(db: Queryable, topic: string, marks: readonly Mark[]): Promise<void> {
+export async function applyResolutions(
+  db: Queryable,
+  topic: string,
+  resolutions: readonly Resolution[],
+): Promise<void> {
   await db.query(
     `update dead_letters d set state = sent.state, state_at = sent.state_at
        from unnest($2::integer[], $3::integer[], $4::bigint[], $5::text[], $6::timestamptz[], $7::bigint[])
@@ -49,10 +54,10 @@ export async function applyMarks(db: Queryable, topic: string, marks: readonly M
         and d."offset" = sent."offset" and d.imported_offset <= sent.up_to`,
     [
       topic,
-      ...columnsOf(marks),
-      marks.map(({ state }) => state),
-      marks.map(({ stateAtMs }) => new Date(stateAtMs)),
-      marks.map(({ upTo }) => upTo),
+      ...columnsOf(resolutions),
+      resolutions.map(({ state }) => state),
+      resolutions.map(({ stateAtMs }) => new Date(stateAtMs)),
+      resolutions.map(({ upTo }) => upTo),
     ],
   );
 }
