@@ -4,8 +4,8 @@ import { readSetting } from '../shared/config/config.ts';
 const WRITTEN = 'npx sluice';
 
 /**
- * Returns a function that adapts commands in a text to this process: `npx sluice` under npm, `sluice` if that is on the
- * PATH, or the value of SLUICE_COMMAND, as in containers.
+ * Returns a function that adapts commands in a text to this process: `npx sluice` under npm,
+ * `sluice` if that is on the PATH, or the value of SLUICE_COMMAND, as in containers.
  */
 export function createCalledAs(env: Readonly<Record<string, string | undefined>>): (text: string) => string {
   // npm sets this variable for its child processes.

@@ -36,14 +36,17 @@ export interface CommandContext {
   readonly logger: Logger;
   readonly stderr: CommandProcess['stderr'];
   /**
-   * Returns these settings with the defaults of a role, by default the command's own. Each command names the settings that
-   * it uses, so that others cannot fail it. Throws ConfigError.
+   * Returns these settings with the defaults of a role, by default the command's own. Each command
+   * names the settings that it uses, so that others cannot fail it. Throws ConfigError.
    */
   config<Name extends SettingName>(names: readonly Name[], role?: Role): Config<Name>;
   /** Runs `work` on the configured database and closes it afterwards, also after an error. */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
-  /** Resolves when the command must end. After this call, the first signal no longer ends the process. */
+  /**
+   * Resolves when the command must end. After this call, the first signal no longer ends the
+   * process.
+   */
   untilInterrupted(): Promise<void>;
   /** Writes one JSON value for programs, with control characters escaped. */
   printJson(value: unknown): void;

@@ -13,8 +13,8 @@ export interface OpenDatabase {
 }
 
 /**
- * Opens the database of DATABASE_URL or, if that is not set, of the embedded instance on SLUICE_DATA_DIR. Throws AppError
- * `DATABASE_UNAVAILABLE` (retryable) or `DATA_DIR_UNREADABLE`.
+ * Opens the database of DATABASE_URL or, if that is not set, of the embedded instance on
+ * SLUICE_DATA_DIR. Throws AppError `DATABASE_UNAVAILABLE` (retryable) or `DATA_DIR_UNREADABLE`.
  */
 export async function openDatabase(config: Config<DatabaseSetting>, logger: Logger): Promise<OpenDatabase> {
   const embedded = config.DATABASE_URL === undefined;

@@ -7,8 +7,8 @@ import { runCommand } from './run.ts';
 const READER_GONE = 141;
 const FAILED = 1;
 
-// The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A running command is not
-// interrupted by that; a waiting command ends as on Ctrl-C.
+// The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A
+// running command is not interrupted by that; a waiting command ends as on Ctrl-C.
 let outputFailure: number | undefined;
 const outputClosed = new Promise<void>((resolve) => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

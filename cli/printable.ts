@@ -1,13 +1,17 @@
 /**
- * Makes a text from outside safe for a terminal. Replaces control characters, which could send commands to the terminal, and
- * invisible characters (U+202E, U+2028), with which one name could look like another.
+ * Makes a text from outside safe for a terminal. Replaces control characters, which could send
+ * commands to the terminal, and invisible characters (U+202E, U+2028), with which one name could
+ * look like another.
  */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are replaced
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\p{Cf}]/gu, '\ufffd');
 }
 
-/** Returns a value as JSON. Characters that {@link printable} replaces are escaped, so that the value is kept. */
+/**
+ * Returns a value as JSON. Characters that {@link printable} replaces are escaped, so that the
+ * value is kept.
+ */
 export function printableJson(value: unknown, indent?: number): string {
   // JSON.stringify has already escaped U+0000 to U+001F.
   return JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u2028\u2029\p{Cf}]/gu, (character) =>

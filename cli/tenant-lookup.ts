@@ -9,7 +9,10 @@ export async function requireTenant(db: Queryable, name: string): Promise<Tenant
   return tenant;
 }
 
-/** Returns the tenant with this name, or all tenants without a name. Throws AppError `TENANT_UNKNOWN`. */
+/**
+ * Returns the tenant with this name, or all tenants without a name. Throws AppError
+ * `TENANT_UNKNOWN`.
+ */
 export async function tenantsToSearch(db: Queryable, name: string | undefined): Promise<Tenant[]> {
   return name === undefined ? await listTenants(db) : [await requireTenant(db, name)];
 }

@@ -12,7 +12,9 @@ export interface OpenedLog extends OpenDatabase {
   readonly reader: LogReader;
 }
 
-/** Runs `work` with the event log and the database, and closes both afterwards, also after an error. */
+/**
+ * Runs `work` with the event log and the database, and closes both afterwards, also after an error.
+ */
 export async function withLog<T>(
   context: CommandContext,
   work: (opened: OpenedLog) => Promise<T>,
@@ -30,7 +32,10 @@ export async function withLog<T>(
   });
 }
 
-/** Runs `work` with a reader of the event log and the database, and closes both afterwards, also after an error. */
+/**
+ * Runs `work` with a reader of the event log and the database, and closes both afterwards, also
+ * after an error.
+ */
 export async function withLogReader<T>(
   context: CommandContext,
   work: (reader: LogReader, database: OpenDatabase) => Promise<T>,
@@ -38,7 +43,9 @@ export async function withLogReader<T>(
   return await withLog(context, ({ reader, ...database }) => work(reader, database));
 }
 
-/** Opens the configured event log: Kafka, or the embedded log. Throws AppError `LOG_NOT_CONFIGURED`. */
+/**
+ * Opens the configured event log: Kafka, or the embedded log. Throws AppError `LOG_NOT_CONFIGURED`.
+ */
 export async function openLog(
   context: CommandContext,
   database: OpenDatabase,

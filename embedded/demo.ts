@@ -12,7 +12,10 @@ export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 
 const DEMO_TENANT = 'demo';
 
-/** Returns the demo tenant's key of the previous start, or a new one (`isNew`) with every scope and no rate limit. */
+/**
+ * Returns the demo tenant's key of the previous start, or a new one (`isNew`) with every scope and
+ * no rate limit.
+ */
 export async function ensureDemoKey(
   db: Queryable,
   dataDir: string,
@@ -46,7 +49,10 @@ export interface DemoFiles {
   readonly headersFile: string;
 }
 
-/** Replaces the files, readable by their owner only: addresses may differ from those of the previous start. */
+/**
+ * Replaces the files, readable by their owner only: addresses may differ from those of the previous
+ * start.
+ */
 export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles> {
   const demoFile = join(dataDir, DEMO_FILE);
   const headersFile = join(dataDir, DEMO_HEADERS_FILE);

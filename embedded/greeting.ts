@@ -7,9 +7,9 @@ type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'headersFile' 
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';
 
 /**
- * Returns what `npm start` prints once it is ready: the addresses and, if this start created the key, that key and one
- * command for each step of a first try. The secret is printed only once, because terminals are recorded and shared. The
- * commands read it from a file.
+ * Returns what `npm start` prints once it is ready: the addresses and, if this start created the
+ * key, that key and one command for each step of a first try. The secret is printed only once,
+ * because terminals are recorded and shared. The commands read it from a file.
  */
 export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }: Greeted): string {
   const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;

@@ -34,13 +34,16 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-/** One process reads all partitions: fuller batches cost it less than parallel ones, and tenants share fewer partitions. */
+/**
+ * One process reads all partitions: fuller batches cost it less than parallel ones, and tenants
+ * share fewer partitions.
+ */
 const TENANT_PARTITIONS = 1;
 const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
 /**
- * Connections for the admin listener alone, so that its requests and those of the other parts never wait for each other:
- * two steps of erasures, a look-up of keys, and some requests.
+ * Connections for the admin listener alone, so that its requests and those of the other parts never
+ * wait for each other: two steps of erasures, a look-up of keys, and some requests.
  */
 const ADMIN_CONNECTIONS = 6;
 /** After this time the start continues; `/health/ready` says what is wrong. */
@@ -68,8 +71,8 @@ interface Shared {
 }
 
 /**
- * Starts all parts in this process and resolves once they are ready to take requests. If a part cannot start, those
- * before it are stopped again. Rejects with the AppErrors of the parts.
+ * Starts all parts in this process and resolves once they are ready to take requests. If a part
+ * cannot start, those before it are stopped again. Rejects with the AppErrors of the parts.
  */
 export async function startInstance(
   config: Config<SettingOf<'embedded'>>,
@@ -145,8 +148,9 @@ async function openLog({ config, logger, clock, onStop }: Start, pool: Pool): Pr
 }
 
 /**
- * Returns the key ring of the settings, or that of the data directory, which the first start generates. A key ring that
- * exists is never replaced: without it, stored credentials cannot be decrypted.
+ * Returns the key ring of the settings, or that of the data directory, which the first start
+ * generates. A key ring that exists is never replaced: without it, stored credentials cannot be
+ * decrypted.
  */
 async function openKeyRing(config: Start['config']): Promise<KeyRing> {
   const spec = config.SLUICE_CREDENTIALS_KEYS;
@@ -175,7 +179,10 @@ function startConsumers({ config, onStop }: Start, shared: Shared): Health {
   return health;
 }
 
-/** Starts the admin listener, which also reports the workers' health: they have no listener in this process. */
+/**
+ * Starts the admin listener, which also reports the workers' health: they have no listener in this
+ * process.
+ */
 async function startAdminListener(
   { config, logger, onStop }: Start,
   shared: Shared,

@@ -9,9 +9,10 @@ import { greeting } from './greeting.ts';
 import { startInstance } from './instance.ts';
 
 /**
- * Growth of the heap, in per cent of what was in use, after which V8 collects all of it. V8's default for the 30 MB in use
- * here is a few MB, which a flood of one tenant allocates in a few seconds. Each collection keeps both cores of a small
- * machine busy for 60 to 100 ms, and all requests of the process wait for it.
+ * Growth of the heap, in per cent of what was in use, after which V8 collects all of it. V8's
+ * default for the 30 MB in use here is a few MB, which a flood of one tenant allocates in a few
+ * seconds. Each collection keeps both cores of a small machine busy for 60 to 100 ms, and all
+ * requests of the process wait for it.
  */
 const HEAP_GROWTH_PERCENT = 400;
 
@@ -40,7 +41,10 @@ await runMain('Sluice', async () => {
   output.write(greeting(instance));
 });
 
-/** Throws where other services are configured: commands would use them, and not the database of this process. */
+/**
+ * Throws where other services are configured: commands would use them, and not the database of this
+ * process.
+ */
 function refuseOwnServices(env: ReturnType<typeof environment>): void {
   const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => env[name]);
   if (set.length === 0) return;

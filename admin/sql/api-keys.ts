@@ -21,8 +21,8 @@ const DAY_MS = 86_400_000;
 
 /**
  * As {@link createApiKey}, within the tenant's limits. Concurrent calls for one tenant are
- * serialized by its row, so that together they stay within the limits, and so that a key that is
- * being revoked with the keys that it created creates no other.
+ * serialized by its row, so that together they stay within the limits. Revocations take the same
+ * lock, so that a key that is being revoked creates no other.
  */
 export async function createApiKeyUpTo(
   pool: Pool,

@@ -50,7 +50,9 @@ function levelsOf(command: Command, path: readonly string[]): Level[] {
   return [own, ...command.commands.flatMap((sub) => levelsOf(sub, [...path, sub.name()]))];
 }
 
-/** Returns the branches of a shell's `case` that set `words` to the words that may follow `path`. */
+/**
+ * Returns the branches of a shell's `case` that set `words` to the words that may follow `path`.
+ */
 function casesOf(levels: readonly Level[]): string {
   const lines = levels.flatMap(({ path, words, choices }) => [
     ...choices.map(({ flag, values }) => `    '${path}|${flag}') words='${values.join(' ')}' ;;`),

@@ -105,7 +105,10 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
 
 const MASK = '********';
 
-/** Masks passwords. The ids of the keys in a key ring stay visible: they are not secret and identify the ring. */
+/**
+ * Masks passwords. The ids of the keys in a key ring stay visible: they are not secret and identify
+ * the ring.
+ */
 function masked(name: SettingName, text: string): string {
   if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);
   if (isSecret(name)) return MASK;
@@ -115,7 +118,10 @@ function masked(name: SettingName, text: string): string {
     .replace(/([?&][a-z_-]*(?:password|secret|token)[a-z_-]*=)[^&#]*/gi, `$1${MASK}`);
 }
 
-/** Returns the roles of separate processes if services are configured, otherwise that of `npm start`. */
+/**
+ * Returns the roles of separate processes if services are configured, otherwise that of `npm
+ * start`.
+ */
 function rolesToCheck(context: CommandContext): Role[] {
   const own = context.env.DATABASE_URL || context.env.KAFKA_BROKERS;
   return own ? ['gateway', 'worker', 'admin', 'cli'] : ['embedded', 'cli'];

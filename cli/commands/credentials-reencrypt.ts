@@ -149,8 +149,8 @@ function sentenceOf({ credentials, webhookSecrets, deadLetters }: Reencrypted, k
 }
 
 /**
- * Returns advice about an unused key, which may also be a key for future use. The log is not searched, as running gateways
- * may still encrypt with the key.
+ * Returns advice about an unused key, which may also be a key for future use. The log is not
+ * searched, as running gateways may still encrypt with the key.
  */
 function adviceOf(keyId: string): string {
   return (

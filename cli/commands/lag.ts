@@ -80,7 +80,9 @@ function printLag(
   else if (!unfit) context.print('Everything is stored.');
 }
 
-/** Returns why the workers cannot read a partition, by the same rules as theirs; null if they can. */
+/**
+ * Returns why the workers cannot read a partition, by the same rules as theirs; null if they can.
+ */
 function problemOf(next: bigint, { earliest, latest }: { earliest: bigint; latest: bigint }): string | null {
   if (next > latest) return 'the log ends before the stored position';
   if (next < earliest) return `${earliest - next} records were lost before they were stored`;

@@ -74,7 +74,10 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
     });
 }
 
-/** Returns the plan that was carried out. It may differ from `plan` if workers stored records in the meantime. */
+/**
+ * Returns the plan that was carried out. It may differ from `plan` if workers stored records in the
+ * meantime.
+ */
 async function accept(
   context: CommandContext,
   pool: Pool,

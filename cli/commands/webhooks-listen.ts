@@ -99,7 +99,10 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
   }
 }
 
-/** Returns the tenant's endpoint that sends to this receiver, or creates one. Adds its secrets to `secrets`. */
+/**
+ * Returns the tenant's endpoint that sends to this receiver, or creates one. Adds its secrets to
+ * `secrets`.
+ */
 async function findOrCreateEndpoint(
   context: CommandContext,
   options: ListenOptions,

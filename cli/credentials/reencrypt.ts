@@ -16,7 +16,10 @@ import {
 export interface Unreadable {
   readonly of: EncryptedSample['of'];
   readonly keyId: string;
-  /** `key-lost`: not in the ring. `unreadable`: the ring has another key with this id, or the value was changed. */
+  /**
+   * `key-lost`: not in the ring. `unreadable`: the ring has another key with this id, or the value
+   * was changed.
+   */
   readonly reason: 'key-lost' | 'unreadable';
   readonly count: number;
 }
@@ -29,7 +32,9 @@ export interface Reencrypted {
 }
 
 export interface Walk {
-  /** Called after each step with the number of values so far, and of those that could not be read. */
+  /**
+   * Called after each step with the number of values so far, and of those that could not be read.
+   */
   onStep(seen: number, unreadable: number): void;
   /** Whether to end after this step. */
   isInterrupted(): boolean;
@@ -40,8 +45,9 @@ const ROWS_OF_STEP = 500;
 const DEAD_LETTERS_OF_STEP = 50;
 
 /**
- * Encrypts everything that other keys encrypted with the first key of the ring. It is safe while Sluice runs, and can be
- * interrupted and repeated. Throws AppError `KEY_WRONG` if the first key is not the one that its id names.
+ * Encrypts everything that other keys encrypted with the first key of the ring. It is safe while
+ * Sluice runs, and can be interrupted and repeated. Throws AppError `KEY_WRONG` if the first key is
+ * not the one that its id names.
  */
 export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk): Promise<Reencrypted> {
   const [keyId] = keyRing.keyIds;

@@ -23,10 +23,10 @@ export function isBlank(record: CsvRecord): boolean {
 const PIECE_BYTES_MAX = 64 * 1024;
 
 /**
- * Yields the header and the records of a CSV file (RFC 4180), which may span lines. A byte order mark, blank lines and
- * `sep=;` before the header are skipped; `sep` replaces the delimiter. After a misplaced or unclosed quote, or a CR
- * outside quotes that no LF follows, the ends of records are unknown. The record with it is then the last one, and its
- * problem says that the rest is not sent.
+ * Yields the header and the records of a CSV file (RFC 4180), which may span lines. A byte order
+ * mark, blank lines and `sep=;` before the header are skipped; `sep` replaces the delimiter. After
+ * a misplaced or unclosed quote, or a CR outside quotes that no LF follows, the ends of records are
+ * unknown. The record with it is then the last one, and its problem says that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
   const reader = new RecordReader(delimiter);
@@ -43,12 +43,17 @@ const LF = 0x0a;
 const CR = 0x0d;
 const QUOTE = 0x22;
 const BOM = Buffer.from('\ufeff');
-/** csv-parse looks ahead by fewer bytes than this, so it may hold back a record whose end it has. */
+/**
+ * csv-parse looks ahead by fewer bytes than this, so it may hold back a record whose end it has.
+ */
 const LOOK_AHEAD_BYTES = 8;
 
 const NEVER_CLOSED = 'opens a quote that is never closed';
 
-/** Feeds csv-parse and finds the line, the size and the encoding of each record, which csv-parse does not report. */
+/**
+ * Feeds csv-parse and finds the line, the size and the encoding of each record, which csv-parse
+ * does not report.
+ */
 class RecordReader {
   /** Whether the last record that was returned has a problem after which nothing can be read. */
   isBroken = false;
@@ -103,7 +108,10 @@ class RecordReader {
     return records;
   }
 
-  /** Drops what precedes the header. Returns the bytes from the header on, or undefined until its first line is there. */
+  /**
+   * Drops what precedes the header. Returns the bytes from the header on, or undefined until its
+   * first line is there.
+   */
   #skipPreamble(piece: Buffer): Buffer | undefined {
     let held = Buffer.concat([this.#held, piece]);
     if (this.#isFirstPiece) {
@@ -153,7 +161,8 @@ class RecordReader {
       relax_column_count: true,
       // A bare CR ends a record too, so that it is found.
       record_delimiter: ['\n', '\r\n', '\r'],
-      // Records are collected here: the stream would drop those before an error that nobody has read yet.
+      // Records are collected here: the stream would drop those before an error that nobody has
+      // read yet.
       on_record: (cells: string[], { bytes }) => {
         if (!this.isBroken) this.#add(cells, bytes - this.#parsedBytes);
         return null;
@@ -193,7 +202,9 @@ class RecordReader {
     return `spans lines and has ${cells.length} cells instead of ${this.#columns}`;
   }
 
-  /** Returns the bytes after the end of an overlong line, or undefined if its end is not there yet. */
+  /**
+   * Returns the bytes after the end of an overlong line, or undefined if its end is not there yet.
+   */
   #skipLine(piece: Buffer): Buffer | undefined {
     const end = piece.indexOf(LF);
     const skipped = end < 0 ? piece : piece.subarray(0, end);

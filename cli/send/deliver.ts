@@ -18,9 +18,9 @@ const UNAVAILABLE = 'FAIL_UNAVAILABLE';
 const UNAVAILABLE_PAUSE_MS = 500;
 
 /**
- * Sends records in one request and settles each. Records that fail with FAIL_UNAVAILABLE are retried. A request that is
- * refused as a whole is bisected to find the bad records. Throws AppError `SEND_STOPPED` if the log stays unavailable, and
- * the errors of the client.
+ * Sends records in one request and settles each. Records that fail with FAIL_UNAVAILABLE are
+ * retried. A request that is refused as a whole is bisected to find the bad records. Throws
+ * AppError `SEND_STOPPED` if the log stays unavailable, and the errors of the client.
  */
 export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): Promise<void> {
   const startedMs = deps.elapsedMs();

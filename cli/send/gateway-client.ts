@@ -37,8 +37,8 @@ interface Later {
 
 export interface GatewayClient {
   /**
-   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` if the key is not accepted, there is no
-   * gateway, or it does not recover in time.
+   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` if the key is
+   * not accepted, there is no gateway, or it does not recover in time.
    */
   post(path: string, body: string): Promise<Answer>;
   /** Aborts the requests that wait for a retry. */

@@ -17,8 +17,8 @@ interface Column {
 }
 
 /**
- * Yields the records of a CSV file as JSON. The header names the members; an empty cell leaves its member out. Throws
- * AppError `INPUT_UNREADABLE` if the header cannot be used.
+ * Yields the records of a CSV file as JSON. The header names the members; an empty cell leaves its
+ * member out. Throws AppError `INPUT_UNREADABLE` if the header cannot be used.
  */
 export async function* readCsv(stream: Readable, options: InputOptions): AsyncGenerator<InputLine> {
   let header: Header | undefined;
@@ -75,7 +75,10 @@ function readHeader(cells: readonly string[], { kind, idColumn, warn }: InputOpt
   return { names: new Set(names), columns };
 }
 
-/** Returns the name in a cell of a header. Files that were joined have a byte order mark before the second header. */
+/**
+ * Returns the name in a cell of a header. Files that were joined have a byte order mark before the
+ * second header.
+ */
 const nameIn = (cell: string) => cell.replace(/^\ufeff/, '').trim();
 
 function columnOf(name: string, kind: SendKind, idColumn: string | undefined): Column | undefined {

@@ -12,7 +12,10 @@ import type { SendKind } from './kinds.ts';
 
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Yields the records of a JSON array, of a request body (`items`), or one record. `number` counts records, not lines. */
+/**
+ * Yields the records of a JSON array, of a request body (`items`), or one record. `number` counts
+ * records, not lines.
+ */
 export async function* readJsonFile(stream: Readable, kind: SendKind): AsyncGenerator<InputLine> {
   const root = parse(await readAll(stream), kind);
   const items = isJsonObject(root) && Array.isArray(root.items) ? root.items : root;

@@ -3,12 +3,17 @@ import type { SendKind } from './kinds.ts';
 export const FORMATS = ['csv', 'ndjson', 'json'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** One record of a file: the text of a JSON object, or why there is none. `number` is its first line. */
+/**
+ * One record of a file: the text of a JSON object, or why there is none. `number` is its first
+ * line.
+ */
 export type InputLine =
   | { readonly number: number; readonly text: string; readonly problem?: undefined }
   | { readonly number: number; readonly problem: string };
 
-/** A record may have 512 KiB. Longer lines and CSV records are refused without being held in memory. */
+/**
+ * A record may have 512 KiB. Longer lines and CSV records are refused without being held in memory.
+ */
 export const RECORD_BYTES_MAX = 1024 * 1024;
 
 export function tooLong(): string {

@@ -15,7 +15,10 @@ export async function* readNdjson(stream: Readable): AsyncGenerator<InputLine> {
 
 const LF = 0x0a;
 
-/** Yields the lines of a stream of UTF-8 bytes, numbered from 1 and without their LF and byte order marks. */
+/**
+ * Yields the lines of a stream of UTF-8 bytes, numbered from 1 and without their LF and byte order
+ * marks.
+ */
 async function* linesOf(stream: Readable): AsyncGenerator<InputLine> {
   let number = 0;
   let parts: Buffer[] = [];

@@ -125,7 +125,10 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_BITS = 48n;
 const RANDOM_BITS = 80n;
 
-/** Returns a ULID with the time of the event, in which a hash of the identity replaces the random part. */
+/**
+ * Returns a ULID with the time of the event, in which a hash of the identity replaces the random
+ * part.
+ */
 function ulidOf(identity: string, { occurredAt }: JsonObject): string {
   const parsedMs = typeof occurredAt === 'string' ? Date.parse(occurredAt) : Number.NaN;
   const timeMs = Number.isNaN(parsedMs) ? 0 : Math.max(0, parsedMs);

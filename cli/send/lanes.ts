@@ -23,8 +23,8 @@ export interface Lanes {
 const BATCHES_WAITING_MAX = 2;
 
 /**
- * Sends requests concurrently and keeps the order of each entity: its records always take the same lane, and a lane has
- * one request in flight at a time.
+ * Sends requests concurrently and keeps the order of each entity: its records always take the same
+ * lane, and a lane has one request in flight at a time.
  */
 export function createLanes(options: LanesOptions): Lanes {
   const lanes = Array.from({ length: options.lanes }, () => new Lane(options));

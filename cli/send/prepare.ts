@@ -21,27 +21,32 @@ export interface PrepareOptions {
   readonly kind: SendKind;
   readonly idColumn?: string | undefined;
   /**
-   * Part of the derived ids: a record with the same content in another delivery is another record. Otherwise an agent that
-   * changed and changed back would keep the change in between, as the last record equals the first.
+   * Part of the derived ids: a record with the same content in another delivery is another record.
+   * Otherwise an agent that changed and changed back would keep the change in between, as the last
+   * record equals the first.
    */
   readonly delivery: string;
 }
 
 /** A request may be 32 levels deep, and its items are 2 levels deep. */
 const DEPTH_MAX = 30;
-/** Bounds the memory: counting restarts after this number of different records, always at the same place of a file. */
+/**
+ * Bounds the memory: counting restarts after this number of different records, always at the same
+ * place of a file.
+ */
 const COUNTED_MAX = 4_000_000;
 
 /**
- * Creates a function that gives each record an id, which is the same when the same delivery is sent again. Records with
- * equal content within a delivery are counted, so that each has its own id.
+ * Creates a function that gives each record an id, which is the same when the same delivery is sent
+ * again. Records with equal content within a delivery are counted, so that each has its own id.
  */
 export function createPreparer({ kind, idColumn, delivery }: PrepareOptions) {
   const counts = new Map<number, number>();
 
   function nthOf(text: string): number {
     if (kind.onceForAll) return 1;
-    // 48 bits of the hash save memory. On a collision the second record is always counted as a repetition.
+    // 48 bits of the hash save memory. On a collision the second record is always counted as a
+    // repetition.
     const name = createHash('sha256').update(text).digest().readUIntBE(0, 6);
     if (counts.size >= COUNTED_MAX) counts.clear();
     const nth = (counts.get(name) ?? 0) + 1;

@@ -14,7 +14,10 @@ const CLEAR_LINE = '\r\u001b[2K';
 /** At its end the bar clears the line of the saved cursor. */
 const SAVE_CURSOR = '\u001b7';
 
-/** Creates a bar. It is not shown if the stream is not a terminal, so that logs stay readable. `total`: bytes or records. */
+/**
+ * Creates a bar. It is not shown if the stream is not a terminal, so that logs stay readable.
+ * `total`: bytes or records.
+ */
 export function createProgressBar(
   stream: { write(text: string): unknown; readonly isTTY?: boolean | undefined },
   options: {

@@ -22,8 +22,8 @@ interface Range {
 }
 
 /**
- * Copies the refused lines of a file byte by byte to another file, under the same CSV header, so that they can be fixed
- * and sent. Throws AppError `REFUSED_UNWRITABLE`.
+ * Copies the refused lines of a file byte by byte to another file, under the same CSV header, so
+ * that they can be fixed and sent. Throws AppError `REFUSED_UNWRITABLE`.
  */
 export async function writeRefusedLines(
   source: string,

@@ -15,7 +15,10 @@ export interface FileReport extends SendResult {
 
 const ROWS_MAX = 50;
 
-/** Prints the counts, a table of refused lines and the next steps. `refusedFile` contains those lines. */
+/**
+ * Prints the counts, a table of refused lines and the next steps. `refusedFile` contains those
+ * lines.
+ */
 export function printReport(
   context: CommandContext,
   report: FileReport,

@@ -28,7 +28,10 @@ export interface SendFileOptions {
   readonly json?: boolean;
 }
 
-/** Default number of requests in flight. Requests with many items are large, so fewer of them are needed. */
+/**
+ * Default number of requests in flight. Requests with many items are large, so fewer of them are
+ * needed.
+ */
 export const CONCURRENCY = { many: 4, single: 16 };
 export const STATE_SUFFIX = '.sluice-state';
 const DELIVERY_LENGTH = 16;

@@ -45,8 +45,8 @@ const BATCH_BYTES_MAX = 1024 * 1024;
 const SAVE_INTERVAL_MS = 1000;
 
 /**
- * Sends all records and keeps the progress in a file. Returns the reason if the run had to stop (`SEND_STOPPED`). Throws
- * other errors.
+ * Sends all records and keeps the progress in a file. Returns the reason if the run had to stop
+ * (`SEND_STOPPED`). Throws other errors.
  */
 export async function sendSource(options: SendSourceOptions): Promise<SendResult> {
   const before = options.resume ? await options.progressFile?.read() : undefined;

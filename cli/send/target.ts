@@ -18,8 +18,9 @@ export interface TargetOptions {
 }
 
 /**
- * Finds the gateway and the API key: from the options, then the settings, then the demo tenant of the embedded instance.
- * The demo key is never sent to another gateway. Throws AppError `TARGET_UNKNOWN`.
+ * Finds the gateway and the API key: from the options, then the settings, then the demo tenant of
+ * the embedded instance. The demo key is never sent to another gateway. Throws AppError
+ * `TARGET_UNKNOWN`.
  */
 export async function findTarget(
   options: TargetOptions,

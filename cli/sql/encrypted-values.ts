@@ -24,8 +24,8 @@ export interface WalkPlace {
 }
 
 /**
- * Counts encrypted values by key: credentials that are not erased, those of dead letters, and secrets of endpoints that are
- * not deleted.
+ * Counts encrypted values by key: credentials that are not erased, those of dead letters, and
+ * secrets of endpoints that are not deleted.
  */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
   const { rows } = await db.query<EncryptedCount>(
@@ -43,8 +43,8 @@ export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
 }
 
 /**
- * Returns one value of credentials per key that encrypted any. Reads the whole table. Each statement
- * is rejected after `deadlineMs`.
+ * Returns one value of credentials per key that encrypted any. Reads the whole table. Each
+ * statement is rejected after `deadlineMs`.
  */
 export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const keys = await queryWithDeadline<{ keyId: string }>(
@@ -82,9 +82,9 @@ function toSample(
 }
 
 /**
- * Reencrypts up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in the
- * order of their expiry. Returns the position for the next step; undefined at the end. Values that
- * were erased or reencrypted since they were read stay as they are.
+ * Reencrypts up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in
+ * the order of their expiry. Returns the position for the next step; undefined at the end. Values
+ * that were erased or reencrypted since they were read stay as they are.
  */
 export async function reencryptCredentials(
   pool: Pool,

@@ -10,7 +10,9 @@ export interface StoredPosition {
   readonly nextOffset: bigint;
 }
 
-/** Returns the positions of the topics. A partition has one once a worker has read its first record. */
+/**
+ * Returns the positions of the topics. A partition has one once a worker has read its first record.
+ */
 export async function listPositions(db: Queryable, topics: readonly string[]): Promise<StoredPosition[]> {
   const { rows } = await db.query<StoredPosition>(
     'select topic, partition, next_offset as "nextOffset" from log_positions where topic = any ($1::text[])',
@@ -39,8 +41,9 @@ export interface MovedPosition {
 }
 
 /**
- * Sets the generation and the positions of a topic in one transaction. Returns false and changes nothing if the generation
- * or a position to move differs from the one that was read: a worker or another command was faster.
+ * Sets the generation and the positions of a topic in one transaction. Returns false and changes
+ * nothing if the generation or a position to move differs from the one that was read: a worker or
+ * another command was faster.
  */
 export async function acceptLog(
   pool: Pool,
@@ -67,7 +70,9 @@ export async function acceptLog(
   });
 }
 
-/** Inserts missing rows too: a worker that still has the earlier generation must find the new one. */
+/**
+ * Inserts missing rows too: a worker that still has the earlier generation must find the new one.
+ */
 async function keepPositions(
   db: Queryable,
   topic: string,

@@ -22,7 +22,10 @@ interface Row extends Omit<TenantDescription, 'rate' | 'byteRate'> {
   readonly bytesUnlimited: boolean;
 }
 
-/** Returns all tenants ordered by name, or the one with this name, with their usage on the day of `nowMs`. */
+/**
+ * Returns all tenants ordered by name, or the one with this name, with their usage on the day of
+ * `nowMs`.
+ */
 export async function describeTenants(
   db: Queryable,
   nowMs: number,
@@ -74,8 +77,9 @@ export async function setTenantQuota(db: Queryable, tenantId: string, quota: num
 }
 
 /**
- * Disables a tenant from `disabledAtMs` on, or enables it if null. Returns whether that changed anything: a disabled tenant
- * keeps its time. Gateways see the change when they refresh their API keys.
+ * Disables a tenant from `disabledAtMs` on, or enables it if null. Returns whether that changed
+ * anything: a disabled tenant keeps its time. Gateways see the change when they refresh their API
+ * keys.
  */
 export async function setTenantDisabled(
   db: Queryable,

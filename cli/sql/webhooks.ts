@@ -21,7 +21,10 @@ export async function listAttempts(
   return rows;
 }
 
-/** Returns the signing secret of an endpoint, encrypted with the key ring; undefined if there is no such endpoint. */
+/**
+ * Returns the signing secret of an endpoint, encrypted with the key ring; undefined if there is no
+ * such endpoint.
+ */
 export async function readEndpointSecret(
   db: Queryable,
   tenantId: string,

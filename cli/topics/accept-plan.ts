@@ -23,7 +23,10 @@ export interface PartitionPlan {
   readonly bounds: PartitionBounds;
   readonly position: PositionRow | undefined;
   readonly nextOffset: bigint;
-  /** Number of records that were lost before they were stored; 0 for another log, where it is unknown. */
+  /**
+   * Number of records that were lost before they were stored; 0 for another log, where it is
+   * unknown.
+   */
   readonly skipped: bigint;
 }
 
@@ -53,7 +56,8 @@ export interface PlanOptions {
 }
 
 /**
- * Compares topics with their positions. Throws an AppError with the next step if a topic cannot be accepted.
+ * Compares topics with their positions. Throws an AppError with the next step if a topic cannot be
+ * accepted.
  */
 export async function planAccepts(
   pool: Pool,
@@ -96,7 +100,9 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
   return found;
 }
 
-/** Compares the partitions of a topic, in order, with their positions. Throws the errors of the log. */
+/**
+ * Compares the partitions of a topic, in order, with their positions. Throws the errors of the log.
+ */
 async function planAccept(
   reader: LogReader,
   { topic, registered, positions, bounds }: FoundTopic,
@@ -132,8 +138,8 @@ async function planAccept(
 }
 
 /**
- * Throws if records are not stored yet. With another number of partitions, keys move to other partitions, and records of
- * one entity in its old and new partition would be stored out of order.
+ * Throws if records are not stored yet. With another number of partitions, keys move to other
+ * partitions, and records of one entity in its old and new partition would be stored out of order.
  */
 function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {

@@ -19,7 +19,10 @@ export interface TopicPlan {
   readonly warnings: readonly TopicShortfall[];
 }
 
-/** Compares the requested topics with the existing ones, which are not changed. `expected` are the recommended values. */
+/**
+ * Compares the requested topics with the existing ones, which are not changed. `expected` are the
+ * recommended values.
+ */
 export async function planTopics(
   log: Pick<EventLog, 'describeTopics'>,
   specs: readonly TopicSpec[],

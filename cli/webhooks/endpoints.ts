@@ -14,7 +14,10 @@ export interface NamedEndpoint extends Endpoint {
   readonly tenant: string;
 }
 
-/** Returns the endpoints of one or all tenants, or only `endpointId`. Throws AppError `TENANT_UNKNOWN`. */
+/**
+ * Returns the endpoints of one or all tenants, or only `endpointId`. Throws AppError
+ * `TENANT_UNKNOWN`.
+ */
 export async function searchEndpoints(
   { pool }: OpenDatabase,
   tenant: string | undefined,
@@ -40,7 +43,9 @@ export async function requireEndpoint(
   );
 }
 
-/** Decrypts the signing secret of an endpoint. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`. */
+/**
+ * Decrypts the signing secret of an endpoint. Throws AppError `KEY_LOST` or `CIPHERTEXT_INVALID`.
+ */
 export async function secretOf(
   { pool }: OpenDatabase,
   keyRing: KeyRing,
@@ -52,8 +57,8 @@ export async function secretOf(
 }
 
 /**
- * Returns the key ring that the running processes use: from the settings, or from the embedded instance. Throws AppError
- * `KEYS_NOT_CONFIGURED`.
+ * Returns the key ring that the running processes use: from the settings, or from the embedded
+ * instance. Throws AppError `KEYS_NOT_CONFIGURED`.
  */
 export async function keyRingOf(context: CommandContext, { embedded }: OpenDatabase): Promise<KeyRing> {
   const config = context.config(['SLUICE_CREDENTIALS_KEYS', 'SLUICE_DATA_DIR']);
@@ -66,12 +71,17 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
   );
 }
 
-/** Returns the permitted addresses of webhooks, with the default of the instance that sends them. */
+/**
+ * Returns the permitted addresses of webhooks, with the default of the instance that sends them.
+ */
 export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
   return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];
 }
 
-/** Returns the maximum number of endpoints per tenant, with the default of the instance that sends webhooks. */
+/**
+ * Returns the maximum number of endpoints per tenant, with the default of the instance that sends
+ * webhooks.
+ */
 export function endpointsMaxOf(context: CommandContext, { embedded }: OpenDatabase): number {
   const config = context.config(['SLUICE_WEBHOOK_ENDPOINTS_MAX'], embedded ? 'embedded' : 'cli');
   return config.SLUICE_WEBHOOK_ENDPOINTS_MAX;

@@ -62,8 +62,9 @@ const FORWARDED_HEADERS = [
 ];
 
 /**
- * Starts a receiver that verifies webhooks. It answers 400 to an invalid webhook. It answers 204 to a valid one, or the
- * status of the receiver that it forwards to (502 without an answer). Throws AppError `LISTEN_FAILED`.
+ * Starts a receiver that verifies webhooks. It answers 400 to an invalid webhook. It answers 204 to
+ * a valid one, or the status of the receiver that it forwards to (502 without an answer). Throws
+ * AppError `LISTEN_FAILED`.
  */
 export async function startWebhookReceiver(options: WebhookReceiverOptions): Promise<WebhookReceiver> {
   const agent = createAgent({ allow: ANYWHERE, resolve: createLocalResolve() });
@@ -168,8 +169,8 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
 const TOLERANCE_S = 5 * 60;
 
 /**
- * Returns why a webhook fails verification by Standard Webhooks 1.0; undefined if it is valid. `body` holds the received
- * bytes, which one of `secrets` must have signed.
+ * Returns why a webhook fails verification by Standard Webhooks 1.0; undefined if it is valid.
+ * `body` holds the received bytes, which one of `secrets` must have signed.
  */
 export function webhookProblem(
   headers: IncomingHttpHeaders,

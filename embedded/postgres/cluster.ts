@@ -38,14 +38,17 @@ export interface Cluster {
 
 const DIRECTORY = 'postgres';
 const UNFINISHED_PREFIX = 'postgres.unfinished-';
-/** Stored next to the data, so that it is created and moved with the cluster whose password it is. */
+/**
+ * Stored next to the data, so that it is created and moved with the cluster whose password it is.
+ */
 const PASSWORD_FILE = 'sluice-password';
 const DATABASE_USER = 'sluice';
 
 /**
- * Opens the database files below `dataDir`, and creates them if there are none. A killed initialisation leaves nothing
- * that a later start uses; of two concurrent ones, one wins and both use its files.
- * Throws AppErrors `DATA_DIR_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED`.
+ * Opens the database files below `dataDir`, and creates them if there are none. A killed
+ * initialisation leaves nothing that a later start uses; of two concurrent ones, one wins and both
+ * use its files. Throws AppErrors `DATA_DIR_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`,
+ * `POSTGRES_FAILED`.
  */
 export async function openCluster(
   dataDir: string,
@@ -104,7 +107,10 @@ async function locate(root: string): Promise<string> {
   }
 }
 
-/** Creates it in the data directory or, if the server's user cannot reach that, elsewhere with a link to it. */
+/**
+ * Creates it in the data directory or, if the server's user cannot reach that, elsewhere with a
+ * link to it.
+ */
 async function makeCluster(root: string, binaries: PostgresBinaries, user: ServerUser): Promise<void> {
   const link = join(root, DIRECTORY);
   if (await canEnter(root, user)) {
@@ -181,7 +187,8 @@ async function removeUnfinished(root: string): Promise<void> {
 
 async function isAtWork(pid: number, path: string): Promise<boolean> {
   if (pid !== process.pid) return isAlive(pid);
-  // In a container, every start may have the same process id: files older than this process are not its own.
+  // In a container, every start may have the same process id: files older than this process are not
+  // its own.
   const { birthtimeMs } = await stat(path);
   return birthtimeMs >= performance.timeOrigin;
 }

@@ -17,8 +17,8 @@ const DEAD_HOLDER_PATIENCE_MS = 10_000;
 const RETRY_MS = 50;
 
 /**
- * Makes this process the one instance of the database. Throws AppError `ALREADY_RUNNING` while another process is, and
- * the connection's error if the server does not answer.
+ * Makes this process the one instance of the database. Throws AppError `ALREADY_RUNNING` while
+ * another process is, and the connection's error if the server does not answer.
  */
 export async function takeInstanceLock(connectionString: string): Promise<InstanceLock> {
   const startedAtMs = performance.now();
@@ -49,8 +49,8 @@ const LOCK_OBJECT = 1;
 const NAME_PREFIX = 'sluice-instance ';
 
 /**
- * Tries once to become the instance of this database. The lock belongs to its own session, so it is released when the
- * process dies. Rejects with the connection's error.
+ * Tries once to become the instance of this database. The lock belongs to its own session, so it is
+ * released when the process dies. Rejects with the connection's error.
  */
 async function tryInstanceLock(connectionString: string): Promise<InstanceLockAttempt> {
   const client = await openClient({ connectionString, applicationName: `${NAME_PREFIX}${process.pid}` });

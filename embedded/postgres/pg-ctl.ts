@@ -20,7 +20,10 @@ export interface ServerSetup {
   readonly logger: Logger;
 }
 
-/** Recovery after a crash reads at most a gigabyte of write-ahead log; a slow disk needs minutes for it. */
+/**
+ * Recovery after a crash reads at most a gigabyte of write-ahead log; a slow disk needs minutes for
+ * it.
+ */
 export const START_TIMEOUT_MS = 300_000;
 const LOG_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -35,7 +38,8 @@ export async function startServer(
   try {
     const logStart = (await log.stat()).size;
     const options = serverArguments(setup, port).map(shellQuoted).join(' ');
-    // A path of its own would go through a shell, within double quotes: where it holds a $, it would be another one.
+    // A path of its own would go through a shell, within double quotes: where it holds a $, it
+    // would be another one.
     const args = ['start', '-p', './postgres', '-t', `${START_TIMEOUT_MS / 1000}`, '-o', options];
     const failure = await runPgCtl(setup, args, log.fd, signal);
     return failure && ((await fatalLines(logFile, logStart)) ?? failure);
@@ -45,8 +49,9 @@ export async function startServer(
 }
 
 /**
- * Runs pg_ctl on the cluster; resolves with the reason when it failed. In a process group of its own: a terminal's
- * Ctrl-C is for this process, which stops the server when nothing needs it any more.
+ * Runs pg_ctl on the cluster; resolves with the reason when it failed. In a process group of its
+ * own: a terminal's Ctrl-C is for this process, which stops the server when nothing needs it any
+ * more.
  */
 export async function runPgCtl(
   { cluster, binaries, serverUser }: ServerSetup,
@@ -78,7 +83,8 @@ function serverArguments({ cluster, settings }: ServerSetup, port: number): stri
     port: String(port),
     unix_socket_directories: '',
     max_connections: '200',
-    // Errors that the code handles, and what clients sent, stay out of the log: it would grow, and it is no place for data.
+    // Errors that the code handles, and what clients sent, stay out of the log: it would grow, and
+    // it is no place for data.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',

@@ -17,10 +17,16 @@ import { ServerSupervisor } from './supervisor.ts';
 
 /** Options of {@link startEmbeddedPostgres}. */
 export interface EmbeddedPostgresOptions {
-  /** Contains the database (`postgres/`), its log (`postgres.log`) and its connection (`postgres.json`, mode 0600). */
+  /**
+   * Contains the database (`postgres/`), its log (`postgres.log`) and its connection
+   * (`postgres.json`, mode 0600).
+   */
   readonly dataDir: string;
   readonly logger: Logger;
-  /** Called once when another process has become the owner of the data directory: the caller should exit. */
+  /**
+   * Called once when another process has become the owner of the data directory: the caller should
+   * exit.
+   */
   onLost?(error: AppError): void;
   /** More server settings, by name; tests turn fsync off. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -30,19 +36,22 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   readonly connectionString: string;
   readonly connection: DatabaseConnection;
-  /** Stops the server, also one that an earlier process started. Its users must be closed before. */
+  /**
+   * Stops the server, also one that an earlier process started. Its users must be closed before.
+   */
   stop(): Promise<void>;
 }
 
 const DATABASE = 'sluice';
 
 /**
- * Runs Postgres on the data directory, which is created if missing, and makes this process its owner. A server that an
- * earlier process left running is adopted; one that dies later is restarted on the same port.
+ * Runs Postgres on the data directory, which is created if missing, and makes this process its
+ * owner. A server that an earlier process left running is adopted; one that dies later is restarted
+ * on the same port.
  *
- * Throws AppError, not retryable unless said otherwise: `ALREADY_RUNNING` (another live process owns the directory),
- * `DATA_DIR_UNUSABLE`, `SERVER_USER_MISSING`, `POSTGRES_BINARIES_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`,
- * `POSTGRES_FAILED` (retryable).
+ * Throws AppError, not retryable unless said otherwise: `ALREADY_RUNNING` (another live process
+ * owns the directory), `DATA_DIR_UNUSABLE`, `SERVER_USER_MISSING`, `POSTGRES_BINARIES_UNUSABLE`,
+ * `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED` (retryable).
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, logger } = options;
@@ -65,7 +74,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     onLost: (error) => options.onLost?.(error),
     logger,
   });
-  // A process that exits without `stop` (second signal, grace period, uncaught exception) leaves no server running.
+  // A process that exits without `stop` (second signal, grace period, uncaught exception) leaves no
+  // server running.
   const endServer = () => {
     const owned = supervisor.owned();
     if (owned) endPostmaster(owned.postmaster);

@@ -16,21 +16,27 @@ export interface Postmaster {
   readonly port: number;
 }
 
-/** A dead server's processes may hold its memory for a moment, and a port may be taken between choice and use. */
+/**
+ * A dead server's processes may hold its memory for a moment, and a port may be taken between
+ * choice and use.
+ */
 const RETRY_MS = 5000;
 const RETRY_PAUSE_MS = 250;
 const POLL_MS = 25;
 const CONNECT_TIMEOUT_MS = 2000;
-/** `fast` rolls open transactions back and writes everything; `immediate` leaves the rest to recovery at the next start. */
+/**
+ * `fast` rolls open transactions back and writes everything; `immediate` leaves the rest to
+ * recovery at the next start.
+ */
 const STOP_MODES = [
   { mode: 'fast', timeoutMs: 60_000 },
   { mode: 'immediate', timeoutMs: 10_000 },
 ];
 
 /**
- * Resolves with a server of the cluster that answers: the running one, else a new one (on `port`, or on a free port).
- * Waits while a server starts, recovers or shuts down.
- * Throws AppError `POSTGRES_FAILED` with the reason from the server's log, or the signal's reason when aborted.
+ * Resolves with a server of the cluster that answers: the running one, else a new one (on `port`,
+ * or on a free port). Waits while a server starts, recovers or shuts down. Throws AppError
+ * `POSTGRES_FAILED` with the reason from the server's log, or the signal's reason when aborted.
  */
 export async function ensurePostmaster(
   setup: ServerSetup,
@@ -78,8 +84,8 @@ async function findOrStart(
     await (await openClient({ connectionString, ...options })).end();
     return postmaster;
   } catch (error) {
-    // Class 28 is a wrong password, which waiting does not change. Other errors: a server that recovers from a crash of one
-    // of its processes refuses connections.
+    // Class 28 is a wrong password, which waiting does not change. Other errors: a server that
+    // recovers from a crash of one of its processes refuses connections.
     return { failed: errorCode(error)?.startsWith('28') ?? false, reason: errorMessage(error) };
   }
 }
@@ -120,7 +126,10 @@ export function adminUrl(cluster: Cluster, port: number): string {
 /** Lines of `postmaster.pid`, from 0 (Postgres: src/include/utils/pidfile.h). */
 const LOCK_FILE_LINES = { pid: 0, port: 3, status: 7 };
 
-/** Returns the server that the cluster's lock file names, if it lives; status: starting, ready or stopping. */
+/**
+ * Returns the server that the cluster's lock file names, if it lives; status: starting, ready or
+ * stopping.
+ */
 async function findRunning(cluster: Cluster): Promise<(Postmaster & { status: string }) | undefined> {
   const lockFile = join(cluster.directory, 'postmaster.pid');
   const content = await readIfThere(lockFile);
@@ -132,13 +141,16 @@ async function findRunning(cluster: Cluster): Promise<(Postmaster & { status: st
     const status = lines[LOCK_FILE_LINES.status]?.trim() || 'starting';
     return { pid, port: Number(lines[LOCK_FILE_LINES.port]), status };
   }
-  // Postgres itself clears the lock file of a dead process, after checks of what that one left. It refuses to start
-  // only where the process id now belongs to another program.
+  // Postgres itself clears the lock file of a dead process, after checks of what that one left. It
+  // refuses to start only where the process id now belongs to another program.
   if (processExists(pid)) await removeStale(lockFile, content);
   return undefined;
 }
 
-/** Removes the lock file if it still is the one that was judged: another start may just have replaced it. */
+/**
+ * Removes the lock file if it still is the one that was judged: another start may just have
+ * replaced it.
+ */
 async function removeStale(lockFile: string, judged: string): Promise<void> {
   const aside = `${lockFile}.stale-${process.pid}`;
   try {

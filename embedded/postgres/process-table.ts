@@ -5,7 +5,10 @@ import { errorCode } from '../../shared/errors.ts';
 
 const run = promisify(execFile);
 
-/** Resolves with whether the process runs. A zombie, whose parent has not waited for its end yet, does not. */
+/**
+ * Resolves with whether the process runs. A zombie, whose parent has not waited for its end yet,
+ * does not.
+ */
 export async function isAlive(pid: number): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {
@@ -23,7 +26,10 @@ export async function isAlive(pid: number): Promise<boolean> {
   }
 }
 
-/** Resolves with whether the process is a server on `directory`, and not another program that got its process id later. */
+/**
+ * Resolves with whether the process is a server on `directory`, and not another program that got
+ * its process id later.
+ */
 export async function isServerOf(pid: number, directory: string): Promise<boolean> {
   if (process.platform === 'linux') {
     try {

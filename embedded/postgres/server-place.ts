@@ -7,8 +7,8 @@ import type { ServerUser } from './server-user.ts';
 const run = promisify(execFile);
 
 /**
- * Folder for what the server's user must reach, if the folder in use is one that only root may enter (such as /root, or a
- * folder of mktemp -d).
+ * Folder for what the server's user must reach, if the folder in use is one that only root may
+ * enter (such as /root, or a folder of mktemp -d).
  */
 const PLACE = '/var/lib/sluice';
 
@@ -23,7 +23,10 @@ export async function canEnter(directory: string, user: ServerUser): Promise<boo
   }
 }
 
-/** Makes a directory that the server's user may pass through; its content has permissions of its own. */
+/**
+ * Makes a directory that the server's user may pass through; its content has permissions of its
+ * own.
+ */
 export async function makePlace(): Promise<string> {
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
   const directory = await mkdtemp(join(PLACE, 'data-'));
@@ -32,8 +35,8 @@ export async function makePlace(): Promise<string> {
 }
 
 /**
- * Copies the server's programs to where its user may run them, once per version, and resolves with the new folder.
- * `directory` is `<prefix>/bin`; the libraries and files next to it are copied too.
+ * Copies the server's programs to where its user may run them, once per version, and resolves with
+ * the new folder. `directory` is `<prefix>/bin`; the libraries and files next to it are copied too.
  */
 export async function copyPrograms(directory: string, version: string): Promise<string> {
   const prefix = dirname(directory);

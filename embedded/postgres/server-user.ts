@@ -4,7 +4,10 @@ import { AppError } from '../../shared/errors.ts';
 
 const run = promisify(execFile);
 
-/** The user that the database server runs as: empty for the user of this process, else the ids of another one. */
+/**
+ * The user that the database server runs as: empty for the user of this process, else the ids of
+ * another one.
+ */
 export interface ServerUser {
   readonly uid?: number;
   readonly gid?: number;
@@ -13,9 +16,9 @@ export interface ServerUser {
 const NAME = 'postgres';
 
 /**
- * Returns the user to run Postgres as. Postgres refuses to run as root, so a root process runs it as the system user
- * `postgres`, which is created if missing.
- * Throws AppError `SERVER_USER_MISSING`.
+ * Returns the user to run Postgres as. Postgres refuses to run as root, so a root process runs it
+ * as the system user `postgres`, which is created if missing. Throws AppError
+ * `SERVER_USER_MISSING`.
  */
 export async function findServerUser(): Promise<ServerUser> {
   if (process.getuid?.() !== 0) return {};

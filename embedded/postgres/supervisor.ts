@@ -24,8 +24,8 @@ export interface SupervisorOptions extends OwnedServer {
 const BACKOFF: Backoff = { minMs: 100, maxMs: 5000 };
 
 /**
- * Keeps the server running. The lock's connection ends when the server dies; the server is then started again and the lock
- * taken again, with a backoff and without a limit.
+ * Keeps the server running. The lock's connection ends when the server dies; the server is then
+ * started again and the lock taken again, with a backoff and without a limit.
  */
 export class ServerSupervisor {
   private readonly options: SupervisorOptions;
@@ -39,7 +39,10 @@ export class ServerSupervisor {
     this.watching = this.watch();
   }
 
-  /** Returns what is owned now; undefined while the server is down, and after another process took over. */
+  /**
+   * Returns what is owned now; undefined while the server is down, and after another process took
+   * over.
+   */
   owned(): OwnedServer | undefined {
     return this.current;
   }

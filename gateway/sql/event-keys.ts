@@ -11,8 +11,8 @@ export interface StoredKey {
 }
 
 /**
- * Returns the ids of a tenant and kind that are stored among `keys`. Expired ids may be stored for a
- * while, and are left out. Rejects after `deadlineMs`.
+ * Returns the ids of a tenant and kind that are stored among `keys`. Expired ids may be stored for
+ * a while, and are left out. Rejects after `deadlineMs`.
  */
 export async function findEventKeys(
   pool: Pool,

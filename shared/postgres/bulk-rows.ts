@@ -2,7 +2,8 @@ import type { Queryable } from './pool.ts';
 
 /**
  * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
- * as text, date as `2026-01-31`, text[] as string[]. `utf8` is a text whose bytes are stored in a bytea.
+ * as text, date as `2026-01-31`, text[] as string[]. `utf8` is a text whose bytes are stored in a
+ * bytea.
  */
 export type ColumnType =
   | 'text'

@@ -26,9 +26,9 @@ export interface RequireSchemaOptions {
 const RETRY_MS = 2000;
 
 /**
- * Rejects when this release cannot use the server (AppError DATABASE_TOO_OLD, DATABASE_UNSUITABLE)
- * or the schema (SCHEMA_OUTDATED, SCHEMA_TOO_NEW), when keys are not the ones in use (KEY_WRONG),
- * or when the server refuses the connection (DATABASE_REFUSED). A database that is down is no
+ * Rejects when this release cannot use the database. AppErrors: DATABASE_TOO_OLD,
+ * DATABASE_UNSUITABLE (the server), SCHEMA_OUTDATED, SCHEMA_TOO_NEW (the schema), KEY_WRONG (a key
+ * differs from the one in use), DATABASE_REFUSED (the connection). A database that is down is no
  * error: it is logged, and the check is made as soon as it answers.
  */
 export async function requireSchema(options: RequireSchemaOptions): Promise<void> {

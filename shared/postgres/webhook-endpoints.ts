@@ -41,8 +41,8 @@ export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Prom
 /**
  * Adds an endpoint, unless the tenant has `endpointsMax` endpoints or more, or the key that creates
  * it was revoked; returns the outcome. Concurrent calls for one tenant are serialized by its row,
- * so that together they stay within the limit, and so that a key that is being revoked with its
- * endpoints creates no other.
+ * so that together they stay within the limit. Revocations take the same lock, so that a key that
+ * is being revoked creates no other.
  */
 export async function createEndpointUpTo(
   pool: Pool,

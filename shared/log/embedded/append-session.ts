@@ -9,32 +9,37 @@ export type AppendAttempt =
   | { readonly ranges: AppendedRange[] }
   | {
       readonly error: unknown;
-      /** `unsent`: no statement left. `refused`: rolled back. `unknown`: sent, and maybe committed. */
+      /**
+       * `unsent`: no statement left. `refused`: rolled back. `unknown`: sent, and maybe committed.
+       */
       readonly effect: 'unsent' | 'refused' | 'unknown';
     };
 
 /** Sends appends one at a time, each only once no earlier one can still commit. */
 export interface AppendSession {
   /**
-   * Calls `take` for the records just before the statement is sent. Ends at `deadlineAtMs` (of `performance.now()`) at
-   * the latest; never rejects.
+   * Calls `take` for the records just before the statement is sent. Ends at `deadlineAtMs` (of
+   * `performance.now()`) at the latest; never rejects.
    */
   append(take: () => readonly AppendedRecord[], deadlineAtMs: number): Promise<AppendAttempt>;
 }
 
 /**
- * Creates a session for appends. A statement without an answer may still run on the server and commit after newer ones.
- * So its connection is terminated before the next append, which keeps the order of calls.
+ * Creates a session for appends. A statement without an answer may still run on the server and
+ * commit after newer ones. So its connection is terminated before the next append, which keeps the
+ * order of calls.
  */
 export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   let lost: LostSession | undefined;
-  // With the clock set back, the lost connection would seem younger than its loss, and would not be terminated.
+  // With the clock set back, the lost connection would seem younger than its loss, and would not be
+  // terminated.
   const sessionsClock = monotonicClock(clock);
 
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);
     if (client === undefined) return { error: timedOut(), effect: 'unsent' };
-    // The clock is monotonic only over its readings, so the start of this connection is read before its loss.
+    // The clock is monotonic only over its readings, so the start of this connection is read before
+    // its loss.
     sessionsClock.nowMs();
     let broken: Error | undefined;
     const onError = (error: Error) => {
@@ -82,7 +87,10 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   };
 }
 
-/** Returns undefined if the signal is aborted first; a connection that comes later goes back to the pool. */
+/**
+ * Returns undefined if the signal is aborted first; a connection that comes later goes back to the
+ * pool.
+ */
 async function connect(pool: Pool, signal: AbortSignal): Promise<Connection | undefined> {
   const connecting = pool.connect();
   try {
@@ -110,7 +118,10 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** Returns whether the server rolled the statement back and kept the connection. Any other error ended the connection. */
+/**
+ * Returns whether the server rolled the statement back and kept the connection. Any other error
+ * ended the connection.
+ */
 function isStatementError(error: unknown): boolean {
   return errorCode(error) !== undefined && (error as { severity?: unknown }).severity === 'ERROR';
 }

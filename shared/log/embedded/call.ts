@@ -2,12 +2,16 @@ import { headerList, isHeaderList, isStorableText, toPairs } from '../headers.ts
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
 
-/** One call of publish. Its records are appended all or none, except those that can never be stored. */
+/**
+ * One call of publish. Its records are appended all or none, except those that can never be stored.
+ */
 export interface PublishCall {
   /** The tenant whose share of the publisher's memory the call holds. */
   readonly tenantId: string;
   readonly topic: string;
-  /** The records to send; emptied once the outcome is known, so that the queue does not keep them. */
+  /**
+   * The records to send; emptied once the outcome is known, so that the queue does not keep them.
+   */
   records: readonly AppendedRecord[];
   /** Bytes of keys, values and headers; small records are rounded up. */
   readonly bytes: number;
@@ -30,7 +34,10 @@ export type CallOutcome =
 /** Equal to Kafka's max.message.bytes for our topics, so that both logs accept the same records. */
 const RECORD_BYTES_MAX = 2 * 1024 * 1024;
 
-/** A smaller record costs a statement as much as one of this size, so 4 MiB are 5000 records at most. */
+/**
+ * A smaller record costs a statement as much as one of this size, so 4 MiB are 5000 records at
+ * most.
+ */
 const RECORD_BYTES_MIN = 840;
 
 /** A call before it is queued. */
@@ -64,8 +71,8 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
 }
 
 /**
- * Bytes that Postgres' text cannot hold would fail all records that are sent with them: such a key, or headers that are no
- * object of texts, are stored as base64 in the headers.
+ * Bytes that Postgres' text cannot hold would fail all records that are sent with them: such a key,
+ * or headers that are no object of texts, are stored as base64 in the headers.
  */
 function toStorable({ key, headers }: OutgoingRecord): Pick<AppendedRecord, 'key' | 'headers'> {
   if (isStorableText(key) && !isHeaderList(headers)) {
@@ -94,7 +101,10 @@ function outcomesOf(
   });
 }
 
-/** Resolves the calls of a statement with their offsets: a range contains the records of all calls, in their order. */
+/**
+ * Resolves the calls of a statement with their offsets: a range contains the records of all calls,
+ * in their order.
+ */
 export function settleAppended(calls: readonly PublishCall[], ranges: readonly AppendedRange[]): void {
   const next = new Map(ranges.map((range) => [`${range.partition} ${range.topic}`, range.first]));
   for (const call of calls) {

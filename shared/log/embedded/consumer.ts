@@ -55,7 +55,10 @@ export class EmbeddedConsumer implements LogConsumer {
     this.readers.get(partition)?.restart();
   }
 
-  /** The first offset of the partition that is not handled; undefined while the consumer does not know it. */
+  /**
+   * The first offset of the partition that is not handled; undefined while the consumer does not
+   * know it.
+   */
   handledTo(partition: number): bigint | undefined {
     return this.readers.get(partition)?.position();
   }

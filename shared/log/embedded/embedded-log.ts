@@ -11,7 +11,10 @@ import { BoundsWatch } from './watch.ts';
 
 /** Options of {@link createEmbeddedLog}. */
 export interface EmbeddedLogOptions {
-  /** On the database that holds the log. Publishers and consumers borrow its connections for one statement at a time. */
+  /**
+   * On the database that holds the log. Publishers and consumers borrow its connections for one
+   * statement at a time.
+   */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -25,13 +28,17 @@ const POLL_INTERVAL_MS = 100;
 const RETENTION_INTERVAL_MS = 60_000;
 
 /**
- * Opens the event log on Postgres: what Kafka is elsewhere, for a single machine. One process consumes it, the owner of
- * the data directory; other processes (commands) only append and read. How long records are kept is stored with each topic.
+ * Opens the event log on Postgres: what Kafka is elsewhere, for a single machine. One process
+ * consumes it, the owner of the data directory; other processes (commands) only append and read.
+ * How long records are kept is stored with each topic.
  */
 export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
   const watch = new BoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? POLL_INTERVAL_MS });
-  /** The last consumer of each topic and group. A closed one stays: what it has not handled is not deleted. */
+  /**
+   * The last consumer of each topic and group. A closed one stays: what it has not handled is not
+   * deleted.
+   */
   const consumers = new Map<string, { readonly topic: string; readonly consumer: EmbeddedConsumer }>();
   let retention: { close(): Promise<void> } | undefined;
 
@@ -52,7 +59,8 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       const { topic, group } = consumerOptions;
       const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch });
       consumers.set(`${group} ${topic}`, { topic, consumer });
-      // Started by the first consumer: a command that only reads or appends is no place for deletions.
+      // Started by the first consumer: a command that only reads or appends is no place for
+      // deletions.
       const intervalMs = options.retentionIntervalMs ?? RETENTION_INTERVAL_MS;
       retention ??= startRetention({ pool, clock, logger, intervalMs, handledTo });
       return consumer;

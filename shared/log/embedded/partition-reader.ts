@@ -37,7 +37,10 @@ export class PartitionReader {
   /** Consecutive batches that ended with `POSITION_LOST`. */
   private lostBatches = 0;
   private restarting = new AbortController();
-  /** Replaced with each start and not with each wait: Node keeps listeners for as long as their signal lives. */
+  /**
+   * Replaced with each start and not with each wait: Node keeps listeners for as long as their
+   * signal lives.
+   */
   private interrupted: AbortSignal;
   private lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
@@ -178,7 +181,10 @@ export class PartitionReader {
     await this.pause(backoffMs(this.lostBatches, START_BACKOFF));
   }
 
-  /** Nothing is stored from here on: it was deleted, it is about to be visible, or the topic was created again. */
+  /**
+   * Nothing is stored from here on: it was deleted, it is about to be visible, or the topic was
+   * created again.
+   */
   private async skipDeleted(from: bigint): Promise<void> {
     const { earliest, latest } = this.bounds() ?? { earliest: 0n, latest: from };
     if (latest < from) this.restarting.abort();

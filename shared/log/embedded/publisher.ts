@@ -28,7 +28,9 @@ export interface PublisherContext extends PublisherOptions {
   readonly watch: BoundsWatch;
 }
 
-/** A statement takes whole calls up to about this size; a larger call has a statement of its own. */
+/**
+ * A statement takes whole calls up to about this size; a larger call has a statement of its own.
+ */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
@@ -133,7 +135,8 @@ export class EmbeddedPublisher implements Publisher {
     let sent: PublishCall[] = [];
     const attempt = await this.session.append(
       () => {
-        // A call that timed out during the connect was answered that nothing was sent, and that stays true.
+        // A call that timed out during the connect was answered that nothing was sent, and that
+        // stays true.
         sent = calls.filter((call) => !call.settled);
         for (const call of sent) call.inFlight = true;
         return sent.flatMap((call) => call.records);

@@ -35,7 +35,10 @@ export function createEmbeddedReader(db: Queryable): LogReader {
   };
 }
 
-/** Runs a query on the log's tables; rejects with a retryable AppError `LOG_UNAVAILABLE` if the database does not answer. */
+/**
+ * Runs a query on the log's tables; rejects with a retryable AppError `LOG_UNAVAILABLE` if the
+ * database does not answer.
+ */
 export async function askLog<T>(question: () => Promise<T>): Promise<T> {
   try {
     return await question();

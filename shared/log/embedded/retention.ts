@@ -13,7 +13,10 @@ export interface RetentionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly intervalMs: number;
-  /** The first offset that some consumer has not handled; undefined where no consumer reads the topic. */
+  /**
+   * The first offset that some consumer has not handled; undefined where no consumer reads the
+   * topic.
+   */
   handledTo(topic: string, partition: number): bigint | undefined;
 }
 

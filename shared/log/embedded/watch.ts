@@ -28,8 +28,9 @@ interface Waiter {
 const RETRY_MS = 1000;
 
 /**
- * Knows the bounds of all partitions of the topics that consumers follow, as of the last poll or the last append of this
- * process. One query per poll reads all of them, however many consumers follow; none runs while nobody does.
+ * Knows the bounds of all partitions of the topics that consumers follow, as of the last poll or
+ * the last append of this process. One query per poll reads all of them, however many consumers
+ * follow; none runs while nobody does.
  */
 export class BoundsWatch {
   private readonly options: BoundsWatchOptions;
@@ -45,7 +46,10 @@ export class BoundsWatch {
     this.options = options;
   }
 
-  /** Starts watching a topic, and reports each of its partitions once; the returned function ends it. */
+  /**
+   * Starts watching a topic, and reports each of its partitions once; the returned function ends
+   * it.
+   */
   follow(topic: string, onPartition: (partition: number) => void): () => void {
     const follower: Follower = { onPartition };
     const followers = this.followers.get(topic) ?? new Set();
@@ -71,8 +75,8 @@ export class BoundsWatch {
   }
 
   /**
-   * Resolves once the partition holds the offset (any offset below 0: once its bounds are known), ends below it (the
-   * topic was created again), or the signal is aborted.
+   * Resolves once the partition holds the offset (any offset below 0: once its bounds are known),
+   * ends below it (the topic was created again), or the signal is aborted.
    */
   reached(topic: string, partition: number, offset: bigint, signal: AbortSignal): Promise<void> {
     const bounds = this.bounds(topic, partition);

@@ -36,7 +36,7 @@ export class OffsetCommits {
   }
 
   private async commitAll(): Promise<void> {
-    // What is marked in the same turn of the event loop is committed together.
+    // Offsets that are marked in the same turn of the event loop are committed together.
     await Promise.resolve();
     while (this.marked.size > 0 && !this.isStopped) {
       const offsets = this.marked;

@@ -13,7 +13,7 @@ const REJOIN_BACKOFF = { minMs: 100, maxMs: 2_000 };
 /** Milliseconds in its group after which a member resets the backoff. */
 const STABLE_AFTER_MS = 3_000;
 
-/** What the consumer needs besides its options. */
+/** The dependencies of the consumer, in addition to its options. */
 export interface KafkaConsumerDependencies {
   readonly connection: KafkaConnection;
   readonly times: MemberTimes;

@@ -4,7 +4,7 @@ import type { LogRecord } from '../log.ts';
 const BUFFERED_BYTES_MAX = 1_048_576;
 
 /**
- * What a record takes apart from its value, roughly: its key, its headers and the objects around
+ * Bytes of a record in addition to its value, roughly: its key, its headers and the objects around
  * them.
  */
 const RECORD_OVERHEAD_BYTES = 200;

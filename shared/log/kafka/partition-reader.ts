@@ -86,7 +86,7 @@ export class PartitionReader {
   offer({ fetchedFrom, records, nextOffset, latest }: FetchedRecords): boolean {
     if (this.nextFetch === undefined || this.retiring.signal.aborted) return false;
     // The offset was out of range, or a fetch from before the start came late. Only the owner of
-    // the positions can tell whether records are missing.
+    // the positions can decide whether records are missing.
     if (fetchedFrom !== this.nextFetch) {
       this.restart();
       return false;

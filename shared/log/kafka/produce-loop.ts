@@ -71,7 +71,8 @@ export class ProduceLoop {
   }
 
   /**
-   * Goes on sending until `drained` resolves, without logging failures; then closes the transport.
+   * Continues to send until `drained` resolves, without logging failures; then closes the
+   * transport.
    */
   async close(drained: Promise<void>): Promise<void> {
     this.isClosing = true;

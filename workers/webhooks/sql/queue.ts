@@ -67,7 +67,7 @@ export async function countLeased(client: Queryable, id: EndpointId, nowMs: numb
 
 /** A delivery under lease, with the bytes to send. */
 export interface LeasedDelivery extends DeliveryId {
-  /** Which attempt this is, from 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly body: Buffer;
 }

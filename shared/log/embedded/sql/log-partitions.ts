@@ -35,7 +35,10 @@ export async function readRetained(db: Queryable): Promise<RetainedPartition[]> 
   return rows;
 }
 
-/** Creates a topic's partitions unless it exists; resolves with whether it did. An existing topic stays as it is. */
+/**
+ * Creates a topic's partitions unless it exists; resolves with whether it did. An existing topic
+ * stays as it is.
+ */
 export async function createLogTopic(
   db: Queryable,
   spec: { readonly topic: string; readonly partitions: number; readonly retentionMs: number },
@@ -51,7 +54,9 @@ export async function createLogTopic(
   return (rowCount ?? 0) > 0;
 }
 
-/** Returns the number of partitions and the retention, in milliseconds, of those topics that exist. */
+/**
+ * Returns the number of partitions and the retention, in milliseconds, of those topics that exist.
+ */
 export async function describeLogTopics(
   db: Queryable,
   topics: readonly string[],

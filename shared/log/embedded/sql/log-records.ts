@@ -22,9 +22,9 @@ export interface AppendedRange {
 }
 
 /**
- * Appends all records in one statement, in the order given, and resolves with one range per partition. The partitions'
- * rows are locked in order and stay locked until the statement commits. So two such statements never deadlock, and no
- * offset becomes visible before a lower one.
+ * Appends all records in one statement, in the order given, and resolves with one range per
+ * partition. The partitions' rows are locked in order and stay locked until the statement commits.
+ * So two such statements never deadlock, and no offset becomes visible before a lower one.
  */
 export async function appendRecords(
   db: Queryable,
@@ -50,8 +50,9 @@ export async function appendRecords(
   return ranges.map((range, position) => ({ ...range, first: firsts.get(position) }));
 }
 
-// The values are sent as one bytea and cut here: an array of bytea would be sent as hexadecimal text, twice the size. The
-// statement contains the settings of a transaction: two more round trips would be a third of what an append takes.
+// The values are sent as one bytea and cut here: an array of bytea would be sent as hexadecimal
+// text, twice the size. The statement contains the settings of a transaction: two more round trips
+// would be a third of what an append takes.
 const APPEND = `
   with durable as materialized (
     ${DURABLE}

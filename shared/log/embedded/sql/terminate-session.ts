@@ -11,8 +11,9 @@ export interface LostSession {
 const PATIENCE_MS = 1000;
 
 /**
- * Ends the session and waits for its end, so that none of its statements can still commit. Resolves with false when the
- * session has not ended in time. A session that began after the loss only has the same process id, and is not ended.
+ * Ends the session and waits for its end, so that none of its statements can still commit. Resolves
+ * with false when the session has not ended in time. A session that began after the loss only has
+ * the same process id, and is not ended.
  */
 export async function terminateSession(db: Queryable, session: LostSession): Promise<boolean> {
   const result = await db.query<{ ended: boolean }>(
