@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '../shared/async.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
@@ -62,7 +62,7 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
         deps.logger.warn({ task, reason: classifyFault(error).text }, 'maintenance failed, retrying');
       }
     }
-    await delay(deps.intervalMs ?? 60_000, undefined, { signal, ref: false }).catch(() => undefined);
+    await sleep(deps.intervalMs ?? 60_000, { signal, ref: false });
   }
 }
 

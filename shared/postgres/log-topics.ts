@@ -3,6 +3,7 @@ import { KINDS, topicOf } from '../contracts/kinds.ts';
 import { AppError } from '../errors.ts';
 import type { TopicSpec } from '../log/log.ts';
 import type { TopicLayout } from '../log/partition.ts';
+import { type Column, insertRows } from './bulk-rows.ts';
 import type { Queryable } from './pool.ts';
 
 const DAY_MS = 86_400_000;
@@ -55,18 +56,25 @@ export async function registerTopics(
   options: { readonly tenantPartitions: number; readonly clock: Clock },
 ): Promise<string[]> {
   const sorted = [...specs].sort((a, b) => (a.topic < b.topic ? -1 : 1));
-  const inserted = await db.query<{ topic: string }>(
-    `insert into log_topics (topic, generation, partitions, tenant_partitions, created_at)
-     select topic, 1, partitions, least(partitions, $3::integer), $4::timestamptz
-     from unnest($1::text[], $2::integer[]) as sent (topic, partitions)
-     on conflict (topic) do nothing
-     returning topic`,
-    [
-      sorted.map((spec) => spec.topic),
-      sorted.map((spec) => spec.partitions),
-      options.tenantPartitions,
-      new Date(options.clock.nowMs()),
-    ],
+  const { tenantPartitions, clock } = options;
+  const createdAtMs = clock.nowMs();
+  const columns: Column<(typeof sorted)[number]>[] = [
+    { name: 'topic', type: 'text', value: ({ topic }) => topic },
+    { name: 'generation', type: 'integer', value: () => 1 },
+    { name: 'partitions', type: 'integer', value: ({ partitions }) => partitions },
+    {
+      name: 'tenant_partitions',
+      type: 'integer',
+      value: ({ partitions }) => Math.min(partitions, tenantPartitions),
+    },
+    { name: 'created_at', type: 'timestamptz', value: () => createdAtMs },
+  ];
+  const inserted = await insertRows<(typeof sorted)[number], { topic: string }>(
+    db,
+    'log_topics',
+    columns,
+    sorted,
+    'on conflict (topic) do nothing returning topic',
   );
   const found = await db.query<{ topic: string; partitions: number }>(
     'select topic, partitions from log_topics where topic = any ($1::text[])',
@@ -81,7 +89,7 @@ export async function registerTopics(
       `${topic} is registered with ${registered} partitions, not ${partitions}: the number is fixed once records were accepted`,
     );
   }
-  return inserted.rows.map((row) => row.topic);
+  return inserted.map(({ topic }) => topic);
 }
 
 /**
