@@ -1,7 +1,7 @@
 import type { AutomationState } from '../../shared/kinds/automation-events.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
-import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { byTenant } from './by-tenant.ts';
 import {
   assignExcluded,
   type EntityId,

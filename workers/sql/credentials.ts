@@ -1,6 +1,6 @@
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
-import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { byTenant } from './by-tenant.ts';
 
 export interface CredentialsRow {
   readonly tenantId: string;

@@ -3,8 +3,8 @@ import { agentSchema } from '../../shared/kinds/agent-metadata.ts';
 import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
 import { type Column, type ColumnType, insertRows } from '../../shared/postgres/bulk-rows.ts';
-import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import { byTenant } from './by-tenant.ts';
 import { readInPages } from './read-in-pages.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { type Column, insertRows, unnestRows } from '../../shared/postgres/bulk-rows.ts';
-import { byTenant } from '../../shared/postgres/by-tenant.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
+import { byTenant } from './by-tenant.ts';
 
 /** The result of a record, by its id. */
 export interface EventKey {
