@@ -5,7 +5,7 @@ import { ROOT } from '../support/program.ts';
 
 /**
  * One Postgres and a Postgres that is sharded by tenant (Citus) must take the same statements. The
- * rules below name what a sharded one refuses or answers differently.
+ * rules below exclude statements that a sharded one refuses or answers differently.
  */
 
 const FOLDERS = ['shared', 'gateway', 'admin', 'workers', 'cli', 'embedded'];
@@ -28,7 +28,7 @@ interface Rule {
   readonly broken: (statement: string) => boolean;
   /** Statements that break it. */
   readonly bad: readonly string[];
-  /** Statements that look similar and are fine. */
+  /** Similar statements that follow it. */
   readonly good: readonly string[];
 }
 
@@ -196,19 +196,19 @@ const statements = sources().flatMap(({ file, source }) =>
   statementsOf(source).map((statement) => ({ file, statement })),
 );
 
-describe('the rules of SQL', () => {
-  it.each(RULES)('"$name" refuse what breaks them and nothing else', ({ broken, bad, good }) => {
+describe('SQL statements', () => {
+  it.each(RULES)('break the rule "$name" in its bad examples only', ({ broken, bad, good }) => {
     expect(bad.filter((statement) => !broken(statement))).toEqual([]);
     expect(good.filter(broken)).toEqual([]);
   });
 
-  it('apply to the statements of the sources', () => {
+  it('are found in the sources', () => {
     expect(statements.length).toBeGreaterThan(100);
     expect(SHARDED).toContain('event_keys');
     expect(SHARDED).not.toContain('log_positions');
   });
 
-  it('read literals inside templates, and constants that templates name', () => {
+  it('are read from nested templates and named constants', () => {
     const source = `
       // select 'comment'
       const WHERE = \`tenant_id = $1\`;
@@ -218,7 +218,7 @@ describe('the rules of SQL', () => {
     expect(statementsOf(source)).toEqual(['select § from t where tenant_id = $1', 'update t set a = 1']);
   });
 
-  it.each(RULES)('"$name" hold for every statement without an exception', ({ name, broken }) => {
+  it.each(RULES)('follow the rule "$name", exceptions aside', ({ name, broken }) => {
     const allowed = EXCEPTIONS.filter(({ rule }) => rule === name);
     const faults = statements
       .filter(({ statement }) => broken(statement))
@@ -229,7 +229,7 @@ describe('the rules of SQL', () => {
     expect(faults).toEqual([]);
   });
 
-  it('have no exception that is not needed', () => {
+  it('need every exception', () => {
     const unneeded = EXCEPTIONS.filter(
       ({ file, rule, part }) =>
         !statements.some(
@@ -242,7 +242,7 @@ describe('the rules of SQL', () => {
     expect(unneeded).toEqual([]);
   });
 
-  it('reach all statements, as these are in sql and postgres folders only', () => {
+  it('are in sql and postgres folders only', () => {
     const elsewhere = otherSources().flatMap(({ file, source }) =>
       statementsOf(source)
         .filter((text) => /^(select .* from|insert into|update \S+ set|delete from|with \w+ as)\b/.test(text))
