@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { writeTenantUsage } from '../../gateway/sql/tenant-usage.ts';
 import { startGateway } from '../../gateway/start.ts';
@@ -41,7 +41,10 @@ async function json(args: string) {
   return JSON.parse(stdout);
 }
 
-beforeAll(async () => {
+beforeEach(async () => {
+  await database.pool.query(
+    'truncate tenants, api_keys, webhook_endpoints, credentials, credential_reads, credential_erasures cascade',
+  );
   await sluice('tenants create acme');
   await sluice('tenants create other --rate none');
 });
@@ -142,10 +145,10 @@ describe('keys', () => {
   });
 
   it('are revoked with the keys that they created', async () => {
-    const { apiKeyId: leaked, tenantId } = await json('keys create --tenant paged --scope *');
+    const { apiKeyId: leaked, tenantId } = await json('keys create --tenant acme --scope *');
     const made = { tenantId, scopes: ['events:read'], rate: undefined, createdAtMs: clock.nowMs() };
     await createApiKey(database.pool, { ...made, apiKeyId: 'made-by-leaked', createdBy: leaked });
-    expect(await json(`keys list --tenant paged --created-by ${leaked}`)).toMatchObject([
+    expect(await json(`keys list --tenant acme --created-by ${leaked}`)).toMatchObject([
       { apiKeyId: 'made-by-leaked', createdBy: leaked, state: 'valid' },
     ]);
     const table = (await sluice(`keys revoke ${leaked} --disable-created`)).stdout;
@@ -156,7 +159,7 @@ describe('keys', () => {
       revokedKeys: [],
       disabledEndpoints: [],
     });
-    expect(await json(`keys list --tenant paged --created-by ${leaked}`)).toMatchObject([
+    expect(await json(`keys list --tenant acme --created-by ${leaked}`)).toMatchObject([
       { state: 'revoked' },
     ]);
     expect(await sluice('keys revoke unknown --disable-created')).toMatchObject({ code: 1, stdout: '' });
@@ -267,10 +270,10 @@ describe('keys', () => {
 describe('webhooks', () => {
   let receiver: Receiver;
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     receiver = await startReceiver();
+    return () => receiver.close();
   });
-  afterAll(() => receiver.close());
 
   it('are created, listed, tested, shown and deleted', async () => {
     const created = await json(
@@ -487,7 +490,6 @@ describe('credentials erase', () => {
     expect(left.rows).toEqual([{ conversation_id: 'E2' }]);
     const audited = { apiKeyId: 'cli', outcome: 'erasure', conversationId: 'E1' };
     expect(await json('credentials reads --conversation E1')).toMatchObject([audited, audited]);
-    await database.pool.query('truncate credential_reads');
   });
 });
 

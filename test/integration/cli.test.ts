@@ -8,6 +8,7 @@ describe('the sluice command', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
+    for (const name of ['base', 'other']) await sluice(`tenants create ${name}`);
   });
 
   async function sluice(args: string, env: Record<string, string> = { DATABASE_URL: database.url }) {
@@ -42,7 +43,7 @@ describe('the sluice command', () => {
       stderr: '',
     });
     const { rows } = await database.pool.query(
-      'select name, request_rate, unlimited from tenants order by name',
+      "select name, request_rate, unlimited from tenants where name in ('acme', 'free', 'plain') order by name",
     );
     expect(rows).toEqual([
       { name: 'acme', request_rate: 50, unlimited: false },
@@ -53,13 +54,13 @@ describe('the sluice command', () => {
 
   it('creates a key, prints its secret once and stores only its hash', async () => {
     const { stdout } = await sluice(
-      'keys create --tenant acme --scope events:read analytics:write --rate 7 --json',
+      'keys create --tenant base --scope events:read analytics:write --rate 7 --json',
     );
     const key = JSON.parse(stdout);
     expect(key).toEqual({
       apiKeyId: expect.any(String),
       apiKeySecret: expect.any(String),
-      tenant: 'acme',
+      tenant: 'base',
       tenantId: expect.any(String),
       name: null,
       scopes: ['events:read', 'analytics:write'],
@@ -78,7 +79,7 @@ describe('the sluice command', () => {
     expect(rows[0]).toMatchObject({ tenant_id: key.tenantId, scopes: key.scopes, request_rate: 7 });
     expect(rows[0].secret_sha256).toEqual(createHash('sha256').update(key.apiKeySecret).digest());
     expect(JSON.stringify(rows)).not.toContain(key.apiKeySecret);
-    expect((await sluice('keys create --tenant acme --scope *')).stdout).toContain('service-api-secret');
+    expect((await sluice('keys create --tenant base --scope *')).stdout).toContain('service-api-secret');
     expect(await sluice('keys create --tenant nobody --scope *')).toMatchObject({
       code: 1,
       stderr:
@@ -87,15 +88,15 @@ describe('the sluice command', () => {
   });
 
   it('shows the status of a record, of any tenant or of one', async () => {
-    const acme = (await database.pool.query("select tenant_id from tenants where name = 'acme'")).rows[0]
+    const base = (await database.pool.query("select tenant_id from tenants where name = 'base'")).rows[0]
       .tenant_id;
     await database.pool.query(
       `insert into event_keys (tenant_id, kind, key, status, conflicts, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
        values ($1, 'message-sent', 'm-1', 'stored', 2, 1, 0, 0, $2, $2, $2, $2)`,
-      [acme, new Date('2026-01-01T00:00:00Z')],
+      [base, new Date('2026-01-01T00:00:00Z')],
     );
     const shown = {
-      tenant: 'acme',
+      tenant: 'base',
       id: 'm-1',
       kind: 'message-sent',
       status: 'stored',
@@ -106,7 +107,7 @@ describe('the sluice command', () => {
     };
     expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([shown]);
     expect(
-      JSON.parse((await sluice('events show m-1 --tenant acme --kind message-sent --json')).stdout),
+      JSON.parse((await sluice('events show m-1 --tenant base --kind message-sent --json')).stdout),
     ).toEqual([shown]);
     expect((await sluice('events show m-1')).stdout).not.toContain('dead-letters show');
     await database.pool.query(
@@ -117,7 +118,7 @@ describe('the sluice command', () => {
     await database.pool.query(
       `insert into event_keys (tenant_id, kind, key, status, error, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
        values ($1, 'agent-metadata', 'm-1', 'dead-lettered', 'invalid: in words', 1, 2, 7, $2, $2, $2, $2)`,
-      [acme, new Date('2026-01-01T00:00:00Z')],
+      [base, new Date('2026-01-01T00:00:00Z')],
     );
     expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([
       expect.objectContaining({ kind: 'agent-metadata', deadLetter: '1/sluice.agent-metadata/2/7' }),
@@ -133,7 +134,7 @@ describe('the sluice command', () => {
       ),
       '',
     ]);
-    expect(await sluice('events show m-1 --tenant free')).toMatchObject({ code: 1, stdout: '' });
+    expect(await sluice('events show m-1 --tenant other')).toMatchObject({ code: 1, stdout: '' });
     expect((await sluice('events show m-2')).stderr).toBe(
       'sluice: no record with the id m-2 is stored or dead-lettered (yet)\n',
     );
@@ -145,14 +146,14 @@ describe('the sluice command', () => {
     ['tenants create', "missing required argument 'name'"],
     ['tenants create -- -x', 'at most 64 letters'],
     ['tenants create x --rate 0', 'whole number from 1 to'],
-    ['keys create --tenant acme', "required option '--scope <scope...>' not specified"],
-    ['keys create --tenant acme --scope everything', 'state:read'],
-    ['keys create --tenant acme --scope * --expires 5', 'such as 12h or 90d'],
-    ['keys create --tenant acme --scope * --expires 0', 'such as 12h or 90d'],
-    ['keys create --tenant acme --scope * --expires 99999999d', 'such as 12h or 90d'],
-    ['keys create --tenant acme --scope * --expires 2020-01-01T00:00:00Z', 'such as 12h or 90d'],
-    ['keys create --tenant acme --scope * --expires 2999-01-01', 'such as 12h or 90d'],
-    [`keys create --tenant acme --scope * --name ${'x'.repeat(101)}`, 'must be at most 100 characters'],
+    ['keys create --tenant base', "required option '--scope <scope...>' not specified"],
+    ['keys create --tenant base --scope everything', 'state:read'],
+    ['keys create --tenant base --scope * --expires 5', 'such as 12h or 90d'],
+    ['keys create --tenant base --scope * --expires 0', 'such as 12h or 90d'],
+    ['keys create --tenant base --scope * --expires 99999999d', 'such as 12h or 90d'],
+    ['keys create --tenant base --scope * --expires 2020-01-01T00:00:00Z', 'such as 12h or 90d'],
+    ['keys create --tenant base --scope * --expires 2999-01-01', 'such as 12h or 90d'],
+    [`keys create --tenant base --scope * --name ${'x'.repeat(101)}`, 'must be at most 100 characters'],
     ['keys rotate', "missing required argument 'id'"],
     ['keys rotate x --overlap 91d', 'at most 90 days'],
     ['keys rotate x --overlap 24', 'at most 90 days'],

@@ -33,7 +33,7 @@ describe('rows of each kind', () => {
     );
   }
 
-  async function signals(
+  async function events(
     tenantId: string,
   ): Promise<{ type: string; timestamp: string; data: object; text: string }[]> {
     const { rows } = await pool.query<{ body: Buffer }>(
@@ -126,7 +126,9 @@ describe('rows of each kind', () => {
         offset: 1n,
       });
       const { rows } = await pool.query(
-        'select patch::text as patch, generation, partition, "offset", request_id from agent_records order by "offset"',
+        `select patch::text as patch, generation, partition, "offset", request_id
+           from agent_records where tenant_id = $1 order by "offset"`,
+        [bench.tenantId],
       );
       expect(rows).toEqual([
         { patch: JSON.stringify(full), generation: 1, partition: 0, offset: 0n, request_id: 'request-1' },
@@ -355,7 +357,7 @@ describe('rows of each kind', () => {
       },
       expect.objectContaining({ event_id: 'old', stream_id: null, ciphertext: null }),
     ]);
-    const sent = await signals('credentials.tenant');
+    const sent = await events('credentials.tenant');
     expect(sent.map(({ type, data }) => ({ type, data }))).toEqual([
       {
         type: 'conversation.credentials_stored',
@@ -424,7 +426,7 @@ describe('rows of each kind', () => {
       transfer_variables: null,
       transfer_task_name: 'next',
     });
-    const sent = await signals('automation.tenant');
+    const sent = await events('automation.tenant');
     expect(sent.map(({ type }) => type)).toEqual([
       'automation.processing_started',
       'automation.reply',

@@ -77,13 +77,13 @@ describe('maintenance', () => {
     await pool.query(
       `insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at, updated_at, expires_at)
        select 't', 'message-sent', key, 'stored', 1, 0, 0, $1, $1, $1, $1::timestamptz + (expires || ' ms')::interval
-       from (values ('over', -60000), ('over for a while', -59999)) as keys (key, expires)`,
+       from (values ('expired for 60000 ms', -60000), ('expired for 59999 ms', -59999)) as keys (key, expires)`,
       [new Date(NOW_MS)],
     );
     await pool.query(
       `insert into credentials (tenant_id, conversation_id, event_id, customer_external_id, key_id, ciphertext, accepted_at, expires_at, generation, partition, "offset", request_id, stored_at)
        select 't', 'C', id, 'c', 'k', '\\x01', $1, $1::timestamptz + (expires || ' ms')::interval, 1, 0, 0, 'r', $1
-       from (values ('over', 0), ('not over', 1)) as ids (id, expires)`,
+       from (values ('expired', 0), ('not expired', 1)) as ids (id, expires)`,
       [new Date(NOW_MS)],
     );
     const maintenance = startMaintenance({
@@ -95,16 +95,18 @@ describe('maintenance', () => {
     });
     await waitFor(
       async () => {
-        const keys = await pool.query('select key from event_keys');
-        return keys.rows.length === 1 && keys.rows[0].key === 'over for a while';
+        const keys = await pool.query("select key from event_keys where key like 'expired for %'");
+        return keys.rows.length === 1 && keys.rows[0].key === 'expired for 59999 ms';
       },
       { timeoutMs: 10_000, what: 'the sweep' },
     );
     await maintenance.close();
-    const { rows } = await pool.query('select event_id, ciphertext from credentials order by event_id');
+    const { rows } = await pool.query(
+      "select event_id, ciphertext from credentials where event_id like '%expired' order by event_id",
+    );
     expect(rows).toEqual([
-      { event_id: 'not over', ciphertext: Buffer.from([1]) },
-      { event_id: 'over', ciphertext: null },
+      { event_id: 'expired', ciphertext: null },
+      { event_id: 'not expired', ciphertext: Buffer.from([1]) },
     ]);
   });
 
