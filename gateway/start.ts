@@ -18,11 +18,11 @@ import { createAcceptor } from './accept/accept.ts';
 import { InFlightIds } from './accept/in-flight-ids.ts';
 import { StoredIdLookup } from './accept/stored-ids.ts';
 import { buildApp } from './app.ts';
-import { createOpenDeadLetters } from './limits/open-dead-letters.ts';
-import { createQuotas } from './limits/quotas.ts';
+import { OpenDeadLetters } from './limits/open-dead-letters.ts';
+import { Quotas } from './limits/quotas.ts';
 import { LogHealth } from './publish/log-health.ts';
 import { createLogWriter } from './publish/publish.ts';
-import { createTopicLayouts, type TopicLayouts } from './publish/topic-layouts.ts';
+import { TopicLayouts } from './publish/topic-layouts.ts';
 import { readConversationState } from './sql/conversation-states.ts';
 import { findTenantsOver } from './sql/dead-letters.ts';
 import { findEventKeys } from './sql/event-keys.ts';
@@ -86,7 +86,7 @@ const STORED_IDS_DEADLINE_MS = 250;
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, log, clock, nextId, logger } = options;
   const health = createHealth();
-  const layouts = createTopicLayouts({
+  const layouts = new TopicLayouts({
     load: () => loadLayouts(options),
     topicPrefix: options.topicPrefix,
     health,
@@ -101,7 +101,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   // Names this process's counts: after a restart it is another one, which leaves them as they are.
   const gatewayId = nextId();
-  const quotas = createQuotas({
+  const quotas = new Quotas({
     store: {
       write: (days) => writeTenantUsage(pool, gatewayId, days, USAGE_DEADLINE_MS),
       readOthers: (ids, day) => readUsageOfOthers(pool, gatewayId, ids, day, USAGE_DEADLINE_MS),
@@ -110,7 +110,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     logger,
   });
   const { deadLettersBytesMax = DEAD_LETTERS_BYTES_MAX } = options;
-  const openDeadLetters = createOpenDeadLetters({
+  const openDeadLetters = new OpenDeadLetters({
     bytesMax: deadLettersBytesMax,
     findOver: () => findTenantsOver(pool, deadLettersBytesMax, DEAD_LETTERS_DEADLINE_MS),
     logger,

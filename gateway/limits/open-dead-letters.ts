@@ -1,66 +1,70 @@
+import { singleFlight } from '../../shared/async.ts';
 import { errorMessage } from '../../shared/errors.ts';
 import type { Policy } from '../../shared/http/rates/policy.ts';
 import type { Logger } from '../../shared/logging.ts';
 
-/** Which tenants have too many bytes of open dead letters. */
-export interface OpenDeadLetters {
-  readonly policy: Policy;
-  isOver(tenantId: string): boolean;
-  close(): Promise<void>;
-}
-
 export interface OpenDeadLettersOptions {
-  /** Bytes of a tenant's open dead letters at most. */
+  /** Maximum bytes of a tenant's open dead letters. */
   readonly bytesMax: number;
-  /** Tenants that have more. Rejects after a deadline of its own. */
+  /** Returns the tenants that have more. Rejects after its own deadline. */
   findOver(): Promise<readonly string[]>;
   readonly logger: Logger;
-  /** Milliseconds between two looks. Default 5000. */
+  /** Milliseconds between two queries. Default 5000. */
   readonly intervalMs?: number;
 }
 
-/** When a tenant that is over may try again: by then somebody may have replayed or dropped some. */
+/** Until then an operator may have replayed or dropped dead letters. */
 export const RETRY_AFTER_SECONDS = 60;
 
 /**
- * Asks the store regularly, so that no request waits for it. What a tenant adds between two looks is over the bound: all that
- * was accepted is set aside. While the store cannot be asked, the last answer counts.
+ * The tenants that have too many bytes of open dead letters. Queries the store regularly, so that no
+ * request waits for it; while the store is down, the last result counts. A tenant may exceed the
+ * limit by what it sends between two queries: every accepted record that fails is still kept.
  */
-export function createOpenDeadLetters(options: OpenDeadLettersOptions): OpenDeadLetters {
-  const { bytesMax, findOver, logger, intervalMs = 5000 } = options;
-  let over: ReadonlySet<string> = new Set();
-  let failing = false;
+export class OpenDeadLetters {
+  readonly policy: Policy;
+  private readonly options: OpenDeadLettersOptions;
+  private over: ReadonlySet<string> = new Set();
+  private isFailing = false;
+  private readonly query = singleFlight(() => this.findOver());
+  private readonly timer: NodeJS.Timeout;
 
-  async function look(): Promise<void> {
-    try {
-      const found = new Set(await findOver());
-      const added = [...found].filter((tenantId) => !over.has(tenantId));
-      if (added.length > 0)
-        logger.warn({ tenantIds: added }, 'tenants refused: too many bytes of dead letters');
-      over = found;
-      failing = false;
-    } catch (error) {
-      if (!failing) logger.warn({ reason: errorMessage(error) }, 'bytes of dead letters unknown, retrying');
-      failing = true;
-    }
-  }
-
-  let looking = look();
-  const timer = setInterval(() => {
-    looking = looking.then(look);
-  }, intervalMs);
-  timer.unref();
-
-  return {
-    policy: {
+  constructor(options: OpenDeadLettersOptions) {
+    const { bytesMax, intervalMs = 5000 } = options;
+    this.options = options;
+    this.policy = {
       name: 'dead-letters',
       item: `"dead-letters";q=${bytesMax};qu="content-bytes"`,
       refusal: `that are open hold more than ${bytesMax} bytes: ask the operator to replay or drop them`,
-    },
-    isOver: (tenantId) => over.has(tenantId),
-    async close() {
-      clearInterval(timer);
-      await looking;
-    },
-  };
+    };
+    this.timer = setInterval(this.query, intervalMs).unref();
+    void this.query();
+  }
+
+  isOver(tenantId: string): boolean {
+    return this.over.has(tenantId);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.query.idle();
+  }
+
+  private async findOver(): Promise<void> {
+    const { findOver, logger } = this.options;
+    try {
+      const found = new Set(await findOver());
+      const added = [...found].filter((tenantId) => !this.over.has(tenantId));
+      if (added.length > 0) {
+        logger.warn({ tenantIds: added }, 'tenants refused: too many bytes of dead letters');
+      }
+      this.over = found;
+      this.isFailing = false;
+    } catch (error) {
+      if (!this.isFailing) {
+        logger.warn({ reason: errorMessage(error) }, 'bytes of dead letters unknown, retrying');
+      }
+      this.isFailing = true;
+    }
+  }
 }

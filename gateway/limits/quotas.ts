@@ -5,11 +5,11 @@ import type { Logger } from '../../shared/logging.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import type { TenantDay } from '../sql/tenant-usage.ts';
 
-/** Where gateways tell each other what they counted. Both reject after a deadline of their own. */
+/** Through which gateways exchange their counts. Both methods reject after their own deadline. */
 export interface UsageStore {
-  /** Writes this gateway's numbers; the same may come again. */
+  /** Writes this gateway's counts; idempotent. */
   write(days: readonly TenantDay[]): Promise<void>;
-  /** What all others counted on a day. */
+  /** Reads the sums of the counts of all other gateways on a day, by tenant. */
   readOthers(tenantIds: readonly string[], day: string): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -21,131 +21,134 @@ export interface QuotasOptions {
   readonly intervalMs?: number;
 }
 
-/** A tenant's present day, as far as this gateway knows. */
+/** The current day of a tenant, as far as this gateway knows. */
 export interface QuotaDay {
-  /** Records accepted, everywhere, and those under way here. */
+  /** Returns the records accepted by all gateways, plus those in flight here. */
   used(): number;
-  /** Counts records that are under way, until it is told how many of them were accepted. */
+  /** Counts records in flight until `settle` is called with the number that was accepted. */
   hold(count: number): { settle(accepted: number): void };
-  /** Whole seconds until the day ends, at least 1. */
+  /** Returns the whole seconds until the day ends, at least 1. */
   secondsLeft(): number;
-}
-
-export interface Quotas {
-  today(tenantId: string): QuotaDay;
-  /** Writes what is not written yet. */
-  close(): Promise<void>;
 }
 
 interface Count {
   readonly tenantId: string;
   readonly day: string;
-  /** Accepted here; only ever rises. */
+  /** Records accepted here; never decreases. */
   accepted: number;
-  /** Of those, what the store has. */
+  /** The part of `accepted` that the store has. */
   written: number;
-  underWay: number;
+  inFlight: number;
+  /** Records that other gateways accepted, as of the last read. */
   others: number;
-  /** Whether somebody asked since the others were read. */
-  asked: boolean;
+  /** Whether a request used the count since `others` was read. */
+  isUsed: boolean;
 }
 
 const DAY_MS = 86_400_000;
 
 /**
- * Counts the records of tenants that have a quota. Requests never wait for the store: about once a second it is told
- * what was counted here and asked what others counted, so all gateways together overshoot by what comes in a second.
- * While the store is down they go on with what they know, and write it later. A process that is killed loses what it
- * counted since it last wrote.
+ * Counts the records of tenants that have a daily quota. Requests never wait for the store: once per
+ * interval this gateway writes its counts and reads those of the others. So all gateways together
+ * exceed a quota by at most the records of one interval. While the store is down, each gateway uses
+ * the last counts that it read, and writes its own later. A process that is killed loses what it
+ * counted since its last write.
  */
-export function createQuotas({ store, clock, logger, intervalMs = 1000 }: QuotasOptions): Quotas {
-  const counts = new Map<string, Count>();
-  let failing = false;
+export class Quotas {
+  private readonly options: QuotasOptions;
+  /** By tenant and day. */
+  private readonly counts = new Map<string, Count>();
+  private readonly exchange = singleFlight(() => this.writeAndRead());
+  private readonly timer: NodeJS.Timeout;
+  private isFailing = false;
 
-  const exchange = singleFlight(async (): Promise<void> => {
-    const today = dayOf(clock.nowMs());
-    const unwritten = [...counts.values()].filter(({ accepted, written }) => accepted > written);
-    const asked = [...counts.values()].filter((count) => count.asked && count.day === today);
-    if (unwritten.length === 0 && asked.length === 0) return forgetPast(today);
-    const days = unwritten.map(({ tenantId, day, accepted }) => ({ tenantId, day, records: accepted }));
-    try {
-      if (days.length > 0) await store.write(days);
-      unwritten.forEach((count, i) => {
-        count.written = days[i]!.records;
-      });
-      if (asked.length > 0) await readOthers(asked, today);
-      if (failing) logger.info('quotas are counted in the database again');
-      failing = false;
-    } catch (error) {
-      if (!failing) {
-        const reason = errorMessage(error);
-        logger.warn({ reason }, 'quotas go on with what is known: the database cannot be asked');
-      }
-      failing = true;
+  constructor(options: QuotasOptions) {
+    this.options = options;
+    this.timer = setInterval(this.exchange, options.intervalMs ?? 1000).unref();
+  }
+
+  today(tenantId: string): QuotaDay {
+    const count = this.countOf(tenantId);
+    return {
+      used: () => count.accepted + count.inFlight + count.others,
+      hold(held) {
+        count.inFlight += held;
+        return {
+          settle(accepted) {
+            count.inFlight -= held;
+            count.accepted += accepted;
+          },
+        };
+      },
+      secondsLeft: () => Math.max(1, Math.ceil((DAY_MS - (this.options.clock.nowMs() % DAY_MS)) / 1000)),
+    };
+  }
+
+  /** Writes the counts that are not written yet. */
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    await this.exchange.idle();
+    await this.exchange();
+    const records = [...this.counts.values()].reduce((sum, count) => sum + count.accepted - count.written, 0);
+    if (records > 0) this.options.logger.warn({ records }, 'quota counts not written');
+  }
+
+  private countOf(tenantId: string): Count {
+    const day = dayOf(this.options.clock.nowMs());
+    const name = `${tenantId} ${day}`;
+    let count = this.counts.get(name);
+    if (!count) {
+      count = { tenantId, day, accepted: 0, written: 0, inFlight: 0, others: 0, isUsed: true };
+      this.counts.set(name, count);
+      // Reads the counts of the other gateways now, not only after the interval.
+      void this.exchange();
     }
-    forgetPast(today);
-  });
+    count.isUsed = true;
+    return count;
+  }
 
-  async function readOthers(asked: readonly Count[], day: string): Promise<void> {
-    for (const count of asked) count.asked = false;
+  private async writeAndRead(): Promise<void> {
+    const { clock, logger } = this.options;
+    const today = dayOf(clock.nowMs());
+    const unwritten = [...this.counts.values()].filter(({ accepted, written }) => accepted > written);
+    const used = [...this.counts.values()].filter((count) => count.isUsed && count.day === today);
+    if (unwritten.length > 0 || used.length > 0) {
+      try {
+        if (unwritten.length > 0) await this.write(unwritten);
+        if (used.length > 0) await this.readOthers(used, today);
+        if (this.isFailing) logger.info('quota exchange recovered');
+        this.isFailing = false;
+      } catch (error) {
+        if (!this.isFailing) logger.warn({ reason: errorMessage(error) }, 'quota exchange failed, retrying');
+        this.isFailing = true;
+      }
+    }
+    this.forgetPast(today);
+  }
+
+  private async write(unwritten: readonly Count[]): Promise<void> {
+    const days = unwritten.map(({ tenantId, day, accepted }) => ({ tenantId, day, records: accepted }));
+    await this.options.store.write(days);
+    unwritten.forEach((count, i) => {
+      count.written = days[i]!.records;
+    });
+  }
+
+  private async readOthers(used: readonly Count[], day: string): Promise<void> {
+    for (const count of used) count.isUsed = false;
+    const tenantIds = used.map(({ tenantId }) => tenantId);
     try {
-      const others = await store.readOthers(
-        asked.map(({ tenantId }) => tenantId),
-        day,
-      );
-      for (const count of asked) count.others = others.get(count.tenantId) ?? 0;
+      const others = await this.options.store.readOthers(tenantIds, day);
+      for (const count of used) count.others = others.get(count.tenantId) ?? 0;
     } catch (error) {
-      for (const count of asked) count.asked = true;
+      for (const count of used) count.isUsed = true;
       throw error;
     }
   }
 
-  function forgetPast(today: string): void {
-    for (const [name, { day, accepted, written, underWay }] of counts) {
-      if (day !== today && underWay === 0 && written === accepted) counts.delete(name);
+  private forgetPast(today: string): void {
+    for (const [name, { day, accepted, written, inFlight }] of this.counts) {
+      if (day !== today && inFlight === 0 && written === accepted) this.counts.delete(name);
     }
   }
-
-  function countOf(tenantId: string): Count {
-    const day = dayOf(clock.nowMs());
-    const name = `${tenantId} ${day}`;
-    let count = counts.get(name);
-    if (!count) {
-      count = { tenantId, day, accepted: 0, written: 0, underWay: 0, others: 0, asked: true };
-      counts.set(name, count);
-      // What others counted before is not to be known only in a second.
-      void exchange();
-    }
-    count.asked = true;
-    return count;
-  }
-
-  const timer = setInterval(exchange, intervalMs);
-  timer.unref();
-
-  return {
-    today(tenantId) {
-      const count = countOf(tenantId);
-      return {
-        used: () => count.accepted + count.underWay + count.others,
-        hold(held) {
-          count.underWay += held;
-          return {
-            settle(accepted) {
-              count.underWay -= held;
-              count.accepted += accepted;
-            },
-          };
-        },
-        secondsLeft: () => Math.max(1, Math.ceil((DAY_MS - (clock.nowMs() % DAY_MS)) / 1000)),
-      };
-    },
-    async close() {
-      clearInterval(timer);
-      await exchange.idle();
-      await exchange();
-      const records = [...counts.values()].reduce((sum, count) => sum + count.accepted - count.written, 0);
-      if (records > 0) logger.warn({ records }, 'records of tenants with a quota are not in the database');
-    },
-  };
 }

@@ -1,4 +1,6 @@
+import { retryUntilSuccess } from '../../shared/async.ts';
 import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
+import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import type { Health } from '../../shared/http/health.ts';
 import type { TopicLayout } from '../../shared/log/partition.ts';
 import type { Logger } from '../../shared/logging.ts';
@@ -9,68 +11,61 @@ export interface TopicLayoutsOptions {
   readonly topicPrefix: string;
   readonly health: Health;
   readonly logger: Logger;
-  /** Milliseconds until it is tried again. Default 2000. */
+  /** Milliseconds between two retries. Default 2000. */
   readonly retryMs?: number;
 }
 
-export interface TopicLayouts {
-  /** Undefined until the layouts are loaded. */
-  of(topic: string): TopicLayout | undefined;
-  close(): void;
-}
+const NOT_REGISTERED = 'TOPICS_NOT_REGISTERED';
 
 /**
- * The layouts of the topics, read once: they are changed only while publishing is stopped. Until all are there the
- * gateway is not ready.
+ * The layouts of the topics, loaded once: they are changed only while publishing is stopped. Until
+ * all are loaded the gateway is not ready.
  */
-export function createTopicLayouts(options: TopicLayoutsOptions): TopicLayouts {
-  const { health, logger, retryMs = 2000 } = options;
-  const topics = KINDS.map((kind) => topicOf(options.topicPrefix, kind));
-  let layouts: ReadonlyMap<string, TopicLayout> = new Map();
-  let closed = false;
-  let timer: NodeJS.Timeout | undefined;
-  let lastProblem: string | undefined;
+export class TopicLayouts {
+  private readonly options: TopicLayoutsOptions;
+  private readonly topics: readonly string[];
+  private layouts: ReadonlyMap<string, TopicLayout> = new Map();
+  private lastProblem: string | undefined;
+  private readonly closing = new AbortController();
 
-  async function load(): Promise<void> {
-    const reason = await tryLoad();
-    if (closed) return;
-    health.setReady('topics', reason);
-    if (reason === undefined) return;
-    timer = setTimeout(load, retryMs);
-    timer.unref();
+  constructor(options: TopicLayoutsOptions) {
+    const { health, topicPrefix, retryMs = 2000 } = options;
+    this.options = options;
+    this.topics = KINDS.map((kind) => topicOf(topicPrefix, kind));
+    health.setReady('topics', 'their layouts are not loaded yet');
+    void retryUntilSuccess(() => this.load(), {
+      backoff: { minMs: retryMs, maxMs: retryMs },
+      signal: this.closing.signal,
+      onFailure: (error) => this.report(error),
+      ref: false,
+    });
   }
 
-  async function tryLoad(): Promise<string | undefined> {
-    try {
-      const loaded = await options.load();
-      const missing = topics.filter((topic) => !loaded.has(topic));
-      if (missing.length > 0) {
-        const problem = `${missing.join(', ')} not registered: run "sluice topics create"`;
-        log(problem);
-        return problem;
-      }
-      layouts = loaded;
-      return undefined;
-    } catch (error) {
-      const problem = databaseTrouble(error);
-      log(problem);
-      return `their layouts cannot be read: ${problem}`;
+  /** Returns a topic's layout; undefined until the layouts are loaded. */
+  readonly of = (topic: string): TopicLayout | undefined => this.layouts.get(topic);
+
+  close(): void {
+    this.closing.abort();
+  }
+
+  private async load(): Promise<void> {
+    const loaded = await this.options.load();
+    const missing = this.topics.filter((topic) => !loaded.has(topic));
+    if (missing.length > 0) {
+      throw new AppError(NOT_REGISTERED, `${missing.join(', ')} not registered: run "sluice topics create"`);
     }
+    if (this.closing.signal.aborted) return;
+    this.layouts = loaded;
+    this.options.health.setReady('topics', undefined);
   }
 
-  /** Once for each problem: the public health check does not show its text. */
-  function log(problem: string): void {
-    if (problem !== lastProblem) logger.warn({ problem }, 'the layouts of the topics cannot be read yet');
-    lastProblem = problem;
+  /** Logs each problem once: the public health check does not show its text. */
+  private report(error: unknown): void {
+    const isNotRegistered = errorCode(error) === NOT_REGISTERED;
+    const problem = isNotRegistered ? errorMessage(error) : databaseTrouble(error);
+    const { health, logger } = this.options;
+    health.setReady('topics', isNotRegistered ? problem : `their layouts cannot be read: ${problem}`);
+    if (problem !== this.lastProblem) logger.warn({ problem }, 'topic layouts not loaded, retrying');
+    this.lastProblem = problem;
   }
-
-  health.setReady('topics', 'their layouts are not read yet');
-  void load();
-  return {
-    of: (topic) => layouts.get(topic),
-    close() {
-      closed = true;
-      clearTimeout(timer);
-    },
-  };
 }

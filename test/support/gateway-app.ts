@@ -4,8 +4,8 @@ import { createAcceptor } from '../../gateway/accept/accept.ts';
 import { InFlightIds } from '../../gateway/accept/in-flight-ids.ts';
 import type { FindStored } from '../../gateway/accept/stored-ids.ts';
 import { buildApp } from '../../gateway/app.ts';
-import { createOpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
-import { createQuotas, type UsageStore } from '../../gateway/limits/quotas.ts';
+import { OpenDeadLetters } from '../../gateway/limits/open-dead-letters.ts';
+import { Quotas, type UsageStore } from '../../gateway/limits/quotas.ts';
 import type { ReadState } from '../../gateway/operations/automation-state/handler.ts';
 import type { LogGate } from '../../gateway/publish/log-health.ts';
 import { createLogWriter } from '../../gateway/publish/publish.ts';
@@ -66,13 +66,13 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     findStored: options.findStored ?? (async () => new Map()),
     waitMs: options.waitMs ?? 1000,
   });
-  const quotas = createQuotas({
+  const quotas = new Quotas({
     store: options.usage ?? { write: async () => {}, readOthers: async () => new Map() },
     clock,
     logger,
     intervalMs: 5,
   });
-  const openDeadLetters = createOpenDeadLetters({
+  const openDeadLetters = new OpenDeadLetters({
     bytesMax: 1_000_000,
     findOver: options.findOver ?? (async () => []),
     logger,

@@ -13,8 +13,8 @@ const load = (path) => import(new URL(path, dist));
 const { createAcceptor } = await load('gateway/accept/accept.js');
 const { buildApp } = await load('gateway/app.js');
 const { createLogWriter } = await load('gateway/publish/publish.js');
-const { createOpenDeadLetters } = await load('gateway/limits/open-dead-letters.js');
-const { createQuotas } = await load('gateway/limits/quotas.js');
+const { OpenDeadLetters } = await load('gateway/limits/open-dead-letters.js');
+const { Quotas } = await load('gateway/limits/quotas.js');
 const { InFlightIds } = await load('gateway/accept/in-flight-ids.js');
 const { createHealth } = await load('shared/http/health.js');
 const { createBodyMemory } = await load('shared/http/json-body/body-memory.js');
@@ -71,12 +71,12 @@ const accept = createAcceptor({
 const app = buildApp({
   keys: createKeyCache({ findKeys, findChanges: async () => [], logger }),
   accept,
-  quotas: createQuotas({
+  quotas: new Quotas({
     store: { write: async () => {}, readOthers: async () => new Map() },
     clock,
     logger,
   }),
-  openDeadLetters: createOpenDeadLetters({ bytesMax: 1e9, findOver: async () => [], logger }),
+  openDeadLetters: new OpenDeadLetters({ bytesMax: 1e9, findOver: async () => [], logger }),
   gateways: 1,
   docs: true,
   bodyMemory: createBodyMemory(64 * 1024 * 1024),

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { createTopicLayouts } from '../../../gateway/publish/topic-layouts.ts';
+import { TopicLayouts } from '../../../gateway/publish/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { createHealth, healthApp, healthRoutes } from '../../../shared/http/health.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
@@ -82,7 +82,7 @@ describe('the layouts of the topics', () => {
       },
     ];
     const reasons = new Set<string>();
-    const layouts = createTopicLayouts({
+    const layouts = new TopicLayouts({
       load: async () => {
         for (const reason of health.readyReasons()) reasons.add(reason);
         answers.shift()?.();

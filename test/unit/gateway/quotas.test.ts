@@ -52,7 +52,7 @@ function gatewayOf(quota: number | undefined = 10) {
   return { ...gateway, ...usage, clock, send, status, written };
 }
 
-const QUOTA_TEXT = 'is 10 records a day (UTC); 1 are left, and this request has 2';
+const QUOTA_TEXT = 'is 10 records per day (UTC); 1 are left, and this request has 2';
 
 describe('the daily quota', () => {
   it('lets pass just as many records as it says, and refuses a request over it whole', async () => {
@@ -127,17 +127,17 @@ describe('the daily quota', () => {
     state.down = true;
     expect(await status(5)).toBe(200);
     expect(await status(1)).toBe(429);
-    await waitFor(() => log().includes('quotas go on with what is known'), {
+    await waitFor(() => log().includes('quota exchange failed'), {
       timeoutMs: 5000,
       what: 'the warning',
     });
-    expect(log().match(/quotas go on/g)).toHaveLength(1);
+    expect(log().match(/quota exchange failed/g)).toHaveLength(1);
     clock.ms += 600_000;
     expect(await status(2)).toBe(200);
     state.down = false;
     await written(6);
     await written(2, '2026-03-02');
-    expect(log()).toContain('quotas are counted in the database again');
+    expect(log()).toContain('quota exchange recovered');
   });
 
   it('is written when the gateway stops, and nothing is written for who has none', async () => {
@@ -167,6 +167,6 @@ describe('the daily quota', () => {
     state.down = true;
     expect(await status(3)).toBe(200);
     await quotas.close();
-    expect(log()).toMatch(/"records":3.*are not in the database/);
+    expect(log()).toMatch(/"records":3.*quota counts not written/);
   });
 });
