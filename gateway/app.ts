@@ -27,11 +27,15 @@ import { CREDENTIALS_RAW_MEMBERS } from '../shared/kinds/credentials.ts';
 import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/kinds/message-sent.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Accept } from './accept/accept.ts';
-import { createAcceptWithin } from './limits/accept-within.ts';
-import { BODY_BYTES_MAX, CREDENTIALS_BODY_BYTES_MAX, ITEMS_BODY_BYTES_MAX } from './limits/body-bytes.ts';
-import { createByteRate } from './limits/byte-rate.ts';
+import { createLimitedAccept } from './limits/limited-accept.ts';
 import type { OpenDeadLetters } from './limits/open-dead-letters.ts';
-import { createPolicies } from './limits/policies.ts';
+import {
+  BATCH_BODY_BYTES_MAX,
+  BODY_BYTES_MAX,
+  CREDENTIALS_BODY_BYTES_MAX,
+  createByteRate,
+  createPolicies,
+} from './limits/policies.ts';
 import type { Quotas } from './limits/quotas.ts';
 import { gatewayDocument } from './openapi.ts';
 import { authenticateOperation } from './operations/authenticate/handler.ts';
@@ -72,7 +76,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const allowed = (scope: Scope) =>
     [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
   const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
-  const write = { ...deps, accept: createAcceptWithin({ ...deps, ...rates }) };
+  const write = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
   const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
   const app = new Hono<HttpEnv>();
   app.onError(onError);
@@ -94,7 +98,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.post(
     PATHS.manyAgentMetadata,
     ...allowed('agent-metadata:write'),
-    jsonBody({ ...bodies, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
     ...stillAllowed('agent-metadata:write'),
     manyAgentMetadataOperation(write),
   );
@@ -120,7 +124,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   app.post(
     PATHS.automationEvents,
     ...allowed('automation:write'),
-    jsonBody({ ...bodies, bytesMax: ITEMS_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
+    jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
     ...stillAllowed('automation:write'),
     automationEventsOperation(write),
   );

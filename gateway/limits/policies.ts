@@ -1,3 +1,6 @@
+import type { ByteRate } from '../../shared/http/json-body/read-body.ts';
+import { type Buckets, giveBack, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
+import { bucketState } from '../../shared/http/rates/limit-state.ts';
 import {
   type Policy,
   type RatePolicy,
@@ -7,31 +10,39 @@ import {
   windowOf,
 } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
-import { ITEMS_BODY_BYTES_MAX } from './body-bytes.ts';
 
 export interface QuotaPolicy extends Policy {
-  /** Records of a day. */
+  /** Maximum records per day. */
   readonly recordsMax: number;
 }
 
-/** All that limits a key. */
+/** The limits of an API key. */
 export interface Policies {
   readonly requests: readonly RatePolicy[];
-  /** On bytes of bodies, after unpacking. */
+  /** Of bodies, after unpacking. */
   readonly bytes: RatePolicy | undefined;
   readonly records: RatePolicy | undefined;
   readonly quota: QuotaPolicy | undefined;
 }
 
-/** So many records a second for each request a second. */
+/** Maximum bytes of a request's body, as sent and after gunzip. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+/** The same for the batch operations. */
+export const BATCH_BODY_BYTES_MAX = 4 * 1024 * 1024;
+export const CREDENTIALS_BODY_BYTES_MAX = 64 * 1024;
+
+/** The record rate, as a multiple of the request rate. */
 export const RECORDS_PER_REQUEST = 20;
-/** Records of the largest request: it must fit into any gateway's share, or nobody could ever send it. */
+/** Records of the largest request, which must fit into the share of any gateway. */
 const REQUEST_RECORDS_MAX = 1000;
-/** Bytes of bodies per second, unless the tenant has a rate of its own. */
+/** Bytes of bodies per second, unless the tenant has its own rate. */
 export const BYTES_PER_SECOND = 20 * 1024 * 1024;
 const DAY_SECONDS = 86_400;
 
-/** Tells what limits a key, of which each of `gateways` takes its share of the rates; reckoned once for each key read. */
+/**
+ * Returns a function that returns the limits of an API key, of which each of `gateways` takes its
+ * share of the rates. They are computed once per key object.
+ */
 export function createPolicies(gateways: number): (key: ApiKey) => Policies {
   const known = new WeakMap<ApiKey, Policies>();
   return (key) => {
@@ -41,6 +52,34 @@ export function createPolicies(gateways: number): (key: ApiKey) => Policies {
       known.set(key, policies);
     }
     return policies;
+  };
+}
+
+export interface ByteRateDeps {
+  readonly policiesOf: (key: ApiKey) => Policies;
+  readonly buckets: Buckets<RatePolicy>;
+}
+
+/**
+ * Counts the bytes of a tenant's bodies while they are read and unpacked, whether the request is
+ * accepted or not. The cost of a body depends on its unpacked size, which gzip hides from the sender's
+ * own bandwidth.
+ */
+export function createByteRate({ policiesOf, buckets }: ByteRateDeps): ByteRate {
+  return (key) => {
+    const policy = policiesOf(key).bytes;
+    if (!policy) return undefined;
+    const bucket = () => buckets.get(`bytes ${key.tenantId}`, policy);
+    return {
+      holds: (bytes) => tokensLeft(bucket()) >= bytes,
+      take: (bytes, debtMax) => takeFromAll([bucket()], bytes, debtMax) === undefined,
+      giveBack: (bytes) => giveBack(bucket(), bytes),
+      state(neededBytes) {
+        const state = bucketState(bucket(), neededBytes);
+        if (neededBytes === undefined) return state;
+        return { ...state, resetSeconds: Math.max(1, state.resetSeconds) };
+      },
+    };
   };
 }
 
@@ -62,12 +101,12 @@ function policiesOf(
 }
 
 function bytePolicy(perSecond: number, gateways: number): RatePolicy {
-  const share = shareOf(perSecond, gateways, ITEMS_BODY_BYTES_MAX);
+  const share = shareOf(perSecond, gateways, BATCH_BODY_BYTES_MAX);
   return {
     name: 'bytes',
     ...share,
     item: `"bytes";q=${share.burst};w=${windowOf(share)};qu="content-bytes"`,
-    refusal: `of bodies, as unpacked, are at most ${perSecond} a second`,
+    refusal: `of bodies, as unpacked, are at most ${perSecond} per second`,
   };
 }
 
@@ -77,7 +116,7 @@ function recordPolicy(perSecond: number, gateways: number): RatePolicy {
     name: 'records',
     ...share,
     item: `"records";q=${share.burst};w=${windowOf(share)};qu="records"`,
-    refusal: `are at most ${perSecond} a second`,
+    refusal: `are at most ${perSecond} per second`,
   };
 }
 
@@ -86,6 +125,6 @@ function quotaPolicy(recordsMax: number): QuotaPolicy {
     name: 'quota',
     recordsMax,
     item: `"quota";q=${recordsMax};w=${DAY_SECONDS};qu="records"`,
-    refusal: `is ${recordsMax} records a day (UTC)`,
+    refusal: `is ${recordsMax} records per day (UTC)`,
   };
 }

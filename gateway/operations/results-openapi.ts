@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
-import { ITEMS_MAX } from './items.ts';
+import { ITEMS_MAX } from './batch.ts';
 
 /** The schemas of what the writing operations take and answer. */
 

@@ -1,21 +1,62 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
-import { RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
+import { type AcceptedRecord, RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
+import type { JsonObject } from '../../shared/contracts/json.ts';
+import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { reportLimits } from '../../shared/http/rates/limit-state.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { AcceptOptions } from '../accept/accept.ts';
-import type { AcceptWithin, LimitedOutcomes } from '../limits/accept-within.ts';
+import type { LimitedAccept, LimitedOutcomes } from '../limits/limited-accept.ts';
 import type { EncodedRecord } from '../publish/publish.ts';
 
 /** Dependencies of the operations that write records. */
 export interface WriteDeps {
-  readonly accept: AcceptWithin;
+  readonly accept: LimitedAccept;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
 }
 
-/** Accepts the records for the caller of the request, and reports the limits that were checked in the answer. */
+/** The members that all records of one request have in common. */
+export interface RequestFacts {
+  readonly tenantId: string;
+  readonly requestId: string;
+  /** The caller's, if it is valid (W3C Trace Context). */
+  readonly traceparent: string | undefined;
+  readonly acceptedAtMs: number;
+}
+
+/** The members of a record that a validated item determines. */
+export interface RecordContent {
+  /** The caller's id; undefined: a new id is generated. */
+  readonly id: string | undefined;
+  readonly entity: string;
+  readonly contentHash: string | undefined;
+}
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+export function requestFacts(c: HttpContext, clock: Clock): RequestFacts {
+  const traceparent = c.req.header('traceparent');
+  return {
+    tenantId: c.get('apiKey').tenantId,
+    requestId: c.get('requestId'),
+    traceparent: traceparent !== undefined && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+    acceptedAtMs: clock.nowMs(),
+  };
+}
+
+export function toRecord(
+  facts: RequestFacts,
+  kind: Kind,
+  { id, entity, contentHash }: RecordContent,
+  data: JsonObject,
+  nextId: IdGenerator,
+): AcceptedRecord {
+  return { kind, ...facts, id: id ?? nextId(), idGenerated: id === undefined, entity, contentHash, data };
+}
+
+/** Accepts the records of a request, and reports the limits that were checked in its response headers. */
 export async function acceptRecords(
   c: HttpContext,
   { accept }: WriteDeps,
@@ -33,7 +74,7 @@ export const TOO_LARGE_DETAIL = {
   message: `the record must be at most ${RECORD_BYTES_MAX / 1024} KiB once encoded`,
 };
 
-/** What speaks against a record whose id was used before. */
+/** Returns the detail of a record whose id was accepted before with other content. */
 export function conflictDetail(idMember: string): ErrorDetail {
   return { path: idMember, message: 'was accepted before with other content' };
 }

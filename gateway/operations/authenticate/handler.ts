@@ -3,9 +3,8 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import { type CredentialsRecord, readCredentials } from '../../../shared/kinds/credentials.ts';
-import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { acceptRecords, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
+import { acceptRecords, requestFacts, TOO_LARGE_DETAIL, toRecord, type WriteDeps } from '../write.ts';
 
 export interface AuthenticateDeps extends WriteDeps {
   readonly keyRing: KeyRing;
@@ -18,7 +17,7 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     const parsed = readCredentials(c.get('body'), conversationId);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
-    const data = encrypted(deps.keyRing, facts.tenantId, conversationId, parsed.record);
+    const data = encrypt(deps.keyRing, facts.tenantId, conversationId, parsed.record);
     const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
     const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
@@ -28,8 +27,11 @@ export function authenticateOperation(deps: AuthenticateDeps) {
   };
 }
 
-/** From here on nobody sees the credentials but who holds the key; they only open for this tenant and conversation. */
-function encrypted(
+/**
+ * Encrypts the credentials before they reach the log. They can be decrypted only for this tenant and
+ * conversation.
+ */
+function encrypt(
   keyRing: KeyRing,
   tenantId: string,
   conversationId: string,

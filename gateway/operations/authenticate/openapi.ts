@@ -2,7 +2,7 @@ import { CONVERSATION_ID_PARAMETER } from '../../../shared/openapi/conversation-
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
-import { CREDENTIALS_BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+import { CREDENTIALS_BODY_BYTES_MAX } from '../../limits/policies.ts';
 
 const parameters = { conversationId: 'DOCS1' };
 

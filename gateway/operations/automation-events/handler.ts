@@ -1,8 +1,8 @@
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
-import { recordManyOperation } from '../record-many.ts';
+import { batchOperation } from '../batch.ts';
 import type { WriteDeps } from '../write.ts';
 
-/** `POST /automation-agent/v1/events`: what the automated agent did, up to 1000 events. */
+/** `POST /automation-agent/v1/events`: up to 1000 events of the automated agent. */
 export function automationEventsOperation(deps: WriteDeps) {
-  return recordManyOperation(deps, { kind: 'automation-events', readItem: readAutomationEvent });
+  return batchOperation(deps, { kind: 'automation-events', readItem: readAutomationEvent });
 }

@@ -1,7 +1,7 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
-import { ITEMS_BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+import { BATCH_BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MANY_ANSWERS } from '../results-openapi.ts';
 
 const ABOUT = { conversationId: 'DOCS1', externalConversationId: 'docs-1' };
@@ -20,7 +20,7 @@ export const AUTOMATION_EVENTS: OperationDescription = {
     "The automated agent's feed. Each event is signalled to the tenant's webhook endpoints and moves the state of its " +
     'conversation, in the order in which events arrive. Items are accepted or refused one by one.',
   scope: 'automation:write',
-  body: { schema: schemaRef('AutomationEventItems'), bytesMax: ITEMS_BODY_BYTES_MAX },
+  body: { schema: schemaRef('AutomationEventItems'), bytesMax: BATCH_BODY_BYTES_MAX },
   answers: {
     ...MANY_ANSWERS,
     200: {

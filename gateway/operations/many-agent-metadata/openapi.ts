@@ -1,7 +1,7 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
-import { ITEMS_BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+import { BATCH_BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MANY_ANSWERS } from '../results-openapi.ts';
 
 const FULL = {
@@ -37,7 +37,7 @@ export const MANY_AGENT_METADATA: OperationDescription = {
     'Each item is a merge patch on what is stored of its agent: an omitted member leaves, `null` clears, an array replaces. ' +
     'Items are accepted or refused one by one; 200 when at least one is kept.',
   scope: 'agent-metadata:write',
-  body: { schema: schemaRef('AgentItems'), bytesMax: ITEMS_BODY_BYTES_MAX },
+  body: { schema: schemaRef('AgentItems'), bytesMax: BATCH_BODY_BYTES_MAX },
   answers: MANY_ANSWERS,
   errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
   examples: {

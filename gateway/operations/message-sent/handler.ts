@@ -1,11 +1,17 @@
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
-import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { acceptRecords, conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
+import {
+  acceptRecords,
+  conflictDetail,
+  requestFacts,
+  TOO_LARGE_DETAIL,
+  toRecord,
+  type WriteDeps,
+} from '../write.ts';
 
-/** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never asks the database. */
+/** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never queries the database. */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readMessageSent(c.get('body'));

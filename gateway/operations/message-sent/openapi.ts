@@ -1,7 +1,7 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { exampleError } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
-import { BODY_BYTES_MAX } from '../../limits/body-bytes.ts';
+import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 
 const FULL = {
   messageId: 'docs-message-2',

@@ -3,9 +3,15 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
-import { requestFacts, toRecord } from '../../accept/records.ts';
 import { encodeRecord } from '../../publish/publish.ts';
-import { acceptRecords, conflictDetail, TOO_LARGE_DETAIL, type WriteDeps } from '../write.ts';
+import {
+  acceptRecords,
+  conflictDetail,
+  requestFacts,
+  TOO_LARGE_DETAIL,
+  toRecord,
+  type WriteDeps,
+} from '../write.ts';
 
 /** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
@@ -32,7 +38,7 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
   };
 }
 
-/** The answer to a body that is no JSON object: a result as for any other refused input. */
+/** Returns the answer to a body that is not a JSON object: a result, as for any other invalid input. */
 export function badJsonResult(nextId: IdGenerator) {
   return (c: HttpContext, path: string, message: string): Response =>
     answer(c, 400, nextId(), failBadJson(`${path} ${message}`));

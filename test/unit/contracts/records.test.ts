@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readItems } from '../../../gateway/operations/items.ts';
+import { readItems } from '../../../gateway/operations/batch.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
 import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';

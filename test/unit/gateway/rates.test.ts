@@ -226,7 +226,7 @@ describe('the record rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['records are at most 2000 a second'],
+      by: ['records are at most 2000 per second'],
       retryAfter: '1',
     });
     expect(publisher.calls).toHaveLength(calls);
@@ -248,7 +248,7 @@ describe('the record rate', () => {
     expect((await agents(999)).status).toBe(200);
     expect((await send(path, body)).status).toBe(status);
     const refused = await refusalOf(await send(path, body));
-    expect(refused).toMatchObject({ code: '429-01', by: ['records are at most 40 a second'] });
+    expect(refused).toMatchObject({ code: '429-01', by: ['records are at most 40 per second'] });
   });
 
   it('lets the largest request pass, however small the share is, and then tells how long it takes', async () => {
@@ -286,7 +286,7 @@ describe('the byte rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['bytes of bodies, as unpacked, are at most 2097152 a second'],
+      by: ['bytes of bodies, as unpacked, are at most 2097152 per second'],
       retryAfter: '1',
     });
     expect(fields(refused)).toEqual(['"bytes";q=4194304;w=2;qu="content-bytes"', '"bytes";r=1;t=1']);

@@ -9,20 +9,20 @@ import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.t
 import type { Policies, QuotaPolicy } from './policies.ts';
 import type { QuotaDay, Quotas } from './quotas.ts';
 
-/** The records' outcomes, or why all of them were refused; and the limits that were checked. */
+/** The outcomes of the records, or the refusal of all of them; and the limits that were checked. */
 export type LimitedOutcomes = { readonly limits: readonly LimitState[] } & (
   | { readonly outcomes: readonly Outcome[]; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly outcomes?: undefined }
 );
 
-/** As {@link Accept}, within the limits of the caller that holds the key. */
-export type AcceptWithin = (
+/** As {@link Accept}, within the limits of an API key. */
+export type LimitedAccept = (
   key: ApiKey,
   records: readonly EncodedRecord[],
   options: AcceptOptions,
 ) => Promise<LimitedOutcomes>;
 
-export interface AcceptWithinDeps {
+export interface LimitedAcceptDeps {
   readonly policiesOf: (key: ApiKey) => Policies;
   readonly buckets: Buckets<RatePolicy>;
   readonly accept: Accept;
@@ -31,10 +31,11 @@ export interface AcceptWithinDeps {
 }
 
 /**
- * Accepts the records of a request, all of which are valid, within the tenant's record rate, daily quota and bytes of open
- * dead letters: 429-01 refuses them all. Only what was accepted counts for the day; the rate counts what was asked for.
+ * Accepts the valid records of a request within the tenant's record rate, daily quota and bytes of
+ * open dead letters: over one of them, all records are refused with 429-01. The quota counts accepted
+ * records; the rate counts those of the request.
  */
-export function createAcceptWithin(deps: AcceptWithinDeps): AcceptWithin {
+export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
   return async (key, records, options) => {
     const taken = records.length === 0 ? NO_LIMITS : takeFromLimits(deps, key, records.length);
     const { limits, refusal, hold } = taken;
@@ -50,18 +51,18 @@ export function createAcceptWithin(deps: AcceptWithinDeps): AcceptWithin {
   };
 }
 
-/** What the limits say about the records of a request. */
+/** The decision of the limits on the records of a request. */
 interface Taken {
   readonly limits: readonly LimitState[];
   readonly refusal?: Refusal | undefined;
-  /** What is counted for the day until the outcomes are known. */
+  /** Counts the records for the day until their outcomes are known. */
   readonly hold?: ReturnType<QuotaDay['hold']> | undefined;
 }
 
 const NO_LIMITS: Taken = { limits: [] };
 
-/** Takes from the rate and the quota, or from neither where a limit refuses. */
-function takeFromLimits(deps: AcceptWithinDeps, key: ApiKey, count: number): Taken {
+/** Takes from the rate and the quota; from neither if a limit is exceeded. */
+function takeFromLimits(deps: LimitedAcceptDeps, key: ApiKey, count: number): Taken {
   const { policiesOf, buckets, quotas, openDeadLetters } = deps;
   if (openDeadLetters.isOver(key.tenantId)) {
     const { policy } = openDeadLetters;

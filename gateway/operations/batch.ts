@@ -1,3 +1,4 @@
+import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Parsed } from '../../shared/contracts/parsed.ts';
@@ -11,30 +12,34 @@ import type { HttpContext } from '../../shared/http/env.ts';
 import { fail, refuse } from '../../shared/http/failures.ts';
 import { mapInRequestSlices } from '../../shared/http/json-body/request-slices.ts';
 import type { Outcome } from '../accept/accept.ts';
-import { type RequestFacts, requestFacts, toRecord } from '../accept/records.ts';
 import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
-import { readItems } from './items.ts';
-import { acceptRecords, TOO_LARGE_DETAIL, type WriteDeps } from './write.ts';
+import {
+  acceptRecords,
+  type RequestFacts,
+  requestFacts,
+  TOO_LARGE_DETAIL,
+  toRecord,
+  type WriteDeps,
+} from './write.ts';
 
-export interface ManyRecords<R extends JsonObject> {
+export const ITEMS_MAX = 1000;
+
+export interface BatchOptions<R extends JsonObject> {
   readonly kind: Kind;
   readonly readItem: (value: JsonValue) => Parsed<R>;
 }
 
-/** An item on its way: refused with a text, or a record whose outcome the log decides. */
+/** A validated item: refused with a text, or a record to accept. */
 type Item =
   | { readonly eventId: string; readonly error: string; readonly encoded?: undefined }
   | { readonly eventId: string; readonly encoded: EncodedRecord };
 
 /**
- * Takes many records in one request, with a result an item in order. All items are validated before any is published.
- * 200 when at least one was accepted. Otherwise 503-01 when any of them failed only for availability, since then the
- * same request sent again may succeed in part; else 400 with the results.
+ * Accepts a batch of records, and answers with one result per item, in order. All items are validated
+ * before any is published. 200 when at least one was accepted. Otherwise 503-01 when any of them was
+ * unavailable, since a retry of the same request may succeed in part; else 400 with the results.
  */
-export function recordManyOperation<R extends JsonObject>(
-  deps: WriteDeps,
-  { kind, readItem }: ManyRecords<R>,
-) {
+export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, readItem }: BatchOptions<R>) {
   return async (c: HttpContext): Promise<Response> => {
     const read = readItems(c.get('body'));
     if (!read.ok) return fail(c, '422-01', read.details);
@@ -48,6 +53,21 @@ export function recordManyOperation<R extends JsonObject>(
     const results = toResults(items, outcomes);
     return c.json({ errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
   };
+}
+
+/** Returns the items of the body, unvalidated, or the details of a 422-01. */
+export function readItems(
+  body: JsonObject,
+):
+  | { readonly ok: true; readonly items: readonly JsonValue[] }
+  | { readonly ok: false; readonly details: ErrorDetail[] } {
+  const { items } = body;
+  const invalid = (message: string) => ({ ok: false as const, details: [{ path: 'items', message }] });
+  if (items === undefined) return invalid('is required');
+  if (!Array.isArray(items)) return invalid('must be an array');
+  if (items.length === 0) return invalid('must have at least one entry');
+  if (items.length > ITEMS_MAX) return invalid(`must have at most ${ITEMS_MAX} entries`);
+  return { ok: true, items };
 }
 
 function toItem<R extends JsonObject>(
@@ -72,7 +92,7 @@ function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemRe
   });
 }
 
-/** The text of a record's outcome in a result; empty when it was accepted. */
+/** Returns the `error` of a record's result; empty when it was accepted. */
 export function outcomeError(outcome: Outcome): string {
   switch (outcome) {
     case 'accepted':
