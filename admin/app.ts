@@ -21,7 +21,7 @@ import { uncached } from '../shared/http/uncached.ts';
 import type { Logger } from '../shared/logging.ts';
 import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits/bounds.ts';
 import { ADMIN_REQUESTS_PER_SECOND, createAdminPolicies } from './limits/rates.ts';
-import { createTenantTurns, inTenantTurn } from './limits/tenant-turns.ts';
+import { inTenantSlot, TenantSlots } from './limits/tenant-slots.ts';
 import { adminDocument } from './openapi.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
@@ -62,11 +62,11 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
   const mayManageKeys = [...allowed('keys:manage'), currentSecret] as const;
   const stillMayManageKeys = [...stillAllowed('keys:manage'), currentSecret] as const;
-  const erasureTurns = createTenantTurns({ runningMax: ERASURE_STEPS_MAX, tenantMax: 1 });
-  // Erasures have turns of their own, a step each, and one connection looks up keys.
+  const erasureSlots = new TenantSlots({ runningMax: ERASURE_STEPS_MAX, tenantMax: 1 });
+  // Erasures have slots of their own, one per step, and one connection looks up keys.
   const requestsMax = Math.max(2, pool.options.max - ERASURE_STEPS_MAX - 1);
-  const turn = inTenantTurn(
-    createTenantTurns({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) }),
+  const slot = inTenantSlot(
+    new TenantSlots({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) }),
   );
   const app = new Hono<HttpEnv>();
   app.onError(onError);
@@ -87,55 +87,55 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     ...allowed('webhooks:manage'),
     body,
     ...stillAllowed('webhooks:manage'),
-    turn,
+    slot,
     createWebhookOperation(deps),
   );
-  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, turn, listWebhooksOperation(pool));
+  app.get('/admin/v1/webhooks', ...allowed('webhooks:manage'), noQuery, slot, listWebhooksOperation(pool));
   app.get(
     '/admin/v1/webhooks/:endpointId',
     ...allowed('webhooks:manage'),
     noQuery,
-    turn,
+    slot,
     showWebhookOperation(pool),
   );
   app.delete(
     '/admin/v1/webhooks/:endpointId',
     ...allowed('webhooks:manage'),
-    turn,
+    slot,
     deleteWebhookOperation(deps),
   );
-  app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, turn, createKeyOperation(deps));
-  app.get('/admin/v1/keys', ...allowed('keys:manage'), turn, listKeysOperation(deps));
-  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, turn, showKeyOperation(deps));
+  app.post('/admin/v1/keys', ...mayManageKeys, body, ...stillMayManageKeys, slot, createKeyOperation(deps));
+  app.get('/admin/v1/keys', ...allowed('keys:manage'), slot, listKeysOperation(deps));
+  app.get('/admin/v1/keys/:apiKeyId', ...allowed('keys:manage'), noQuery, slot, showKeyOperation(deps));
   app.post(
     '/admin/v1/keys/:apiKeyId/rotate',
     ...mayManageKeys,
     body,
     ...stillMayManageKeys,
-    turn,
+    slot,
     rotateKeyOperation(deps),
   );
-  app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, turn, revokeKeyOperation(deps));
-  app.get('/admin/v1/events/:id', ...allowed('events:read'), turn, showEventOperation(pool));
+  app.delete('/admin/v1/keys/:apiKeyId', ...mayManageKeys, slot, revokeKeyOperation(deps));
+  app.get('/admin/v1/events/:id', ...allowed('events:read'), slot, showEventOperation(pool));
 
   app.get(
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:read'),
     noQuery,
     checkConversationId,
-    turn,
+    slot,
     readCredentialsOperation(deps),
   );
   app.delete(
     '/internal/v1/conversations/:conversationId/credentials',
     ...allowed('credentials:erase'),
     checkConversationId,
-    eraseCredentialsOperation({ ...deps, turns: erasureTurns }),
+    eraseCredentialsOperation({ ...deps, slots: erasureSlots }),
   );
   app.get(
     '/internal/v1/credential-reads',
     ...allowed('credentials:read'),
-    turn,
+    slot,
     listCredentialReadsOperation(pool),
   );
   return app;

@@ -45,6 +45,12 @@ export class FairQueue<Item> {
     return [];
   }
 
+  /** Removes an item, if it is queued. */
+  remove(tenantId: string, item: Item): void {
+    const items = this.byTenant.get(tenantId);
+    if (items?.delete(item) && items.size === 0) this.byTenant.delete(tenantId);
+  }
+
   /** Removes and returns everything, tenant by tenant. */
   takeAll(): Item[] {
     const all = [...this.byTenant.values()].flatMap((items) => [...items]);

@@ -49,7 +49,7 @@ function usualDetails(code: ErrorCode, { scope, body }: OperationDescription): r
     case '413-01':
       return [{ path: 'body', message: `must be at most ${body!.bytesMax} bytes` }];
     case '429-01':
-      return [{ path: 'requests', message: 'of one operation are at most 1000 a second' }];
+      return [{ path: 'requests', message: 'of one operation are at most 1000 per second' }];
     default:
       return [];
   }

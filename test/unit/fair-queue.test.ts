@@ -21,6 +21,16 @@ describe('the fair queue', () => {
     expect(take(queue, 2)).toEqual(['a1', 'b1']);
   });
 
+  it('forgets a removed item, and a tenant whose only item is removed', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'a2']) queue.add('a', item);
+    queue.add('b', 'b1');
+    for (const [tenantId, item] of ['a:a1', 'b:b1', 'c:c1'].map((text) => text.split(':'))) {
+      queue.remove(tenantId!, item!);
+    }
+    expect([queue.tenants, queue.takeAll()]).toEqual([1, ['a2']]);
+  });
+
   it('takes several items of one tenant in a turn and moves the tenant to the back', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'a3']) queue.add('a', item);

@@ -1,24 +1,25 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
+import { refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import { eraseCredentials } from '../../../shared/postgres/credentials.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import type { TenantTurns } from '../../limits/tenant-turns.ts';
-import { withDatabase } from '../../request/database.ts';
+import type { TenantSlots } from '../../limits/tenant-slots.ts';
 
 export interface EraseCredentialsDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   /** For the steps of erasures. */
-  readonly turns: TenantTurns;
+  readonly slots: TenantSlots;
 }
 
 /**
- * `DELETE /internal/v1/conversations/{conversationId}/credentials`: erases all submissions that the caller's tenant made
- * for it up to now. 204 whether there were any or not; the audit has a line of it.
+ * `DELETE /internal/v1/conversations/{conversationId}/credentials`: erases all submissions of the
+ * caller's tenant for the conversation up to now. 204 even if there were none; the audit records it.
  */
-export function eraseCredentialsOperation({ pool, clock, nextId, turns }: EraseCredentialsDeps) {
+export function eraseCredentialsOperation({ pool, clock, nextId, slots }: EraseCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const { tenantId, apiKeyId } = c.var.apiKey;
     const erased = await withDatabase(c, () =>
@@ -32,9 +33,9 @@ export function eraseCredentialsOperation({ pool, clock, nextId, turns }: EraseC
           apiKeyId,
           requestId: c.var.requestId,
         },
-        (step) => turns.run(tenantId, step),
+        (step) => slots.run(tenantId, step),
       ),
     );
-    return erased.ok ? c.body(null, 204) : erased.answer;
+    return erased.refusal ? refuse(c, erased.refusal) : c.body(null, 204);
   };
 }

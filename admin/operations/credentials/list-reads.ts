@@ -1,14 +1,14 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../../../shared/http/conversation-id.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import {
   type CredentialRead,
   type CredentialReadPlace,
   listCredentialReads,
 } from '../../../shared/postgres/credential-reads.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { withDatabase } from '../../request/database.ts';
 import { readPageQuery } from '../../request/page-query.ts';
 
 const PARAMETERS = ['conversationId', 'limit', 'before'] as const;
@@ -32,7 +32,7 @@ export function listCredentialReadsOperation(pool: Pool) {
       // One more than asked for tells whether there is a next page.
       listCredentialReads(pool, { tenantIds: [c.var.apiKey.tenantId], ...filter, limit: limit + 1 }),
     );
-    if (!found.ok) return found.answer;
+    if (found.refusal) return refuse(c, found.refusal);
     const reads = found.value.slice(0, limit);
     const more = found.value.length > limit;
     return c.json({ items: reads.map(answerOf), ...(more ? { next: placeAfter(reads.at(-1)!) } : {}) });

@@ -2,7 +2,8 @@ import type { Clock } from '../../../shared/clock.ts';
 import { RawJson, writeJson } from '../../../shared/contracts/json.ts';
 import { errorCode } from '../../../shared/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import {
@@ -10,7 +11,6 @@ import {
   insertCredentialRead,
 } from '../../../shared/postgres/credential-reads.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { withDatabase } from '../../request/database.ts';
 import { findCredentials, type StoredSubmission } from '../../sql/credentials.ts';
 
 export interface ReadCredentialsDeps {
@@ -56,7 +56,7 @@ export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadC
       });
       return result;
     });
-    if (!opened.ok) return opened.answer;
+    if (opened.refusal) return refuse(c, opened.refusal);
     return answerOf(c, conversationId, opened.value);
   };
 }

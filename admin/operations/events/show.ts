@@ -2,10 +2,10 @@ import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { TopicPosition } from '../../../shared/contracts/first-position.ts';
 import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import { type EventTrace, findEvents } from '../../../shared/postgres/event-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { withDatabase } from '../../request/database.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
 
 /**
@@ -20,7 +20,7 @@ export function showEventOperation(pool: Pool) {
     if (!kinds.ok) return fail(c, '400-01', [kinds.detail]);
     if (!id.isWellFormed() || id.includes('\0')) return fail(c, '404-01');
     const found = await withDatabase(c, () => findEvents(pool, c.var.apiKey.tenantId, id, kinds.value));
-    if (!found.ok) return found.answer;
+    if (found.refusal) return refuse(c, found.refusal);
     const [event, ...others] = found.value;
     if (!event) return fail(c, '404-01');
     if (others.length > 0) {

@@ -1,21 +1,23 @@
+import type { Refusal } from '../../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
 import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
 
-/** What an id of a key can look like at all; Postgres must not be asked about texts that it refuses. */
+/** Any id of an API key. Postgres rejects other texts, such as those with U+0000. */
 const ID = /^[\x21-\x7e]{1,128}$/;
 
-/** Whether a text can be an id of a key. */
 export function isKeyId(text: string): boolean {
   return ID.test(text);
 }
 
-/** The key that the path names, `behind` segments before its end, or the answer to a path that can name none. */
-export function keyIdOf(
+/**
+ * Reads the API key's id from the path, `segmentsAfter` segments before its end; refuses a path that
+ * names none.
+ */
+export function readKeyId(
   c: HttpContext,
-  behind = 0,
-): { readonly ok: true; readonly apiKeyId: string } | { readonly ok: false; readonly answer: Response } {
-  const apiKeyId = pathId(c, behind);
-  if (apiKeyId === undefined) return { ok: false, answer: fail(c, '400-01', [MALFORMED_PATH]) };
-  return isKeyId(apiKeyId) ? { ok: true, apiKeyId } : { ok: false, answer: fail(c, '404-01') };
+  segmentsAfter = 0,
+): { readonly apiKeyId: string; readonly refusal?: undefined } | { readonly refusal: Refusal } {
+  const apiKeyId = pathId(c, segmentsAfter);
+  if (apiKeyId === undefined) return { refusal: { code: '400-01', details: [MALFORMED_PATH] } };
+  return isKeyId(apiKeyId) ? { apiKeyId } : { refusal: { code: '404-01' } };
 }

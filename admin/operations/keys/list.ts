@@ -1,11 +1,11 @@
 import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-key.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
-import { withDatabase } from '../../request/database.ts';
 import { readPageQuery } from '../../request/page-query.ts';
 import type { KeysDeps } from './create.ts';
-import { isKeyId, keyIdOf } from './key-id.ts';
+import { isKeyId, readKeyId } from './key-id.ts';
 
 /**
  * `GET /admin/v1/keys?limit=&after=`: the keys of the caller's tenant, oldest first, without their secrets. `next` is there
@@ -23,7 +23,7 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
       // One more than asked for tells whether there is a next page.
       return await listApiKeys(pool, { tenantId, after, limit: limit + 1 });
     });
-    if (!found.ok) return found.answer;
+    if (found.refusal) return refuse(c, found.refusal);
     if (!found.value) {
       return fail(c, '400-01', [{ path: 'after', message: 'must be the next of an earlier answer' }]);
     }
@@ -41,12 +41,12 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
 /** `GET /admin/v1/keys/{apiKeyId}`: one of them. */
 export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = keyIdOf(c);
-    if (!id.ok) return id.answer;
+    const id = readKeyId(c);
+    if (id.refusal) return refuse(c, id.refusal);
     const { apiKeyId } = id;
     const { tenantId } = c.var.apiKey;
     const found = await withDatabase(c, () => listApiKeys(pool, { tenantId, apiKeyId }));
-    if (!found.ok) return found.answer;
+    if (found.refusal) return refuse(c, found.refusal);
     const [key] = found.value;
     return key ? c.json(describeApiKey(key, clock.nowMs())) : fail(c, '404-01');
   };

@@ -1,10 +1,10 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import { revokeApiKey, revokeApiKeyAndMade } from '../../../shared/postgres/api-keys.ts';
-import { withDatabase } from '../../request/database.ts';
 import type { KeysDeps } from './create.ts';
-import { keyIdOf } from './key-id.ts';
+import { readKeyId } from './key-id.ts';
 
 const PARAMETER = 'disable';
 /** What the parameter may be. */
@@ -17,21 +17,21 @@ const CREATED = 'created';
  */
 export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = keyIdOf(c);
-    if (!id.ok) return id.answer;
+    const id = readKeyId(c);
+    if (id.refusal) return refuse(c, id.refusal);
     const parameters = new URL(c.req.url).searchParams;
     const problem = problemOf(parameters);
     if (problem) return fail(c, '400-01', [problem]);
     const { tenantId } = c.var.apiKey;
     if (!parameters.has(PARAMETER)) {
       const revoked = await withDatabase(c, () => revokeApiKey(pool, id.apiKeyId, clock.nowMs(), tenantId));
-      if (!revoked.ok) return revoked.answer;
+      if (revoked.refusal) return refuse(c, revoked.refusal);
       return revoked.value === undefined ? fail(c, '404-01') : c.body(null, 204);
     }
     const revoked = await withDatabase(c, () =>
       revokeApiKeyAndMade(pool, id.apiKeyId, clock.nowMs(), tenantId),
     );
-    if (!revoked.ok) return revoked.answer;
+    if (revoked.refusal) return refuse(c, revoked.refusal);
     if (!revoked.value) return fail(c, '404-01');
     const { revokedKeys, disabledEndpoints } = revoked.value;
     return c.json({ revokedKeys, disabledEndpoints });

@@ -1,20 +1,21 @@
 import { readRotationRequest } from '../../../shared/contracts/api-keys.ts';
+import type { Refusal } from '../../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import { listApiKeys, type Rotated, rotateApiKey } from '../../../shared/postgres/api-keys.ts';
-import { withDatabase } from '../../request/database.ts';
 import type { KeysDeps } from './create.ts';
 import { beyondGrant } from './grant.ts';
-import { keyIdOf } from './key-id.ts';
+import { readKeyId } from './key-id.ts';
 
 /**
- * `POST /admin/v1/keys/{apiKeyId}/rotate`: a new secret, in this answer and in no other. Not for a key that may do what
- * the caller's own may not, which its secret would give away.
+ * `POST /admin/v1/keys/{apiKeyId}/rotate`: gives the key a new secret, which only this answer shows.
+ * Refused for a key that can do more than the caller's own, since the secret would give that away.
  */
 export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = keyIdOf(c, 1);
-    if (!id.ok) return id.answer;
+    const id = readKeyId(c, 1);
+    if (id.refusal) return refuse(c, id.refusal);
     const parsed = readRotationRequest(c.var.body);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const { apiKeyId } = id;
@@ -22,35 +23,35 @@ export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
     const nowMs = clock.nowMs();
     const rotated = await withDatabase(c, async () => {
       const [key] = await listApiKeys(pool, { tenantId, apiKeyId });
-      if (!key) return fail(c, '404-01');
+      if (!key) return { ok: false, refusal: { code: '404-01' } } as const;
       const beyond = apiKeyId === c.var.apiKey.apiKeyId ? [] : beyondGrant(c.var.apiKey, key);
-      if (beyond.length > 0) return fail(c, '403-01', beyond);
+      if (beyond.length > 0) return { ok: false, refusal: { code: '403-01', details: beyond } } as const;
       const { overlapMs } = parsed.request;
-      return answerOf(c, apiKeyId, await rotateApiKey(pool, { apiKeyId, tenantId, nowMs, overlapMs }));
+      const result = await rotateApiKey(pool, { apiKeyId, tenantId, nowMs, overlapMs });
+      return result.ok ? result : ({ ok: false, refusal: refusalOf(result) } as const);
     });
-    return rotated.ok ? rotated.value : rotated.answer;
-  };
-}
-
-function answerOf(c: HttpContext, apiKeyId: string, rotated: Rotated): Response {
-  if (rotated.ok) {
-    const { secret, previousValidUntilMs } = rotated;
+    if (rotated.refusal) return refuse(c, rotated.refusal);
+    if (!rotated.value.ok) return refuse(c, rotated.value.refusal);
+    const { secret, previousValidUntilMs } = rotated.value;
     return c.json({
       apiKeyId,
       apiKeySecret: secret,
       previousSecretValidUntil:
         previousValidUntilMs === null ? null : new Date(previousValidUntilMs).toISOString(),
     });
-  }
+  };
+}
+
+function refusalOf(rotated: Extract<Rotated, { ok: false }>): Refusal {
   switch (rotated.why) {
     case 'unknown':
-      return fail(c, '404-01');
+      return { code: '404-01' };
     case 'rotating': {
       const until = new Date(rotated.untilMs).toISOString();
-      const message = `the secret of before the last rotation is valid until ${until}; 0 ends it, and the current one, at once`;
-      return fail(c, '409-01', [{ path: 'overlapSeconds', message }]);
+      const message = `the previous secret is valid until ${until}; 0 ends it and the current one immediately`;
+      return { code: '409-01', details: [{ path: 'overlapSeconds', message }] };
     }
     default:
-      return fail(c, '409-01', [{ path: 'apiKeyId', message: `the key is ${rotated.why}` }]);
+      return { code: '409-01', details: [{ path: 'apiKeyId', message: `the key is ${rotated.why}` }] };
   }
 }

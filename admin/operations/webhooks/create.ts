@@ -2,7 +2,8 @@ import type { Clock } from '../../../shared/clock.ts';
 import { readEndpointRequest } from '../../../shared/contracts/webhook-endpoints.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
-import { fail } from '../../../shared/http/failures.ts';
+import { fail, refuse } from '../../../shared/http/failures.ts';
+import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
@@ -12,7 +13,6 @@ import {
   ENDPOINTS_EXHAUSTED,
   MAKER_REVOKED,
 } from '../../../shared/webhooks/create-endpoint.ts';
-import { withDatabase } from '../../request/database.ts';
 
 export interface CreateWebhookDeps {
   readonly pool: Pool;
@@ -37,7 +37,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
     const created = await withDatabase(c, () =>
       createWebhookEndpoint(deps, { tenantId, url, eventTypes, createdBy: apiKeyId }).catch(refused),
     );
-    if (!created.ok) return created.answer;
+    if (created.refusal) return refuse(c, created.refusal);
     if (created.value instanceof AppError) {
       if (created.value.code === MAKER_REVOKED) return fail(c, '401-01');
       return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);

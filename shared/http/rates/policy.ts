@@ -28,7 +28,7 @@ export function requestPolicy(
     name,
     ...share,
     item: `"${name}";q=${share.burst};w=${windowOf(share)}`,
-    refusal: `of one operation are at most ${perSecond} a second${whose}`,
+    refusal: `of one operation are at most ${perSecond} per second${whose}`,
   };
 }
 

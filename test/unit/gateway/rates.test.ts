@@ -105,7 +105,7 @@ describe('the request rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['requests of one operation are at most 5 a second'],
+      by: ['requests of one operation are at most 5 per second'],
       retryAfter: '1',
     });
   });
@@ -164,7 +164,7 @@ describe('the request rate', () => {
     expect(await status('key-1')).toBe(404);
     const refused = await limited(STATE, undefined);
     expect((await refusalOf(refused)).by).toEqual([
-      'key-requests of one operation are at most 1 a second with this key',
+      'key-requests of one operation are at most 1 per second with this key',
     ]);
     // What was refused to the key took nothing from the tenant.
     for (let i = 0; i < 4; i++) expect(await status('key-2')).toBe(404);

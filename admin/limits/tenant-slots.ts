@@ -1,0 +1,110 @@
+import { withDeadline } from '../../shared/async.ts';
+import { AppError } from '../../shared/errors.ts';
+import { FairQueue } from '../../shared/fair-queue.ts';
+import type { HttpMiddleware } from '../../shared/http/env.ts';
+import { fail } from '../../shared/http/failures.ts';
+
+/** AppError code (retryable) of work that got no slot in time. */
+const SLOT_TIMEOUT = 'SLOT_TIMEOUT';
+
+export interface TenantSlotsOptions {
+  /** Maximum work that runs concurrently. */
+  readonly runningMax: number;
+  /** The part of `runningMax` that one tenant may have. */
+  readonly tenantMax: number;
+  /** Maximum milliseconds that work waits for a slot. Default 5000. */
+  readonly waitMaxMs?: number;
+}
+
+interface Waiter {
+  readonly tenantId: string;
+  readonly start: () => void;
+}
+
+/**
+ * A semaphore for work on the database, with a limit per tenant; waiting tenants are served
+ * round-robin. So a tenant with much work, or slow work, takes neither the connections nor the slots
+ * of others.
+ */
+export class TenantSlots {
+  private readonly options: TenantSlotsOptions;
+  private readonly waiting = new FairQueue<Waiter>();
+  private running = 0;
+  private readonly runningByTenant = new Map<string, number>();
+
+  constructor(options: TenantSlotsOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Runs the work in a slot of its tenant. Rejects with AppError SLOT_TIMEOUT (retryable) if it
+   * waited too long.
+   */
+  async run<T>(tenantId: string, work: () => Promise<T>): Promise<T> {
+    await this.acquire(tenantId);
+    try {
+      return await work();
+    } finally {
+      this.count(tenantId, -1);
+      this.startNext();
+    }
+  }
+
+  private async acquire(tenantId: string): Promise<void> {
+    let start = (): void => {};
+    const started = new Promise<void>((resolve) => {
+      start = resolve;
+    });
+    const waiter = { tenantId, start };
+    this.waiting.add(tenantId, waiter);
+    this.startNext();
+    const timeoutError = () => {
+      this.waiting.remove(tenantId, waiter);
+      return new AppError(SLOT_TIMEOUT, 'too much work on the database is waiting', { retryable: true });
+    };
+    await withDeadline(started, this.options.waitMaxMs ?? 5000, timeoutError);
+  }
+
+  private startNext(): void {
+    while (this.running < this.options.runningMax) {
+      const [waiter] = this.waiting.takeTurn((items) => this.firstWithSlot(items));
+      if (!waiter) return;
+      this.count(waiter.tenantId, 1);
+      waiter.start();
+    }
+  }
+
+  /** Returns the first waiter of a tenant, if the tenant may have another slot. */
+  private firstWithSlot(waiters: ReadonlySet<Waiter>): readonly Waiter[] {
+    const [first] = waiters;
+    const running = this.runningByTenant.get(first!.tenantId) ?? 0;
+    return running < this.options.tenantMax ? [first!] : [];
+  }
+
+  private count(tenantId: string, change: 1 | -1): void {
+    this.running += change;
+    const running = (this.runningByTenant.get(tenantId) ?? 0) + change;
+    if (running === 0) this.runningByTenant.delete(tenantId);
+    else this.runningByTenant.set(tenantId, running);
+  }
+}
+
+/**
+ * Runs the operation in a slot of the caller's tenant; 503-01 if it gets none in time. Placed directly
+ * before the operation.
+ */
+export function inTenantSlot(slots: TenantSlots): HttpMiddleware {
+  return async (c, next) => {
+    let hasStarted = false;
+    try {
+      return await slots.run(c.get('apiKey').tenantId, () => {
+        hasStarted = true;
+        return next();
+      });
+    } catch (error) {
+      if (hasStarted) throw error;
+      c.set('cause', error);
+      return fail(c, '503-01');
+    }
+  };
+}
