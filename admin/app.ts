@@ -19,23 +19,27 @@ import { referenceRoutes } from '../shared/http/reference.ts';
 import { requestId } from '../shared/http/request-id.ts';
 import { uncached } from '../shared/http/uncached.ts';
 import type { Logger } from '../shared/logging.ts';
-import { BODY_BUFFER_BYTES_MAX, BODY_BYTES_MAX } from './limits/bounds.ts';
-import { ADMIN_REQUESTS_PER_SECOND, createAdminPolicies } from './limits/rates.ts';
+import {
+  ADMIN_REQUESTS_PER_SECOND,
+  BODY_BUFFER_BYTES_MAX,
+  BODY_BYTES_MAX,
+  createAdminPolicies,
+} from './limits/policies.ts';
 import { inTenantSlot, TenantSlots } from './limits/tenant-slots.ts';
 import { adminDocument } from './openapi.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
 import { showEventOperation } from './operations/events/show.ts';
+import { currentSecret } from './operations/keys/callers-key.ts';
 import { createKeyOperation } from './operations/keys/create.ts';
-import { currentSecret } from './operations/keys/current-secret.ts';
 import { listKeysOperation, showKeyOperation } from './operations/keys/list.ts';
 import { revokeKeyOperation } from './operations/keys/revoke.ts';
 import { rotateKeyOperation } from './operations/keys/rotate.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/webhooks/create.ts';
 import { deleteWebhookOperation } from './operations/webhooks/delete.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/webhooks/list.ts';
-import { noQuery } from './request/no-query.ts';
+import { noQuery } from './request/query.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;

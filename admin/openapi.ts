@@ -4,10 +4,11 @@ import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
 import { EVENT_OPERATIONS, EVENT_SCHEMA } from './operations/events/openapi.ts';
-import { KEY_OPERATIONS, KEY_SCHEMAS } from './operations/keys/openapi.ts';
+import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
+import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
 import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/openapi.ts';
 
-/** The admin listener's operations, those whose examples others build on first. */
+/** The operations, in an order in which their examples can be sent. */
 export const ADMIN_OPERATIONS: Operations = {
   ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
@@ -16,17 +17,17 @@ export const ADMIN_OPERATIONS: Operations = {
   ...HEALTH_OPERATIONS,
 };
 
-/** What `GET /openapi.json` of the admin listener answers. */
+/** Returns the answer to `GET /openapi.json` of the admin listener. */
 export function adminDocument(): JsonSchema {
   return openApiDocument({
     title: 'Sluice admin',
     description:
-      'For operators and the automated agent, on a listener of its own that is never public. An unknown path or method is ' +
-      '404-01; there is no 405. A GET with a query parameter that is not described is 400-01.',
+      'For operators and the automated agent, on a separate listener that must not be public. An unknown path or method is ' +
+      '404-01; there is no 405. A GET with an unknown query parameter is 400-01.',
     tags: {
       keys: 'API keys.',
       webhooks: 'Webhook endpoints.',
-      events: 'What became of records.',
+      events: 'The status of records.',
       credentials: "Customers' credentials, for the automated agent.",
       health: 'For orchestrators.',
     },

@@ -18,7 +18,7 @@ import { itemsOf, RESULT_SCHEMAS } from './operations/results-openapi.ts';
 import { SINGLE_CONVO_METADATA } from './operations/single-convo-metadata/openapi.ts';
 import { PATHS } from './paths.ts';
 
-/** The gateway's operations, those whose examples others build on first. */
+/** The operations, in an order in which their examples can be sent. */
 export const GATEWAY_OPERATIONS: Operations = {
   [`POST ${PATHS.manyAgentMetadata}`]: MANY_AGENT_METADATA,
   [`POST ${PATHS.singleConvoMetadata}`]: SINGLE_CONVO_METADATA,
@@ -29,7 +29,7 @@ export const GATEWAY_OPERATIONS: Operations = {
   ...HEALTH_OPERATIONS,
 };
 
-/** What `GET /openapi.json` of the gateway answers. */
+/** Returns the answer to `GET /openapi.json` of the gateway. */
 export function gatewayDocument(): JsonSchema {
   return openApiDocument({
     title: 'Sluice',
@@ -62,17 +62,17 @@ const ofRequests = (seconds: number) => (seconds * REQUESTS_PER_SECOND).toLocale
 const ofRecords = (seconds: number) =>
   (seconds * REQUESTS_PER_SECOND * RECORDS_PER_REQUEST).toLocaleString('en');
 
-const DESCRIPTION = `Metadata, credentials and analytics events about conversations go in; signed webhooks come out.
+const DESCRIPTION = `Accepts metadata, credentials and analytics events about conversations, and sends signed webhooks.
 
-- **2xx is durable**: what was answered 2xx is acknowledged by the event log.
-- **Once**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, whoever sends it again. The
-  same id with other content is a conflict. A record without an id is a new one each time.
-- Bodies are one JSON object in UTF-8, at most 32 levels deep and of at most 250,000 values, those inside free-form objects included. Members that are not listed are ignored. Optional members may be
-  \`null\`. Lengths count Unicode code points. No string may hold U+0000 or an unpaired surrogate; no timestamp a day that its month
-  does not have, or a leap second. One record is at most 512 KiB once encoded.
-- A tenant may make ${ofRequests(1)} requests a second of each operation, ${ofRequests(BURST_SECONDS)} at once, and bring
-  ${ofRecords(1)} records a second, ${ofRecords(BURST_SECONDS)} at once, and bodies of ${BYTES_PER_SECOND / MIB} MiB a second after unpacking,
-  ${(BURST_SECONDS * BYTES_PER_SECOND) / MIB} MiB at once, unless it was given others or none; a key may have a lower
-  rate of its own. There is a daily quota of records only where one was set. What is over is 429-01, whole. \`RateLimit\` and
-  \`RateLimit-Policy\` of the answers tell what is left.
+- **2xx is durable**: a request answered 2xx is acknowledged by the event log.
+- **Deduplication**: a record with your own id (\`eventId\`, \`messageId\`) is stored and counted once, for 30 days, however often it is
+  sent. The same id with other content is a conflict. A record without an id is a new one each time.
+- **Bodies** are one JSON object in UTF-8, at most 32 levels deep and with at most 250,000 values, including those in free-form objects.
+  Unknown members are ignored. Optional members may be \`null\`. Lengths count Unicode code points. Strings with U+0000 or an unpaired
+  surrogate are refused, as are timestamps with a day that its month does not have or with a leap second. One record is at most 512 KiB
+  once encoded.
+- **Limits** of a tenant, unless it has others or none: ${ofRequests(1)} requests per second of each operation (burst ${ofRequests(BURST_SECONDS)}),
+  ${ofRecords(1)} records per second (burst ${ofRecords(BURST_SECONDS)}), and ${BYTES_PER_SECOND / MIB} MiB of unpacked bodies per second (burst ${(BURST_SECONDS * BYTES_PER_SECOND) / MIB} MiB).
+  A key may have its own lower request rate, and a tenant a daily quota of records. A request over a limit is refused as a whole with
+  429-01. The headers \`RateLimit\` and \`RateLimit-Policy\` report what is left.
 - An unknown path or method is 404-01 without \`details\`; there is no 405.`;

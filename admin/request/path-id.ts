@@ -1,16 +1,38 @@
+import type { Refusal } from '../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 
+/** The detail of a 400-01 for a path with malformed percent-encoding. */
+export const MALFORMED_PATH = { path: 'path', message: 'is malformed percent-encoding' };
+
+/** Whether a text can be an id of an API key. */
+export function isKeyId(text: string): boolean {
+  return /^[\x21-\x7e]{1,128}$/.test(text);
+}
+
+/** Whether Postgres takes the text as a parameter. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
 /**
- * The id in the path, `behind` segments before its end; undefined when its percent-encoding is malformed, which other
- * readers repair.
+ * Reads the id in the path, `segmentsAfter` segments before its end. Refuses malformed
+ * percent-encoding, which other readers would repair, with 400-01, and a text that cannot be an id
+ * with 404-01.
  */
-export function pathId(c: HttpContext, behind = 0): string | undefined {
+export function readPathId(
+  c: HttpContext,
+  isId: (text: string) => boolean,
+  segmentsAfter = 0,
+): { readonly id: string; readonly refusal?: undefined } | { readonly refusal: Refusal } {
+  const id = decode(new URL(c.req.url).pathname.split('/').at(-1 - segmentsAfter)!);
+  if (id === undefined) return { refusal: { code: '400-01', details: [MALFORMED_PATH] } };
+  return isId(id) ? { id } : { refusal: { code: '404-01' } };
+}
+
+function decode(segment: string): string | undefined {
   try {
-    return decodeURIComponent(new URL(c.req.url).pathname.split('/').at(-1 - behind)!);
+    return decodeURIComponent(segment);
   } catch {
     return undefined;
   }
 }
-
-/** The detail of a 400-01 for such a path. */
-export const MALFORMED_PATH = { path: 'path', message: 'is malformed percent-encoding' };

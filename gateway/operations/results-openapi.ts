@@ -2,9 +2,7 @@ import type { JsonSchema } from '../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../shared/openapi/document.ts';
 import { ITEMS_MAX } from './batch.ts';
 
-/** The schemas of what the writing operations take and answer. */
-
-/** A request of many items. */
+/** Returns the schema of a batch of items. */
 export function itemsOf(name: string): JsonSchema {
   return {
     type: 'object',
@@ -17,12 +15,15 @@ const ITEM_RESULT: JsonSchema = {
   type: 'object',
   required: ['eventId', 'error'],
   properties: {
-    eventId: { type: 'string', description: 'The id that was sent where it is valid, else a new one.' },
+    eventId: {
+      type: 'string',
+      description: 'The id of the item if it has a valid one, else a generated one.',
+    },
     error: {
       type: 'string',
       description:
-        'Empty when the record is kept. Else `FAIL_BAD_PARAMS: …`, `FAIL_BAD_JSON: …`, `FAIL_CONFLICT: …` or ' +
-        '`FAIL_UNAVAILABLE: …` (send it again with the same `eventId`).',
+        'Empty if the record is accepted. Else `FAIL_BAD_PARAMS: …`, `FAIL_BAD_JSON: …`, `FAIL_CONFLICT: …` or ' +
+        '`FAIL_UNAVAILABLE: …` (retry with the same `eventId`).',
       pattern: '^$|^FAIL_(BAD_PARAMS|BAD_JSON|CONFLICT|UNAVAILABLE): ',
     },
   },
@@ -38,14 +39,14 @@ export const RESULT_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         type: 'integer',
         minimum: 0,
         maximum: ITEMS_MAX,
-        description: 'Items that were refused.',
+        description: 'Number of refused items.',
       },
       results: {
         type: 'array',
         minItems: 1,
         maxItems: ITEMS_MAX,
         items: schemaRef('ItemResult'),
-        description: 'One for each item, in order.',
+        description: 'One per item, in order.',
       },
     },
   },
@@ -56,8 +57,11 @@ export const RESULT_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** What the operations with many items answer. */
+/** The answers of the batch operations. */
 export const MANY_ANSWERS = {
-  200: { description: 'At least one item is kept; each has its result.', schema: schemaRef('ItemResults') },
+  200: {
+    description: 'At least one item is accepted; each has its result.',
+    schema: schemaRef('ItemResults'),
+  },
   400: { description: 'No item was accepted; each has its result.', schema: schemaRef('ItemResults') },
 };

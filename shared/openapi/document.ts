@@ -3,7 +3,14 @@ import { ERRORS } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { API_ID_HEADER, API_SECRET_HEADER } from '../http/key-headers.ts';
 import { packageVersion } from '../package-root.ts';
-import { ANSWER_HEADERS, answerHeaders, ERROR_SCHEMA, errorMeaning, usualError } from './errors.ts';
+import {
+  ANSWER_HEADERS,
+  answerHeaders,
+  ERROR_SCHEMA,
+  errorCodes,
+  errorMeaning,
+  usualError,
+} from './errors.ts';
 import type { OperationAnswer, OperationDescription, OperationExample, Operations } from './operation.ts';
 
 export interface DocumentParts {
@@ -138,7 +145,7 @@ function requestBody(
 }
 
 function responses(operation: OperationDescription): JsonSchema {
-  const errors = new Map(operation.errors.map((code) => [ERRORS[code].status as number, code]));
+  const errors = new Map(errorCodes(operation).map((code) => [ERRORS[code].status as number, code]));
   const statuses = new Set([...Object.keys(operation.answers).map(Number), ...errors.keys()]);
   return Object.fromEntries(
     [...statuses]

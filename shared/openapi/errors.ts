@@ -1,4 +1,11 @@
-import { DETAILS_MAX, ERRORS, type ErrorCode, type ErrorDetail, errorEnvelope } from '../contracts/errors.ts';
+import {
+  DETAILS_MAX,
+  ERROR_CODES,
+  ERRORS,
+  type ErrorCode,
+  type ErrorDetail,
+  errorEnvelope,
+} from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { UNCACHED } from '../http/uncached.ts';
 import type { OperationDescription } from './operation.ts';
@@ -9,6 +16,17 @@ export const EXAMPLE_ULID = '01KE1B3Q0D5W8X2Y4Z6A7C9E1G';
 /** The error envelope of an example. */
 export function exampleError(code: ErrorCode, ...details: ErrorDetail[]): JsonSchema {
   return { ...errorEnvelope(EXAMPLE_ULID, code, details) };
+}
+
+/** What the checks before an operation that needs an API key answer, and the service's own failures. */
+const CHECKS: readonly ErrorCode[] = ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'];
+const BODY_CHECKS: readonly ErrorCode[] = ['413-01'];
+
+/** Returns the codes that an operation answers, in the order of the error table. */
+export function errorCodes({ scope, body, refusals = [] }: OperationDescription): readonly ErrorCode[] {
+  if (scope === undefined) return [];
+  const codes = new Set([...CHECKS, ...(body ? BODY_CHECKS : []), ...refusals]);
+  return ERROR_CODES.filter((code) => codes.has(code));
 }
 
 /** What each code means for the caller of most operations. */
@@ -65,7 +83,7 @@ export const ERROR_SCHEMA: JsonSchema = {
       required: ['requestId', 'code', 'message'],
       properties: {
         requestId: { type: 'string', description: 'The `x-request-id` of the answer.' },
-        code: { type: 'string', enum: Object.keys(ERRORS) },
+        code: { type: 'string', enum: ERROR_CODES },
         message: { type: 'string', enum: Object.values(ERRORS).map(({ message }) => message) },
         details: {
           type: 'array',
@@ -91,10 +109,10 @@ const BEFORE_LIMITS: readonly (ErrorCode | undefined)[] = ['401-01', '403-01'];
 
 /** Names of the headers of an operation's answer, the error `code` or another one. */
 export function answerHeaders(
-  { scope, errors }: OperationDescription,
+  { scope }: OperationDescription,
   code: ErrorCode | undefined,
 ): readonly string[] {
-  const limited = errors.includes('429-01') && !BEFORE_LIMITS.includes(code);
+  const limited = scope !== undefined && !BEFORE_LIMITS.includes(code);
   return [
     ...(scope === undefined ? [] : ['x-request-id', 'Cache-Control', 'Vary']),
     ...(WITH_RETRY_AFTER.includes(code) ? ['Retry-After'] : []),

@@ -34,7 +34,6 @@ function health(name: string, summary: string, unavailable: string): OperationDe
       200: { description: 'Yes.', schema: schemaRef('Health') },
       503: { description: unavailable, schema: schemaRef('Health') },
     },
-    errors: [],
     examples: { ok: { summary: 'All is well', status: 200, answer: { status: 'ok' } } },
   };
 }

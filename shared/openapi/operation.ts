@@ -47,7 +47,8 @@ export interface OperationDescription {
   readonly body?: { readonly schema: JsonSchema; readonly bytesMax: number };
   /** By status: those that are not the error envelope. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  readonly errors: readonly ErrorCode[];
+  /** The codes of the operation's own refusals; `errorCodes` adds those of the checks before it. */
+  readonly refusals?: readonly ErrorCode[];
   readonly ownErrors?: Readonly<Partial<Record<ErrorCode, OwnError>>>;
   /** By name, in an order in which they can be sent. */
   readonly examples: Readonly<Record<string, OperationExample>>;

@@ -9,7 +9,7 @@ import {
   listCredentialReads,
 } from '../../../shared/postgres/credential-reads.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { readPageQuery } from '../../request/page-query.ts';
+import { readPageQuery } from '../../request/query.ts';
 
 const PARAMETERS = ['conversationId', 'limit', 'before'] as const;
 
@@ -20,8 +20,8 @@ interface Query {
 }
 
 /**
- * `GET /internal/v1/credential-reads?conversationId=&limit=&before=`: who read the tenant's credentials, newest first.
- * `next` is there when there is more: it is the `before` of the next page.
+ * `GET /internal/v1/credential-reads?conversationId=&limit=&before=`: the reads of the tenant's
+ * credentials, newest first. `next`, if present, is the `before` of the next page.
  */
 export function listCredentialReadsOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
@@ -29,13 +29,13 @@ export function listCredentialReadsOperation(pool: Pool) {
     if (!query.ok) return fail(c, '400-01', [query.detail]);
     const { limit, ...filter } = query.value;
     const found = await withDatabase(c, () =>
-      // One more than asked for tells whether there is a next page.
+      // One more than the limit shows whether there is a next page.
       listCredentialReads(pool, { tenantIds: [c.var.apiKey.tenantId], ...filter, limit: limit + 1 }),
     );
     if (found.refusal) return refuse(c, found.refusal);
     const reads = found.value.slice(0, limit);
-    const more = found.value.length > limit;
-    return c.json({ items: reads.map(answerOf), ...(more ? { next: placeAfter(reads.at(-1)!) } : {}) });
+    const hasMore = found.value.length > limit;
+    return c.json({ items: reads.map(answerOf), ...(hasMore ? { next: placeAfter(reads.at(-1)!) } : {}) });
   };
 }
 

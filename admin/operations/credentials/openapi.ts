@@ -4,7 +4,7 @@ import { CONVERSATION_ID_PARAMETER } from '../../../shared/openapi/conversation-
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type { Operations } from '../../../shared/openapi/operation.ts';
-import { UNAVAILABLE } from '../unavailable-openapi.ts';
+import { DATABASE_ERRORS } from '../common-errors.ts';
 
 export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   StoredCredentials: {
@@ -16,7 +16,7 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       streamId: { type: 'string' },
       auth: {
         type: 'object',
-        description: 'As it was sent, byte for byte.',
+        description: 'As it was sent, unchanged.',
         properties: {
           token: { type: 'string' },
           body: { type: 'object' },
@@ -40,7 +40,7 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
           properties: {
             readId: { type: 'string' },
             readAt: { type: 'string', format: 'date-time' },
-            apiKeyId: { type: 'string', description: 'Whose key read, or erased.' },
+            apiKeyId: { type: 'string', description: 'The key that read or erased them.' },
             requestId: { type: 'string' },
             conversationId: { type: 'string' },
             outcome: {
@@ -49,17 +49,17 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
             },
             eventId: {
               type: ['string', 'null'],
-              description: "The submission's; null where there was none.",
+              description: 'The id of the submission; null if there was none.',
             },
           },
         },
       },
-      next: { type: 'string', description: 'The `before` of the next page, where there is one.' },
+      next: { type: 'string', description: 'The `before` of the next page; omitted on the last page.' },
     },
   },
 };
 
-const COMMON = { tag: 'credentials', scope: 'credentials:read', ownErrors: UNAVAILABLE } as const;
+const COMMON = { tag: 'credentials', scope: 'credentials:read', ownErrors: DATABASE_ERRORS } as const;
 const MALFORMED = {
   summary: 'The conversation id is malformed',
   parameters: { conversationId: 'docs-1' },
@@ -76,24 +76,23 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     operationId: 'read-credentials',
     summary: "Read the customer's credentials of a conversation",
     description:
-      'For the automated agent: the newest submission that has not expired. Every read is written to the audit before its ' +
-      'answer leaves.',
+      'For the automated agent: the newest submission that has not expired. Every read is recorded in the audit before it is ' +
+      'answered.',
     parameters: [CONVERSATION_ID_PARAMETER],
     answers: { 200: { description: 'The credentials.', schema: schemaRef('StoredCredentials') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     ownErrors: {
-      ...UNAVAILABLE,
+      ...DATABASE_ERRORS,
       '404-01': {
         meaning:
-          'There are none, they have expired or were erased, or none is stored yet; or the path or method does not exist.',
+          'The conversation has no credentials, they have expired, were erased or are not stored yet; or the path or method does not exist.',
       },
       '500-01': {
         meaning:
-          'A fault of the service, or the key that encrypted them is not in the key ring any more; logged with the request id.',
+          'A fault of the service, or the encryption key is no longer in the key ring; logged with the request id.',
       },
       '503-01': {
         meaning:
-          'The database or the audit cannot be reached: nothing was handed out. Try again after `Retry-After` seconds.',
+          'The database or the audit is unavailable: no credentials were returned. Retry after `Retry-After` seconds.',
       },
     },
     examples: {
@@ -116,7 +115,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
         },
       },
       missing: {
-        summary: 'There are none',
+        summary: 'The conversation has no credentials',
         parameters: { conversationId: 'DOCS2' },
         status: 404,
         answer: exampleError('404-01'),
@@ -130,14 +129,13 @@ export const CREDENTIALS_OPERATIONS: Operations = {
     operationId: 'erase-credentials',
     summary: "Erase the customer's credentials of a conversation",
     description:
-      'All that were accepted up to now, those included that are not stored yet. They cannot be read any more; the event log keeps ' +
-      'what is encrypted until its retention ends. The audit has a line of it.',
+      'Erases all that were accepted up to now, including those not stored yet. They can no longer be read; the event log keeps ' +
+      'the encrypted bytes until its retention ends. The audit records the erasure.',
     parameters: [CONVERSATION_ID_PARAMETER],
-    answers: { 204: { description: 'Nothing is left to read. No body; also where there was nothing.' } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+    answers: { 204: { description: 'The credentials are erased, or there were none. No body.' } },
     examples: {
       none: {
-        summary: 'Whatever there is',
+        summary: 'A conversation without credentials',
         parameters: { conversationId: 'DOCS4' },
         status: 204,
       },
@@ -147,30 +145,29 @@ export const CREDENTIALS_OPERATIONS: Operations = {
   'GET /internal/v1/credential-reads': {
     ...COMMON,
     operationId: 'list-credential-reads',
-    summary: 'List who read credentials',
-    description: 'The audit of the tenant, newest first. No other parameters, each at most once.',
+    summary: 'List reads of credentials',
+    description: 'The audit of the tenant, newest first. Each parameter at most once; any other is 400-01.',
     parameters: [
       {
         name: 'conversationId',
         in: 'query',
-        description: 'Of this conversation only.',
+        description: 'Only reads of this conversation.',
         schema: CONVERSATION_ID_SCHEMA,
       },
       {
         name: 'limit',
         in: 'query',
-        description: 'Reads at most.',
+        description: 'Maximum number of reads.',
         schema: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
       },
       {
         name: 'before',
         in: 'query',
-        description: 'The `next` of an earlier answer.',
+        description: 'The `next` of the previous page.',
         schema: { type: 'string', pattern: '^[0-9]{1,14}\\.[0-9A-Z]{1,32}$' },
       },
     ],
     answers: { 200: { description: 'A page of reads.', schema: schemaRef('CredentialReads') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     examples: {
       one: {
         summary: 'Reads of one conversation',
@@ -191,7 +188,7 @@ export const CREDENTIALS_OPERATIONS: Operations = {
         },
       },
       none: {
-        summary: 'Nobody has read them',
+        summary: 'A conversation without reads',
         parameters: { conversationId: 'DOCS3' },
         status: 200,
         answer: { items: [] },

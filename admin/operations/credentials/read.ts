@@ -20,7 +20,7 @@ export interface ReadCredentialsDeps {
   readonly nextId: IdGenerator;
 }
 
-/** What was found; `auth` is the JSON text as it was sent. */
+/** The result of a read; `auth` is the JSON text as it was sent. */
 type Opened =
   | { readonly outcome: 'read'; readonly submission: StoredSubmission; readonly auth: string }
   | {
@@ -32,9 +32,9 @@ type Opened =
 const DEADLINE_MS = 5000;
 
 /**
- * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the caller's tenant that has
- * not expired. 404-01 where there is none, 500-01 where the key that encrypted it is gone. What comes of it is in the
- * audit before the answer leaves: without its line nothing is handed out.
+ * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the caller's
+ * tenant that has not expired. 404-01 if there is none, 500-01 if its encryption key is lost. The
+ * result is recorded in the audit before it is answered: if that fails, no credentials are returned.
  */
 export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -3,7 +3,7 @@ import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { exampleError } from '../../../shared/openapi/errors.ts';
 import type { Operations } from '../../../shared/openapi/operation.ts';
-import { UNAVAILABLE } from '../unavailable-openapi.ts';
+import { DATABASE_ERRORS } from '../common-errors.ts';
 
 const POSITION_SCHEMA: JsonSchema = {
   type: 'object',
@@ -62,17 +62,16 @@ export const EVENT_OPERATIONS: Operations = {
       {
         name: 'kind',
         in: 'query',
-        description: 'Needed where records of several kinds have the id; the only parameter, given once.',
+        description: 'Required if records of several kinds have the id. The only parameter, at most once.',
         schema: { type: 'string', enum: KINDS },
       },
     ],
     answers: { 200: { description: 'The status of the record.', schema: schemaRef('Event') } },
-    errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
     ownErrors: {
-      ...UNAVAILABLE,
+      ...DATABASE_ERRORS,
       '400-01': {
         meaning:
-          'The path or the query is malformed, or records of several kinds have the id and `kind` is not there.',
+          'The path or the query is malformed, or records of several kinds have the id and `kind` is missing.',
       },
       '404-01': {
         meaning: 'No worker has seen a record with this id (yet), or the path or method does not exist.',
@@ -93,13 +92,13 @@ export const EVENT_OPERATIONS: Operations = {
         },
       },
       unknown: {
-        summary: 'No worker has seen it',
+        summary: 'No worker has seen the record',
         parameters: { id: 'no-such-record' },
         status: 404,
         answer: exampleError('404-01'),
       },
       unknownKind: {
-        summary: 'There is no such kind',
+        summary: 'The kind is unknown',
         parameters: { id: 'docs-message-1', kind: 'message' },
         status: 400,
         answer: exampleError('400-01', { path: 'kind', message: `must be one of ${KINDS.join(', ')}` }),

@@ -6,20 +6,20 @@ import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { type EventTrace, findEvents } from '../../../shared/postgres/event-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
+import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
- * `GET /admin/v1/events/{id}?kind=`: what became of the record with this eventId or messageId. 404-01 while no worker
- * has seen it; 400-01 naming the kinds where several have the id and none is asked for.
+ * `GET /admin/v1/events/{id}?kind=`: the status of the record with this eventId or messageId. 404-01
+ * while no worker has seen it; 400-01 with the kinds if several have the id and none is given.
  */
 export function showEventOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = pathId(c);
-    if (id === undefined) return fail(c, '400-01', [MALFORMED_PATH]);
+    const id = readPathId(c, isStorable);
+    if (id.refusal?.code === '400-01') return refuse(c, id.refusal);
     const kinds = readKinds(new URL(c.req.url).searchParams);
     if (!kinds.ok) return fail(c, '400-01', [kinds.detail]);
-    if (!id.isWellFormed() || id.includes('\0')) return fail(c, '404-01');
-    const found = await withDatabase(c, () => findEvents(pool, c.var.apiKey.tenantId, id, kinds.value));
+    if (id.refusal) return refuse(c, id.refusal);
+    const found = await withDatabase(c, () => findEvents(pool, c.var.apiKey.tenantId, id.id, kinds.value));
     if (found.refusal) return refuse(c, found.refusal);
     const [event, ...others] = found.value;
     if (!event) return fail(c, '404-01');

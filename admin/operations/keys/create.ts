@@ -8,9 +8,9 @@ import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
-import { KEYS_PER_DAY_MAX, VALID_KEYS_MAX } from '../../limits/bounds.ts';
+import { KEYS_PER_DAY_MAX, VALID_KEYS_MAX } from '../../limits/policies.ts';
 import { type CreatedApiKey, createApiKeyUpTo } from '../../sql/api-keys.ts';
-import { beyondGrant } from './grant.ts';
+import { beyondGrant } from './callers-key.ts';
 
 export interface KeysDeps {
   readonly pool: Pool;
@@ -30,7 +30,7 @@ export const TOO_MANY = {
 export function tooManyPerDay(keysPerDayMax: number): ErrorDetail {
   return {
     path: 'body',
-    message: `a tenant's keys make at most ${keysPerDayMax} keys in 24 hours; whoever runs the service can make more`,
+    message: `a tenant's keys create at most ${keysPerDayMax} keys in 24 hours; an operator can create more`,
   };
 }
 

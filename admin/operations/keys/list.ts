@@ -3,13 +3,13 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
-import { readPageQuery } from '../../request/page-query.ts';
+import { isKeyId, readPathId } from '../../request/path-id.ts';
+import { readPageQuery } from '../../request/query.ts';
 import type { KeysDeps } from './create.ts';
-import { isKeyId, readKeyId } from './key-id.ts';
 
 /**
- * `GET /admin/v1/keys?limit=&after=`: the keys of the caller's tenant, oldest first, without their secrets. `next` is there
- * when there are more: it is the `after` of the next page.
+ * `GET /admin/v1/keys?limit=&after=`: the API keys of the caller's tenant, oldest first, without their
+ * secrets. `next`, if present, is the `after` of the next page.
  */
 export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
@@ -20,7 +20,7 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
     const { tenantId } = c.var.apiKey;
     const found = await withDatabase(c, async () => {
       if (after !== undefined && !(await isKeyOf(after, tenantId))) return undefined;
-      // One more than asked for tells whether there is a next page.
+      // One more than the limit shows whether there is a next page.
       return await listApiKeys(pool, { tenantId, after, limit: limit + 1 });
     });
     if (found.refusal) return refuse(c, found.refusal);
@@ -29,8 +29,8 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
     }
     const nowMs = clock.nowMs();
     const items = found.value.slice(0, limit).map((key) => describeApiKey(key, nowMs));
-    const more = found.value.length > limit;
-    return c.json({ items, ...(more ? { next: items.at(-1)!.apiKeyId } : {}) });
+    const hasMore = found.value.length > limit;
+    return c.json({ items, ...(hasMore ? { next: items.at(-1)!.apiKeyId } : {}) });
   };
 
   async function isKeyOf(apiKeyId: string, tenantId: string): Promise<boolean> {
@@ -38,12 +38,12 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
   }
 }
 
-/** `GET /admin/v1/keys/{apiKeyId}`: one of them. */
+/** `GET /admin/v1/keys/{apiKeyId}`: one API key. */
 export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = readKeyId(c);
+    const id = readPathId(c, isKeyId);
     if (id.refusal) return refuse(c, id.refusal);
-    const { apiKeyId } = id;
+    const apiKeyId = id.id;
     const { tenantId } = c.var.apiKey;
     const found = await withDatabase(c, () => listApiKeys(pool, { tenantId, apiKeyId }));
     if (found.refusal) return refuse(c, found.refusal);

@@ -1,6 +1,6 @@
-import { keySchema, OVERLAP_SECONDS_MAX, rotationSchema } from '../../../shared/contracts/api-keys.ts';
-import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
-import { EVERY_SCOPE, SCOPES } from '../../../shared/contracts/scopes.ts';
+import { OVERLAP_SECONDS_MAX } from '../../../shared/contracts/api-keys.ts';
+import type { JsonSchema } from '../../../shared/contracts/json-schema.ts';
+import { EVERY_SCOPE } from '../../../shared/contracts/scopes.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
 import type {
@@ -8,83 +8,10 @@ import type {
   OperationParameter,
   Operations,
 } from '../../../shared/openapi/operation.ts';
-import { BODY_BYTES_MAX } from '../../limits/bounds.ts';
+import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MALFORMED_PATH } from '../../request/path-id.ts';
-import { MADE_OR_NOT, UNAVAILABLE } from '../unavailable-openapi.ts';
+import { CREATE_ERRORS, DATABASE_ERRORS } from '../common-errors.ts';
 import { TOO_MANY } from './create.ts';
-
-const ID: JsonSchema = { type: 'string', description: 'What the header service-api-id carries.' };
-const SECRET: JsonSchema = {
-  type: 'string',
-  description: 'What the header service-api-secret carries. Shown this once.',
-};
-const TIME_OR_NULL: JsonSchema = { type: ['string', 'null'], format: 'date-time' };
-const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
-  apiKeyId: ID,
-  name: { type: ['string', 'null'] },
-  scopes: { type: 'array', items: { type: 'string', enum: [EVERY_SCOPE, ...SCOPES] } },
-  rate: {
-    type: ['integer', 'null'],
-    description: "Requests per second of each operation with this key; null: the tenant's rate alone.",
-  },
-  state: { type: 'string', enum: ['valid', 'rotating', 'expired', 'revoked'] },
-  createdAt: { type: 'string', format: 'date-time' },
-  createdBy: {
-    type: ['string', 'null'],
-    description: 'The key that made it; null: whoever runs the service did, or it is older than this member.',
-  },
-  expiresAt: { ...TIME_OR_NULL, description: 'When it ends by itself; null: never.' },
-  revokedAt: TIME_OR_NULL,
-  lastUsedAt: { ...TIME_OR_NULL, description: 'Right to about a minute; null: not used yet.' },
-  previousSecretValidUntil: {
-    ...TIME_OR_NULL,
-    description: 'Time until which the previous secret is valid too; null: it is not.',
-  },
-};
-
-export const KEY_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  NewKey: jsonSchemaOf(keySchema),
-  KeyRotation: jsonSchemaOf(rotationSchema),
-  CreatedKey: {
-    type: 'object',
-    required: ['apiKeySecret', ...Object.keys(KEY_MEMBERS)],
-    properties: { ...KEY_MEMBERS, apiKeySecret: SECRET },
-  },
-  Key: { type: 'object', required: Object.keys(KEY_MEMBERS), properties: KEY_MEMBERS },
-  Keys: {
-    type: 'object',
-    required: ['items'],
-    properties: {
-      items: { type: 'array', items: schemaRef('Key') },
-      next: { type: 'string', description: 'The `after` of the next page. Only there when there is one.' },
-    },
-  },
-  RevokedKeys: {
-    type: 'object',
-    required: ['revokedKeys', 'disabledEndpoints'],
-    properties: {
-      revokedKeys: {
-        type: 'array',
-        items: ID,
-        description: 'Keys that this request revoked, the one that it names included.',
-      },
-      disabledEndpoints: {
-        type: 'array',
-        items: { type: 'string' },
-        description: 'Webhook endpoints that this request disabled.',
-      },
-    },
-  },
-  RotatedKey: {
-    type: 'object',
-    required: ['apiKeyId', 'apiKeySecret', 'previousSecretValidUntil'],
-    properties: {
-      apiKeyId: ID,
-      apiKeySecret: SECRET,
-      previousSecretValidUntil: KEY_MEMBERS.previousSecretValidUntil,
-    },
-  },
-};
 
 const KEY_ID: OperationParameter = {
   name: 'apiKeyId',
@@ -92,9 +19,9 @@ const KEY_ID: OperationParameter = {
   description: 'Id of the key.',
   schema: { type: 'string', minLength: 1 },
 };
-const COMMON = { tag: 'keys', scope: 'keys:manage', ownErrors: UNAVAILABLE } as const;
+const COMMON = { tag: 'keys', scope: 'keys:manage', ownErrors: DATABASE_ERRORS } as const;
 const OF_ONE_KEY = {
-  ...UNAVAILABLE,
+  ...DATABASE_ERRORS,
   '400-01': { details: [MALFORMED_PATH] },
   '404-01': { meaning: 'Your tenant has no such key, or the path or method does not exist.' },
 };
@@ -120,7 +47,7 @@ const SHOWN = {
   previousSecretValidUntil: null,
 };
 
-/** The key that asks. */
+/** The caller's key. */
 const OWN = { ...SHOWN, name: null, scopes: [EVERY_SCOPE], rate: null, createdBy: null, expiresAt: null };
 
 function link(operationId: string): JsonSchema {
@@ -130,43 +57,32 @@ function link(operationId: string): JsonSchema {
 const CREATE: OperationDescription = {
   ...COMMON,
   operationId: 'create-key',
-  summary: 'Create a key of the same tenant',
+  summary: 'Create an API key of the same tenant',
   description:
-    "The key is valid immediately on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can give " +
-    '`*`), no later end; a key that has a rate of its own makes none. Limits of the tenant are for all of its keys together. Needs ' +
-    'the newest secret of the key that asks.',
+    "The key is valid immediately on every gateway. It can do no more than the caller's own key: no other scope (only a key with `*` can grant " +
+    '`*`), and no later expiry. A key with its own rate creates no keys. The limits of a tenant apply to all of its keys together. Needs ' +
+    "the newest secret of the caller's key.",
   body: { schema: schemaRef('NewKey'), bytesMax: BODY_BYTES_MAX },
   answers: {
     201: {
-      description: 'The key, with its secret this once.',
+      description: 'The key, with its secret, which no other answer shows.',
       schema: schemaRef('CreatedKey'),
       links: { show: link('show-key'), rotate: link('rotate-key'), revoke: link('revoke-key') },
     },
   },
-  errors: [
-    '400-01',
-    '401-01',
-    '403-01',
-    '404-01',
-    '409-01',
-    '413-01',
-    '422-01',
-    '429-01',
-    '500-01',
-    '503-01',
-  ],
+  refusals: ['409-01', '422-01'],
   ownErrors: {
-    ...MADE_OR_NOT,
+    ...CREATE_ERRORS,
     '403-01': {
       meaning:
-        'Your key lacks the scope `keys:manage`, your tenant is disabled, or the new key would have more than your own: `details` say what.',
+        'Your key lacks the scope `keys:manage`, your tenant is disabled, or the new key could do more than your own: `details` say what.',
       details: [{ path: 'scopes', message: 'your key lacks the scope analytics:write' }],
     },
-    '409-01': { meaning: 'The tenant has as many keys as this interface makes.', details: [TOO_MANY] },
+    '409-01': { meaning: 'The tenant has the maximum number of valid keys.', details: [TOO_MANY] },
   },
   examples: {
     full: {
-      summary: 'A key for one operation, with a name, an end and a rate',
+      summary: 'A key for one operation, with a name, an expiry and a rate',
       body: {
         name: SHOWN.name,
         scopes: SHOWN.scopes,
@@ -177,7 +93,7 @@ const CREATE: OperationDescription = {
       answer: { ...SHOWN, apiKeySecret: EXAMPLE_SECRET },
     },
     refused: {
-      summary: 'It has no scope',
+      summary: 'The scopes are empty',
       body: { scopes: [] },
       status: 422,
       answer: exampleError('422-01', { path: 'scopes', message: 'must have at least one entry' }),
@@ -188,41 +104,40 @@ const CREATE: OperationDescription = {
 const LIST: OperationDescription = {
   ...COMMON,
   operationId: 'list-keys',
-  summary: "List the tenant's keys",
+  summary: "List the tenant's API keys",
   description:
-    'Oldest first, without their secrets; those that ended too. No other parameters, each at most once.',
+    'Oldest first, without their secrets, including expired and revoked ones. Each parameter at most once; any other is 400-01.',
   parameters: [
     {
       name: 'limit',
       in: 'query',
-      description: 'Keys at most.',
+      description: 'Maximum number of keys.',
       schema: { type: 'integer', minimum: 1, maximum: 1000, default: 100 },
     },
     {
       name: 'after',
       in: 'query',
-      description: 'The `next` of an earlier answer.',
+      description: 'The `next` of the previous page.',
       schema: { type: 'string', pattern: '^[!-~]{1,128}$' },
     },
   ],
   answers: { 200: { description: 'A page of keys.', schema: schemaRef('Keys') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   examples: {
     all: {
-      summary: 'The key that asks, and another one',
+      summary: "The caller's key, and another one",
       status: 200,
       answer: {
         items: [OWN, SHOWN],
       },
     },
     page: {
-      summary: 'The first one only',
+      summary: 'The first page, of one key',
       parameters: { limit: '1' },
       status: 200,
       answer: { items: [OWN], next: EXAMPLE_ULID },
     },
     after: {
-      summary: 'A key that the tenant does not have',
+      summary: 'The tenant has no such key',
       parameters: { after: 'no-such-key' },
       status: 400,
       answer: exampleError('400-01', { path: 'after', message: 'must be the next of an earlier answer' }),
@@ -233,11 +148,10 @@ const LIST: OperationDescription = {
 const SHOW: OperationDescription = {
   ...COMMON,
   operationId: 'show-key',
-  summary: 'Show a key',
+  summary: 'Show an API key',
   description: 'Without its secret.',
   parameters: [KEY_ID],
   answers: { 200: { description: 'The key.', schema: schemaRef('Key') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_KEY,
   examples: { known: { summary: 'A key', parameters, status: 200, answer: SHOWN }, unknown },
 };
@@ -245,26 +159,17 @@ const SHOW: OperationDescription = {
 const ROTATE: OperationDescription = {
   ...COMMON,
   operationId: 'rotate-key',
-  summary: 'Give a key a new secret',
+  summary: 'Rotate the secret of an API key',
   description:
-    'The new secret is valid immediately; the previous one for another `overlapSeconds` (default 1 day; 0 ends it immediately). While two are valid, ' +
-    "only 0 rotates again: it ends both. Not for a key that can do more than the caller's own; a key that has a rate of its own " +
-    'rotates only itself. Needs the newest secret of the key that asks.',
+    'The new secret is valid immediately; the previous one for another `overlapSeconds` (default 1 day; 0 ends it immediately). While two secrets are valid, ' +
+    "only 0 rotates again, and ends both. Refused for a key that can do more than the caller's own; a key with its own rate " +
+    "rotates only itself. Needs the newest secret of the caller's key.",
   parameters: [KEY_ID],
   body: { schema: schemaRef('KeyRotation'), bytesMax: BODY_BYTES_MAX },
-  answers: { 200: { description: 'The new secret, this once.', schema: schemaRef('RotatedKey') } },
-  errors: [
-    '400-01',
-    '401-01',
-    '403-01',
-    '404-01',
-    '409-01',
-    '413-01',
-    '422-01',
-    '429-01',
-    '500-01',
-    '503-01',
-  ],
+  answers: {
+    200: { description: 'The new secret, which no other answer shows.', schema: schemaRef('RotatedKey') },
+  },
+  refusals: ['409-01', '422-01'],
   ownErrors: {
     ...OF_ONE_KEY,
     '400-01': {
@@ -278,18 +183,18 @@ const ROTATE: OperationDescription = {
     },
     '409-01': {
       meaning:
-        'The key is revoked or expired, or two secrets of it are valid and `overlapSeconds` is not 0: `details` say which.',
+        'The key is revoked or expired, or it has two valid secrets and `overlapSeconds` is not 0: `details` say which.',
       details: [{ path: 'apiKeyId', message: 'the key is revoked' }],
     },
     '503-01': {
       meaning:
-        'The database cannot be asked now. Try again after `Retry-After` seconds; if that is 409-01, there is a new secret that ' +
-        'nobody knows, and `overlapSeconds` 0 makes another one.',
+        'The database is unavailable. Retry after `Retry-After` seconds. If the retry is 409-01, the first request did create a ' +
+        'secret, and `overlapSeconds` 0 replaces it.',
     },
   },
   examples: {
-    atOnce: {
-      summary: 'The secret of before is invalid from now on',
+    withoutOverlap: {
+      summary: 'The previous secret ends immediately',
       parameters,
       body: { overlapSeconds: 0 },
       status: 200,
@@ -312,30 +217,32 @@ const ROTATE: OperationDescription = {
 const REVOKE: OperationDescription = {
   ...COMMON,
   operationId: 'revoke-key',
-  summary: 'Revoke a key',
+  summary: 'Revoke an API key',
   description:
-    'Refused for ever: here from now on, at every gateway within 5 seconds. Any key of the tenant, those included that can do more ' +
-    'than your own: nothing is given away. Needs the newest secret of the key that asks. With `disable=created` the keys that it made ' +
-    'are revoked too, those that these made and so on, and the webhook endpoints that any of them made are disabled for ever.',
+    'Permanent: the key is refused immediately on the admin listener, and on every gateway within 5 seconds. A key may revoke any key of its tenant, ' +
+    "also one that can do more. Needs the newest secret of the caller's key. With `disable=created` the keys that it created, " +
+    'directly or indirectly, are revoked too, and the webhook endpoints that any of them created are disabled permanently.',
   parameters: [
     KEY_ID,
     {
       name: 'disable',
       in: 'query',
-      description: 'Whether what the key made ends too; the only parameter, given once.',
+      description: 'Whether what the key created ends too. The only parameter, at most once.',
       schema: { type: 'string', enum: ['created'] },
     },
   ],
   answers: {
-    200: { description: 'It is revoked, and what it made ended.', schema: schemaRef('RevokedKeys') },
-    204: { description: 'It is revoked, without `disable`. No body.' },
+    200: {
+      description: 'The key, and what it created, is revoked or disabled.',
+      schema: schemaRef('RevokedKeys'),
+    },
+    204: { description: 'The key is revoked, without `disable`. No body.' },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_KEY,
   examples: {
     known: { summary: 'A key', parameters, status: 204 },
     created: {
-      summary: 'A key that was revoked before, and what it made: nothing',
+      summary: 'A key that was already revoked and created nothing',
       parameters: { ...parameters, disable: 'created' },
       status: 200,
       answer: { revokedKeys: [], disabledEndpoints: [] },

@@ -3,34 +3,32 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { revokeApiKey, revokeApiKeyAndMade } from '../../../shared/postgres/api-keys.ts';
+import { isKeyId, readPathId } from '../../request/path-id.ts';
 import type { KeysDeps } from './create.ts';
-import { readKeyId } from './key-id.ts';
 
 const PARAMETER = 'disable';
-/** What the parameter may be. */
+/** The only value of the parameter. */
 const CREATED = 'created';
 
 /**
- * `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: refused from now on, for ever; one that is revoked stays so. With
- * `disable=created` the keys that it made are revoked too, those that these made and so on, and the webhook endpoints that
- * any of them made are disabled.
+ * `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: revokes an API key permanently; idempotent. With
+ * `disable=created` the keys that it created, directly or indirectly, are revoked too, and the webhook
+ * endpoints that any of them created are disabled.
  */
 export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = readKeyId(c);
+    const id = readPathId(c, isKeyId);
     if (id.refusal) return refuse(c, id.refusal);
     const parameters = new URL(c.req.url).searchParams;
     const problem = problemOf(parameters);
     if (problem) return fail(c, '400-01', [problem]);
     const { tenantId } = c.var.apiKey;
     if (!parameters.has(PARAMETER)) {
-      const revoked = await withDatabase(c, () => revokeApiKey(pool, id.apiKeyId, clock.nowMs(), tenantId));
+      const revoked = await withDatabase(c, () => revokeApiKey(pool, id.id, clock.nowMs(), tenantId));
       if (revoked.refusal) return refuse(c, revoked.refusal);
       return revoked.value === undefined ? fail(c, '404-01') : c.body(null, 204);
     }
-    const revoked = await withDatabase(c, () =>
-      revokeApiKeyAndMade(pool, id.apiKeyId, clock.nowMs(), tenantId),
-    );
+    const revoked = await withDatabase(c, () => revokeApiKeyAndMade(pool, id.id, clock.nowMs(), tenantId));
     if (revoked.refusal) return refuse(c, revoked.refusal);
     if (!revoked.value) return fail(c, '404-01');
     const { revokedKeys, disabledEndpoints } = revoked.value;
@@ -38,7 +36,7 @@ export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
   };
 }
 
-/** A parameter that is not known must not look as if it had been applied. */
+/** Refuses unknown parameters, which would otherwise look as if they had been applied. */
 function problemOf(parameters: URLSearchParams): ErrorDetail | undefined {
   for (const name of parameters.keys()) {
     if (name !== PARAMETER) return { path: 'query', message: `must hold no parameter but ${PARAMETER}` };

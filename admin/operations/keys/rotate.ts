@@ -4,9 +4,9 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { listApiKeys, type Rotated, rotateApiKey } from '../../../shared/postgres/api-keys.ts';
+import { isKeyId, readPathId } from '../../request/path-id.ts';
+import { beyondGrant } from './callers-key.ts';
 import type { KeysDeps } from './create.ts';
-import { beyondGrant } from './grant.ts';
-import { readKeyId } from './key-id.ts';
 
 /**
  * `POST /admin/v1/keys/{apiKeyId}/rotate`: gives the key a new secret, which only this answer shows.
@@ -14,11 +14,11 @@ import { readKeyId } from './key-id.ts';
  */
 export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
-    const id = readKeyId(c, 1);
+    const id = readPathId(c, isKeyId, 1);
     if (id.refusal) return refuse(c, id.refusal);
     const parsed = readRotationRequest(c.var.body);
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
-    const { apiKeyId } = id;
+    const apiKeyId = id.id;
     const { tenantId } = c.var.apiKey;
     const nowMs = clock.nowMs();
     const rotated = await withDatabase(c, async () => {

@@ -20,11 +20,11 @@ export interface CreateWebhookDeps {
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly allow: readonly AllowRule[];
-  /** Endpoints that a tenant may have. */
+  /** Maximum endpoints per tenant. */
   readonly endpointsMax: number;
 }
 
-/** `POST /admin/v1/webhooks`: adds an endpoint. Its secret is in this answer and in no other. */
+/** `POST /admin/v1/webhooks`: creates a webhook endpoint. Only this answer shows its secret. */
 export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readEndpointRequest(c.var.body);
@@ -46,7 +46,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   };
 }
 
-/** Returns the error of a request that is refused, and throws any other. */
+/** Returns an error that refuses the request, and rethrows any other. */
 function refused(error: unknown): AppError {
   if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, MAKER_REVOKED].includes(error.code)) return error;
   throw error;

@@ -3,9 +3,9 @@ import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { type Endpoint, findEndpoints } from '../../../shared/postgres/webhook-endpoints.ts';
-import { MALFORMED_PATH, pathId } from '../../request/path-id.ts';
+import { isStorable, readPathId } from '../../request/path-id.ts';
 
-/** `GET /admin/v1/webhooks`: the caller's endpoints, without their secrets. */
+/** `GET /admin/v1/webhooks`: the tenant's endpoints, without their secrets. */
 export function listWebhooksOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
     const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId]));
@@ -16,10 +16,9 @@ export function listWebhooksOperation(pool: Pool) {
 /** `GET /admin/v1/webhooks/{endpointId}`: one endpoint. */
 export function showWebhookOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
-    const endpointId = pathId(c);
-    if (endpointId === undefined) return fail(c, '400-01', [MALFORMED_PATH]);
-    if (!endpointId.isWellFormed() || endpointId.includes('\0')) return fail(c, '404-01');
-    const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId], endpointId));
+    const id = readPathId(c, isStorable);
+    if (id.refusal) return refuse(c, id.refusal);
+    const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId], id.id));
     if (found.refusal) return refuse(c, found.refusal);
     const [endpoint] = found.value;
     return endpoint ? c.json(answerOf(endpoint)) : fail(c, '404-01');

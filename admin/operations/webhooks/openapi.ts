@@ -8,15 +8,15 @@ import type {
   OperationParameter,
   Operations,
 } from '../../../shared/openapi/operation.ts';
-import { BODY_BYTES_MAX } from '../../limits/bounds.ts';
+import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MALFORMED_PATH } from '../../request/path-id.ts';
-import { MADE_OR_NOT, UNAVAILABLE } from '../unavailable-openapi.ts';
+import { CREATE_ERRORS, DATABASE_ERRORS } from '../common-errors.ts';
 
 const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const TYPES: JsonSchema = {
   type: ['array', 'null'],
   items: { type: 'string', enum: WEBHOOK_TYPES },
-  description: 'The types that it gets; null: all, those of later releases included.',
+  description: 'The types that it receives; null: all, including those of later releases.',
 };
 
 export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
@@ -28,7 +28,11 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       endpointId: ID,
       url: { type: 'string' },
       eventTypes: TYPES,
-      secret: { type: 'string', pattern: '^whsec_', description: 'Signs webhooks. Shown this once.' },
+      secret: {
+        type: 'string',
+        pattern: '^whsec_',
+        description: 'Signs webhooks. Shown only in this answer.',
+      },
       createdAt: { type: 'string', format: 'date-time' },
     },
   },
@@ -43,13 +47,12 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       disabledReason: {
         type: 'string',
         description:
-          '`gone` (it answered 410), `failing` (for five days), or `revoked`, with the key that made it.',
+          '`gone` (it answered 410), `failing` (for 5 days), or `revoked` (together with the key that created it).',
       },
       createdAt: { type: 'string', format: 'date-time' },
       createdBy: {
         type: ['string', 'null'],
-        description:
-          'The key that made it; null: whoever runs the service did, or it is older than this member.',
+        description: 'The key that created it; null: an operator did, or it is older than this member.',
       },
     },
   },
@@ -60,7 +63,7 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** The request's schema; that the URL is one is checked after it, with where it leads. */
+/** Returns the request's schema with the URL's format, which a later check enforces. */
 function newEndpoint(): JsonSchema {
   const made = jsonSchemaOf(endpointSchema);
   const { url, ...others } = made.properties as Record<'url', JsonSchema>;
@@ -73,15 +76,15 @@ const ENDPOINT_ID: OperationParameter = {
   description: 'Id of the endpoint.',
   schema: { type: 'string', minLength: 1 },
 };
-const COMMON = { tag: 'webhooks', scope: 'webhooks:manage', ownErrors: UNAVAILABLE } as const;
+const COMMON = { tag: 'webhooks', scope: 'webhooks:manage', ownErrors: DATABASE_ERRORS } as const;
 const OF_ONE_ENDPOINT = {
-  ...UNAVAILABLE,
+  ...DATABASE_ERRORS,
   '400-01': { details: [MALFORMED_PATH] },
   '404-01': { meaning: 'Your tenant has no such endpoint, or the path or method does not exist.' },
 };
 const parameters = { endpointId: EXAMPLE_ULID };
 const unknown = {
-  summary: 'There is no such endpoint',
+  summary: 'The tenant has no such endpoint',
   parameters: { endpointId: 'no-such-endpoint' },
   status: 404,
   answer: exampleError('404-01'),
@@ -104,19 +107,19 @@ const CREATE: OperationDescription = {
   operationId: 'create-webhook',
   summary: 'Add a webhook endpoint',
   description:
-    'Its URL must be https to a public address on port 443 or 8443, unless the setting SLUICE_WEBHOOK_ALLOW permits more ' +
+    'Its URL must be https to a public address on port 443 or 8443, unless the setting SLUICE_WEBHOOK_ALLOW permits others ' +
     '(`npm start` permits loopback). A tenant may have 20 endpoints, unless the setting SLUICE_WEBHOOK_ENDPOINTS_MAX ' +
-    'permits another number.',
+    'sets another limit.',
   body: { schema: schemaRef('NewEndpoint'), bytesMax: BODY_BYTES_MAX },
   answers: {
     201: {
-      description: 'The endpoint, with its secret this once.',
+      description: 'The endpoint, with its secret, which no other answer shows.',
       schema: schemaRef('CreatedEndpoint'),
       links: { show: link('show-webhook'), delete: link('delete-webhook') },
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
-  ownErrors: MADE_OR_NOT,
+  refusals: ['422-01'],
+  ownErrors: CREATE_ERRORS,
   examples: {
     minimal: {
       summary: 'An endpoint for all types',
@@ -131,7 +134,7 @@ const CREATE: OperationDescription = {
       },
     },
     refused: {
-      summary: 'The URL and the types break rules',
+      summary: 'The URL and the types are invalid',
       body: { url: ' ', eventTypes: [] },
       status: 422,
       answer: exampleError(
@@ -149,7 +152,6 @@ const LIST: OperationDescription = {
   summary: "List the tenant's webhook endpoints",
   description: 'Without their secrets.',
   answers: { 200: { description: 'The endpoints.', schema: schemaRef('Endpoints') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   examples: { all: { summary: 'One endpoint', status: 200, answer: { items: [SHOWN] } } },
 };
 
@@ -160,7 +162,6 @@ const SHOW: OperationDescription = {
   description: 'Without its secret.',
   parameters: [ENDPOINT_ID],
   answers: { 200: { description: 'The endpoint.', schema: schemaRef('Endpoint') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 200, answer: SHOWN }, unknown },
 };
@@ -169,10 +170,9 @@ const DELETE: OperationDescription = {
   ...COMMON,
   operationId: 'delete-webhook',
   summary: 'Delete a webhook endpoint',
-  description: 'Nothing is sent to it any more, what waits included.',
+  description: 'Nothing is sent to it any more, including pending deliveries.',
   parameters: [ENDPOINT_ID],
-  answers: { 204: { description: 'It is gone. No body.' } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
+  answers: { 204: { description: 'The endpoint is deleted. No body.' } },
   ownErrors: OF_ONE_ENDPOINT,
   examples: { known: { summary: 'An endpoint', parameters, status: 204 }, unknown },
 };

@@ -11,13 +11,13 @@ export const AUTHENTICATE: OperationDescription = {
   tag: 'credentials',
   summary: "Store a customer's credentials for a conversation",
   description:
-    'Credentials are encrypted before they reach the event log and are erased when they expire. Only the automated agent ' +
+    'Credentials are encrypted before they reach the event log, and erased when they expire. Only the automated agent ' +
     'can read them, on the admin listener.',
   scope: 'credentials:write',
   parameters: [CONVERSATION_ID_PARAMETER],
   body: { schema: schemaRef('Credentials'), bytesMax: CREDENTIALS_BODY_BYTES_MAX },
-  answers: { 204: { description: 'The credentials are kept. No body.' } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  answers: { 204: { description: 'The credentials are accepted. No body.' } },
+  refusals: ['422-01'],
   ownErrors: {
     '400-01': {
       meaning:
@@ -25,7 +25,7 @@ export const AUTHENTICATE: OperationDescription = {
     },
     '503-01': {
       meaning:
-        'Not known to be stored. Send it again after `Retry-After` seconds; the newest submission counts.',
+        'It is unknown whether they were accepted. Retry after `Retry-After` seconds; the newest submission counts.',
     },
   },
   examples: {
@@ -51,7 +51,7 @@ export const AUTHENTICATE: OperationDescription = {
       status: 204,
     },
     refused: {
-      summary: 'There are no credentials in it',
+      summary: 'The credentials are empty',
       parameters,
       body: { customerExternalId: 'customer-1', auth: {} },
       status: 422,

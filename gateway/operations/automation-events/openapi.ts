@@ -15,9 +15,9 @@ const IDS = [
 export const AUTOMATION_EVENTS: OperationDescription = {
   operationId: 'add-automation-events',
   tag: 'automation',
-  summary: 'Report what the automated agent did',
+  summary: 'Add events of the automated agent',
   description:
-    "The automated agent's feed. Each event is signalled to the tenant's webhook endpoints and moves the state of its " +
+    "Events of the automated agent. Each event is sent to the tenant's webhook endpoints and updates the state of its " +
     'conversation, in the order in which events arrive. Items are accepted or refused one by one.',
   scope: 'automation:write',
   body: { schema: schemaRef('AutomationEventItems'), bytesMax: BATCH_BODY_BYTES_MAX },
@@ -34,10 +34,10 @@ export const AUTOMATION_EVENTS: OperationDescription = {
       },
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  refusals: ['422-01'],
   examples: {
     minimal: {
-      summary: 'The agent begins to work on a conversation',
+      summary: 'The agent starts to process a conversation',
       body: {
         items: [
           { ...ABOUT, eventId: IDS[0], type: 'processingStart', occurredAt: '2026-01-02T03:04:05.678Z' },
@@ -47,7 +47,7 @@ export const AUTOMATION_EVENTS: OperationDescription = {
       answer: { errorCount: 0, results: [{ eventId: IDS[0], error: '' }] },
     },
     full: {
-      summary: 'A reply, the end of the work, and a hand-over to the calling system',
+      summary: 'A reply, the end of the processing, and a transfer to the calling system',
       body: {
         items: [
           {
@@ -77,7 +77,7 @@ export const AUTOMATION_EVENTS: OperationDescription = {
       answer: { errorCount: 0, results: IDS.slice(1).map((eventId) => ({ eventId, error: '' })) },
     },
     partlyRefused: {
-      summary: 'A reply without its text is refused, the other event is kept',
+      summary: 'A reply without its text is refused, the other event is accepted',
       body: {
         items: [
           { ...ABOUT, type: 'reply', occurredAt: '2026-01-02T03:04:08Z' },

@@ -11,8 +11,8 @@ export const STATE_SCHEMA: JsonSchema = {
   properties: {
     state: { type: 'string', enum: AUTOMATION_STATES },
     lastAutomationAgentMessageId: { type: 'string', description: "The `eventId` of the agent's last reply." },
-    currentTaskName: { type: 'string', description: 'The task that it works on.' },
-    inputVariables: { type: 'object', description: 'The last input variables, as they were reported.' },
+    currentTaskName: { type: 'string', description: 'The task that the agent is working on.' },
+    inputVariables: { type: 'object', description: 'The last reported input variables, unchanged.' },
   },
 };
 
@@ -20,20 +20,19 @@ export const STATE: OperationDescription = {
   operationId: 'read-automation-state',
   tag: 'automation',
   summary: 'Read the state of the automated agent in a conversation',
-  description: 'What is not known yet is left out. A conversation of which only metadata is known is 404-01.',
+  description:
+    'Unknown members are omitted. A conversation with metadata but no automation events is 404-01.',
   scope: 'state:read',
   parameters: [
     {
       name: 'externalId',
       in: 'query',
       required: true,
-      description:
-        'Id of the conversation in your chat or voice system. The only parameter there is, given once.',
+      description: 'Id of the conversation in your chat or voice system. The only parameter, exactly once.',
       schema: jsonSchemaOf(requiredId),
     },
   ],
   answers: { 200: { description: 'The state.', schema: schemaRef('AutomationState') } },
-  errors: ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'],
   ownErrors: {
     '400-01': {
       meaning:
@@ -43,11 +42,11 @@ export const STATE: OperationDescription = {
       meaning:
         'No automation event of the conversation is stored (yet): `details` name `externalId`. Without `details`: the path or method does not exist.',
     },
-    '503-01': { meaning: 'The database cannot be asked now. Ask again after `Retry-After` seconds.' },
+    '503-01': { meaning: 'The database is unavailable. Retry after `Retry-After` seconds.' },
   },
   examples: {
     known: {
-      summary: 'The conversation of the examples of automation events, once they are stored',
+      summary: 'The conversation in the examples of automation events, once they are stored',
       parameters: { externalId: 'docs-1' },
       status: 200,
       answer: {
@@ -58,7 +57,7 @@ export const STATE: OperationDescription = {
       },
     },
     unknown: {
-      summary: 'Nothing is known of the conversation',
+      summary: 'The conversation is unknown',
       parameters: { externalId: 'no-such-conversation' },
       status: 404,
       answer: exampleError('404-01', { path: 'externalId', message: 'is not known (yet)' }),

@@ -32,17 +32,17 @@ const FULL = {
 export const MANY_AGENT_METADATA: OperationDescription = {
   operationId: 'add-many-agent-metadata',
   tag: 'metadata',
-  summary: 'Add metadata of many agents',
+  summary: 'Add metadata of a batch of agents',
   description:
-    'Each item is a merge patch on what is stored of its agent: an omitted member leaves, `null` clears, an array replaces. ' +
-    'Items are accepted or refused one by one; 200 when at least one is kept.',
+    'Each item is a merge patch on the stored metadata of its agent: an omitted member keeps the value, `null` clears it, an array replaces it. ' +
+    'Items are accepted or refused one by one; 200 if at least one is accepted.',
   scope: 'agent-metadata:write',
   body: { schema: schemaRef('AgentItems'), bytesMax: BATCH_BODY_BYTES_MAX },
   answers: MANY_ANSWERS,
-  errors: ['400-01', '401-01', '403-01', '404-01', '413-01', '422-01', '429-01', '500-01', '503-01'],
+  refusals: ['422-01'],
   examples: {
     minimal: {
-      summary: 'One agent, without an id: sent again it is a new record',
+      summary: 'One agent, without an id: a repeat is a new record',
       body: { items: [{ externalAgentId: 'agent-1' }] },
       status: 200,
       answer: { errorCount: 0, results: [{ eventId: EXAMPLE_ULID, error: '' }] },
@@ -62,7 +62,7 @@ export const MANY_AGENT_METADATA: OperationDescription = {
       },
     },
     partlyRefused: {
-      summary: 'Two items of four are refused',
+      summary: 'Two of four items are refused',
       body: {
         items: [
           { eventId: 'docs-agent-3', externalAgentId: 'agent-3' },

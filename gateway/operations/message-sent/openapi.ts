@@ -24,32 +24,21 @@ export const MESSAGE_SENT: OperationDescription = {
   tag: 'analytics',
   summary: 'Add a MessageSent event',
   description:
-    'How an agent wrote one message. What is omitted is stored as `""` or 0; set what applies and is known. The event has no ' +
-    'time of its own: it counts from when it was accepted.',
+    'How an agent wrote one message. Omitted members are stored as `""` or 0. The event has no time member: ' +
+    'its time is when it was accepted.',
   scope: 'analytics:write',
   body: { schema: schemaRef('MessageSent'), bytesMax: BODY_BYTES_MAX },
-  answers: { 200: { description: 'The event is kept. No body.' } },
-  errors: [
-    '400-01',
-    '401-01',
-    '403-01',
-    '404-01',
-    '409-01',
-    '413-01',
-    '422-01',
-    '429-01',
-    '500-01',
-    '503-01',
-  ],
+  answers: { 200: { description: 'The event is accepted. No body.' } },
+  refusals: ['409-01', '422-01'],
   examples: {
     minimal: {
-      summary: 'Only what every event has',
+      summary: 'Only the required members',
       body: { messageId: 'docs-message-1', augmentationType: ['FREEHAND'] },
       status: 200,
     },
     full: { summary: 'Every member', body: FULL, status: 200 },
     conflict: {
-      summary: 'The message was reported before with other content',
+      summary: 'The message was accepted before with other content',
       body: { ...FULL, numEdits: 0 },
       status: 409,
       answer: exampleError('409-01', {
@@ -58,7 +47,7 @@ export const MESSAGE_SENT: OperationDescription = {
       }),
     },
     refused: {
-      summary: 'Two rules are broken',
+      summary: 'Two members are invalid',
       body: { messageId: 'docs-message-3', augmentationType: [], selectedSuggestionIndex: 0 },
       status: 422,
       answer: exampleError(

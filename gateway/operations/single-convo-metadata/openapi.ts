@@ -29,19 +29,19 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
   tag: 'metadata',
   summary: 'Add metadata of one conversation',
   description:
-    'A merge patch on what is stored of the conversation: an omitted member leaves, `null` clears, an array replaces.',
+    'A merge patch on the stored metadata of the conversation: an omitted member keeps the value, `null` clears it, an array replaces it.',
   scope: 'conversation-metadata:write',
   body: { schema: schemaRef('Conversation'), bytesMax: BODY_BYTES_MAX },
   answers: {
-    200: { description: 'The record is kept.', schema: schemaRef('SingleResult') },
+    200: { description: 'The record is accepted.', schema: schemaRef('SingleResult') },
     400: {
-      description: 'The body is not one JSON object, or breaks a rule; the result says what is wrong.',
+      description: 'The body is not one JSON object, or is invalid; the result has the reason.',
       schema: schemaRef('SingleResult'),
     },
   },
-  errors: ['400-01', '401-01', '403-01', '404-01', '409-01', '413-01', '429-01', '500-01', '503-01'],
+  refusals: ['409-01'],
   ownErrors: {
-    // What is wrong with the body is told in the result.
+    // Problems of the body are reported in the result.
     '400-01': {
       meaning: 'The request is not valid HTTP, its headers are too large, or it did not arrive in time.',
       details: [{ path: 'request', message: 'headers are larger than 16 KiB' }],
@@ -49,7 +49,7 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
   },
   examples: {
     minimal: {
-      summary: 'Without an id: sent again it is a new record',
+      summary: 'Without an id: a repeat is a new record',
       body: { externalConversationId: 'docs-1', platform: 'WEB' },
       status: 200,
       answer: { result: { eventId: EXAMPLE_ULID, error: '' } },
@@ -67,7 +67,7 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
       answer: exampleError('409-01', { path: 'eventId', message: 'was accepted before with other content' }),
     },
     refused: {
-      summary: 'The record breaks a rule',
+      summary: 'The record is invalid',
       body: { eventId: 'docs-conversation-2', externalConversationId: 'docs 1' },
       status: 400,
       answer: {

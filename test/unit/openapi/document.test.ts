@@ -4,6 +4,7 @@ import { ADMIN_OPERATIONS, adminDocument } from '../../../admin/openapi.ts';
 import { GATEWAY_OPERATIONS, gatewayDocument } from '../../../gateway/openapi.ts';
 import { ERRORS, type ErrorCode, type ErrorEnvelope } from '../../../shared/contracts/errors.ts';
 import { SCOPES } from '../../../shared/contracts/scopes.ts';
+import { errorCodes } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp, SECRET } from '../../support/gateway-app.ts';
@@ -99,10 +100,9 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
   });
 
   it('names an answer for every example, and a way to be sent for each operation', () => {
-    for (const [, { answers, errors }, { status }] of described) {
-      expect([...Object.keys(answers).map(Number), ...errors.map((code) => ERRORS[code].status)]).toContain(
-        status,
-      );
+    for (const [, operation, { status }] of described) {
+      const statuses = Object.keys(operation.answers).map(Number);
+      expect([...statuses, ...errorCodes(operation).map((code) => ERRORS[code].status)]).toContain(status);
     }
     expect(new Set(described.map(([, { operationId }]) => operationId)).size).toBe(
       Object.keys(operations).length,
@@ -110,8 +110,9 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
   });
 
   it('shows every refusal as the code says, with details where those of its kind have them', () => {
-    for (const [route, { errors, scope }] of Object.entries(operations)) {
-      for (const code of errors) {
+    for (const [route, operation] of Object.entries(operations)) {
+      const { scope } = operation;
+      for (const code of errorCodes(operation)) {
         const { content, headers } = answerOf(route, ERRORS[code].status);
         const shown = Object.values(content['application/json'].examples).map(({ value }) => value.error);
         const error = shown.find((each) => each)!;
@@ -123,16 +124,16 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
         if (code === '403-01' && !/your key/.test(error.details![0]!.message)) {
           expect(error.details![0]!.message).toBe(`lacks the scope ${scope}`);
         }
-        const limited = errors.includes('429-01') && code !== '401-01' && code !== '403-01';
+        const limited = code !== '401-01' && code !== '403-01';
         expect('RateLimit' in headers, `${route} ${code}`).toBe(limited);
       }
     }
   });
 
   it('says of each error what it means for the operation', () => {
-    for (const [route, { errors, ownErrors = {} }] of Object.entries(operations)) {
-      for (const [code, { meaning }] of Object.entries(ownErrors)) {
-        expect(errors, route).toContain(code);
+    for (const [route, operation] of Object.entries(operations)) {
+      for (const [code, { meaning }] of Object.entries(operation.ownErrors ?? {})) {
+        expect(errorCodes(operation), route).toContain(code);
         const { description } = answerOf(route, ERRORS[code as ErrorCode].status);
         if (meaning) expect(description, route).toContain(meaning);
       }

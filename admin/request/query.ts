@@ -1,13 +1,21 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
+import type { HttpMiddleware } from '../../shared/http/env.ts';
+import { fail } from '../../shared/http/failures.ts';
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
+
+/** Refuses query parameters: an unknown filter must not look as if it had been applied. */
+export const noQuery: HttpMiddleware = async (c, next) => {
+  if (new URL(c.req.url).searchParams.size === 0) return await next();
+  return fail(c, '400-01', [{ path: 'query', message: 'must hold no parameters' }]);
+};
 
 export type PageQuery<Name extends string> =
   | { readonly ok: true; readonly limit: number; readonly values: Readonly<Partial<Record<Name, string>>> }
   | { readonly ok: false; readonly detail: ErrorDetail };
 
-/** Reads the query of a list in pages: parameters of these names, each at most once, `limit` being one of them. */
+/** Reads the query of a paged list: parameters of these names, each at most once, and `limit` with its default. */
 export function readPageQuery<Name extends string>(
   parameters: URLSearchParams,
   names: readonly Name[],

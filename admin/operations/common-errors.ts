@@ -1,0 +1,28 @@
+import type { OperationDescription } from '../../shared/openapi/operation.ts';
+
+type OwnErrors = NonNullable<OperationDescription['ownErrors']>;
+
+const LIMITED: OwnErrors = {
+  '429-01': {
+    meaning:
+      'The tenant, or the key if it has its own rate, makes too many requests that need this scope. Nothing was done. ' +
+      'Retry after `Retry-After` seconds.',
+    details: [{ path: 'requests', message: 'that need one scope are at most 100 per second' }],
+  },
+};
+
+/** The meanings of 429-01 and 503-01 on the admin listener, where nothing goes to the event log. */
+export const DATABASE_ERRORS: OwnErrors = {
+  ...LIMITED,
+  '503-01': { meaning: 'The database is unavailable. Retry after `Retry-After` seconds.' },
+};
+
+/** The same for operations that are not idempotent. */
+export const CREATE_ERRORS: OwnErrors = {
+  ...LIMITED,
+  '503-01': {
+    meaning:
+      'The database is unavailable. The request may have succeeded all the same: read the list before you retry, after ' +
+      '`Retry-After` seconds.',
+  },
+};

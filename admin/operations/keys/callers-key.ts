@@ -1,0 +1,48 @@
+import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
+import { EVERY_SCOPE } from '../../../shared/contracts/scopes.ts';
+import type { HttpMiddleware } from '../../../shared/http/env.ts';
+import { fail } from '../../../shared/http/failures.ts';
+import { API_SECRET_HEADER } from '../../../shared/http/key-headers.ts';
+import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
+
+/** What an API key can do: its scopes, and until when. */
+export interface Grant {
+  readonly scopes: readonly string[];
+  /** Null: it does not expire. */
+  readonly expiresAtMs: number | null;
+}
+
+/**
+ * Refuses the previous secret of a rotated API key with 403-01. It may have leaked, so it must neither
+ * end its successor nor outlive itself in another key. Placed after the credentials check.
+ */
+export const currentSecret: HttpMiddleware = async (c, next) => {
+  if (!c.get('secretIsPrevious')) return await next();
+  const message = 'is the previous one since the last rotation: use the new one';
+  return fail(c, '403-01', [{ path: API_SECRET_HEADER, message }]);
+};
+
+/**
+ * Returns why the caller's `own` key must not grant `wanted` to another key, whether that is created
+ * or gets a new secret. Otherwise the holder of a key could gain rights: another scope, or a later
+ * expiry. A key with its own rate grants nothing, since two keys have twice the rate. Only '*' covers
+ * '*', which later releases widen.
+ */
+export function beyondGrant(own: ApiKey, wanted: Grant): ErrorDetail[] {
+  const details: ErrorDetail[] = [];
+  if (!own.scopes.includes(EVERY_SCOPE)) {
+    for (const scope of wanted.scopes) {
+      if (own.scopes.includes(scope)) continue;
+      details.push({ path: 'scopes', message: `your key lacks the scope ${scope}` });
+    }
+  }
+  if (own.expiresAtMs !== undefined && (wanted.expiresAtMs ?? Infinity) > own.expiresAtMs) {
+    const until = new Date(own.expiresAtMs).toISOString();
+    details.push({ path: 'expiresAt', message: `must not be later than that of your own key, ${until}` });
+  }
+  if (own.limits.keyRate !== undefined) {
+    const message = 'your key has its own rate: it creates no keys, and rotates only itself';
+    details.push({ path: 'rate', message });
+  }
+  return details;
+}
