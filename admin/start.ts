@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import { createCallerKeys } from '../shared/http/api-key-auth/caller-keys.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
-import { listen } from '../shared/http/listener/serve.ts';
+import { type ServedApp, serveApp } from '../shared/http/listener/serve-app.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -18,71 +17,58 @@ export interface AdminOptions {
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly logger: Logger;
-  /** Addresses that endpoints may have besides public https ones. */
+  /** Addresses that endpoints may have in addition to public https ones. */
   readonly allow: readonly AllowRule[];
   /** Webhook endpoints that a tenant may have. */
   readonly endpointsMax: number;
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   /** Requests per second of one tenant that need one scope. Default 100. */
   readonly requestsPerSecond?: number;
-  /** Keys that a tenant's keys may make in 24 hours. Default 1000. */
+  /** API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
   /** Milliseconds of normal service after `stop` was called. */
   readonly drainDelayMs: number;
-  /** Milliseconds that a connection which has shown a valid key may be idle. Default: as the listener has it. */
+  /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
   readonly keepAliveMs?: number;
 }
 
-export interface Admin {
-  readonly host: string;
-  readonly port: number;
-  readonly health: Health;
-  /** Not ready at once, normal service for the drain delay, then answers what is under way. */
-  stop(): Promise<void>;
-}
+export type Admin = ServedApp;
 
 const PROBE_EVERY_MS = 2000;
 const PROBE_DEADLINE_MS = 2000;
 
-/** Starts the admin listener; the pool stays the caller's to close. Rejects with AppError LISTEN_FAILED. */
+/**
+ * Starts the admin listener; resolves when it listens. The caller closes the pool, after `stop`.
+ * Rejects with AppError LISTEN_FAILED.
+ */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
-  const { pool, clock, logger, host, port, nextId } = options;
+  const { pool, clock, logger, nextId, keepAliveMs } = options;
   const health = createHealth();
-  // None is cached: nothing works here without the database anyway, and who lost a key must not go on making others.
+  // Keys are not cached: nothing works here without the database, and a revoked key must not create
+  // others.
   const keys = createCallerKeys({ pool, clock, logger, keysMax: 0 });
-  const app = buildAdminApp({ ...options, keys, health });
-  const { keepAliveMs } = options;
-  const server = await listen({
-    fetch: app.fetch,
-    host,
-    port,
+  const stopProbing = probeDatabase(pool, health, logger);
+  return await serveApp({
+    app: buildAdminApp({ ...options, keys: keys.cache, health }),
+    health,
+    logger,
+    name: 'admin listener',
+    host: options.host,
+    port: options.port,
     portSetting: 'ADMIN_PORT',
     nextId,
+    drainDelayMs: options.drainDelayMs,
     ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
-  }).catch(async (error) => {
-    await keys.close();
-    throw error;
-  });
-  const stopProbing = probeDatabase(pool, health, logger);
-  logger.info({ host: server.host, port: server.port }, 'the admin listener is up');
-  return {
-    host: server.host,
-    port: server.port,
-    health,
-    async stop() {
-      health.setReady('stopping', 'the process is about to end');
-      server.startDraining();
-      await delay(options.drainDelayMs);
-      await server.close();
+    async close() {
       stopProbing();
       await keys.close();
     },
-  };
+  });
 }
 
-/** Nothing works here without the database, so readiness follows it. */
+/** Reports the database to `health`, regularly: nothing works here without it. Returns how to stop. */
 function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -96,8 +82,8 @@ function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
     if (stopped) return;
     health.setReady('database', problem);
     if (problem !== before) {
-      if (problem === undefined) logger.info('the database answers');
-      else logger.warn({ problem }, 'the database cannot be asked: requests get 503-01');
+      if (problem === undefined) logger.info('database available');
+      else logger.warn({ problem }, 'database unavailable');
       before = problem;
     }
     timer = setTimeout(probe, PROBE_EVERY_MS);

@@ -1,24 +1,17 @@
-import { Hono } from 'hono';
+import type { Hono } from 'hono';
 import type { Clock } from '../shared/clock.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../shared/contracts/event.ts';
-import type { Scope } from '../shared/contracts/scopes.ts';
-import { accessLog } from '../shared/http/access-log.ts';
-import { credentials, credentialsAgain } from '../shared/http/api-key-auth/api-key-auth.ts';
+import { createAccessChecks } from '../shared/http/api-key-auth/api-key-auth.ts';
 import type { KeyCache } from '../shared/http/api-key-auth/key-cache.ts';
-import { requireScope } from '../shared/http/api-key-auth/scope.ts';
+import { createBaseApp } from '../shared/http/base-app.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
 import type { HttpEnv } from '../shared/http/env.ts';
-import { onError, onNotFound } from '../shared/http/failures.ts';
 import { type Health, healthRoutes } from '../shared/http/health.ts';
 import type { BodyMemory } from '../shared/http/json-body/body-memory.ts';
 import { jsonBody } from '../shared/http/json-body/read-body.ts';
-import { noHead } from '../shared/http/no-head.ts';
 import { createBuckets } from '../shared/http/rates/buckets.ts';
 import type { RatePolicy } from '../shared/http/rates/policy.ts';
-import { requestRate } from '../shared/http/rates/request-rate.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
-import { requestId } from '../shared/http/request-id.ts';
-import { uncached } from '../shared/http/uncached.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import { AGENT_RAW_MEMBERS } from '../shared/kinds/agent-metadata.ts';
@@ -51,10 +44,10 @@ export interface AppDeps {
   readonly accept: Accept;
   readonly quotas: Quotas;
   readonly openDeadLetters: OpenDeadLetters;
-  /** Gateways that share the callers, this one included: each takes its part of every rate. */
+  /** Gateways that share the callers, including this one: each enforces its part of every rate. */
   readonly gateways: number;
   readonly bodyMemory: BodyMemory;
-  /** Whether the page of the operations and its document are served. */
+  /** Whether the API reference and its document are served. */
   readonly docs: boolean;
   readonly readState: ReadState;
   readonly keyRing: KeyRing;
@@ -65,67 +58,60 @@ export interface AppDeps {
 }
 
 /**
- * The gateway as a value: no socket, so that tests call `app.request()`. The checks of each operation run in the order
- * in which they are listed, and nothing of a body is read before its sender is known and allowed. A body may take a minute
- * to come, so that its sender is checked again after it.
+ * Returns the gateway without a socket, so that tests can call `app.request()`. The checks of each
+ * operation run in the listed order. A body is read only if its sender is authenticated and allowed.
+ * It may take a minute to arrive, so the sender is checked again afterwards.
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
-  const { clock, logger, nextId } = deps;
+  const { keys, clock, nextId } = deps;
   const rates = { policiesOf: createPolicies(deps.gateways), buckets: createBuckets<RatePolicy>(clock) };
-  // Each operation has a scope of its own, so the scope names it.
-  const allowed = (scope: Scope) =>
-    [credentials(deps.keys, clock), requireScope(scope), requestRate(rates, scope)] as const;
-  const stillAllowed = (scope: Scope) => [credentialsAgain(deps.keys, clock), requireScope(scope)] as const;
+  const access = createAccessChecks({ keys, clock, rates });
   const write = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
   const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
-  const app = new Hono<HttpEnv>();
-  app.onError(onError);
-  app.notFound(onNotFound);
-  app.use(requestId(nextId));
-  app.route('/', healthRoutes(deps.health, { namesOnly: true }));
-  if (deps.docs) app.route('/', referenceRoutes('Sluice', gatewayDocument));
-  app.use(uncached, accessLog(logger, clock), noHead);
+  const health = healthRoutes(deps.health, { namesOnly: true });
+  const publicRoutes = deps.docs ? [health, referenceRoutes('Sluice', gatewayDocument)] : [health];
+  const app = createBaseApp({ ...deps, publicRoutes });
 
-  app.get(PATHS.state, ...allowed('state:read'), readStateOperation(deps.readState));
+  app.get(PATHS.state, ...access.before('state:read'), readStateOperation(deps.readState));
   app.post(
     PATHS.authenticate,
-    ...allowed('credentials:write'),
+    ...access.before('credentials:write'),
     checkConversationId,
     jsonBody({ ...bodies, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
-    ...stillAllowed('credentials:write'),
+    ...access.after('credentials:write'),
     authenticateOperation(write),
   );
   app.post(
     PATHS.manyAgentMetadata,
-    ...allowed('agent-metadata:write'),
+    ...access.before('agent-metadata:write'),
     jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
-    ...stillAllowed('agent-metadata:write'),
+    ...access.after('agent-metadata:write'),
     manyAgentMetadataOperation(write),
   );
   app.post(
     PATHS.singleConvoMetadata,
-    ...allowed('conversation-metadata:write'),
+    ...access.before('conversation-metadata:write'),
     jsonBody({
       ...bodies,
       bytesMax: BODY_BYTES_MAX,
       rawMembers: CONVERSATION_RAW_MEMBERS,
       onUnreadable: badJsonResult(nextId),
     }),
-    ...stillAllowed('conversation-metadata:write'),
+    ...access.after('conversation-metadata:write'),
     singleConvoMetadataOperation(write),
   );
   app.post(
     PATHS.messageSent,
-    ...allowed('analytics:write'),
+    ...access.before('analytics:write'),
     jsonBody({ ...bodies, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
-    ...stillAllowed('analytics:write'),
+    ...access.after('analytics:write'),
     messageSentOperation(write),
   );
   app.post(
     PATHS.automationEvents,
-    ...allowed('automation:write'),
+    ...access.before('automation:write'),
     jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
-    ...stillAllowed('automation:write'),
+    ...access.after('automation:write'),
     automationEventsOperation(write),
   );
   return app;

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
@@ -6,7 +5,8 @@ import { createCallerKeys } from '../shared/http/api-key-auth/caller-keys.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
 import { createBodyMemory } from '../shared/http/json-body/body-memory.ts';
 import type { RefusedConnection } from '../shared/http/listener/connections.ts';
-import { type ListenOptions, listen } from '../shared/http/listener/serve.ts';
+import type { ListenOptions } from '../shared/http/listener/serve.ts';
+import { type ServedApp, serveApp } from '../shared/http/listener/serve-app.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { EventLog } from '../shared/log/log.ts';
@@ -37,55 +37,87 @@ export interface GatewayOptions {
   readonly logger: Logger;
   readonly topicPrefix: string;
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   /** Milliseconds that a request waits for the log. */
   readonly publishDeadlineMs: number;
   /** Bytes of records that may wait for the log. */
   readonly publishBufferBytesMax: number;
-  /** Bytes of a tenant's open dead letters past which its records are refused. Default 1 GiB. */
+  /** Bytes of a tenant's open dead letters, beyond which its records are refused. Default 1 GiB. */
   readonly deadLettersBytesMax?: number;
-  /** Milliseconds of normal service after `stop` was called, so that load balancers see that it is not ready. */
+  /** Milliseconds of normal service after `stop` was called, for load balancers to notice. */
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
   readonly storedIdsBudgetMs?: number;
-  /** Gateways that share the callers, this one included: each takes its part of every rate. Default 1. */
+  /** Gateways that share the callers, including this one: each enforces its part of every rate. Default 1. */
   readonly gateways?: number;
-  /** Bytes of bodies, as sent and unpacked, that may be held at once. Default 64 MiB. */
+  /** Bytes of bodies, as sent and unpacked, that may be held concurrently. Default 64 MiB. */
   readonly bodyBufferBytesMax?: number;
-  /** The bounds of its connections. Default: as the listener has them. */
+  /** The bounds of its connections. Default: those of the listener. */
   readonly connections?: Pick<ListenOptions, 'connectionsMax' | 'trustedHops' | 'keepAliveMs'>;
-  /** Whether the page of the operations and its document are served. Default: yes. */
+  /** Whether the API reference and its document are served. Default true. */
   readonly docs?: boolean;
 }
 
-export interface Gateway {
-  readonly host: string;
-  readonly port: number;
-  readonly health: Health;
-  /** Drains: not ready at once, normal service for the drain delay, then answers what is under way and flushes. */
-  stop(): Promise<void>;
-}
+export type Gateway = ServedApp;
 
 const CLOSE_MARGIN_MS = 5000;
-const FIRST_LOOK_DEADLINE_MS = 2000;
+const FIRST_LOOKUP_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
 const USAGE_DEADLINE_MS = 2000;
 const DEAD_LETTERS_BYTES_MAX = 1024 ** 3;
 const DEAD_LETTERS_DEADLINE_MS = 10_000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_IDS_BUDGET_MS = 25;
+const DATABASE_UNAVAILABLE = 'unavailable, cached API keys still accepted';
 const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
-/** Longer than a request waits: the answer to a slow query still tells that the database works. */
+/** Longer than a request waits, since the result of a slow query still shows that the database works. */
 const STORED_IDS_DEADLINE_MS = 250;
 
 /**
- * Starts a gateway and resolves once it listens; `health` tells when it is ready. The pool and the log stay the
- * caller's to close. Rejects with AppError LISTEN_FAILED.
+ * Starts a gateway; resolves when it listens. `health` reports when it is ready. The caller closes the
+ * pool and the log, after `stop`. Rejects with AppError LISTEN_FAILED.
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { pool, log, clock, nextId, logger } = options;
+  const { pool, nextId, logger } = options;
   const health = createHealth();
+  const { close, keys, accept, quotas, openDeadLetters } = createParts(options, health);
+  const app = buildApp({
+    keys: keys.cache,
+    accept,
+    quotas,
+    openDeadLetters,
+    gateways: options.gateways ?? 1,
+    docs: options.docs ?? true,
+    bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),
+    readState: (tenantId, id) => readConversationState(pool, tenantId, id, STATE_DEADLINE_MS),
+    keyRing: options.keyRing,
+    health,
+    clock: options.clock,
+    nextId,
+    logger,
+  });
+  return await serveApp({
+    app,
+    health,
+    logger,
+    name: 'gateway',
+    host: options.host,
+    port: options.port,
+    portSetting: 'PORT',
+    nextId,
+    // A request that has arrived is answered by its deadline.
+    closeTimeoutMs: options.publishDeadlineMs + CLOSE_MARGIN_MS,
+    drainDelayMs: options.drainDelayMs,
+    ...options.connections,
+    onRefused: logRefused(createRateLimitedLog(logger)),
+    close,
+  });
+}
+
+/** Creates what the operations use. `close` stops its background work and flushes the publisher. */
+function createParts(options: GatewayOptions, health: Health) {
+  const { pool, clock, logger } = options;
   const layouts = new TopicLayouts({
     load: () => loadLayouts(options),
     topicPrefix: options.topicPrefix,
@@ -97,36 +129,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     pool,
     clock,
     logger,
-    onStore: (failed) => health.setNote('database', failed && 'cannot be asked; keys seen before go on'),
+    onStore: (failed) => health.setNote('database', failed && DATABASE_UNAVAILABLE),
   });
-  // Names this process's counts: after a restart it is another one, which leaves them as they are.
-  const gatewayId = nextId();
-  const quotas = new Quotas({
-    store: {
-      write: (days) => writeTenantUsage(pool, gatewayId, days, USAGE_DEADLINE_MS),
-      readOthers: (ids, day) => readUsageOfOthers(pool, gatewayId, ids, day, USAGE_DEADLINE_MS),
-    },
-    clock,
-    logger,
-  });
-  const { deadLettersBytesMax = DEAD_LETTERS_BYTES_MAX } = options;
-  const openDeadLetters = new OpenDeadLetters({
-    bytesMax: deadLettersBytesMax,
-    findOver: () => findTenantsOver(pool, deadLettersBytesMax, DEAD_LETTERS_DEADLINE_MS),
-    logger,
-  });
-  const publisher = log.createPublisher({
+  const quotas = startQuotas(options);
+  const openDeadLetters = startOpenDeadLetters(options);
+  const publisher = options.log.createPublisher({
     deadlineMs: options.publishDeadlineMs,
     bufferedBytesMax: options.publishBufferBytesMax,
   });
-  const closeParts = async () => {
-    layouts.close();
-    logHealth.close();
-    await keys.close();
-    await publisher.close();
-    await quotas.close();
-    await openDeadLetters.close();
-  };
   const accept = createAcceptor({
     writeToLog: createLogWriter({
       publisher,
@@ -146,79 +156,66 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }).find,
     waitMs: options.publishDeadlineMs,
   });
-  const app = buildApp({
-    keys,
-    accept,
-    quotas,
-    openDeadLetters,
-    gateways: options.gateways ?? 1,
-    docs: options.docs ?? true,
-    bodyMemory: createBodyMemory(options.bodyBufferBytesMax ?? BODY_BUFFER_BYTES_MAX),
-    readState: (tenantId, id) => readConversationState(pool, tenantId, id, STATE_DEADLINE_MS),
-    keyRing: options.keyRing,
-    health,
+  const close = async () => {
+    layouts.close();
+    logHealth.close();
+    await keys.close();
+    await publisher.close();
+    await quotas.close();
+    await openDeadLetters.close();
+  };
+  return { keys, accept, quotas, openDeadLetters, close };
+}
+
+function startQuotas({ pool, clock, nextId, logger }: GatewayOptions): Quotas {
+  // Identifies the counts of this process. After a restart they stay as they are, under the old id.
+  const gatewayId = nextId();
+  return new Quotas({
+    store: {
+      write: (days) => writeTenantUsage(pool, gatewayId, days, USAGE_DEADLINE_MS),
+      readOthers: (ids, day) => readUsageOfOthers(pool, gatewayId, ids, day, USAGE_DEADLINE_MS),
+    },
     clock,
-    nextId,
     logger,
   });
-  const { host, port } = options;
-  // A request that has arrived is answered by its deadline.
-  const closeTimeoutMs = options.publishDeadlineMs + CLOSE_MARGIN_MS;
-  const server = await listen({
-    fetch: app.fetch,
-    host,
-    port,
-    portSetting: 'PORT',
-    nextId,
-    closeTimeoutMs,
-    ...options.connections,
-    onRefused: logRefused(createRateLimitedLog(logger)),
-  }).catch(async (error) => {
-    await closeParts();
-    throw error;
-  });
-  logger.info({ host: server.host, port: server.port }, 'the gateway listens');
-  return {
-    host: server.host,
-    port: server.port,
-    health,
-    async stop() {
-      health.setReady('stopping', 'the process is about to end');
-      server.startDraining();
-      await delay(options.drainDelayMs);
-      await server.close();
-      await closeParts();
-    },
-  };
+}
+
+function startOpenDeadLetters({
+  pool,
+  logger,
+  deadLettersBytesMax: bytesMax = DEAD_LETTERS_BYTES_MAX,
+}: GatewayOptions): OpenDeadLetters {
+  const findOver = () => findTenantsOver(pool, bytesMax, DEAD_LETTERS_DEADLINE_MS);
+  return new OpenDeadLetters({ bytesMax, findOver, logger });
 }
 
 function logRefused(log: RateLimitedLog): (refused: RefusedConnection) => void {
   return ({ reason, address }) => {
     if (reason === 'all') {
-      log.warn({ address }, 'new connections are closed: SLUICE_CONNECTIONS_MAX are open');
+      log.warn({ address }, 'connection refused: SLUICE_CONNECTIONS_MAX reached');
     } else {
-      log.warn(
-        { address },
-        'an address has a tenth of SLUICE_CONNECTIONS_MAX: its new connections or requests are refused',
-      );
+      log.warn({ address }, 'address refused: a tenth of SLUICE_CONNECTIONS_MAX reached');
     }
   };
 }
 
-/** The layouts; and a first look-up of an id, since the first one on a connection takes longer than requests wait. */
+/**
+ * Returns the topics' layouts. Looks up an id first: the first look-up on a connection takes longer
+ * than requests wait.
+ */
 async function loadLayouts({
   pool,
   clock,
   topicPrefix,
 }: Pick<GatewayOptions, 'pool' | 'clock' | 'topicPrefix'>) {
-  const look = { nowMs: clock.nowMs(), deadlineMs: FIRST_LOOK_DEADLINE_MS };
-  await findEventKeys(pool, '', 'agent-metadata', [''], look);
+  const limits = { nowMs: clock.nowMs(), deadlineMs: FIRST_LOOKUP_DEADLINE_MS };
+  await findEventKeys(pool, '', 'agent-metadata', [''], limits);
   return await loadTopicLayouts(pool, topicPrefix);
 }
 
 /**
- * Rejects unless the log has all topics with the partitions that were registered. More of them are a note, and a warning
- * in the log: records go to the registered ones.
+ * Rejects unless the log has all topics with at least the registered partitions. Records go to the
+ * registered ones only; if there are more, a note and a warning say so.
  */
 async function probeTopics(
   { log, topicPrefix, logger }: Pick<GatewayOptions, 'log' | 'topicPrefix' | 'logger'>,

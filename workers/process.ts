@@ -8,7 +8,8 @@ import {
 } from '../shared/config/config.ts';
 import { isKind, KINDS } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
-import { createHealth, healthApp } from '../shared/http/health.ts';
+import { createHealthApp } from '../shared/http/base-app.ts';
+import { createHealth } from '../shared/http/health.ts';
 import { listen } from '../shared/http/listener/serve.ts';
 import { createUlidGenerator } from '../shared/ids.ts';
 import { createKeyRing } from '../shared/keyring/keyring.ts';
@@ -64,7 +65,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
   const shared = { pool, log, clock: systemClock, nextId, logger, health };
   const webhooks = names.includes(WEBHOOKS) ? await prepareWebhooks(env) : undefined;
   const server = await listen({
-    fetch: healthApp(health, nextId).fetch,
+    fetch: createHealthApp(health, nextId).fetch,
     host: config.WORKER_HOST,
     port: config.WORKER_PORT,
     portSetting: 'WORKER_PORT',

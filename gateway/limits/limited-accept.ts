@@ -1,6 +1,6 @@
 import type { Refusal } from '../../shared/contracts/errors.ts';
 import { type Buckets, takeFromAll } from '../../shared/http/rates/buckets.ts';
-import { bucketState, type LimitState, overLimit } from '../../shared/http/rates/limit-state.ts';
+import { bucketState, type LimitState, overLimit } from '../../shared/http/rates/limits.ts';
 import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
 import type { Accept, AcceptOptions, Outcome } from '../accept/accept.ts';

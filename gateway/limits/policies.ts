@@ -1,6 +1,6 @@
 import type { ByteRate } from '../../shared/http/json-body/read-body.ts';
 import { type Buckets, giveBack, takeFromAll, tokensLeft } from '../../shared/http/rates/buckets.ts';
-import { bucketState } from '../../shared/http/rates/limit-state.ts';
+import { bucketState } from '../../shared/http/rates/limits.ts';
 import {
   type Policy,
   type RatePolicy,

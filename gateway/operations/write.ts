@@ -4,7 +4,7 @@ import { type AcceptedRecord, RECORD_BYTES_MAX } from '../../shared/contracts/ev
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
-import { reportLimits } from '../../shared/http/rates/limit-state.ts';
+import { reportLimits } from '../../shared/http/rates/limits.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { AcceptOptions } from '../accept/accept.ts';
 import type { LimitedAccept, LimitedOutcomes } from '../limits/limited-accept.ts';

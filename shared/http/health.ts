@@ -1,24 +1,18 @@
 import { type Context, Hono } from 'hono';
-import type { IdGenerator } from '../ids.ts';
-import type { HttpEnv } from './env.ts';
-import { onNotFound } from './failures.ts';
-import { noHead } from './no-head.ts';
-import { requestId } from './request-id.ts';
-import { uncached } from './uncached.ts';
 
-/** A process's state in words, as `/health/live` and `/health/ready` tell it. */
+/** The state of a process, as `/health/live` and `/health/ready` report it. */
 export interface Health {
-  /** The process is not ready while any reason is set; `undefined` takes the reason of that name away. */
+  /** The process is not ready while any reason is set. `undefined` removes the reason of that name. */
   setReady(name: string, reason: string | undefined): void;
   /** The process should be restarted while any reason is set. */
   setLive(name: string, reason: string | undefined): void;
-  /** Something that is wrong and worth telling, though the process works. */
+  /** Sets a problem that is reported although the process works. */
   setNote(name: string, note: string | undefined): void;
-  /** Asked at each request besides what is set: a check answers with a reason, or undefined when all is well. */
+  /** Adds a check that runs at each request. It returns a reason, or undefined if all is well. */
   watchReady(name: string, check: () => string | undefined): void;
   watchLive(name: string, check: () => string | undefined): void;
   watchNote(name: string, check: () => string | undefined): void;
-  /** `name: reason` of everything that speaks against being ready; empty when ready. */
+  /** Returns why the process is not ready, as `name: reason`; empty when it is ready. */
   readyReasons(): string[];
   liveReasons(): string[];
   notes(): string[];
@@ -43,13 +37,16 @@ export function createHealth(): Health {
 
 export interface HealthRoutesOptions {
   /**
-   * Answers with the names of reasons and notes only. For listeners that strangers reach: the texts name topics, hosts and
-   * settings.
+   * Reports only the names of reasons and notes, for listeners that anybody can reach: the texts
+   * contain topics, hosts and settings. Default false.
    */
   readonly namesOnly?: boolean;
 }
 
-/** `GET /health/live` and `/health/ready`, without a key: 200 `{status: "ok"}`, 503 `{status: "unavailable", reasons}`. */
+/**
+ * Returns the routes `GET /health/live` and `/health/ready`, which need no key. They answer 200
+ * `{status: "ok"}` or 503 `{status: "unavailable", reasons}`.
+ */
 export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutesOptions = {}): Hono {
   const shown = (texts: string[]) => (namesOnly ? texts.map(nameOf) : texts);
   const answer = (c: Context, reasons: string[]) => {
@@ -67,16 +64,6 @@ export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutes
   return new Hono()
     .get(HEALTH_PATHS.live, (c) => answer(c, health.liveReasons()))
     .get(HEALTH_PATHS.ready, (c) => answer(c, health.readyReasons()));
-}
-
-/** A listener that has the health checks and nothing else; any other request is 404-01. */
-export function healthApp(health: Health, nextId: IdGenerator): Hono<HttpEnv> {
-  const app = new Hono<HttpEnv>();
-  app.notFound(onNotFound);
-  app.use(requestId(nextId));
-  app.route('/', healthRoutes(health));
-  app.use(uncached, noHead);
-  return app;
 }
 
 export const HEALTH_PATHS = { live: '/health/live', ready: '/health/ready' } as const;

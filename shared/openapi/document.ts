@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../contracts/errors.ts';
 import { ERRORS } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
-import { API_ID_HEADER, API_SECRET_HEADER } from '../http/key-headers.ts';
+import { API_ID_HEADER, API_SECRET_HEADER } from '../http/headers.ts';
 import { packageVersion } from '../package-root.ts';
 import {
   ANSWER_HEADERS,

@@ -7,7 +7,7 @@ import {
   errorEnvelope,
 } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
-import { UNCACHED } from '../http/uncached.ts';
+import { UNCACHED } from '../http/headers.ts';
 import type { OperationDescription } from './operation.ts';
 
 /** An id that the service makes, in examples. */

@@ -331,7 +331,8 @@ describe('10,000 keys that one process knows', () => {
          from unnest($1::text[]) as id`,
       [ids, new Date()],
     );
-    const keys = createCallerKeys({ pool, clock, logger });
+    const callerKeys = createCallerKeys({ pool, clock, logger });
+    const keys = callerKeys.cache;
     try {
       for (let from = 0; from < ids.length; from += 4000) {
         const found = await Promise.all(ids.slice(from, from + 4000).map((id) => keys.find(id)));
@@ -347,7 +348,7 @@ describe('10,000 keys that one process knows', () => {
       await waitFor(followed, { timeoutMs: EFFECTIVE_MS, what: 'the changes' });
       expect(ids.filter((id) => keys.peek(id))).toHaveLength(9999);
     } finally {
-      await keys.close();
+      await callerKeys.close();
     }
   });
 });

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { buildAdminApp } from '../../admin/app.ts';
-import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
+import { KeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
@@ -16,7 +16,7 @@ export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {})
   const clock = { nowMs: () => NOW_MS };
   const logger = pino({ level: 'silent' });
   return buildAdminApp({
-    keys: createKeyCache({
+    keys: new KeyCache({
       findKeys: async () => [apiKey('key-1', { scopes, ...more })],
       findChanges: async () => [],
       logger,

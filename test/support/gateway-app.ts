@@ -10,7 +10,7 @@ import type { ReadState } from '../../gateway/operations/automation-state/handle
 import type { LogGate } from '../../gateway/publish/log-health.ts';
 import { createLogWriter } from '../../gateway/publish/publish.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { createKeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
+import { KeyCache } from '../../shared/http/api-key-auth/key-cache.ts';
 import { createHealth } from '../../shared/http/health.ts';
 import { createBodyMemory } from '../../shared/http/json-body/body-memory.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
@@ -49,7 +49,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
   const publisher = createScriptedPublisher();
   const keyRing = createKeyRing(KEY_RING);
   const known = options.keys ?? { 'key-1': {} };
-  const keys = createKeyCache({
+  const keys = new KeyCache({
     findKeys:
       options.findKeys ?? (async (ids) => ids.flatMap((id) => (known[id] ? [apiKey(id, known[id])] : []))),
     findChanges: async () => [],

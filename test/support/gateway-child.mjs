@@ -18,7 +18,7 @@ const { Quotas } = await load('gateway/limits/quotas.js');
 const { InFlightIds } = await load('gateway/accept/in-flight-ids.js');
 const { createHealth } = await load('shared/http/health.js');
 const { createBodyMemory } = await load('shared/http/json-body/body-memory.js');
-const { createKeyCache } = await load('shared/http/api-key-auth/key-cache.js');
+const { KeyCache } = await load('shared/http/api-key-auth/key-cache.js');
 const { listen } = await load('shared/http/listener/serve.js');
 const { createUlidGenerator } = await load('shared/ids.js');
 const { createKeyRing } = await load('shared/keyring/keyring.js');
@@ -69,7 +69,7 @@ const accept = createAcceptor({
   waitMs: 5000,
 });
 const app = buildApp({
-  keys: createKeyCache({ findKeys, findChanges: async () => [], logger }),
+  keys: new KeyCache({ findKeys, findChanges: async () => [], logger }),
   accept,
   quotas: new Quotas({
     store: { write: async () => {}, readOthers: async () => new Map() },

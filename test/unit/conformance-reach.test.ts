@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { UNCACHED } from '../../shared/http/uncached.ts';
+import { UNCACHED } from '../../shared/http/headers.ts';
 import { reachTarget, targetProblem } from '../conformance/reach.ts';
 import { keysByAdmin } from '../conformance/target.ts';
 

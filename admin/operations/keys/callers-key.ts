@@ -2,7 +2,7 @@ import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { EVERY_SCOPE } from '../../../shared/contracts/scopes.ts';
 import type { HttpMiddleware } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
-import { API_SECRET_HEADER } from '../../../shared/http/key-headers.ts';
+import { API_SECRET_HEADER } from '../../../shared/http/headers.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 
 /** What an API key can do: its scopes, and until when. */

@@ -1,26 +1,50 @@
 import { timingSafeEqual } from 'node:crypto';
 import { sha256Of } from '../../api-key-secrets.ts';
 import type { Clock } from '../../clock.ts';
+import { hasScope, type Scope } from '../../contracts/scopes.ts';
 import { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpMiddleware } from '../env.ts';
 import { fail } from '../failures.ts';
-import { API_ID_HEADER, API_SECRET_HEADER } from '../key-headers.ts';
+import { API_ID_HEADER, API_SECRET_HEADER } from '../headers.ts';
+import { type RequestRates, requestRate } from '../rates/limits.ts';
 import type { KeyCache } from './key-cache.ts';
 import { KEYS_UNAVAILABLE } from './key-lookup.ts';
 
-/** What an id can look like at all; anything else is unknown without a look-up. */
+/** The form of an id. Anything else is unknown without a look-up. */
 const ID = /^[\x21-\x7e]{1,128}$/;
-/** Compared with where there is no secret, so that every case does the same work. */
+/** The digest to compare with if there is no secret, so that all cases do the same work. */
 const NO_SECRET = Buffer.alloc(32);
 
+export interface AccessOptions {
+  readonly keys: KeyCache;
+  readonly clock: Clock;
+  readonly rates: RequestRates;
+}
+
+/** The checks of a caller's access to an operation, which its scope identifies. */
+export interface AccessChecks {
+  /** Returns the checks before the body is read: API key, scope and request rate. */
+  before(scope: Scope): [HttpMiddleware, HttpMiddleware, HttpMiddleware];
+  /** Returns the checks after the body, whose transfer may take a minute: API key and scope again. */
+  after(scope: Scope): [HttpMiddleware, HttpMiddleware];
+}
+
+export function createAccessChecks({ keys, clock, rates }: AccessOptions): AccessChecks {
+  return {
+    before: (scope) => [requireApiKey(keys, clock), requireScope(scope), requestRate(rates, scope)],
+    after: (scope) => [requireApiKeyAgain(keys, clock), requireScope(scope)],
+  };
+}
+
 /**
- * Lets pass who shows a valid pair of credentials: 401-01 for all else, 403-01 when the tenant is disabled, 503-01 for
- * a key or a secret that was never seen while the store cannot be asked. Looks at headers only.
+ * Accepts requests with a valid API key and its secret. Refuses all others with 401-01, those of a
+ * disabled tenant with 403-01, and unknown keys or secrets with 503-01 while the store is
+ * unavailable. Reads headers only.
  *
- * A secret that is not the cached key's is looked up too, as an unknown id is: a new secret works at once, like a new key.
+ * A secret that differs from the cached one is looked up too, so that a new secret works immediately.
  */
-export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
+export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
   return async (c, next) => {
     const id = c.req.header(API_ID_HEADER);
     const secret = c.req.header(API_SECRET_HEADER);
@@ -39,7 +63,7 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
     }
     if (!key || !shown) return fail(c, '401-01');
     keys.keep(key);
-    if (key.revoked || isOver(key.expiresAtMs, clock.nowMs())) return fail(c, '401-01');
+    if (key.revoked || hasEnded(key.expiresAtMs, clock.nowMs())) return fail(c, '401-01');
     if (key.tenantDisabled) {
       return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
     }
@@ -52,28 +76,37 @@ export function credentials(keys: KeyCache, clock: Clock): HttpMiddleware {
 }
 
 /**
- * Checks the credentials again after the body was read, which may have taken a minute: the key may have been revoked, or
- * its tenant disabled, since {@link credentials} let the request pass. Answers as that does. A key that nothing was
- * changed of is the same object in the cache, so that the usual request costs no second comparison of secrets.
+ * Repeats {@link requireApiKey} after the body was read: the key may have been revoked, or its tenant
+ * disabled. A key without changes is the same object in the cache, so that usually no secrets are
+ * compared.
  */
-export function credentialsAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
-  const checkAll = credentials(keys, clock);
+function requireApiKeyAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
+  const checkAll = requireApiKey(keys, clock);
   return async (c, next) => {
     const key = c.get('apiKey');
     const secretUntilMs = c.get('secretIsPrevious') ? key.previousSecret?.validUntilMs : undefined;
     const nowMs = clock.nowMs();
     const isSame =
-      keys.peek(key.apiKeyId) === key && !isOver(key.expiresAtMs, nowMs) && !isOver(secretUntilMs, nowMs);
+      keys.peek(key.apiKeyId) === key && !hasEnded(key.expiresAtMs, nowMs) && !hasEnded(secretUntilMs, nowMs);
     return isSame ? await next() : await checkAll(c, next);
   };
 }
 
-/** Whether the end, if there is one, has come. */
-function isOver(endMs: number | undefined, nowMs: number): boolean {
+/** Accepts keys with the scope; refuses others with 403-01. Runs after the API key check. */
+function requireScope(scope: Scope): HttpMiddleware {
+  return async (c, next) => {
+    if (!hasScope(c.get('apiKey').scopes, scope)) {
+      return fail(c, '403-01', [{ path: 'service-api-id', message: `lacks the scope ${scope}` }]);
+    }
+    return await next();
+  };
+}
+
+function hasEnded(endMs: number | undefined, nowMs: number): boolean {
   return endMs !== undefined && endMs <= nowMs;
 }
 
-/** Compares digests, which are of one length, with all secrets of the key, in a time that tells nothing of them. */
+/** Compares digests of equal length with all secrets of the key, in constant time. */
 function secretShown(
   key: ApiKey | undefined,
   given: Buffer,

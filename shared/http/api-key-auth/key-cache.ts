@@ -2,146 +2,220 @@ import { type Clock, systemClock } from '../../clock.ts';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { ApiKey, ChangedKey, SeenKey } from '../../postgres/api-key-lookup.ts';
+import { createRanking } from '../../ranking.ts';
 import { createKeyLookup, KEYS_UNAVAILABLE } from './key-lookup.ts';
-import { createKeyRoom } from './key-room.ts';
 
 export interface KeyCacheOptions {
-  /** Reads the keys that exist among `ids`, within a deadline of its own; rejects when the store cannot be asked. */
+  /** Reads the keys that exist among `ids`, with its own deadline. Rejects if the store is unavailable. */
   readonly findKeys: (ids: readonly string[]) => Promise<ApiKey[]>;
-  /** Reads which of the keys are not as they were; as `findKeys`. */
+  /** Reads which of the keys have changed; otherwise as `findKeys`. */
   readonly findChanges: (seen: readonly SeenKey[]) => Promise<ChangedKey[]>;
   readonly logger: Logger;
   /**
-   * Milliseconds from one refresh to the next. As long as the store answers within 2 s, a revocation works within twice
-   * this, one answer later: 4 s. Default 2000.
+   * Milliseconds from one refresh to the next. If the store answers within 2 s, a revocation takes
+   * effect within twice this: 4 s. Default 2000.
    */
   readonly refreshMs?: number;
   /**
-   * Usable keys kept at most. When they are full, the tenant with the most loses its least recently used one. Default
-   * 10,000; 0: every use reads the key.
+   * Usable keys at most. When they are full, the tenant with the most keys loses its least recently
+   * used one. Default 10,000. With 0 every use reads the key.
    */
   readonly keysMax?: number;
   /** Decides which keys have expired. Default: the system clock. */
   readonly clock?: Clock;
-  /** Told after each use of the store: undefined, or why it failed. */
+  /** Called after each use of the store with undefined, or with the reason of its failure. */
   readonly onStore?: (problem: string | undefined) => void;
-  /** Told of each use of a key by its caller. */
+  /** Called for each use of a key by its caller. */
   readonly onUsed?: (apiKeyId: string) => void;
 }
 
-export interface KeyCache {
-  /** The key as cached, without waiting. */
-  peek(id: string): ApiKey | undefined;
-  /**
-   * The key from the store; undefined when there is none. It is not cached by this: only {@link keep} does that. Rejects
-   * with AppError KEYS_UNAVAILABLE.
-   */
-  find(id: string): Promise<ApiKey | undefined>;
-  /** Caches a key, or renews its place. To be called when a caller has shown a right secret of the key, and only then. */
-  keep(key: ApiKey): void;
-  /** To be called when a caller has shown that the key is its own. */
-  used(id: string): void;
-  /** Ends the refreshing. */
-  close(): void;
-}
-
-/** Revoked and expired keys, and those of disabled tenants, kept at most: without them their callers are looked up each time. */
+const REFRESH_MS = 2000;
+const KEYS_MAX = 10_000;
+/** Revoked and expired keys, and keys of disabled tenants, at most. Others are looked up at each use. */
 const REFUSED_KEYS_MAX = 500;
-/** Keys in one refresh statement; more would keep the process busy for too long at a time. */
+/** Keys per refresh statement. More would block the event loop for too long. */
 const REFRESH_KEYS_MAX = 2000;
 
 /**
- * Keys of callers, refreshed in the background. While the store is down, what is cached stays valid however old it is:
- * callers that were known go on. Ids that do not exist are never cached, so that a new key works at once.
+ * Caches the API keys of callers and refreshes them in the background. While the store is down,
+ * cached keys stay valid however old they are. Ids that do not exist are not cached, so that a new
+ * key works immediately.
  *
- * A key gets or renews its place only by a right secret, and keys that are refused have a room of their own. Otherwise
- * anybody who knows ids, or has many keys that ended, could evict the keys of others.
+ * Only a request with the right secret caches a key or makes it the most recently used one. Keys that
+ * are refused have a separate bound. Otherwise anybody who knows ids, or has many revoked keys, could
+ * evict the keys of others.
  */
-export function createKeyCache(options: KeyCacheOptions): KeyCache {
-  const { logger, refreshMs = 2000, keysMax = 10_000, clock = systemClock } = options;
-  const { onStore = () => {}, onUsed = () => {} } = options;
-  const usable = createKeyRoom(keysMax);
-  const refused = createKeyRoom(Math.min(keysMax, REFUSED_KEYS_MAX));
-  let closed = false;
-  let timer: NodeJS.Timeout;
+export class KeyCache {
+  private readonly options: KeyCacheOptions;
+  private readonly clock: Clock;
+  private readonly usable: BoundedKeys;
+  private readonly refused: BoundedKeys;
+  private readonly lookup: (id: string) => Promise<ApiKey | undefined>;
+  private isClosed = false;
+  private timer: NodeJS.Timeout | undefined;
 
-  const lookup = createKeyLookup(async (ids) => {
-    const found = await fromStore(options.findKeys(ids));
-    for (const key of found) update(key);
+  constructor(options: KeyCacheOptions) {
+    const { keysMax = KEYS_MAX } = options;
+    this.options = options;
+    this.clock = options.clock ?? systemClock;
+    this.usable = new BoundedKeys(keysMax);
+    this.refused = new BoundedKeys(Math.min(keysMax, REFUSED_KEYS_MAX));
+    this.lookup = createKeyLookup((ids) => this.findAll(ids));
+    this.scheduleRefresh(options.refreshMs ?? REFRESH_MS);
+  }
+
+  /** Returns the cached key, without waiting. */
+  peek(id: string): ApiKey | undefined {
+    return this.usable.get(id) ?? this.refused.get(id);
+  }
+
+  /**
+   * Returns the key from the store; undefined if there is none. Does not cache it: only {@link keep}
+   * does. Rejects with AppError KEYS_UNAVAILABLE (retryable).
+   */
+  find(id: string): Promise<ApiKey | undefined> {
+    return this.lookup(id);
+  }
+
+  /**
+   * Caches a key, or makes it the most recently used one of its tenant. Must be called only if a
+   * caller has shown a right secret of the key.
+   */
+  keep(key: ApiKey): void {
+    const keys = this.keysFor(key);
+    (keys === this.usable ? this.refused : this.usable).delete(key.apiKeyId);
+    keys.put(key);
+  }
+
+  /** Reports the use of a key by its caller. */
+  used(id: string): void {
+    this.options.onUsed?.(id);
+  }
+
+  /** Stops the refresh. */
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+  }
+
+  private async findAll(ids: readonly string[]): Promise<ReadonlyMap<string, ApiKey>> {
+    const found = await this.fromStore(this.options.findKeys(ids));
+    for (const key of found) this.update(key);
     return new Map(found.map((key) => [key.apiKeyId, key]));
-  });
-
-  const cached = (id: string) => usable.get(id) ?? refused.get(id);
-  const roomOf = (key: ApiKey) => (isRefused(key, clock.nowMs()) ? refused : usable);
-
-  function keep(key: ApiKey): void {
-    const room = roomOf(key);
-    (room === usable ? refused : usable).delete(key.apiKeyId);
-    room.put(key);
   }
 
-  /** Replaces a cached key by what it is now. It changes its place only where it changes its room. */
-  function update(now: ApiKey): void {
-    if (!cached(now.apiKeyId)) return;
-    const room = roomOf(now);
-    if (room.get(now.apiKeyId)) room.replace(now);
-    else keep(now);
+  private keysFor({ revoked, tenantDisabled, expiresAtMs }: ApiKey): BoundedKeys {
+    const isExpired = expiresAtMs !== undefined && expiresAtMs <= this.clock.nowMs();
+    return revoked || tenantDisabled || isExpired ? this.refused : this.usable;
   }
 
-  async function fromStore<T>(answer: Promise<T>): Promise<T> {
+  /** Replaces a cached key by its current state. That does not count as a use. */
+  private update(key: ApiKey): void {
+    if (!this.peek(key.apiKeyId)) return;
+    const keys = this.keysFor(key);
+    if (keys.get(key.apiKeyId)) keys.replace(key);
+    else this.keep(key);
+  }
+
+  private async fromStore<T>(answer: Promise<T>): Promise<T> {
+    const { onStore } = this.options;
     try {
       const value = await answer;
-      onStore(undefined);
+      onStore?.(undefined);
       return value;
     } catch (error) {
-      onStore(errorMessage(error));
+      onStore?.(errorMessage(error));
       throw new AppError(KEYS_UNAVAILABLE, 'API keys cannot be looked up', { retryable: true, cause: error });
     }
   }
 
-  async function refresh(): Promise<void> {
-    const seen = [...usable.all(), ...refused.all()];
+  /** The interval is from start to start, so that a slow store delays a revocation by one answer only. */
+  private scheduleRefresh(afterMs: number): void {
+    const { logger, refreshMs = REFRESH_MS } = this.options;
+    this.timer = setTimeout(async () => {
+      const startedAtMs = performance.now();
+      await this.refresh().catch((error) =>
+        logger.debug({ err: error }, 'API keys not refreshed, cached ones still accepted'),
+      );
+      const elapsedMs = performance.now() - startedAtMs;
+      if (!this.isClosed) this.scheduleRefresh(Math.max(0, refreshMs - elapsedMs));
+    }, afterMs);
+    this.timer.unref();
+  }
+
+  private async refresh(): Promise<void> {
+    const seen = [...this.usable.all(), ...this.refused.all()];
     // Keys expire without a change in the store.
-    for (const key of seen) if (!roomOf(key).get(key.apiKeyId)) keep(key);
+    for (const key of seen) if (!this.keysFor(key).get(key.apiKeyId)) this.keep(key);
     const parts: ApiKey[][] = [];
     for (let from = 0; from < seen.length; from += REFRESH_KEYS_MAX) {
       parts.push(seen.slice(from, from + REFRESH_KEYS_MAX));
     }
-    await Promise.all(parts.map(refreshPart));
+    await Promise.all(parts.map((part) => this.refreshPart(part)));
   }
 
-  async function refreshPart(seen: readonly ApiKey[]): Promise<void> {
-    for (const { apiKeyId, now } of await fromStore(options.findChanges(seen))) {
-      if (now) update(now);
-      else for (const room of [usable, refused]) room.delete(apiKeyId);
+  private async refreshPart(seen: readonly ApiKey[]): Promise<void> {
+    for (const { apiKeyId, now } of await this.fromStore(this.options.findChanges(seen))) {
+      if (now) this.update(now);
+      else for (const keys of [this.usable, this.refused]) keys.delete(apiKeyId);
+    }
+  }
+}
+
+interface TenantKeys {
+  readonly tenantId: string;
+  /** Least recently used first. */
+  readonly keys: Map<string, ApiKey>;
+  count: number;
+}
+
+/**
+ * A bounded number of API keys. When it is full, the tenant with the most keys loses its least
+ * recently used one, so that no tenant can evict the keys of one that has fewer.
+ */
+class BoundedKeys {
+  private readonly keysMax: number;
+  private readonly tenants = new Map<string, TenantKeys>();
+  private readonly tenantOf = new Map<string, TenantKeys>();
+  private readonly ranking = createRanking<TenantKeys>();
+
+  constructor(keysMax: number) {
+    this.keysMax = keysMax;
+  }
+
+  get(apiKeyId: string): ApiKey | undefined {
+    return this.tenantOf.get(apiKeyId)?.keys.get(apiKeyId);
+  }
+
+  /** Adds the key as the most recently used one of its tenant. */
+  put(key: ApiKey): void {
+    const { apiKeyId, tenantId } = key;
+    this.delete(apiKeyId);
+    const tenant = this.tenants.get(tenantId) ?? { tenantId, keys: new Map(), count: 0 };
+    this.tenants.set(tenantId, tenant);
+    this.tenantOf.set(apiKeyId, tenant);
+    tenant.keys.set(apiKeyId, key);
+    this.ranking.move(tenant, tenant.count + 1);
+    while (this.tenantOf.size > this.keysMax) {
+      this.delete(this.ranking.first()!.keys.keys().next().value!);
     }
   }
 
-  /** From start to start: a slow store delays no revocation by more than its answer takes. */
-  function scheduleRefresh(afterMs: number): void {
-    timer = setTimeout(async () => {
-      const startedAtMs = performance.now();
-      await refresh().catch((error) =>
-        logger.debug({ err: error }, 'keys were not refreshed; the cached ones go on'),
-      );
-      if (!closed) scheduleRefresh(Math.max(0, refreshMs - (performance.now() - startedAtMs)));
-    }, afterMs);
-    timer.unref();
+  /** Replaces a key without changing the order of use. */
+  replace(key: ApiKey): void {
+    this.tenantOf.get(key.apiKeyId)?.keys.set(key.apiKeyId, key);
   }
-  scheduleRefresh(refreshMs);
 
-  return {
-    peek: cached,
-    find: lookup,
-    keep,
-    used: onUsed,
-    close() {
-      closed = true;
-      clearTimeout(timer);
-    },
-  };
-}
+  delete(apiKeyId: string): void {
+    const tenant = this.tenantOf.get(apiKeyId);
+    if (!tenant) return;
+    this.tenantOf.delete(apiKeyId);
+    tenant.keys.delete(apiKeyId);
+    this.ranking.move(tenant, tenant.count - 1);
+    if (tenant.count === 0) this.tenants.delete(tenant.tenantId);
+  }
 
-function isRefused({ revoked, tenantDisabled, expiresAtMs }: ApiKey, nowMs: number): boolean {
-  return revoked || tenantDisabled || (expiresAtMs !== undefined && expiresAtMs <= nowMs);
+  all(): ApiKey[] {
+    return [...this.tenants.values()].flatMap(({ keys }) => [...keys.values()]);
+  }
 }

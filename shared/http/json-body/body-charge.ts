@@ -1,4 +1,4 @@
-import type { LimitState } from '../rates/limit-state.ts';
+import type { LimitState } from '../rates/limits.ts';
 
 /** The limit on a caller's bytes as one request sees it. */
 export interface BodyRate {

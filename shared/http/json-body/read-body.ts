@@ -3,12 +3,11 @@ import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../../c
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpContext, HttpMiddleware } from '../env.ts';
 import { fail, refuse } from '../failures.ts';
-import { overLimit, reportLimits } from '../rates/limit-state.ts';
+import { overLimit, reportLimits } from '../rates/limits.ts';
 import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
-import { checkContentHeaders } from './content-headers.ts';
-import { gunzipBounded, unpackedBytesMax, unpackedBytesSaid } from './gunzip.ts';
+import { checkContentHeaders, claimedUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
 /** What a chunk costs of the byte rate at least: Node takes some 12 µs to parse one, however few bytes it has. */
@@ -150,8 +149,8 @@ async function readBytes(
   if (!raw.ok) return raw;
   if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
   if (!content.gzip) return raw;
-  const said = Math.min(Math.max(1, unpackedBytesSaid(raw.bytes)), bytesMax);
-  if (charge?.reserve(said) === false) return { ok: false, reason: 'rate', bytes: said };
+  const claimed = Math.min(Math.max(1, claimedUnpackedBytes(raw.bytes)), bytesMax);
+  if (charge?.reserve(claimed) === false) return { ok: false, reason: 'rate', bytes: claimed };
   const unpacked = await gunzipBounded(
     raw.bytes,
     bounds((bytes) => charge?.takeUnpacked(bytes)),

@@ -2,7 +2,6 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { closeLingering } from './lingering-close.ts';
 import { RequestBody } from './request-body.ts';
-import { TurnQueue, type Waiting } from './turn-queue.ts';
 
 /** Open answers of one connection. Beyond them, no request of it is parsed until one is written. */
 const OPEN_ANSWERS_MAX = 32;
@@ -61,7 +60,7 @@ export class Pipelining {
 }
 
 /** Passes the bytes of one connection to Node's parser. */
-class ConnectionParser implements Waiting {
+class ConnectionParser {
   private readonly socket: Socket;
   private readonly shared: Shared;
   private readonly parse: (bytes: Buffer) => void;
@@ -116,6 +115,7 @@ class ConnectionParser implements Waiting {
     if (this.isWaiting) this.shared.turns.add(this);
   }
 
+  /** Continues to read, in the connection's own turn. */
   onTurn(): void {
     if (!this.isWaiting) return;
     this.isWaiting = false;
@@ -191,6 +191,47 @@ class ConnectionParser implements Waiting {
     this.isClosing = false;
     closeLingering(this.socket);
   }
+}
+
+/** Lets connections that have more bytes parse them, round-robin, one per turn of the event loop. */
+class TurnQueue {
+  private readonly waiting = new Set<ConnectionParser>();
+  private served: ConnectionParser | undefined;
+  private turn = 0;
+  private isScheduled = false;
+
+  /** Returns the number of the current turn of the event loop. */
+  current(): number {
+    this.schedule();
+    return this.turn;
+  }
+
+  /** Returns whether the current turn belongs to this connection. */
+  isServed(connection: ConnectionParser): boolean {
+    return this.served === connection;
+  }
+
+  /** Adds a connection to the back of the queue; one that waits already keeps its place. */
+  add(connection: ConnectionParser): void {
+    this.waiting.add(connection);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(this.beginTurn);
+  }
+
+  private readonly beginTurn = (): void => {
+    this.isScheduled = false;
+    this.turn += 1;
+    [this.served] = this.waiting;
+    if (this.served === undefined) return;
+    this.waiting.delete(this.served);
+    this.schedule();
+    this.served.onTurn();
+  };
 }
 
 /** Returns the number of bytes up to the end of the next headers; all bytes if they do not end. */

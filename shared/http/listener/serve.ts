@@ -198,10 +198,13 @@ class Listener implements HttpServer {
   ): Promise<Response> {
     const { options } = this;
     const problem = headersProblem(incoming);
-    const onKeyShown = () => this.connections.onKeyShown(incoming.socket);
     const response =
       problem === undefined
-        ? await options.fetch(request, { incoming, outgoing, onKeyShown })
+        ? await options.fetch(request, {
+            incoming,
+            outgoing,
+            onKeyShown: () => this.connections.onKeyShown(incoming.socket),
+          })
         : refusal(options.nextId(), '400-01', problem);
     if (mustClose(incoming, this.isDraining)) outgoing.setHeader('connection', 'close');
     else reportKeepAlive(outgoing, this.connections.idleSeconds(incoming.socket));

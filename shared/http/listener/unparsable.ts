@@ -4,8 +4,7 @@ import { ERRORS, type ErrorDetail, errorEnvelope } from '../../contracts/errors.
 import { errorCode } from '../../errors.ts';
 import type { IdGenerator } from '../../ids.ts';
 import { RETRY_AFTER_SECONDS } from '../failures.ts';
-import { REQUEST_ID_HEADER } from '../request-id.ts';
-import { UNCACHED } from '../uncached.ts';
+import { REQUEST_ID_HEADER, UNCACHED } from '../headers.ts';
 import { closeLingering } from './lingering-close.ts';
 import type { OpenAnswers } from './open-answers.ts';
 

@@ -2,7 +2,8 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { TopicLayouts } from '../../../gateway/publish/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
-import { createHealth, healthApp, healthRoutes } from '../../../shared/http/health.ts';
+import { createHealthApp } from '../../../shared/http/base-app.ts';
+import { createHealth, healthRoutes } from '../../../shared/http/health.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -50,12 +51,12 @@ describe('the health of a listener that strangers reach', () => {
 });
 
 describe('the listener of the workers', () => {
-  const app = healthApp(createHealth(), () => 'id-1');
+  const app = createHealthApp(createHealth(), () => 'id-1');
 
   it('answers health checks with whole texts, and 404-01 to anything else', async () => {
     const health = createHealth();
     health.setReady('sluice.message-sent', 'the topic does not exist');
-    const answer = await healthApp(health, () => 'id-1').request('/health/ready');
+    const answer = await createHealthApp(health, () => 'id-1').request('/health/ready');
     expect(await answer.json()).toMatchObject({ reasons: ['sluice.message-sent: the topic does not exist'] });
     const other = await app.request('/docs');
     expect([other.status, await other.json()]).toEqual([

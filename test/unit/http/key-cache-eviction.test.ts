@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
-import { credentials } from '../../../shared/http/api-key-auth/api-key-auth.ts';
-import { createKeyCache, type KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
+import { requireApiKey } from '../../../shared/http/api-key-auth/api-key-auth.ts';
+import { KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
 import type { HttpEnv } from '../../../shared/http/env.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey, NOW_MS, SECRET } from '../../support/gateway-app.ts';
@@ -17,7 +17,7 @@ afterEach(() => keys?.close());
 function setUp() {
   const store = { rows: new Map<string, ApiKey>(), down: false };
   const clock = { nowMs: () => NOW_MS };
-  keys = createKeyCache({
+  keys = new KeyCache({
     findKeys: async (ids) => {
       if (store.down) throw new Error('connection refused');
       return ids.flatMap((id) => store.rows.get(id) ?? []);
@@ -27,7 +27,7 @@ function setUp() {
     refreshMs: 60_000,
     keysMax: KEYS_MAX,
   });
-  const app = new Hono<HttpEnv>().get('/', credentials(keys, clock), (c) => c.body(null, 204));
+  const app = new Hono<HttpEnv>().get('/', requireApiKey(keys, clock), (c) => c.body(null, 204));
   const call = async (id: string, secret = SECRET) => {
     const headers = { 'service-api-id': id, 'service-api-secret': secret };
     return (await app.request('/', { headers })).status;

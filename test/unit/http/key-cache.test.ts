@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createKeyCache, type KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
+import { KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -16,7 +16,7 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
   const refreshes: string[][] = [];
   const state = { down: false, held: undefined as Promise<void> | undefined };
   const problems: (string | undefined)[] = [];
-  const keys = createKeyCache({
+  const keys = new KeyCache({
     findKeys: async (ids) => {
       queries.push([...ids]);
       await state.held;
@@ -178,7 +178,7 @@ describe('the key cache', () => {
       const store = new Map<string, ApiKey>();
       const answer = <T>(value: T) => new Promise<T>((resolve) => setTimeout(resolve, 1990, value));
       let asked = 0;
-      const keys = createKeyCache({
+      const keys = new KeyCache({
         findKeys: async (ids) => ids.flatMap((id) => store.get(id) ?? []),
         // What is true when it is asked, told late.
         findChanges: (seen) => {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createKeyUses } from '../../../shared/http/api-key-auth/key-uses.ts';
+import { KeyUses } from '../../../shared/http/api-key-auth/caller-keys.ts';
 import type { KeyUse } from '../../../shared/postgres/api-key-lookup.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers());
 function setUp() {
   const written: { uses: readonly KeyUse[]; stepMs: number }[] = [];
   const state = { nowMs: 1000, down: false, held: undefined as Promise<void> | undefined };
-  const uses = createKeyUses({
+  const uses = new KeyUses({
     write: async (some, stepMs) => {
       written.push({ uses: some, stepMs });
       await state.held;

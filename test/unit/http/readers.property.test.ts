@@ -1,8 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkContentHeaders } from '../../../shared/http/json-body/content-headers.ts';
-import { gunzipBounded } from '../../../shared/http/json-body/gunzip.ts';
+import { checkContentHeaders, gunzipBounded } from '../../../shared/http/json-body/content.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 
 const ROOM = { bytesMax: 1000, take: () => true };

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { gunzipBounded } from '../../../shared/http/json-body/gunzip.ts';
+import { gunzipBounded } from '../../../shared/http/json-body/content.ts';
 import type { RefusedConnection } from '../../../shared/http/listener/connections.ts';
 import { type HttpServer, listen } from '../../../shared/http/listener/serve.ts';
 import { createGatewayApp, type GatewayAppOptions, SECRET } from '../../support/gateway-app.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createHealth, healthApp } from '../../../shared/http/health.ts';
+import { createHealthApp } from '../../../shared/http/base-app.ts';
+import { createHealth } from '../../../shared/http/health.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 
@@ -55,7 +56,7 @@ describe('answers', () => {
     for (const path of ['/admin/v1/keys', '/internal/v1/conversations/C/credentials', '/']) {
       expect(markOf(await admin.request(path))).toEqual(PRIVATE);
     }
-    const workers = healthApp(createHealth(), () => 'id');
+    const workers = createHealthApp(createHealth(), () => 'id');
     expect(markOf(await workers.request('/'))).toEqual(PRIVATE);
   });
 
