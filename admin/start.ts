@@ -68,7 +68,9 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   });
 }
 
-/** Reports the database to `health`, regularly: nothing works here without it. Returns how to stop. */
+/**
+ * Reports the database to `health`, regularly: nothing works here without it. Returns how to stop.
+ */
 function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;

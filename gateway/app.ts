@@ -59,8 +59,8 @@ export interface AppDeps {
 
 /**
  * Returns the gateway without a socket, so that tests can call `app.request()`. The checks of each
- * operation run in the listed order. A body is read only if its sender is authenticated and allowed.
- * It may take a minute to arrive, so the sender is checked again afterwards.
+ * operation run in the listed order. A body is read only if its sender is authenticated and
+ * allowed. It may take a minute to arrive, so the sender is checked again afterwards.
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const { keys, clock, nextId } = deps;

@@ -49,7 +49,10 @@ export interface GatewayOptions {
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
   readonly storedIdsBudgetMs?: number;
-  /** Gateways that share the callers, including this one: each enforces its part of every rate. Default 1. */
+  /**
+   * Gateways that share the callers, including this one: each enforces its part of every rate.
+   * Default 1.
+   */
   readonly gateways?: number;
   /** Bytes of bodies, as sent and unpacked, that may be held concurrently. Default 64 MiB. */
   readonly bodyBufferBytesMax?: number;
@@ -71,12 +74,15 @@ const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_IDS_BUDGET_MS = 25;
 const DATABASE_UNAVAILABLE = 'unavailable, cached API keys still accepted';
 const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
-/** Longer than a request waits, since the result of a slow query still shows that the database works. */
+/**
+ * Longer than a request waits, since the result of a slow query still shows that the database
+ * works.
+ */
 const STORED_IDS_DEADLINE_MS = 250;
 
 /**
- * Starts a gateway; resolves when it listens. `health` reports when it is ready. The caller closes the
- * pool and the log, after `stop`. Rejects with AppError LISTEN_FAILED.
+ * Starts a gateway; resolves when it listens. `health` reports when it is ready. The caller closes
+ * the pool and the log, after `stop`. Rejects with AppError LISTEN_FAILED.
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, nextId, logger } = options;

@@ -43,7 +43,9 @@ export function createHealthApp(health: Health, nextId: IdGenerator): Hono<HttpE
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Sets the request id, and returns it with the answer: the caller's if it is valid, else a new one. */
+/**
+ * Sets the request id, and returns it with the answer: the caller's if it is valid, else a new one.
+ */
 function requestId(nextId: IdGenerator): HttpMiddleware {
   return async (c, next) => {
     // An id that contains the secret is not valid: it would be logged, stored and returned.
@@ -56,10 +58,10 @@ function requestId(nextId: IdGenerator): HttpMiddleware {
 }
 
 /**
- * Writes one line per request: 503 as a warning and other failures as errors, both with their cause,
- * the rest at level debug. Warnings and errors are limited to one line per second and kind, since
- * callers without a key can cause them too. The path is logged without the query and without the
- * request's own secret. Headers and bodies are not logged.
+ * Writes one line per request: 503 as a warning and other failures as errors, both with their
+ * cause, the rest at level debug. Warnings and errors are limited to one line per second and kind,
+ * since callers without a key can cause them too. The path is logged without the query and without
+ * the request's own secret. Headers and bodies are not logged.
  */
 function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
   const limited = createRateLimitedLog(logger);

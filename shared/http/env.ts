@@ -3,21 +3,26 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { JsonObject } from '../contracts/json.ts';
 import type { ApiKey } from '../postgres/api-key-lookup.ts';
 
-/** What the app knows of the connection. */
+/** The connection of a request, as the listener passes it to the app. */
 export interface ServedBindings extends HttpBindings {
-  /** To be called when a request has shown a valid key: its connection may stay idle for longer then. */
+  /**
+   * Must be called if a request has shown a valid key: its connection may then be idle for longer.
+   */
   readonly onKeyShown: () => void;
 }
 
-/** What the checks in front of an operation leave for it. */
+/** What the checks before an operation set for it. */
 export interface HttpEnv {
   /** Absent in tests that call the app without a socket. */
   Bindings: Partial<ServedBindings>;
   Variables: {
     requestId: string;
-    /** Set by the credentials check. */
+    /** Set by the API key check. */
     apiKey: ApiKey;
-    /** Whether it was opened by its secret of before the last rotation. Set by the credentials check. */
+    /**
+     * Whether the secret was the previous one, from before the last rotation. Set by the API key
+     * check.
+     */
     secretIsPrevious: boolean;
     /** Set by the body check. */
     body: JsonObject;

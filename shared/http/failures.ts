@@ -9,25 +9,25 @@ import {
 import { errorCode } from '../errors.ts';
 import type { HttpContext, HttpEnv } from './env.ts';
 
-/** Seconds after which a caller that got 503-01 should try again. */
+/** Seconds after which a caller should retry a 503-01. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** AppError code of a body whose sender went away. Nobody reads the answer. */
+/** AppError code of a body whose sender closed the connection. Nobody reads the answer. */
 export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 
-/** Answers a refusal: the only place where one becomes a response. */
+/** Returns the response to a refusal. All refusals become responses here. */
 export function refuse(c: HttpContext, { code, details, retryAfterSeconds }: Refusal): Response {
   const retryAfter = retryAfterSeconds ?? (code === '503-01' ? RETRY_AFTER_SECONDS : undefined);
   if (retryAfter !== undefined) c.header('retry-after', String(retryAfter));
   return c.json(errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);
 }
 
-/** {@link refuse} with a code and its details. */
+/** Calls {@link refuse} with a code and its details. */
 export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDetail[]): Response {
   return refuse(c, { code, details });
 }
 
-/** The one place where what was thrown becomes an answer: 500-01, of which the access log tells the cause. */
+/** Returns 500-01 for anything that was thrown; the access log reports the cause. */
 export const onError: ErrorHandler<HttpEnv> = (error, c) => {
   if (errorCode(error) === REQUEST_ABORTED) return fail(c, '400-01');
   c.set('cause', error);

@@ -7,7 +7,9 @@ export const REQUEST_ID_HEADER = 'x-request-id';
 /** Shorter values are not secrets, and occur in texts by chance. */
 const SECRET_LENGTH_MIN = 16;
 
-/** Returns the text without the secret of the request, which callers put into wrong places at times. */
+/**
+ * Returns the text without the secret of the request, which callers put into wrong places at times.
+ */
 export function withoutOwnSecret(c: HttpContext, text: string): string {
   const secret = c.req.header(API_SECRET_HEADER) ?? '';
   return secret.length < SECRET_LENGTH_MIN ? text : text.replaceAll(secret, '[redacted]');

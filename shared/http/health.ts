@@ -2,7 +2,9 @@ import { type Context, Hono } from 'hono';
 
 /** The state of a process, as `/health/live` and `/health/ready` report it. */
 export interface Health {
-  /** The process is not ready while any reason is set. `undefined` removes the reason of that name. */
+  /**
+   * The process is not ready while any reason is set. `undefined` removes the reason of that name.
+   */
   setReady(name: string, reason: string | undefined): void;
   /** The process should be restarted while any reason is set. */
   setLive(name: string, reason: string | undefined): void;

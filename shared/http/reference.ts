@@ -7,14 +7,14 @@ import { type Context, Hono } from 'hono';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** The script of the page, as the build copies it (docs/decisions/0015). */
+/** The script of the page, which the build copies (docs/decisions/0015). */
 const SCRIPT_FILE = 'scalar.js';
 
-/** Only this host: what the script would load from elsewhere (fonts, its makers' services) stays away. */
+/** Allows this host only: the script must not load fonts or services of its makers. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
-  // The script makes its styles itself.
+  // The script generates its styles.
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data: blob:",
   "font-src 'self' data:",
@@ -29,15 +29,16 @@ interface Content {
   readonly etag: string;
 }
 
-/** The same content, as it is and packed. All answers share these bytes. */
+/** The same content, plain and compressed. All answers share these bytes. */
 interface Asset {
   readonly plain: Content;
   readonly gzip: Content;
 }
 
 /**
- * `GET /openapi.json`, and `GET /docs`, a page to read it and to try the operations with a key that is typed in. Without a key:
- * they tell nothing that the project's documents do not. Each is made once, when it is first asked for.
+ * Returns the routes `GET /openapi.json` and `GET /docs`, a page that shows the document and can
+ * send requests with a key that the reader enters. They need no key, since the document is public.
+ * Each content is generated once, at its first request.
  */
 export function referenceRoutes(title: string, document: () => JsonSchema): Hono {
   const json = once(async () => asset(JSON.stringify(document())));
@@ -76,33 +77,36 @@ function content(bytes: Uint8Array<ArrayBuffer>): Content {
 }
 
 function answer(c: Context, asset: Asset, headers: Record<string, string>): Response {
-  const packed = takesGzip(c.req.header('accept-encoding'));
+  const packed = acceptsGzip(c.req.header('accept-encoding'));
   const { bytes, etag } = packed ? asset.gzip : asset.plain;
   const all = {
     ...headers,
     ...(packed && { 'content-encoding': 'gzip' }),
     etag,
-    // Kept by browsers, but asked for each time: a new release shows at once.
+    // Browsers may store it, but must revalidate it, so that a new release shows immediately.
     'cache-control': 'no-cache',
     vary: 'accept-encoding',
     'x-content-type-options': 'nosniff',
   };
-  return knows(c.req.header('if-none-match'), etag) ? c.body(null, 304, all) : c.body(bytes, 200, all);
+  return hasContent(c.req.header('if-none-match'), etag) ? c.body(null, 304, all) : c.body(bytes, 200, all);
 }
 
 const GZIP = /^(?:x-)?gzip$/i;
 const NONE = /^q=0(?:\.0{0,3})?$/i;
 
-/** Whether the caller names gzip (RFC 9110 §12.5.3) and does not refuse it. */
-function takesGzip(acceptEncoding = ''): boolean {
+/** Returns whether the caller accepts gzip by name (RFC 9110 §12.5.3). */
+function acceptsGzip(acceptEncoding = ''): boolean {
   return acceptEncoding.split(',').some((coding) => {
     const [name = '', weight = ''] = coding.split(';').map((part) => part.trim());
     return GZIP.test(name) && !NONE.test(weight);
   });
 }
 
-/** Compared weakly (RFC 9110 §13.1.2): who packs an answer on its way makes its tag a weak one. */
-function knows(ifNoneMatch: string | undefined, etag: string): boolean {
+/**
+ * Returns whether the caller has the content already. Compares weakly (RFC 9110 §13.1.2): proxies
+ * that compress an answer make its tag a weak one.
+ */
+function hasContent(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(',').some((tag) => {
     const known = tag.trim();
@@ -122,7 +126,7 @@ function pageOf(title: string): string {
     authentication: { preferredSecurityScheme: [['apiKeyId', 'apiKeySecret']] },
     documentDownloadType: 'json',
   };
-  // Data in the page, started by the script: no script of the page's own, so that the policy needs none.
+  // The configuration is data of an element, so that the policy need not allow inline scripts.
   return `<!doctype html>
 <html lang="en">
   <head>

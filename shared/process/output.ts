@@ -138,7 +138,9 @@ export class BufferedOutput implements Output {
     return Buffer.from(this.waiting.splice(0, count).join(''));
   }
 
-  /** Reports dropped lines after the lines that were kept, where the dropped ones would have been. */
+  /**
+   * Reports dropped lines after the lines that were kept, where the dropped ones would have been.
+   */
   private reportDropped(): void {
     if (this.dropped === 0) return;
     const count = this.dropped;

@@ -26,7 +26,9 @@ export interface AccessOptions {
 export interface AccessChecks {
   /** Returns the checks before the body is read: API key, scope and request rate. */
   before(scope: Scope): [HttpMiddleware, HttpMiddleware, HttpMiddleware];
-  /** Returns the checks after the body, whose transfer may take a minute: API key and scope again. */
+  /**
+   * Returns the checks after the body, whose transfer may take a minute: API key and scope again.
+   */
   after(scope: Scope): [HttpMiddleware, HttpMiddleware];
 }
 
@@ -42,7 +44,8 @@ export function createAccessChecks({ keys, clock, rates }: AccessOptions): Acces
  * disabled tenant with 403-01, and unknown keys or secrets with 503-01 while the store is
  * unavailable. Reads headers only.
  *
- * A secret that differs from the cached one is looked up too, so that a new secret works immediately.
+ * A secret that differs from the cached one is looked up too, so that a new secret works
+ * immediately.
  */
 export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
   return async (c, next) => {
@@ -76,9 +79,9 @@ export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
 }
 
 /**
- * Repeats {@link requireApiKey} after the body was read: the key may have been revoked, or its tenant
- * disabled. A key without changes is the same object in the cache, so that usually no secrets are
- * compared.
+ * Repeats {@link requireApiKey} after the body was read: the key may have been revoked, or its
+ * tenant disabled. A key without changes is the same object in the cache, so that usually no
+ * secrets are compared.
  */
 function requireApiKeyAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
   const checkAll = requireApiKey(keys, clock);

@@ -17,11 +17,15 @@ export interface CallerKeysOptions extends Pick<KeyCacheOptions, 'logger' | 'onS
 
 export interface CallerKeys {
   readonly cache: KeyCache;
-  /** Stops the refresh and writes the remaining last-used times. The pool may be closed afterwards. */
+  /**
+   * Stops the refresh and writes the remaining last-used times. The pool may be closed afterwards.
+   */
   close(): Promise<void>;
 }
 
-/** If the database takes longer, it counts as unavailable. A revocation may take that much longer. */
+/**
+ * If the database takes longer, it counts as unavailable. A revocation may take that much longer.
+ */
 const FIND_DEADLINE_MS = 2000;
 const USES_DEADLINE_MS = 2000;
 

@@ -3,7 +3,7 @@ import type { ApiKeyDescription } from '../../postgres/api-keys.ts';
 /** `rotating`: two secrets are valid. */
 export type KeyState = 'valid' | 'rotating' | 'expired' | 'revoked';
 
-/** A key as the command and `/admin/v1/keys` show it, at a time. */
+/** Returns a key as the command and `/admin/v1/keys` show it at the given time. */
 export function describeApiKey(key: ApiKeyDescription, nowMs: number) {
   const state = stateOf(key, nowMs);
   return {

@@ -6,7 +6,10 @@ import { createRanking } from '../../ranking.ts';
 import { createKeyLookup, KEYS_UNAVAILABLE } from './key-lookup.ts';
 
 export interface KeyCacheOptions {
-  /** Reads the keys that exist among `ids`, with its own deadline. Rejects if the store is unavailable. */
+  /**
+   * Reads the keys that exist among `ids`, with its own deadline. Rejects if the store is
+   * unavailable.
+   */
   readonly findKeys: (ids: readonly string[]) => Promise<ApiKey[]>;
   /** Reads which of the keys have changed; otherwise as `findKeys`. */
   readonly findChanges: (seen: readonly SeenKey[]) => Promise<ChangedKey[]>;
@@ -31,7 +34,10 @@ export interface KeyCacheOptions {
 
 const REFRESH_MS = 2000;
 const KEYS_MAX = 10_000;
-/** Revoked and expired keys, and keys of disabled tenants, at most. Others are looked up at each use. */
+/**
+ * Revoked and expired keys, and keys of disabled tenants, at most. Others are looked up at each
+ * use.
+ */
 const REFUSED_KEYS_MAX = 500;
 /** Keys per refresh statement. More would block the event loop for too long. */
 const REFRESH_KEYS_MAX = 2000;
@@ -41,9 +47,9 @@ const REFRESH_KEYS_MAX = 2000;
  * cached keys stay valid however old they are. Ids that do not exist are not cached, so that a new
  * key works immediately.
  *
- * Only a request with the right secret caches a key or makes it the most recently used one. Keys that
- * are refused have a separate bound. Otherwise anybody who knows ids, or has many revoked keys, could
- * evict the keys of others.
+ * Only a request with the right secret caches a key or makes it the most recently used one. Keys
+ * that are refused have a separate bound. Otherwise anybody who knows ids, or has many revoked
+ * keys, could evict the keys of others.
  */
 export class KeyCache {
   private readonly options: KeyCacheOptions;
@@ -70,8 +76,8 @@ export class KeyCache {
   }
 
   /**
-   * Returns the key from the store; undefined if there is none. Does not cache it: only {@link keep}
-   * does. Rejects with AppError KEYS_UNAVAILABLE (retryable).
+   * Returns the key from the store; undefined if there is none. Does not cache it: only {@link
+   * keep} does. Rejects with AppError KEYS_UNAVAILABLE (retryable).
    */
   find(id: string): Promise<ApiKey | undefined> {
     return this.lookup(id);
@@ -129,7 +135,10 @@ export class KeyCache {
     }
   }
 
-  /** The interval is from start to start, so that a slow store delays a revocation by one answer only. */
+  /**
+   * The interval is from start to start, so that a slow store delays a revocation by one answer
+   * only.
+   */
   private scheduleRefresh(afterMs: number): void {
     const { logger, refreshMs = REFRESH_MS } = this.options;
     this.timer = setTimeout(async () => {

@@ -2,16 +2,18 @@ import { sleep } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 
-/** AppError code (retryable) of {@link KeyCache.find} when the store cannot be asked. */
+/** AppError code (retryable) of a look-up while the store is unavailable or overloaded. */
 export const KEYS_UNAVAILABLE = 'KEYS_UNAVAILABLE';
 
-/** Different ids in one statement. */
+/** Distinct ids per statement. */
 const IDS_MAX = 500;
-/** Different ids that may wait at once: what is in front of an id is asked in ten statements. */
+/** Distinct ids that may wait: ten statements. */
 const WAITING_IDS_MAX = 5000;
-/** Milliseconds until its statement begins that an id waits at most, however slow the store is. */
+/** Milliseconds that an id waits at most for its statement to begin. */
 const WAIT_MAX_MS = 2000;
-/** Milliseconds between two statements, so that callers with wrong credentials cannot keep the store busy. */
+/**
+ * Milliseconds between two statements, so that callers with wrong keys cannot saturate the store.
+ */
 const PAUSE_MS = 10;
 
 interface Waiter {
@@ -25,9 +27,10 @@ interface WaitingId {
 }
 
 /**
- * Gathers look-ups of concurrent requests: one query in flight, and ids that are asked for meanwhile go into the next
- * ones, first come first served. So callers with made-up ids cost the store one connection, and a real new id among them
- * waits for a few statements. Nothing is remembered of ids that do not exist.
+ * Returns a function that looks up keys and batches concurrent requests. One statement is in
+ * flight; ids that arrive meanwhile wait for the next ones, first come, first served. So callers
+ * with made-up ids use one connection of the store, and a new valid id waits for a few statements.
+ * Ids that do not exist are not cached.
  */
 export function createKeyLookup(
   ask: (ids: readonly string[]) => Promise<ReadonlyMap<string, ApiKey>>,
@@ -45,7 +48,7 @@ export function createKeyLookup(
         for (const [id, { waiters }] of asked) for (const waiter of waiters) waiter.resolve(found.get(id));
       } catch (error) {
         refuse(asked, error);
-        // They would only wait for the same failure, one statement after the other.
+        // Otherwise they would wait for the same failure, one statement after the other.
         refuse(waiting, error);
       }
       await sleep(PAUSE_MS);

@@ -1,37 +1,44 @@
 import type { LimitState } from '../rates/limits.ts';
 
-/** The limit on a caller's bytes as one request sees it. */
+/** The byte rate of one caller. */
 export interface BodyRate {
-  /** Whether so many bytes may be taken now. */
+  /** Returns whether this many bytes may be taken now. */
   holds(bytes: number): boolean;
-  /** Takes so many bytes, or none and false where the limit would then be more than `debtMax` below zero. */
+  /**
+   * Takes bytes; takes none and returns false if the rate would be more than `debtMax` below zero.
+   */
   take(bytes: number, debtMax: number): boolean;
   giveBack(bytes: number): void;
-  /** The limit now; `neededBytes`: what a refused body needs before it can be read. */
+  /**
+   * Returns the current state. `neededBytes`: how much a refused body needs before it can be read.
+   */
   state(neededBytes?: number): LimitState;
 }
 
-/** What one body takes of its caller's byte rate. */
+/** The bytes that one body takes of its caller's byte rate. */
 export interface BodyCharge {
-  /** Takes a known size in advance, or nothing and false. What is not used of it is given back at the end. */
+  /** Takes a known size in advance; takes none and returns false if the rate has too little. */
   reserve(bytes: number): boolean;
-  /** Takes what is kept of a piece as sent, and at least `costMin`. False: the body must be refused. */
+  /**
+   * Takes the kept bytes of a piece as sent, at least `costMin`. False: the body must be refused.
+   */
   takeRead(keptBytes: number, costMin: number): boolean;
-  /** Takes bytes that were unpacked. False: the body must be refused. */
+  /** Takes unpacked bytes. False: the body must be refused. */
   takeUnpacked(bytes: number): boolean;
-  /** Gives back what was kept of the body as sent, except what its pieces cost at least. */
+  /** Gives back the bytes of the body as sent, except the minimum cost of its pieces. */
   giveBackRead(): void;
-  /** Gives back what is still reserved. */
+  /** Gives back the unused part of the reservation. */
   end(): void;
 }
 
-/** How far below zero bodies of unknown size may take a rate together, in bodies of the largest size. */
+/** How far below zero bodies of unknown size may take a rate, in bodies of the largest size. */
 const DEBT_BODIES_MAX = 8;
 
 /**
- * Charges a body so that bodies of one caller do not refuse each other half-way. A known size is reserved before the body
- * is read or unpacked. A body of unknown size is charged as it comes, also below zero: bodies after it wait until the
- * rate has made up for it. A body that costs more than the largest size, by many small chunks, has no such credit.
+ * Charges a body so that concurrent bodies of one caller do not cause each other's refusal
+ * half-way. A known size is reserved before the body is read or unpacked. A body of unknown size is
+ * charged as it arrives, even below zero; later bodies wait until the rate is positive again. A
+ * body that costs more than the largest size, because of many small chunks, gets no such credit.
  */
 export function chargeBody(rate: BodyRate, bytesMax: number): BodyCharge {
   let reserved = 0;
@@ -49,7 +56,7 @@ export function chargeBody(rate: BodyRate, bytesMax: number): BodyCharge {
 
   return {
     reserve(bytes) {
-      // What the body has cost so far must not be why it is refused: it would be refused each time.
+      // The earlier cost of this body must not cause its refusal: each retry would fail again.
       if (!rate.take(bytes, charged)) return false;
       reserved += bytes;
       return true;

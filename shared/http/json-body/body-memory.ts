@@ -1,39 +1,44 @@
 import { getHeapStatistics } from 'node:v8';
 import { TenantShares } from '../../tenant-shares.ts';
 
-/** What all bodies that are held at once may take, in bytes. */
+/** Bounds the memory of all bodies that are held concurrently, in bytes. */
 export interface BodyMemory {
-  /** For one request of that tenant. */
+  /** Returns the memory of one request of that tenant. */
   open(tenantId: string): BodyHold;
-  /** Bytes of bodies held now. */
+  /** Returns the bytes of all bodies that are held now. */
   heldBytes(): number;
 }
 
 export interface BodyHold {
-  /** Takes so many more bytes of a body, or none and false where there is no room for them. Never waits. */
+  /**
+   * Takes bytes of a body; takes none and returns false if there is no room for them. Never waits.
+   */
   take(bytes: number): boolean;
-  /** The same for what is made of a body in the heap: of its bytes, and of its items. */
+  /** The same for the objects that are created in the heap from a body and its items. */
   takeHeap(bodyBytes: number, items: number): boolean;
-  /** Gives all of it back. */
+  /** Gives everything back. */
   release(): void;
 }
 
-/** Bytes of heap that the values read from one byte of a body take at most, while they are made. */
+/** Bytes of heap per byte of a body at most, while it is parsed. */
 const HEAP_BYTES_PER_BODY_BYTE = 8;
-/** What an item becomes on its way to the log: a record, its key, hash, event and answer. */
+/** Bytes of heap per item: a record with its key, hash, event and result. */
 const HEAP_BYTES_PER_ITEM = 1024;
-/** What the process takes without any request. */
+/** Bytes of heap of a process without requests. */
 const HEAP_BYTES_BASE = 64 * 1024 * 1024;
 
-/** What requests may take of the heap that this process was given (`--max-old-space-size`, else by its memory). */
+/**
+ * Returns the bytes of heap for requests: half of the limit (`--max-old-space-size`) less the base.
+ */
 export function heapBytesForRequests(): number {
   return Math.max(0, getHeapStatistics().heap_size_limit - HEAP_BYTES_BASE) / 2;
 }
 
 /**
- * Returns the memory of all requests. A request never waits for memory: requests that each hold a part of their body and
- * wait for more would wait for each other. Tenants have fair shares (see {@link TenantShares}). The heap is shared the same
- * way, so that a process with a small heap refuses requests instead of crashing.
+ * Returns the memory of all requests. A request never waits for memory: requests that hold a part
+ * of their body and wait for more would deadlock. Tenants have fair shares (see {@link
+ * TenantShares}). The heap is shared the same way, so that a process with a small heap refuses
+ * requests instead of crashing.
  */
 export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRequests()): BodyMemory {
   const bodies = new TenantShares({ bytesMax });
@@ -56,7 +61,7 @@ export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRe
   };
 }
 
-/** What one request holds of them. */
+/** Tracks how much one request holds of the shares. */
 function openShare(shares: TenantShares, tenantId: string) {
   let own = 0;
   return {

@@ -3,30 +3,30 @@ import { AppError } from '../../errors.ts';
 import type { HttpContext } from '../env.ts';
 import { REQUEST_ABORTED } from '../failures.ts';
 
-/** Bytes, or why there are none: more than allowed, or more than there is room for now. */
+/** The bytes of a body, or why it was not collected: too large, or no room for it now. */
 export type Collected =
   | { readonly ok: true; readonly bytes: Buffer }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' };
 
-/** What may be held of a body. */
+/** Bounds on the bytes that are held of a body. */
 export interface BodyBounds {
   readonly bytesMax: number;
-  /** Makes room for so many more bytes, or says that there is none. */
+  /** Takes room for more bytes; returns false if there is none. */
   readonly take: (bytes: number) => boolean;
 }
 
 /**
- * The raw bytes of the request's body within the bounds. Past them some of the rest is read and thrown away after the
- * answer (see pipelining.ts), so that a sender who is still writing gets the answer instead of a reset.
- * Throws AppError REQUEST_ABORTED when the sender goes away.
+ * Returns the raw bytes of the request's body within the bounds. The rest of a larger body is
+ * discarded after the answer (see request-body.ts), so that a caller that is still sending gets the
+ * answer instead of a reset. Throws AppError REQUEST_ABORTED if the caller closes the connection.
  */
 export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
   const declared = c.req.header('content-length');
   if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
   const { incoming, outgoing } = c.env ?? {};
   if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
-  // The sender waits for a word before it sends the body (see serve.ts, which leaves that word to us).
+  // The caller waits for 100 Continue before it sends the body. The listener leaves that to this.
   if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
   return await collectFromSocket(incoming, bounds);
 }
@@ -34,15 +34,16 @@ export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<C
 const TOO_LARGE = { ok: false, reason: 'too-large' } as const;
 const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
 
-/** Less is not worth a growth of its own. */
+/** The smallest growth of the buffer. */
 const GROWTH_BYTES_MIN = 1024;
 
 /**
- * Gathers chunks as long as they stay within the bounds; what `add` returns is why they did not. They are copied together
- * into one buffer of at most twice their size: as they came, each of one byte would take some 400.
+ * Collects chunks within the bounds; `add` returns a refusal if they exceed them. The chunks are
+ * copied into one buffer of at most twice their size, since a separate chunk of one byte takes some
+ * 400 bytes.
  */
 export function boundedChunks({ bytesMax, take }: BodyBounds) {
-  /** The only chunk so far, as it came: the usual body is one. */
+  /** The only chunk so far, not copied. Usually the body is one chunk. */
   let first: Buffer | undefined;
   let gathered = Buffer.alloc(0);
   let bytes = 0;
@@ -97,7 +98,7 @@ function collectFromSocket(incoming: IncomingMessage, bounds: BodyBounds): Promi
       settle();
       reject(new AppError(REQUEST_ABORTED, 'the sender closed the connection', { retryable: true }));
     };
-    // Stays attached: an error that comes after the answer must not end the process.
+    // This listener stays attached: an error after the answer must not end the process.
     incoming.on('error', onClose);
     incoming.on('data', onData).on('end', onEnd).on('close', onClose);
     if (incoming.destroyed) onClose();

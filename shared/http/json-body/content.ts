@@ -71,7 +71,8 @@ export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzi
     });
     gunzip.on('error', (error) => {
       const code = errorCode(error);
-      // Z_DATA_ERROR, Z_BUF_ERROR (truncated) and the like are the caller's errors, all others ours.
+      // Z_DATA_ERROR, Z_BUF_ERROR (truncated) and the like are the caller's errors, all others
+      // ours.
       if (code?.startsWith('Z_') && code !== 'Z_MEM_ERROR') resolve({ ok: false, reason: 'broken' });
       else reject(error);
     });

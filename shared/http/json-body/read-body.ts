@@ -10,37 +10,41 @@ import { collectBody } from './collect.ts';
 import { checkContentHeaders, claimedUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
-/** What a chunk costs of the byte rate at least: Node takes some 12 µs to parse one, however few bytes it has. */
+/** The cost of a chunk at least: Node takes some 12 µs to parse one, however small it is. */
 const CHUNK_COST_BYTES = 1024;
 
-/** The limit on a caller's bytes; undefined for a caller without one. */
+/** Returns the byte rate of a caller; undefined if it has none. */
 export type ByteRate = (key: ApiKey) => BodyRate | undefined;
 
 export interface ReadBodyOptions {
   /** Bytes of the body at most, as sent and after gunzip. */
   readonly bytesMax: number;
-  /** What all bodies together may take, as sent and after gunzip, until they are answered. Default: anything. */
+  /**
+   * Bounds all bodies together, as sent and after gunzip, until they are answered. Default: no
+   * bound.
+   */
   readonly memory?: BodyMemory;
-  /** What limits a caller's bytes per second. Default: nothing. */
+  /** Limits a caller's bytes per second. Default: no limit. */
   readonly byteRate?: ByteRate;
   /** Members whose objects are kept byte for byte. */
   readonly rawMembers: ReadonlySet<string>;
-  /** The answer to a body that is not one JSON object; without it 400-01 with the problem as its detail. */
+  /** Returns the answer to a body that is not a JSON object. Default: 400-01 with the problem. */
   readonly onUnreadable?: (c: HttpContext, path: string, message: string) => Response;
 }
 
-/** The body as one JSON object, or why there is none. */
+/** The body as a JSON object, or why it was refused. */
 export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
-  /** Over the byte rate, which must hold so many bytes before the body can be read. */
+  /** Over the byte rate, which must hold `bytes` before the body can be read. */
   | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
 /**
- * Reads the body into `c.get('body')`: 413-01 over the limit, 429-01 over the caller's byte rate, 503-01 where other
- * bodies leave no room for it, 400-01 (or `onUnreadable`) for what is not a JSON object.
+ * Reads the body into `c.get('body')`. Answers 413-01 if it is too large, 429-01 over the caller's
+ * byte rate, 503-01 if other bodies leave no room for it, and 400-01 (or `onUnreadable`) if it is
+ * not a JSON object.
  */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
@@ -97,7 +101,7 @@ async function readBody(
   try {
     const bytes = await readBytes(c, options, hold, rate, charge);
     const read = bytes.ok ? await parse(bytes.bytes, options, hold) : bytes;
-    // The caller will send it again, and judging it is what costs.
+    // The caller will send it again; the rate is for the cost of checking it, which was saved.
     if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
     return read;
   } finally {
@@ -107,7 +111,7 @@ async function readBody(
 
 type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
 
-/** The bytes of the body, unpacked, within the bounds of size, memory and rate. */
+/** Returns the unpacked bytes of the body, within the bounds of size, memory and rate. */
 async function readBytes(
   c: HttpContext,
   { bytesMax }: ReadBodyOptions,
@@ -119,7 +123,7 @@ async function readBytes(
   const packed = content.ok && content.gzip;
   const length = c.req.header('content-length');
   const declared = length === undefined ? undefined : Number(length);
-  // Where the size is not known, a caller that comes back when this much can be taken is not refused again.
+  // If the size is unknown, a caller that retries once this much is available is not refused again.
   const needed = packed && declared !== undefined ? unpackedBytesMax(declared) : (declared ?? bytesMax);
   const overRate = { ok: false, reason: 'rate', bytes: Math.min(needed, bytesMax) } as const;
   if (packed || declared === undefined) {
@@ -136,13 +140,13 @@ async function readBytes(
     },
   });
   const chunkCost = c.req.header('transfer-encoding') === undefined ? 0 : CHUNK_COST_BYTES;
-  // Size first: a body that is too large is 413-01 whatever its headers say.
+  // The size is checked first: a body that is too large is 413-01 whatever its headers say.
   const raw = await collectBody(
     c,
     bounds((bytes) => charge?.takeRead(packed ? 0 : bytes, chunkCost)),
   );
   if (isOverRate) {
-    // Reading on to the end of the chunks would cost what the rate is to spare.
+    // Reading the rest of the chunks would cost what the rate should save.
     if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
     return overRate;
   }

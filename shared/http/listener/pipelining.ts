@@ -33,8 +33,8 @@ interface Shared {
  * it checks for backpressure. Each request takes a few KiB of memory, and so do 65,536 chunks of
  * one byte.
  *
- * The slices are passed to Node's own `data` listener by one of ours. Without ours Node parses in C++
- * as it reads, which cannot be interrupted. It costs about 15 µs per request.
+ * The slices are passed to Node's own `data` listener by one of ours. Without ours Node parses in
+ * C++ as it reads, which cannot be interrupted. It costs about 15 µs per request.
  */
 export class Pipelining {
   private readonly connections = new WeakMap<Socket, ConnectionParser>();
@@ -193,7 +193,9 @@ class ConnectionParser {
   }
 }
 
-/** Lets connections that have more bytes parse them, round-robin, one per turn of the event loop. */
+/**
+ * Lets connections that have more bytes parse them, round-robin, one per turn of the event loop.
+ */
 class TurnQueue {
   private readonly waiting = new Set<ConnectionParser>();
   private served: ConnectionParser | undefined;

@@ -19,9 +19,9 @@ const UNREAD_BYTES_MAX = 128 * 1024 * 1024;
  */
 const UNREAD_CHUNKED_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Line ends read of a chunked body after its answer, including those of its content. A chunk has two, and
- * takes some 2 µs to parse however small it is. The time itself is not limited: on a busy machine
- * that would close the connections of well-behaved callers.
+ * Line ends read of a chunked body after its answer, including those of its content. A chunk has
+ * two, and takes some 2 µs to parse however small it is. The time itself is not limited: on a busy
+ * machine that would close the connections of well-behaved callers.
  */
 const UNREAD_LINE_ENDS_MAX = 50_000;
 

@@ -121,9 +121,9 @@ class Listener implements HttpServer {
       {
         // HTTP/1.0 clients may send no Host header. The name has no effect.
         hostname: 'localhost',
-        // Node discards the unread rest of a body, within the bounds of request-body.ts. The adapter
-        // would destroy the connection after 500 ms, and a caller that is still sending would see a
-        // reset instead of its answer.
+        // Node discards the unread rest of a body, within the bounds of request-body.ts. The
+        // adapter would destroy the connection after 500 ms, and a caller that is still sending
+        // would see a reset instead of its answer.
         autoCleanupIncoming: false,
         errorHandler: (error) =>
           error instanceof RequestError
@@ -154,8 +154,8 @@ class Listener implements HttpServer {
     const { server } = this;
     this.isDraining = true;
     return new Promise((resolve) => {
-      // An answer that was written while its body arrived did not say `close`. Its connection becomes
-      // idle later.
+      // An answer that was written while its body arrived did not say `close`. Its connection
+      // becomes idle later.
       const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
       const timeout = setTimeout(
         () => server.closeAllConnections(),

@@ -64,7 +64,9 @@ export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: I
   });
 }
 
-/** Writes the answer to a request for which Node has no response object, and closes the connection. */
+/**
+ * Writes the answer to a request for which Node has no response object, and closes the connection.
+ */
 function answerAndClose(
   socket: Socket,
   requestId: string,

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts';
 
-/** How fast a bucket fills, and how much it holds. */
+/** How fast a bucket fills, and how many tokens it holds. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -9,24 +9,27 @@ export interface Rate {
 export interface Bucket<R extends Rate> {
   readonly rate: R;
   tokens: number;
-  /** When `tokens` was right. */
+  /** The time at which `tokens` was calculated. */
   atMs: number;
 }
 
 export interface Buckets<R extends Rate> {
-  /** The bucket of that name as it is now; full where it is new. Its rate may be another than before. */
+  /**
+   * Returns the current bucket of that name; a full one if it is new. Its rate may have changed.
+   */
   get(name: string, rate: R): Bucket<R>;
   size(): number;
 }
 
-/** Fractions of tokens add up with an error; nobody waits for so little. */
+/** Absorbs the rounding errors of fractions of tokens. */
 const EPSILON = 1e-6;
-/** Buckets from which on those that are full are looked for. */
+/** The number of buckets at which full ones are first removed. */
 const SWEEP_FROM = 1000;
 
 /**
- * Token buckets by name. A full bucket is the same as none, so those are forgotten whenever the buckets have doubled:
- * the memory follows the callers of the last seconds, and the work for it is a constant for each new bucket.
+ * Returns token buckets by name. A full bucket equals a new one, so full ones are removed whenever
+ * the number of buckets has doubled. Memory is bounded by the callers of the last seconds, at
+ * constant amortized cost per new bucket.
  */
 export function createBuckets<R extends Rate>(clock: Clock, sweepFrom = SWEEP_FROM): Buckets<R> {
   const buckets = new Map<string, Bucket<R>>();
@@ -53,14 +56,15 @@ export function createBuckets<R extends Rate>(clock: Clock, sweepFrom = SWEEP_FR
 }
 
 function refilled<R extends Rate>({ tokens, atMs }: Bucket<R>, rate: R, nowMs: number): Bucket<R> {
-  // A clock that was set back must not stop the filling until it has caught up.
+  // If the clock was set back, the bucket must continue to fill.
   const elapsedMs = Math.max(0, nowMs - atMs);
   return { rate, tokens: Math.min(rate.burst, tokens + (elapsedMs * rate.perSecond) / 1000), atMs: nowMs };
 }
 
 /**
- * Takes from all buckets or, where one of them holds too little, from none: then it is the one to wait longest for.
- * `debtMax` is how far below zero they may be afterwards.
+ * Takes tokens from all buckets, or from none if one of them holds too few. Returns that bucket; if
+ * there are several, the one that takes longest to refill. `debtMax`: how far below zero the
+ * buckets may be afterwards.
  */
 export function takeFromAll<R extends Rate>(
   buckets: readonly Bucket<R>[],
@@ -76,17 +80,17 @@ export function takeFromAll<R extends Rate>(
   return shortest;
 }
 
-/** Puts back what was taken and not used. */
+/** Returns unused tokens to a bucket. */
 export function giveBack(bucket: Bucket<Rate>, tokens: number): void {
   bucket.tokens = Math.min(bucket.rate.burst, bucket.tokens + tokens);
 }
 
-/** Whole tokens; 0 while they are below zero. */
+/** Returns the number of whole tokens; 0 if it is negative. */
 export function tokensLeft({ tokens }: Bucket<Rate>): number {
   return Math.max(0, Math.floor(tokens + EPSILON));
 }
 
-/** Whole seconds until the bucket holds that much; 0 when it does. */
+/** Returns the whole seconds until the bucket holds `level` tokens; 0 if it does. */
 export function secondsUntil({ tokens, rate }: Bucket<Rate>, level: number): number {
   return Math.max(0, Math.ceil((level - tokens - EPSILON) / rate.perSecond));
 }

@@ -10,7 +10,9 @@ export interface LimitState {
   readonly policy: Policy;
   /** How much is left, in the limit's unit. */
   readonly remaining: number;
-  /** Seconds until the limit is unused again; for a refused request, until there is enough for it. */
+  /**
+   * Seconds until the limit is unused again; for a refused request, until there is enough for it.
+   */
   readonly resetSeconds: number;
 }
 

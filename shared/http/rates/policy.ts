@@ -1,6 +1,6 @@
 import type { Rate } from './buckets.ts';
 
-/** One limit of a caller, by the name that callers read in answers. */
+/** One limit of a caller, with the name that answers report. */
 export interface Policy {
   readonly name: 'requests' | 'key-requests' | 'bytes' | 'records' | 'quota' | 'dead-letters';
   /** The limit's item of the RateLimit-Policy field. */
@@ -13,10 +13,10 @@ export type RatePolicy = Policy & Rate;
 
 /** Requests per second of one operation, unless the tenant has a rate of its own. */
 export const REQUESTS_PER_SECOND = 1000;
-/** Seconds of the rate that may come at once. */
+/** A burst is this many seconds of the rate. */
 export const BURST_SECONDS = 2;
 
-/** The limit on requests of a tenant, or of one key, of which this process takes its share. */
+/** Returns this process's share of the limit on requests of a tenant, or of one key. */
 export function requestPolicy(
   name: 'requests' | 'key-requests',
   perSecond: number,
@@ -32,13 +32,13 @@ export function requestPolicy(
   };
 }
 
-/** The share of one of `processes`; its burst is never below `burstMin`. */
+/** Returns the share of one of `processes`. Its burst is at least `burstMin`. */
 export function shareOf(perSecond: number, processes: number, burstMin: number): Rate {
   const share = perSecond / processes;
   return { perSecond: share, burst: Math.max(burstMin, Math.floor(share * BURST_SECONDS)) };
 }
 
-/** Seconds in which a rate's whole burst is there again. */
+/** Returns the seconds in which an empty bucket refills. */
 export function windowOf({ perSecond, burst }: Rate): number {
   return Math.ceil(burst / perSecond);
 }
