@@ -1,9 +1,9 @@
 import type { Config, DatabaseSetting } from '../shared/config/config.ts';
 import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
-import { connectionStringOf, readConnectionFile } from '../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
+import { connectionStringOf, readConnectionFile } from './data-dir/connection-file.ts';
 
 export interface OpenDatabase {
   readonly pool: Pool;

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
+import { DEMO_FILE, DEMO_HEADERS_FILE, type Demo, readDemoFile } from '../cli/data-dir/demo-file.ts';
+import { PRIVATE, replaceFile } from '../cli/data-dir/replace-file.ts';
 import type { Clock } from '../shared/clock.ts';
 import { EVERY_SCOPE } from '../shared/contracts/scopes.ts';
-import { DEMO_FILE, DEMO_HEADERS_FILE, type Demo, readDemoFile } from '../shared/demo-file.ts';
 import type { IdGenerator } from '../shared/ids.ts';
 import { createApiKey } from '../shared/postgres/api-keys.ts';
 import type { Queryable } from '../shared/postgres/pool.ts';
 import { createTenant, listTenants } from '../shared/postgres/tenants.ts';
-import { PRIVATE, replaceFile } from '../shared/replace-file.ts';
 
 export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 

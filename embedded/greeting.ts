@@ -1,4 +1,4 @@
-import type { Demo } from '../shared/demo-file.ts';
+import type { Demo } from '../cli/data-dir/demo-file.ts';
 import type { Instance } from './instance.ts';
 
 type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'headersFile' | 'keyProblems'>;

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { startAdmin } from '../admin/start.ts';
+import type { Demo } from '../cli/data-dir/demo-file.ts';
+import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../cli/data-dir/key-ring-file.ts';
 import { startGateway } from '../gateway/start.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config, SettingOf } from '../shared/config/config.ts';
-import type { Demo } from '../shared/demo-file.ts';
 import { createHealth, type Health } from '../shared/http/health.ts';
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
-import { keyRingFileName, readKeyRingFile, writeKeyRingFile } from '../shared/keyring/file.ts';
 import { createKeyRing, generateKeySpec, type KeyRing } from '../shared/keyring/keyring.ts';
 import { createEmbeddedLog } from '../shared/log/embedded/embedded-log.ts';
 import type { EventLog } from '../shared/log/log.ts';

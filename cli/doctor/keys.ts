@@ -1,10 +1,10 @@
 import type { Config } from '../../shared/config/config.ts';
 import { errorCode, errorMessage } from '../../shared/errors.ts';
 import { keyRingProblems } from '../../shared/keyring/check.ts';
-import { keyRingFileName, readKeyRingFile } from '../../shared/keyring/file.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
 import { sampleWebhookSecrets } from '../../shared/postgres/encrypted-samples.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
+import { keyRingFileName, readKeyRingFile } from '../data-dir/key-ring-file.ts';
 import { sampleDeadLetters } from '../sql/dead-letter-credentials.ts';
 import { sampleCredentials } from '../sql/encrypted-values.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
-import { PRIVATE, replaceFile } from '../../shared/replace-file.ts';
+import { PRIVATE, replaceFile } from '../data-dir/replace-file.ts';
 
 const refusal = z.object({ line: z.int(), reason: z.string() });
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { AppError, errorMessage } from '../../shared/errors.ts';
-import { replaceFile } from '../../shared/replace-file.ts';
+import { replaceFile } from '../data-dir/replace-file.ts';
 import { csvRecords, isBlank } from './csv-records.ts';
 import { openFile } from './input.ts';
 import { readJsonFile } from './input-json.ts';

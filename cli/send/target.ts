@@ -1,6 +1,6 @@
 import type { Config } from '../../shared/config/config.ts';
-import { readDemoFile } from '../../shared/demo-file.ts';
 import { AppError } from '../../shared/errors.ts';
+import { readDemoFile } from '../data-dir/demo-file.ts';
 import type { SendTarget } from './gateway-client.ts';
 
 /** Settings for missing options. */

@@ -1,10 +1,10 @@
 import { AppError, errorMessage } from '../../shared/errors.ts';
-import { readKeyRingFile } from '../../shared/keyring/file.ts';
 import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { type Endpoint, findEndpoints } from '../../shared/postgres/webhook-endpoints.ts';
 import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import type { CommandContext } from '../context.ts';
+import { readKeyRingFile } from '../data-dir/key-ring-file.ts';
 import type { OpenDatabase } from '../database.ts';
 import { readEndpointSecret } from '../sql/webhooks.ts';
 import { tenantsToSearch } from '../tenant-lookup.ts';

@@ -17,8 +17,8 @@ import {
 } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { PRIVATE } from '../../cli/data-dir/replace-file.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
-import { PRIVATE } from '../../shared/replace-file.ts';
 import { type PostgresBinaries, serverProcess } from './binaries.ts';
 import { isAlive } from './process-table.ts';
 import { canEnter, makePlace } from './server-place.ts';

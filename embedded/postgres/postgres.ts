@@ -1,11 +1,11 @@
-import type { AppError } from '../../shared/errors.ts';
-import type { Logger } from '../../shared/logging.ts';
 import {
   connectionStringOf,
   type DatabaseConnection,
   removeConnectionFile,
   writeConnectionFile,
-} from '../../shared/postgres/connection-file.ts';
+} from '../../cli/data-dir/connection-file.ts';
+import type { AppError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/logging.ts';
 import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { ensureDatabase } from './create-database.ts';

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
+import { connectionStringOf, readConnectionFile } from '../../cli/data-dir/connection-file.ts';
 import { startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
-import { connectionStringOf, readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { startKafkaBroker } from '../support/kafka-broker.ts';
 import {

@@ -7,11 +7,11 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readConnectionFile } from '../../cli/data-dir/connection-file.ts';
 import { startEmbeddedPostgres } from '../../embedded/postgres/postgres.ts';
 import { isAlive } from '../../embedded/postgres/process-table.ts';
 import type { AppError } from '../../shared/errors.ts';
 import { openClient } from '../../shared/postgres/client.ts';
-import { readConnectionFile } from '../../shared/postgres/connection-file.ts';
 import { createPool } from '../../shared/postgres/pool.ts';
 import { waitFor } from '../support/wait.ts';
 

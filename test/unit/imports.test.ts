@@ -9,7 +9,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   admin: ['shared'],
   workers: ['shared'],
   cli: ['shared'],
-  embedded: ['shared', 'gateway', 'admin', 'workers'],
+  embedded: ['shared', 'gateway', 'admin', 'workers', 'cli'],
   docs: ['shared', 'gateway', 'admin'],
 };
 

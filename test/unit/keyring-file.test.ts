@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readKeyRingFile, writeKeyRingFile } from '../../shared/keyring/file.ts';
+import { readKeyRingFile, writeKeyRingFile } from '../../cli/data-dir/key-ring-file.ts';
 import { generateKeySpec } from '../../shared/keyring/keyring.ts';
 
 describe('the key ring file of a data directory', () => {

@@ -3,7 +3,7 @@ import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PRIVATE, replaceFile } from '../../shared/replace-file.ts';
+import { PRIVATE, replaceFile } from '../../cli/data-dir/replace-file.ts';
 
 describe('replacing a file', () => {
   let folder: string;

@@ -1,8 +1,8 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { errorCode } from '../errors.ts';
-import { PRIVATE, replaceFile } from '../replace-file.ts';
+import { errorCode } from '../../shared/errors.ts';
+import { PRIVATE, replaceFile } from './replace-file.ts';
 
 const schema = z.object({
   host: z.string(),

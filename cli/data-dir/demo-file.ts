@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { errorCode } from './errors.ts';
+import { errorCode } from '../../shared/errors.ts';
 
 const schema = z.object({
   baseUrl: z.string(),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { errorCode } from './errors.ts';
+import { errorCode } from '../../shared/errors.ts';
 
 /** Permissions of a file that only its owner may read. */
 export const PRIVATE = 0o600;

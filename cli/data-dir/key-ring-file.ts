@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError, errorCode } from '../errors.ts';
-import { PRIVATE, replaceFile } from '../replace-file.ts';
-import { createKeyRing, type KeyRing } from './keyring.ts';
+import { AppError, errorCode } from '../../shared/errors.ts';
+import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
+import { PRIVATE, replaceFile } from './replace-file.ts';
 
 const FILE = 'credentials.key';
 /** Permission bits of group and others. */
