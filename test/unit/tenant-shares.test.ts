@@ -19,7 +19,7 @@ describe('shares of tenants', () => {
     },
   );
 
-  it('give a tenant that holds nothing all that is free only where asked for', () => {
+  it('give a tenant that holds nothing all free bytes only with firstTakesAll', () => {
     const shares = new TenantShares({ bytesMax: 100, firstTakesAll: true });
     expect(shares.take('a', 101)).toBe(false);
     expect(shares.take('a', 90)).toBe(true);

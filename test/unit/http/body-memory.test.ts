@@ -3,7 +3,7 @@ import { createBodyMemory } from '../../../shared/http/json-body/body-memory.ts'
 
 const MIB = 1024 * 1024;
 
-it('gives one tenant half, and gives it back', () => {
+it('body memory gives one tenant half, and takes it back', () => {
   const memory = createBodyMemory(64 * MIB);
   const holds = Array.from({ length: 16 }, () => memory.open('one'));
   expect(holds.filter((hold) => hold.take(4 * MIB))).toHaveLength(8);
@@ -12,7 +12,7 @@ it('gives one tenant half, and gives it back', () => {
   expect(memory.open('one').take(32 * MIB)).toBe(true);
 });
 
-it('leaves room for one more, however many tenants take what they can', () => {
+it('body memory leaves room for one more tenant, however many take all that they can', () => {
   const memory = createBodyMemory(64 * MIB);
   for (let round = 0; round < 100; round++) {
     for (const tenant of ['a', 'b', 'c']) memory.open(tenant).take(MIB);
@@ -22,7 +22,7 @@ it('leaves room for one more, however many tenants take what they can', () => {
   expect(memory.open('other').take(8 * MIB)).toBe(true);
 });
 
-it('bounds what is made of bodies in the heap the same way, by their bytes and items', () => {
+it('body memory bounds the heap of bodies by their bytes and items', () => {
   const memory = createBodyMemory(Number.MAX_SAFE_INTEGER, 1024 * 1024);
   const [one, other] = [memory.open('one'), memory.open('other')];
   expect(one.takeHeap(64 * 1024, 1)).toBe(false);

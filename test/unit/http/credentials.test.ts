@@ -39,8 +39,8 @@ function setUp(first: Partial<ApiKey> = {}) {
   return { store, clock, keys, status };
 }
 
-describe('a key that was rotated', () => {
-  it('works with both secrets until the older one ends, and then with the new one alone', async () => {
+describe('a rotated API key', () => {
+  it('accepts both secrets until the previous one ends, then the new one only', async () => {
     const { status, clock } = setUp(rotated(NOW_MS + 1000));
     expect([await status(SECRET), await status('new'), await status('other')]).toEqual([200, 200, 401]);
     clock.ms = NOW_MS + 999;
@@ -49,14 +49,14 @@ describe('a key that was rotated', () => {
     expect([await status(SECRET), await status('new')]).toEqual([401, 200]);
   });
 
-  it('works with the new secret at once where the key was known before', async () => {
+  it('accepts the new secret immediately if the key was cached before', async () => {
     const { status, store } = setUp();
     expect([await status(SECRET), await status('new')]).toEqual([200, 401]);
     store.key = apiKey('key-1', rotated(NOW_MS + 1000));
     expect([await status('new'), await status(SECRET)]).toEqual([200, 200]);
   });
 
-  it('is answered 503 with a new secret, and not 401, while the store is down; the one known before goes on', async () => {
+  it('answers 503 to a new secret and accepts the cached one while the store is down', async () => {
     const { status, store } = setUp();
     expect(await status(SECRET)).toBe(200);
     store.down = true;
@@ -67,14 +67,14 @@ describe('a key that was rotated', () => {
   });
 });
 
-it('needs no look-up for a secret that is known', async () => {
+it('an API key with a cached secret needs no look-up', async () => {
   const { status, store } = setUp();
   await status(SECRET);
   await status(SECRET);
   expect(store.lookUps).toBe(1);
 });
 
-it('notes that a key was used by its caller, and not that somebody tried', async () => {
+it('only a right secret counts as a use of an API key', async () => {
   const { keys, status, store } = setUp();
   const used = vi.spyOn(keys, 'used');
   await status('wrong');
@@ -88,7 +88,7 @@ it('notes that a key was used by its caller, and not that somebody tried', async
   expect(used.mock.calls).toEqual([['key-1']]);
 });
 
-describe('secrets are compared as digests of one length, as often whether there is such a key or not', () => {
+describe('secrets are compared as digests of equal length, equally often for all outcomes', () => {
   beforeEach(() => void compared.splice(0));
   afterEach(() => void compared.splice(0));
 
@@ -105,7 +105,7 @@ describe('secrets are compared as digests of one length, as often whether there 
     expect(compared).toEqual(Array.from({ length: 4 }, () => [32, 32]));
   });
 
-  it('also the one that is right', async () => {
+  it('the right secret', async () => {
     const { status } = setUp(rotated(NOW_MS + 1000));
     await status('new');
     compared.splice(0);

@@ -59,7 +59,7 @@ it.each<[string, Partial<ApiKey>, string, number]>([
   expect(await call('never-seen')).toBe(503);
 });
 
-it('a wrong secret renews no place', async () => {
+it('a wrong secret does not make a key the most recently used one', async () => {
   const { store, call, add } = setUp();
   add('first', { tenantId: 'own' });
   add('second', { tenantId: 'own', secretSha256: createHash('sha256').update('its own').digest() });

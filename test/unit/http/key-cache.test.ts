@@ -47,7 +47,7 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
 }
 
 describe('the key cache', () => {
-  it('asks once for a key it then knows, and never remembers that there is none', async () => {
+  it('looks up a cached key once, and caches no missing ones', async () => {
     const { keys, store, queries } = setUp();
     expect(await keys.find('a')).toBeUndefined();
     store.set('a', apiKey('a'));
@@ -57,7 +57,7 @@ describe('the key cache', () => {
     expect(queries).toEqual([['a'], ['a']]);
   });
 
-  it('gathers concurrent look-ups: one query in flight, the rest in the next one', async () => {
+  it('batches concurrent look-ups: one query in flight, the rest in the next one', async () => {
     const { keys, store, queries, state } = setUp();
     store.set('b', apiKey('b'));
     let release = () => {};
@@ -70,7 +70,7 @@ describe('the key cache', () => {
     expect(queries).toEqual([['a'], ['b', 'c', 'a']]);
   });
 
-  it('learns of revocations and deletions in the background', async () => {
+  it('refreshes revocations and deletions in the background', async () => {
     const { keys, use, store } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a')).set('b', apiKey('b'));
     await use('a', 'b');
@@ -78,7 +78,7 @@ describe('the key cache', () => {
     await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
   });
 
-  it('goes on with what it knows while the store is down, and says so', async () => {
+  it('accepts cached keys while the store is down, and reports it', async () => {
     const { keys, use, store, state, problems, refreshes } = setUp({ refreshMs: 5 });
     store.set('a', apiKey('a'));
     await use('a');
@@ -92,7 +92,7 @@ describe('the key cache', () => {
     await waitFor(() => problems.at(-1) === undefined, { timeoutMs: 2000, what: 'the store' });
   });
 
-  it('keeps the keys of a tenant that were used last', async () => {
+  it('evicts the least recently used key of a tenant', async () => {
     const { use, cached, store } = setUp({ keysMax: 2 });
     for (const id of ['a', 'b', 'c']) store.set(id, apiKey(id));
     await use('a', 'b', 'a', 'c');
@@ -106,7 +106,7 @@ describe('the key cache', () => {
     expect(cached('a', 'b', 'c')).toEqual(['a', 'c']);
   });
 
-  it('evicts keys of the tenant with the most, and takes the room that others leave', async () => {
+  it('evicts keys of the tenant with the most, which may use the room that others leave', async () => {
     const { use, cached, store } = setUp({ keysMax: 4 });
     const many = ['m1', 'm2', 'm3', 'm4', 'm5'];
     for (const id of many) store.set(id, apiKey(id, { tenantId: 'many' }));
@@ -117,7 +117,7 @@ describe('the key cache', () => {
     expect(cached(...many, 'f1', 'f2')).toEqual(['m4', 'm5', 'f1', 'f2']);
   });
 
-  it('loses none of them to ids that do not exist, or whose secret nobody has shown', async () => {
+  it('evicts no key for ids that do not exist or whose secret was not shown', async () => {
     const { keys, use, cached, store } = setUp({ keysMax: 2 });
     for (const id of ['a', 'b', 'known-id-1', 'known-id-2']) store.set(id, apiKey(id));
     await use('a', 'b');
@@ -126,7 +126,7 @@ describe('the key cache', () => {
     expect(cached('a', 'b', 'known-id-1', 'known-id-2')).toEqual(['a', 'b']);
   });
 
-  it('replaces what it knows of a key by what a look-up finds', async () => {
+  it('replaces a cached key by the result of a look-up', async () => {
     const { keys, use, store } = setUp();
     store.set('a', apiKey('a'));
     await use('a');
@@ -135,7 +135,7 @@ describe('the key cache', () => {
     expect(keys.peek('a')).toMatchObject({ version: 'v2' });
   });
 
-  it('keeps keys that are refused in a room of their own, which is small', async () => {
+  it('caches at most 500 keys that are refused, separately', async () => {
     const { use, cached, store } = setUp();
     const ended = Array.from({ length: 600 }, (_, i) => `ended-${i}`);
     const ends = [{ revoked: true }, { expiresAtMs: 1 }, { tenantDisabled: true }];
@@ -146,7 +146,7 @@ describe('the key cache', () => {
     expect(cached(...ended)).toHaveLength(500);
   });
 
-  it('moves keys that end into that room, and back when their tenant is enabled again', async () => {
+  it('moves keys of a disabled tenant to the refused ones, and back when it is enabled', async () => {
     const { keys, use, store } = setUp({ refreshMs: 5, keysMax: 1 });
     store.set('a', apiKey('a'));
     await use('a');
@@ -160,7 +160,7 @@ describe('the key cache', () => {
     expect(keys.peek('a')).toMatchObject({ version: 'v3' });
   });
 
-  it('moves keys that expire into that room', async () => {
+  it('moves expired keys to the refused ones', async () => {
     const { keys, use, cached, store, refreshes } = setUp({ refreshMs: 5, keysMax: 1 });
     store.set('a', apiKey('a', { expiresAtMs: Date.now() + 50 }));
     await use('a');
@@ -172,7 +172,7 @@ describe('the key cache', () => {
     expect(cached('a', 'b')).toEqual(['a', 'b']);
   });
 
-  it('follows a revocation within 5 s also with 10,000 keys and a store that takes almost 2 s to answer', async () => {
+  it('applies a revocation within 4 s with 10,000 keys and a store that answers after 2 s', async () => {
     vi.useFakeTimers();
     try {
       const store = new Map<string, ApiKey>();

@@ -33,7 +33,7 @@ const settled = (promises: readonly Promise<unknown>[]) =>
   );
 
 describe('the look-up of keys', () => {
-  it('asks for at most 500 ids at a time, in the order in which they came, with a pause between', async () => {
+  it('looks up at most 500 ids per statement, in their order, with a pause between statements', async () => {
     const { find, asked } = setUp();
     const all = settled(Array.from({ length: 1200 }, (_, i) => find(`id-${i}`)));
     await vi.runAllTimersAsync();
@@ -45,7 +45,7 @@ describe('the look-up of keys', () => {
     for (const pause of pauses) expect(pause).toBeGreaterThanOrEqual(9);
   });
 
-  it('finds a new key behind as many unknown ids as may wait within ten statements', async () => {
+  it('finds a new key within ten statements after as many unknown ids as may wait', async () => {
     const { find } = setUp({ known: ['new'] });
     const startedAtMs = performance.now();
     const flood = settled(Array.from({ length: 5000 }, (_, i) => find(`unknown-${i}`)));
@@ -57,7 +57,7 @@ describe('the look-up of keys', () => {
     expect(new Set(await flood)).toEqual(new Set(['found out']));
   });
 
-  it('refuses what is more than may wait, and takes ids again when there is room', async () => {
+  it('refuses ids beyond the number that may wait, and accepts them again when there is room', async () => {
     const { find } = setUp();
     const answers = settled(Array.from({ length: 5003 }, (_, i) => find(`id-${i}`)));
     // Waiting already: takes no room.
@@ -71,7 +71,7 @@ describe('the look-up of keys', () => {
     expect(await later).toEqual(['found out']);
   });
 
-  it('lets nobody wait for statement after statement while the store is down', async () => {
+  it('rejects all waiting ids when a statement fails', async () => {
     const { find, asked, state } = setUp({ statementMs: 2000 });
     state.down = true;
     const startedAtMs = performance.now();
@@ -82,7 +82,7 @@ describe('the look-up of keys', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('lets nobody wait for longer than two slow statements', async () => {
+  it('rejects ids that wait for longer than two slow statements', async () => {
     const { find } = setUp({ statementMs: 1900 });
     const startedAtMs = performance.now();
     const answers = settled(Array.from({ length: 3000 }, (_, i) => find(`id-${i}`)));

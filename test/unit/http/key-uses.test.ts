@@ -21,7 +21,7 @@ function setUp() {
   return { uses, written, state };
 }
 
-it('writes the last time of each key, sorted, in one statement every 30 s, and none where nothing was used', async () => {
+it('last-used times of keys are written sorted, in one statement every 30 s, none without a use', async () => {
   const { uses, written, state } = setUp();
   for (const id of ['b', 'a', 'b']) {
     state.nowMs++;
@@ -38,7 +38,7 @@ it('writes the last time of each key, sorted, in one statement every 30 s, and n
   expect(written).toHaveLength(1);
 });
 
-it('keeps what could not be written, with later times, and what was used meanwhile', async () => {
+it('last-used times that could not be written are retried with later ones', async () => {
   const { uses, written, state } = setUp();
   state.down = true;
   uses.add('a');
@@ -60,7 +60,7 @@ it('keeps what could not be written, with later times, and what was used meanwhi
   expect(written[2]!.uses).toEqual([{ apiKeyId: 'a', usedAtMs: 3000 }]);
 });
 
-it('writes what is left when it is closed, once, and then nothing any more', async () => {
+it('last-used times that remain are written once at the end', async () => {
   const { uses, written } = setUp();
   uses.add('a');
   await uses.close();

@@ -60,7 +60,7 @@ async function press(connection: RawConnection, bytes: Buffer, times: number): P
 const chunks = (count: number) => Buffer.from('1\r\nx\r\n'.repeat(count));
 
 describe('the memory of a listener', () => {
-  it('grows by the bytes of a body, not by the chunks that it comes in', async () => {
+  it('grows by the bytes of a body, not by its number of chunks', async () => {
     const { port, grownMib, alive } = await startListener();
     const connection = await openRaw(port);
     await connection.write('POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -72,7 +72,7 @@ describe('the memory of a listener', () => {
     expect(grownMib()).toBeLessThan(GROWTH_MAX / MIB);
   }, 120_000);
 
-  it('does not grow by chunks, their extensions or trailers that nobody has asked for', async () => {
+  it('does not grow by unread chunks, chunk extensions or trailers', async () => {
     const { port, grownMib, alive, release } = await startListener();
     const head = 'POST /unread HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
     const extensions = `1;${'e'.repeat(1000)}\r\nx\r\n`.repeat(60);
@@ -92,7 +92,7 @@ describe('the memory of a listener', () => {
     expect(grownMib()).toBeLessThan(GROWTH_MAX / MIB);
   }, 120_000);
 
-  it('does not grow by pipelined requests whose answers nobody reads', async () => {
+  it('does not grow by pipelined requests whose answers are not read', async () => {
     const { port, grownMib, alive } = await startListener();
     const requests = Buffer.from('GET /docs/scalar.js HTTP/1.1\r\n\r\n'.repeat(5000));
     const connections = await Promise.all(Array.from({ length: 20 }, () => openRaw(port)));
@@ -104,7 +104,7 @@ describe('the memory of a listener', () => {
     await alive();
   }, 120_000);
 
-  it('does not grow by pipelined requests that wait for others', async () => {
+  it('does not grow by pipelined requests that wait for earlier ones', async () => {
     const { port, grownMib, alive } = await startListener();
     const requests = Buffer.from('POST /unread HTTP/1.1\r\n\r\n'.repeat(2400));
     const connections = await Promise.all(Array.from({ length: 100 }, () => openRaw(port)));

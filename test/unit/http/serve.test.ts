@@ -48,8 +48,8 @@ async function start(options: StartOptions = {}, app: GatewayAppOptions = {}) {
   return { ...gateway, server };
 }
 
-describe('a body over the limit', () => {
-  it('of 100 MB (content-length) is answered 413-01 while it is sent, and the connection goes on', async () => {
+describe('a body over the size limit', () => {
+  it('of 100 MB with Content-Length gets 413-01 while it is sent and leaves the connection open', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${100 * MIB}\r\n\r\n`);
@@ -62,10 +62,10 @@ describe('a body over the limit', () => {
     expect(connection.errors()).toEqual([]);
   });
 
-  it('of 100 MB (chunked) is answered 413-01 while it is sent, and the connection is closed, not reset', async () => {
+  it('of 100 MB in chunks gets 413-01 while it is sent, and the connection closes without a reset', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
-    // Reads only after it has written all.
+    // Reads only after everything is written.
     connection.socket.pause();
     await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\n`);
     for (let sent = 0; sent < 100; sent++) {
@@ -79,7 +79,7 @@ describe('a body over the limit', () => {
     expect(connection.errors()).toEqual([]);
   });
 
-  it('reaches a client of node:http that reads only after it has written all', async () => {
+  it('gets 413 with a node:http client that reads only after it has written everything', async () => {
     const { server } = await start();
     const status = await new Promise<number | undefined>((resolve, reject) => {
       const sending = request(
@@ -95,7 +95,7 @@ describe('a body over the limit', () => {
     expect(status).toBe(413);
   });
 
-  it('is answered without credentials 401-01, unread, and not reset', async () => {
+  it('without an API key gets 401-01 unread and without a reset', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${20 * MIB}\r\n\r\n`);
@@ -106,7 +106,7 @@ describe('a body over the limit', () => {
     expect(connection.errors()).toEqual([]);
   });
 
-  it('is never unpacked beyond the limit', async () => {
+  it('is not unpacked beyond the limit', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MIB));
     const before = process.memoryUsage().arrayBuffers;
     expect(await gunzipBounded(bomb, { bytesMax: MIB, take: () => true })).toEqual({
@@ -117,7 +117,7 @@ describe('a body over the limit', () => {
   });
 });
 
-describe('a body that comes after its answer', () => {
+describe('a body that arrives after its answer', () => {
   const KEYLESS = 'Host: x\r\nContent-Type: application/json\r\n';
   const CHUNKED = 'Transfer-Encoding: chunked\r\n';
   const post = (headers: string) => `POST ${PATH} HTTP/1.1\r\n${headers}\r\n`;
@@ -128,7 +128,7 @@ describe('a body that comes after its answer', () => {
     ['chunks of one byte', '1\r\nx\r\n'.repeat(10_000)],
     ['long chunks', `10000\r\n${'x'.repeat(0x10000)}\r\n`],
     ['chunk extensions', `1;${'e'.repeat(1000)}\r\nx\r\n`.repeat(60)],
-  ])('and never ends (%s) is answered 401-01 once, and its connection closed', async (_what, piece) => {
+  ])('without an end (%s) gets 401-01 once, and its connection closes', async (_what, piece) => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(post(KEYLESS + CHUNKED));
@@ -143,7 +143,7 @@ describe('a body that comes after its answer', () => {
     expect(connection.text().match(/HTTP\/1\.1 [0-9]+/g)).toEqual(['HTTP/1.1 401']);
   });
 
-  it('leaves the connection in use where it is small', async () => {
+  it('leaves the connection open if it is small', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     const answers = () =>
@@ -178,14 +178,14 @@ describe('a body that comes after its answer', () => {
     ],
     ['chunks of 64 KiB', CHUNKED, Array<string>(MOST / 65_536).fill(`10000\r\n${'x'.repeat(65_536)}\r\n`)],
     ['chunks of 100 bytes', CHUNKED, Array<string>(52).fill(`64\r\n${'x'.repeat(100)}\r\n`.repeat(1000))],
-  ])('of 5 MiB (%s) does not keep its sender from the answer', async (_what, headers, pieces) => {
+  ])('of 5 MiB (%s) does not keep the caller from reading the answer', async (_what, headers, pieces) => {
     const { server } = await start();
     for (const [caller, status] of [
       [KEYLESS, 401],
       [HEADERS, 413],
     ] as const) {
       const connection = await openRaw(server.port);
-      // Reads only after it has written all.
+      // Reads only after everything is written.
       connection.socket.pause();
       await connection.write(post(caller + headers));
       for (const piece of pieces) await connection.write(piece);
@@ -195,7 +195,7 @@ describe('a body that comes after its answer', () => {
     }
   });
 
-  it('reaches fetch that streams it', async () => {
+  it('streamed by fetch does not keep it from reading the answer', async () => {
     const { server } = await start();
     for (const [more, status] of [
       [{}, 401],
@@ -221,7 +221,7 @@ describe('a body that comes after its answer', () => {
     }
   });
 
-  it('waits for the answers before it', async () => {
+  it('closes the connection only after the earlier answers', async () => {
     const { server, publisher } = await start();
     publisher.script = undefined;
     const connection = await openRaw(server.port);
@@ -235,8 +235,8 @@ describe('a body that comes after its answer', () => {
   });
 });
 
-describe('a body of a request over a rate', () => {
-  it('of 20 MB is answered 429-01, unread, and not reset, and the connection goes on', async () => {
+describe('a body of a request over the request rate', () => {
+  it('of 20 MB gets 429-01 unread and leaves the connection open', async () => {
     const clock = { ms: 0, nowMs: () => clock.ms };
     const limits = { tenantRate: 1, keyRate: undefined, byteRate: 'none' as const, dailyQuota: undefined };
     const { server, bodyMemory } = await start({}, { clock, keys: { 'key-1': { limits } } });
@@ -263,7 +263,7 @@ describe('the byte rate', () => {
     dailyQuota: undefined,
   } as const;
 
-  it('gets back what was not read of a body whose sender goes away', async () => {
+  it('gets back the unread bytes of a body whose caller closes the connection', async () => {
     const clock = { nowMs: () => 0 };
     const { server, log } = await start({}, { clock, keys: { 'key-1': { limits: MIB_PER_SECOND } } });
     const post = (length: number) => `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${length}\r\n\r\n`;
@@ -286,11 +286,11 @@ describe('the byte rate', () => {
   });
 });
 
-describe('memory for bodies', () => {
+describe('the memory for bodies', () => {
   const post = (length: number, more = '') =>
     `POST ${PATH} HTTP/1.1\r\n${HEADERS}${more}Content-Length: ${length}\r\n\r\n`;
 
-  it('that is taken makes others 503-01, drained and not kept, until it is given back', async () => {
+  it('refuses bodies with 503-01 while it is full, without keeping them', async () => {
     const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const half = await openRaw(server.port);
     await half.write(`${post(1000)}${'x'.repeat(900)}`);
@@ -308,7 +308,7 @@ describe('memory for bodies', () => {
     expect(bodyMemory.heldBytes()).toBe(0);
   });
 
-  it('is refused at once to a body that would wait for another half, which then goes on', async () => {
+  it('refuses a body immediately instead of letting two halves wait for each other', async () => {
     const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const body = BODY.padEnd(800);
     const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
@@ -321,7 +321,7 @@ describe('memory for bodies', () => {
     await one.received(/^HTTP\/1\.1 200 /);
   });
 
-  it('counts what is unpacked besides what was sent, while the request holds it', async () => {
+  it('counts unpacked bytes in addition to sent ones until the request ends', async () => {
     const { server, bodyMemory, publisher } = await start({}, { bodyBytesMax: 128 * 1024 });
     const packed = (bytes: number) => gzipSync(BODY.padEnd(bytes));
     const send = async (bytes: Buffer) => {
@@ -355,7 +355,7 @@ describe('connections', () => {
   const closes = (connection: RawConnection, what: string) =>
     waitFor(connection.closed, { timeoutMs: 10_000, what });
 
-  it('past the most serve health checks and nothing else, and are taken again when others ended', async () => {
+  it('beyond the bound serve health checks only, until others close', async () => {
     const refused: RefusedConnection[] = [];
     const { server } = await start({
       connectionsMax: 2,
@@ -386,7 +386,7 @@ describe('connections', () => {
     );
   });
 
-  it('past the most that say nothing leave room for health checks', async () => {
+  it('beyond the bound that send nothing leave room for health checks', async () => {
     const { server } = await start({ connectionsMax: 1, connectionsPerAddressMax: 1 });
     await open(server.port, health);
     const silent = await Promise.all(Array.from({ length: 30 }, () => openRaw(server.port)));
@@ -397,7 +397,7 @@ describe('connections', () => {
     await open(server.port, health, /^HTTP\/1\.1 200 /);
   });
 
-  it('of one address are a tenth of all', async () => {
+  it('of one address are bounded to a tenth of all', async () => {
     const refused: RefusedConnection[] = [];
     const { server } = await start({ connectionsMax: 30, onRefused: (one) => refused.push(one) });
     const kept = [];
@@ -412,7 +412,7 @@ describe('connections', () => {
     expect(kept.some((connection) => connection.closed())).toBe(false);
   });
 
-  it('of a trusted proxy may be many; open requests of one forwarded address may not', async () => {
+  it('of a trusted proxy are not bounded, but open requests of one forwarded address are', async () => {
     const { server, publisher } = await start({ connectionsMax: 20, trustedHops: 2 });
     publisher.script = undefined;
     // The outermost proxy added 10.0.0.1 behind what the caller wrote, the inner one the outer's address.
@@ -436,7 +436,7 @@ describe('connections', () => {
     await refused.received(/503-01.*HTTP\/1\.1 200 /s);
   });
 
-  it('that have shown no valid key are closed in time, though they send requests', async () => {
+  it('without a valid key are closed after a while even if they send requests', async () => {
     const { server } = await start({ keylessIdleMs: 500 });
     const connection = await openRaw(server.port);
     const busy = async () => {
@@ -448,7 +448,7 @@ describe('connections', () => {
     expect(connection.text().match(/connection: close/gi)).toHaveLength(1);
   });
 
-  it('that have shown no valid key are closed soon, and say so; others are kept', async () => {
+  it('without a valid key have a short keep-alive timeout, which answers report', async () => {
     const { server } = await start({ keylessIdleMs: 1000 });
     const silent = await openRaw(server.port);
     const keyless = await open(server.port, health);
@@ -465,7 +465,7 @@ describe('connections', () => {
     await keyed.received(/404-01.*HTTP\/1\.1 200 /s);
   });
 
-  it('of a trusted proxy are kept without a key', async () => {
+  it('of a trusted proxy stay open without a key', async () => {
     const { server } = await start({ keylessIdleMs: 100, trustedHops: 1 });
     const pooled = await open(server.port, health);
     const keyless = await openRaw((await start({ keylessIdleMs: 500 })).server.port);
@@ -475,7 +475,7 @@ describe('connections', () => {
     expect(pooled.text()).toMatch(/keep-alive: timeout=620\r\n/i);
   });
 
-  it('whose headers drip in are answered and cut, and those that send nothing are cut', async () => {
+  it('with slow headers get an answer and close, and those that send nothing close', async () => {
     const { server } = await start({ requestTimeoutMs: 400 });
     const silent = await openRaw(server.port);
     const dripping = await openRaw(server.port);
@@ -492,7 +492,7 @@ describe('connections', () => {
     }
   });
 
-  it('whose body drips in are answered and cut', async () => {
+  it('with a slow body get an answer and close', async () => {
     const { server, bodyMemory } = await start({ requestTimeoutMs: 400 });
     const dripping = await openRaw(server.port);
     await dripping.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 100000\r\n\r\n`);
@@ -506,7 +506,7 @@ describe('connections', () => {
     await waitFor(() => bodyMemory.heldBytes() === 0, { timeoutMs: 5000, what: 'the release' });
   });
 
-  it('whose caller never reads its answers are cut', async () => {
+  it('whose caller does not read its answers are closed', async () => {
     const { server } = await start({ stallTimeoutMs: 300, connectionsMax: 1, connectionsPerAddressMax: 1 });
     const deaf = await openRaw(server.port);
     deaf.socket.pause();
@@ -541,7 +541,7 @@ describe('pipelined requests', () => {
   const numbers = (connection: RawConnection) =>
     [...connection.text().matchAll(/\r\n\r\n\/(\d+)/g)].map(([, number]) => Number(number));
 
-  it('are read 32 ahead of their answers, and all answered in order', async () => {
+  it('are parsed up to 32 ahead of their answers, and all answered in order', async () => {
     const { held, all, release } = await startHeld(1);
     const [connection] = all as [RawConnection];
     // In pieces that end anywhere, headers and their blank lines too.
@@ -559,7 +559,7 @@ describe('pipelined requests', () => {
     expect(numbers(connection)).toEqual(Array.from({ length: 300 }, (_, i) => i));
   });
 
-  it('are bounded over all connections, and none starves the others', async () => {
+  it('are bounded over all connections without starving one of them', async () => {
     const { held, all, release } = await startHeld(60);
     await Promise.all(all.map((connection) => connection.write(pipelined(40))));
     await waitFor(() => held.length >= 1024, { timeoutMs: 10_000, what: 'the most open answers' });
@@ -573,7 +573,7 @@ describe('pipelined requests', () => {
     expect(most).toBeLessThanOrEqual(1024 + 60);
   });
 
-  it('leave others their turn, though their answers are read', async () => {
+  it('do not delay other connections, even if their answers are read', async () => {
     let handled = 0;
     let most = 0;
     let open = true;
@@ -604,7 +604,7 @@ describe('pipelined requests', () => {
     expect(most).toBeLessThan(150);
   });
 
-  it('with bodies of every framing are answered in order', async () => {
+  it('with bodies of each framing are answered in order', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     const head = `POST ${PATH} HTTP/1.1\r\n${HEADERS}`;
@@ -632,7 +632,7 @@ describe('Expect: 100-continue', () => {
     `POST ${PATH} HTTP/1.1\r\nHost: x\r\nservice-api-id: key-1\r\nservice-api-secret: ${secret}\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\nExpect: 100-continue\r\n\r\n`;
 
-  it('is granted once the body is wanted', async () => {
+  it('is granted when the body is read', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(head(SECRET));
@@ -641,7 +641,7 @@ describe('Expect: 100-continue', () => {
     await connection.received(/HTTP\/1\.1 200 /);
   });
 
-  it('is not granted to a sender without credentials, and the connection ends', async () => {
+  it('is not granted without an API key, and the connection closes', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(head('wrong'));
@@ -650,7 +650,7 @@ describe('Expect: 100-continue', () => {
   });
 });
 
-describe('requests that are no proper HTTP', () => {
+describe('malformed requests', () => {
   it.each([
     ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(17 * 1024)}\r\n\r\n`],
     ['more than 100 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(101)}\r\n`],
@@ -660,18 +660,18 @@ describe('requests that are no proper HTTP', () => {
     ['the same Host twice', 'GET /docs HTTP/1.1\r\nHost: x\r\nhOST: x\r\n\r\n'],
     ['an empty second Host', 'GET /health/live HTTP/1.0\r\nHost: x\r\nHost:\r\n\r\n'],
     ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
-  ])('%s are answered with the 400-01 envelope', async (_what, text) => {
+  ])('with %s get the 400-01 envelope, which no cache may store', async (_what, text) => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     await connection.write(text);
     await connection.received(/^HTTP\/1\.1 400 .*"requestId":"[^"]+","code":"400-01"/s);
-    // No cache may keep them (RFC 9111 lets it keep some failures without a word).
+    // Caches may store some failures by default (RFC 9111 §4.2.2).
     expect(connection.text()).toMatch(
       /cache-control: no-store\r\nvary: service-api-id, service-api-secret\r\n/i,
     );
   });
 
-  it('take 16 KiB and 100 headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
+  it('do not include 15 KiB or 100 headers, HTTP/1.0 without Host, and non-ASCII header values', async () => {
     const { server } = await start();
     for (const text of [
       `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(15 * 1024)}\r\n\r\n`,
@@ -695,7 +695,7 @@ describe('requests that are no proper HTTP', () => {
     ['no header', 'GET /x HTTP/1.1\r\nno header\r\n\r\n'],
     ['no HTTP', 'nothing of the kind\r\n\r\n'],
     ['a broken chunk', `POST ${PATH} HTTP/1.1\r\n${HEADERS}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
-  ])('(%s) are answered behind the requests before them, which keep their answers', async (_what, broken) => {
+  ])('(%s) are answered after the earlier requests of the connection', async (_what, broken) => {
     const { server } = await start();
     const wire = await openWire(`http://127.0.0.1:${server.port}`);
     const good = `POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
@@ -706,7 +706,7 @@ describe('requests that are no proper HTTP', () => {
     expect(await wire.closes(5000)).toBe(true);
   });
 
-  it('that go on after they were refused get one answer, and no reset before it', async () => {
+  it('that continue after their refusal get one answer and no reset', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     for (let count = 0; count < 50; count++) {
@@ -717,7 +717,7 @@ describe('requests that are no proper HTTP', () => {
     expect(connection.errors()).toEqual([]);
   });
 
-  it('(CONNECT) are answered 404-01, since we are no proxy', async () => {
+  it('with the method CONNECT get 404-01', async () => {
     const { server } = await start();
     const wire = await openWire(`http://127.0.0.1:${server.port}`);
     wire.write('CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\nsomething');
@@ -727,7 +727,7 @@ describe('requests that are no proper HTTP', () => {
     expect(await wire.closes(5000)).toBe(true);
   });
 
-  it('that come too slowly are answered, then cut', async () => {
+  it('that arrive too slowly get 400-01, and the connection closes', async () => {
     const { server, publisher } = await start({ requestTimeoutMs: 300 });
     const connection = await openRaw(server.port);
     await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 1000\r\n\r\n{`);
@@ -736,7 +736,7 @@ describe('requests that are no proper HTTP', () => {
     expect(publisher.calls).toHaveLength(0);
   });
 
-  it('that end in the middle of a body leave nothing behind', async () => {
+  it('that end in the middle of a body publish nothing and log no error', async () => {
     const { server, log, publisher } = await start();
     const connection = await openRaw(server.port);
     await connection.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 1000\r\n\r\n{`);
@@ -762,7 +762,7 @@ describe('answers without content', () => {
 });
 
 describe('draining', () => {
-  it('answers with Connection: close, finishes what is under way, then takes nothing new', async () => {
+  it('answers with Connection: close, completes requests in flight and refuses new connections', async () => {
     const { server, publisher } = await start();
     publisher.script = undefined;
     const underWay = await openRaw(server.port);
@@ -784,7 +784,7 @@ describe('draining', () => {
     await closing;
   });
 
-  it('does not wait for connections that are idle', async () => {
+  it('does not wait for idle connections', async () => {
     const { server } = await start();
     const idle = await openRaw(server.port);
     await idle.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -794,15 +794,15 @@ describe('draining', () => {
   });
 });
 
-describe('stopping', () => {
-  it('waits for no connection on which nothing was sent', async () => {
+describe('closing the listener', () => {
+  it('does not wait for connections on which nothing was sent', async () => {
     const { server } = await start();
     const silent = await openRaw(server.port);
     await server.close();
     await waitFor(silent.closed, { timeoutMs: 5000, what: 'the end of the silent connection' });
   });
 
-  it('cuts requests that do not arrive in time', async () => {
+  it('closes the connections of requests that do not arrive in time', async () => {
     const { server } = await start({ closeTimeoutMs: 300 });
     const stalled = await openRaw(server.port);
     await stalled.write(`POST ${PATH} HTTP/1.1\r\n${HEADERS}Content-Length: 100\r\n\r\n{`);
@@ -817,7 +817,7 @@ describe('stopping', () => {
 });
 
 describe('listening', () => {
-  it('says when the port is in use', async () => {
+  it('rejects with LISTEN_FAILED and the setting if the port is in use', async () => {
     const { server } = await start();
     const second = listen({
       fetch: () => new Response(),
@@ -832,7 +832,7 @@ describe('listening', () => {
     });
   });
 
-  it('says when the address is none of this machine', async () => {
+  it('rejects with LISTEN_FAILED and the setting if the address is not of this machine', async () => {
     // An address for documentation (RFC 5737), which nobody has.
     const host = '192.0.2.1';
     const listening = listen({

@@ -17,7 +17,7 @@ const STORED = {
 
 const markOf = ({ headers }: Response) => [headers.get('cache-control'), headers.get('vary')];
 
-describe('answers', () => {
+describe('caching headers of answers', () => {
   it.each([
     [200, `${STATE}?externalId=c`, {}],
     [404, `${STATE}?externalId=unknown`, {}],
@@ -29,7 +29,7 @@ describe('answers', () => {
     [404, '/health/other', {}],
     [404, '/docs/other', {}],
   ])(
-    '%i of GET %s may not be stored by a cache, and name the headers they depend on',
+    'forbid storing a %i of GET %s, and name the headers that it depends on',
     async (status, path, headers) => {
       const { get } = createGatewayApp({
         readState: async (_tenant, id) => {
@@ -46,12 +46,12 @@ describe('answers', () => {
     [200, { externalConversationId: 'c' }],
     [400, {}],
     [413, { externalConversationId: 'c'.repeat(2 * 1024 * 1024) }],
-  ])('%i of a POST may not be stored either', async (status, body) => {
+  ])('forbid storing a %i of a POST', async (status, body) => {
     const answer = await createGatewayApp().post(CONVO, body);
     expect([answer.status, ...markOf(answer)]).toEqual([status, ...PRIVATE]);
   });
 
-  it('of the admin listener and of the workers may not be stored either', async () => {
+  it('forbid storing answers of the admin listener and of the workers', async () => {
     const admin = createAdminTestApp([]);
     for (const path of ['/admin/v1/keys', '/internal/v1/conversations/C/credentials', '/']) {
       expect(markOf(await admin.request(path))).toEqual(PRIVATE);
@@ -60,7 +60,7 @@ describe('answers', () => {
     expect(markOf(await workers.request('/'))).toEqual(PRIVATE);
   });
 
-  it('of health checks and documents keep their own rules', async () => {
+  it('of health checks and documents follow their own rules', async () => {
     const { app } = createGatewayApp();
     for (const [path, rule] of [
       ['/health/live', 'no-store'],
