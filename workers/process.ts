@@ -83,7 +83,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
     output,
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
-      health.setReady('stopping', 'the process is about to end');
+      health.setReady('stopping', 'shutdown in progress');
       topics.close();
       await Promise.all(parts.map((part) => part.close()));
       await server.close();

@@ -83,7 +83,7 @@ function refusalOf(
   }
 }
 
-const NO_ROOM = { path: 'body', message: 'there is no room for it beside those of other requests now' };
+const NO_ROOM = { path: 'body', message: 'does not fit into the memory that other requests leave now' };
 
 const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
 

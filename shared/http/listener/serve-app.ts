@@ -42,7 +42,7 @@ export async function serveApp(options: ServeAppOptions): Promise<ServedApp> {
     port,
     health,
     async stop() {
-      health.setReady('stopping', 'the process is about to end');
+      health.setReady('stopping', 'shutdown in progress');
       server.startDraining();
       await delay(drainDelayMs);
       await server.close();

@@ -40,7 +40,7 @@ describe('the health of a listener that strangers reach', () => {
   it('gives the names of reasons and notes, without topics, hosts and settings', async () => {
     const { app, health } = createGatewayApp();
     health.setReady('event log', 'cannot be used: sluice.message-sent does not exist at kafka-1:9092');
-    health.setReady('stopping', 'the process is about to end');
+    health.setReady('stopping', 'shutdown in progress');
     health.setNote('database', 'db-1: cannot be reached; look at DATABASE_URL');
     const response = await app.request('/health/ready');
     expect([response.status, await response.json()]).toEqual([

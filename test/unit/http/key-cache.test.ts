@@ -38,7 +38,7 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
     ...options,
   });
   open.push(keys);
-  /** As the credentials check does with a right secret. */
+  /** Does what the API key check does for a right secret. */
   const use = async (...ids: string[]) => {
     for (const id of ids) keys.keep(keys.peek(id) ?? (await keys.find(id))!);
   };
@@ -180,7 +180,7 @@ describe('the key cache', () => {
       let asked = 0;
       const keys = new KeyCache({
         findKeys: async (ids) => ids.flatMap((id) => store.get(id) ?? []),
-        // What is true when it is asked, told late.
+        // Answers late with the state at the time of the query.
         findChanges: (seen) => {
           asked++;
           const changed = seen.flatMap(({ apiKeyId, version }) => {
@@ -200,7 +200,7 @@ describe('the key cache', () => {
         await vi.advanceTimersByTimeAsync(500);
       }
       for (const key of await Promise.all(found)) keys.keep(key!);
-      // The worst moment: right behind the question of a refresh.
+      // The worst moment: just after the query of a refresh.
       await waitForAsked();
       for (const id of ids) store.set(id, apiKey(id, { version: 'v2', revoked: true }));
       await vi.advanceTimersByTimeAsync(4000);

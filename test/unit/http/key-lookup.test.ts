@@ -38,7 +38,7 @@ describe('the look-up of keys', () => {
     const all = settled(Array.from({ length: 1200 }, (_, i) => find(`id-${i}`)));
     await vi.runAllTimersAsync();
     expect(new Set(await all)).toEqual(new Set(['found out']));
-    // The first one leaves at once.
+    // The first one is sent immediately.
     expect(asked.map(({ ids }) => ids.length)).toEqual([1, 500, 500, 199]);
     expect(asked.flatMap(({ ids }) => ids)).toEqual(Array.from({ length: 1200 }, (_, i) => `id-${i}`));
     const pauses = asked.slice(1).map(({ atMs }, i) => atMs - asked[i]!.atMs - STATEMENT_MS);

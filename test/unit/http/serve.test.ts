@@ -415,7 +415,7 @@ describe('connections', () => {
   it('of a trusted proxy are not bounded, but open requests of one forwarded address are', async () => {
     const { server, publisher } = await start({ connectionsMax: 20, trustedHops: 2 });
     publisher.script = undefined;
-    // The outermost proxy added 10.0.0.1 behind what the caller wrote, the inner one the outer's address.
+    // The outermost proxy added 10.0.0.1 after what the caller sent, the inner one the outer's address.
     const post = (forwarded: string) =>
       `POST ${PATH} HTTP/1.1\r\n${HEADERS}X-Forwarded-For: ${forwarded}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
     const held = [];
