@@ -81,8 +81,8 @@ const failureOf = ({ body }: Awaited<ReturnType<typeof call>>) => [
 
 const countKeys = async () => (await pool.query('select 1 from api_keys')).rowCount;
 
-describe('a key', () => {
-  it('is made, shown without its secret, rotated and revoked', async () => {
+describe('an API key', () => {
+  it('is created, shown without its secret, rotated and revoked', async () => {
     const all = await callerWith(['*']);
     const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
     const made = await call(all, 'POST', KEYS, {
@@ -153,7 +153,7 @@ describe('a key', () => {
     }
   });
 
-  it('keeps the secret of before for a day where nothing is said, and never past its own expiry', async () => {
+  it('keeps its previous secret for 1 day by default, and never past its expiry', async () => {
     const all = await callerWith(['*']);
     const until = async (expiresAtMs: number | null) => {
       const { apiKeyId } = await callerWith(['events:read'], { expiresAtMs });
@@ -165,14 +165,14 @@ describe('a key', () => {
     expect(await until(nowMs + HOUR_MS)).toBe(nowMs + HOUR_MS);
   });
 
-  it('of two rotations at once one is refused', async () => {
+  it('refuses one of two concurrent rotations', async () => {
     const all = await callerWith(['*']);
     const { apiKeyId } = await callerWith(['events:read']);
     const both = await Promise.all([1, 2].map(() => call(all, 'POST', `${KEYS}/${apiKeyId}/rotate`, {})));
     expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
   });
 
-  it('of another tenant is as one that does not exist', async () => {
+  it('of another tenant is answered like an unknown one', async () => {
     const all = await callerWith(['*']);
     const { apiKeyId } = await callerWith(['events:read'], { tenantId: 'tenant-b' });
     for (const id of [apiKeyId, 'unknown', '%00', 'a%20b', '%C5%BC']) {
@@ -215,8 +215,8 @@ describe('a key', () => {
   });
 });
 
-describe('a key that manages keys cannot give away what it lacks', () => {
-  it('needs the scope keys:manage for everything', async () => {
+describe('an API key that manages keys', () => {
+  it('needs the scope keys:manage for every operation', async () => {
     const without = await callerWith(SCOPES.filter((scope) => scope !== 'keys:manage'));
     const path = `${KEYS}/${without.apiKeyId}`;
     const before = await countKeys();
@@ -232,7 +232,7 @@ describe('a key that manages keys cannot give away what it lacks', () => {
     expect(await countKeys()).toBe(before);
   });
 
-  it('makes and rotates keys within its own scopes', async () => {
+  it('creates and rotates keys within its own scopes', async () => {
     const manager = await callerWith(['keys:manage', 'events:read']);
     const made = await call(manager, 'POST', KEYS, { scopes: ['events:read'] });
     expect(made.status).toBe(201);
@@ -253,13 +253,13 @@ describe('a key that manages keys cannot give away what it lacks', () => {
     expect(await countKeys()).toBe(before);
   });
 
-  it('no key with every scope even where it has each of them: later ones would come with it', async () => {
+  it('cannot grant every scope although it has each of them', async () => {
     const manager = await callerWith([...SCOPES]);
     expect(failureOf(await call(manager, 'POST', KEYS, { scopes: ['*'] }))).toEqual(['403-01', ['scopes']]);
     expect((await call(manager, 'POST', KEYS, { scopes: SCOPES })).status).toBe(201);
   });
 
-  it('no secret of a key that may do more, by rotation', async () => {
+  it('cannot rotate a key that can do more', async () => {
     const manager = await callerWith(['keys:manage', 'events:read']);
     for (const scopes of [['*'], ['events:read', 'credentials:read'], ['of-a-later-release']]) {
       const other = await callerWith(scopes);
@@ -272,7 +272,7 @@ describe('a key that manages keys cannot give away what it lacks', () => {
     }
   });
 
-  it('no longer life than its own, neither made nor rotated', async () => {
+  it('cannot create or rotate a key that expires later', async () => {
     const expiresAtMs = Date.now() + HOUR_MS;
     const manager = await callerWith(['*'], { expiresAtMs });
     const at = (ms: number) => new Date(ms).toISOString();
@@ -286,7 +286,7 @@ describe('a key that manages keys cannot give away what it lacks', () => {
     expect((await call(manager, 'POST', `${KEYS}/${manager.apiKeyId}/rotate`, {})).status).toBe(200);
   });
 
-  it('no second rate: with one of its own it makes no keys and rotates only itself', async () => {
+  it('with its own rate creates no keys and rotates only itself', async () => {
     const manager = await callerWith(['*'], { rate: 10 });
     const before = await countKeys();
     for (const rate of [undefined, 11, 10, 1]) {
@@ -300,7 +300,7 @@ describe('a key that manages keys cannot give away what it lacks', () => {
     expect((await call(manager, 'POST', `${KEYS}/${manager.apiKeyId}/rotate`, {})).status).toBe(200);
   });
 
-  it('nothing with the secret of before, which may read only: it can neither outlive nor end its successor', async () => {
+  it('can only read with its previous secret', async () => {
     const manager = await callerWith(['*']);
     const other = await callerWith(['events:read']);
     const own = `${KEYS}/${manager.apiKeyId}`;
@@ -368,8 +368,8 @@ async function listAll(caller: Caller, limit?: number): Promise<string[]> {
   return ids;
 }
 
-describe('the list of keys', () => {
-  it('comes in pages, each key once and oldest first, also of keys of the same moment', async () => {
+describe('the list of API keys', () => {
+  it('has pages with each key once, oldest first, also for keys of the same millisecond', async () => {
     await bench.tenant('tenant-pages');
     const manager = await callerWith(['*'], { tenantId: 'tenant-pages', createdAtMs: 0 });
     await pool.query(
@@ -403,15 +403,15 @@ describe('the list of keys', () => {
     expect(failureOf(answer)).toEqual(['400-01', [path]]);
   });
 
-  it("refuses a place that is another tenant's key", async () => {
+  it("refuses a cursor that is another tenant's key", async () => {
     const { apiKeyId } = await callerWith(['events:read'], { tenantId: 'tenant-b' });
     const answer = await call(await callerWith(['*']), 'GET', `${KEYS}?after=${apiKeyId}`);
     expect(failureOf(answer)).toEqual(['400-01', ['after']]);
   });
 });
 
-describe('keys made in a day', () => {
-  it('are bounded, also by several requests at once and though they are revoked; the command makes more', async () => {
+describe('API keys created per day', () => {
+  it('are bounded for concurrent requests and include revoked ones; the command can create more', async () => {
     await bench.tenant('tenant-day');
     const inTenant = { tenantId: 'tenant-day' };
     const itsAdmin = await start(pool, { keysPerDayMax: 3 });
@@ -441,7 +441,7 @@ describe('keys made in a day', () => {
   });
 });
 
-describe('a key that is revoked with what it made', () => {
+describe('an API key revoked with what it created', () => {
   const revoke = (caller: Caller, apiKeyId: string) =>
     call(caller, 'DELETE', `${KEYS}/${apiKeyId}?disable=created`);
   const made = async (caller: Pick<Caller, 'headers'>, scopes = ['*']) => {
@@ -449,7 +449,7 @@ describe('a key that is revoked with what it made', () => {
     return { apiKeyId: body.apiKeyId as string, ...headersOf(body) };
   };
 
-  it('takes along the keys that these made and so on, and no others', async () => {
+  it('revokes the keys that it created directly and indirectly, and no others', async () => {
     const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
     const child = await made(leaked);
     const grandchild = await made(child, ['keys:manage']);
@@ -470,7 +470,7 @@ describe('a key that is revoked with what it made', () => {
     });
   });
 
-  it('takes along webhook endpoints that it and its keys made', async () => {
+  it('disables the webhook endpoints that it and its keys created', async () => {
     const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
     const child = await made(leaked);
     const endpoint = async (caller: Pick<Caller, 'headers'>) => {
@@ -498,7 +498,7 @@ describe('a key that is revoked with what it made', () => {
     expect(await shown(ofOperator)).toMatchObject({ state: 'enabled', createdBy: operator.apiKeyId });
   });
 
-  it('takes along what it made after it was revoked alone', async () => {
+  it('revokes what it created also after it was revoked alone', async () => {
     const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
     const child = await made(leaked);
     expect((await call(operator, 'DELETE', `${KEYS}/${leaked.apiKeyId}`)).status).toBe(204);
@@ -507,7 +507,7 @@ describe('a key that is revoked with what it made', () => {
     expect((await call(child, 'GET', KEYS)).status).toBe(401);
   });
 
-  it('makes no other key from that moment, whatever of its requests is in progress', async () => {
+  it('creates no other key, whatever requests are in progress', async () => {
     const [operator, leaked] = [await callerWith(['*']), await callerWith(['*'])];
     const holder = await pool.connect();
     try {
@@ -548,7 +548,7 @@ describe('a key that is revoked with what it made', () => {
     expect((await call(other, 'GET', KEYS)).status).toBe(200);
   });
 
-  it('is not found where it is of another tenant', async () => {
+  it('is not found if it belongs to another tenant', async () => {
     const { apiKeyId } = await callerWith(['*'], { tenantId: 'tenant-b' });
     expect(failureOf(await revoke(await callerWith(['*']), apiKeyId))).toEqual(['404-01', []]);
     const { rows } = await pool.query('select revoked_at from api_keys where api_key_id = $1', [apiKeyId]);
@@ -568,8 +568,8 @@ describe('a key that is revoked with what it made', () => {
   }
 });
 
-describe('a tenant with many keys', () => {
-  it('makes up to 1000 that are neither revoked nor expired, also by several requests at once', async () => {
+describe('a tenant with many API keys', () => {
+  it('creates up to 1000 valid keys, also with concurrent requests', async () => {
     await bench.tenant('tenant-c');
     const inTenant = { tenantId: 'tenant-c' };
     const manager = await callerWith(['*'], inTenant);
@@ -594,7 +594,7 @@ describe('a tenant with many keys', () => {
   });
 });
 
-it('requests of a tenant that wait for a lock keep no other tenant waiting', async () => {
+it('requests of a tenant that wait for a lock do not delay other tenants', async () => {
   const itsPool = createPool({ connectionString: url, max: 6, applicationName: 'admin-keys-test', logger });
   const itsAdmin = await start(itsPool);
   const holder = await pool.connect();
@@ -623,7 +623,7 @@ it('requests of a tenant that wait for a lock keep no other tenant waiting', asy
   }
 });
 
-it('a key that was seen before is answered 503-01 while the database cannot be asked', async () => {
+it('a known API key is answered 503-01 while the database is unavailable', async () => {
   const { pool: itsPool, proxy, close } = await startProxiedPool(url, { max: 3 });
   const itsAdmin = await start(itsPool);
   try {

@@ -61,7 +61,7 @@ async function call(method: string, path: string, body?: unknown, credentials = 
 
 const codeOf = ({ status, body }: Awaited<ReturnType<typeof call>>) => [status, body.error.code];
 
-test('an endpoint is created, shown without its secret, and deleted', async () => {
+test('a webhook endpoint is created, shown without its secret, and deleted', async () => {
   const url = 'http://127.0.0.1:9/hooks';
   const created = await call('POST', '/admin/v1/webhooks', {
     url,
@@ -104,7 +104,7 @@ test('an endpoint is created, shown without its secret, and deleted', async () =
   expect(codeOf(await call('GET', path))).toEqual([404, '404-01']);
 });
 
-test('a tenant gets at most 20 endpoints, however many it asks for concurrently', async () => {
+test('a tenant gets at most 20 webhook endpoints from concurrent requests', async () => {
   const crowded = await keyOf('tenant-crowded', ['webhooks:manage']);
   const url = 'https://example.com/';
   const create = () => call('POST', '/admin/v1/webhooks', { url }, crowded);
@@ -124,7 +124,7 @@ test('a tenant gets at most 20 endpoints, however many it asks for concurrently'
   expect((await create()).status).toBe(422);
 });
 
-test('a tenant with more endpoints than it may have keeps them and cannot add any', async () => {
+test('a tenant over its webhook endpoint limit keeps its endpoints and cannot add any', async () => {
   const above = await keyOf('tenant-above', ['webhooks:manage']);
   for (let i = 0; i < 25; i += 1) await bench.endpoint('tenant-above', 'https://example.com/');
   const refused = await call('POST', '/admin/v1/webhooks', { url: 'https://example.com/' }, above);
@@ -132,7 +132,7 @@ test('a tenant with more endpoints than it may have keeps them and cannot add an
   expect((await call('GET', '/admin/v1/webhooks', undefined, above)).body.items).toHaveLength(25);
 });
 
-test('without types an endpoint takes all', async () => {
+test('a webhook endpoint without types receives all', async () => {
   const created = await call('POST', '/admin/v1/webhooks', { url: 'https://example.com/', eventTypes: null });
   expect(created.body.eventTypes).toBeNull();
 });
@@ -153,7 +153,7 @@ test.each([
   expect(answer.body.error.details[0].path).toBe(path);
 });
 
-test('the checks of the gateway hold here too', async () => {
+test('the admin listener applies the checks of the gateway', async () => {
   expect(codeOf(await call('GET', '/admin/v1/webhooks', undefined, {}))).toEqual([401, '401-01']);
   const reader = await keyOf('tenant-a', ['events:read']);
   expect(codeOf(await call('POST', '/admin/v1/webhooks', '{', reader))).toEqual([403, '403-01']);
@@ -170,7 +170,7 @@ test('the checks of the gateway hold here too', async () => {
   expect(named.response.headers.get('x-request-id')).toBe('mine');
 });
 
-test('health needs no key', async () => {
+test('health of the admin listener needs no key', async () => {
   await waitFor(async () => (await call('GET', '/health/ready', undefined, {})).status === 200, {
     timeoutMs: 5000,
     what: 'ready',
@@ -178,7 +178,7 @@ test('health needs no key', async () => {
   expect((await call('GET', '/health/live', undefined, {})).status).toBe(200);
 });
 
-test('an event is traced by its id, and by its kind where several have the id', async () => {
+test('an event is found by its id, and by its kind if several have the id', async () => {
   const acceptedAt = new Date('2026-01-02T03:04:05.006Z');
   const storedAt = new Date('2026-01-02T03:04:06.007Z');
   const insert = (tenantId: string, kind: string, key: string, status: string, error: string | null) =>
@@ -230,7 +230,7 @@ test('an event is traced by its id, and by its kind where several have the id', 
   expect(codeOf(await call('GET', '/admin/v1/events/two?kind=credentials'))).toEqual([404, '404-01']);
 });
 
-test('every type of webhook can be asked for', async () => {
+test('a webhook endpoint can select every type', async () => {
   const body = { url: 'https://example.com/', eventTypes: WEBHOOK_TYPES };
   expect((await call('POST', '/admin/v1/webhooks', body)).body.eventTypes).toEqual(WEBHOOK_TYPES);
 });

@@ -45,7 +45,7 @@ beforeAll(async () => {
 describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted: $kind', (conflict) => {
   const { kind } = conflict;
 
-  it('one is stored, the other set aside and reported, once, whichever step a worker dies at', async () => {
+  it('one is stored, the other is dead-lettered and reported once, whichever step a worker is killed at', async () => {
     const tenantId = `tenant-${kind}`;
     const bench = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${kind}.`);
     const log: EventLog = {

@@ -46,7 +46,7 @@ function watchSockets(ports: ReadonlySet<number>) {
 if (brokers.length === 0) describe.skip('a gateway and its connections to Kafka (no broker)');
 else {
   describe('a gateway', () => {
-    it('has the same few connections to Kafka, however many callers are connected to it', async () => {
+    it('has a constant number of connections to Kafka, whatever the number of callers', async () => {
       const database = await createTestDatabase();
       const sockets = watchSockets(new Set(brokers.map((broker) => Number(broker.split(':').at(-1)))));
       const prefix = `connections-${randomBytes(6).toString('hex')}.`;
@@ -82,7 +82,7 @@ else {
         publishDeadlineMs: 20_000,
         publishBufferBytesMax: 64 * 1024 * 1024,
         drainDelayMs: 0,
-        // All callers begin at once.
+        // All callers start concurrently.
         storedIdsBudgetMs: 5000,
       });
       onTestFinished(() => gateway.stop());

@@ -55,7 +55,7 @@ beforeAll(async () => {
     publishDeadlineMs: 1000,
     publishBufferBytesMax: 64 * 1024 * 1024,
     drainDelayMs: 0,
-    // The machine that runs this may be busy; what the default is good for, unit tests show.
+    // The machine that runs this may be busy; unit tests cover the default.
     storedIdsBudgetMs: 500,
   });
   await ready(true);
@@ -69,7 +69,7 @@ afterAll(async () => {
 });
 
 describe('a gateway on the embedded log and Postgres', () => {
-  it('puts what it accepted into the log before it answers', async () => {
+  it('publishes a record to the log before it answers', async () => {
     const agents = Array.from({ length: 50 }, (_, i) => ({
       externalAgentId: `a-${i % 5}`,
       eventId: `e-${i}`,
@@ -88,7 +88,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     }
   });
 
-  it('goes by what is stored, also when its memory knows nothing', async () => {
+  it('deduplicates by stored ids when its memory is empty', async () => {
     await storeKey('stored-1', 'stored');
     await storeKey('dead-1', 'dead-lettered');
     await storeKey('over-1', 'stored', Date.now() - 1);
@@ -101,7 +101,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     expect(await send('over-1')).toBe(200);
   });
 
-  it('reads the state of a conversation of the tenant', async () => {
+  it('reads the state of a conversation only for its tenant', async () => {
     expect((await get(`${STATE}?externalId=x`)).status).toBe(404);
     await storeState('T', 'x', 'processing', '{"n": 12345678901234567890}');
     await storeState('other', 'y', 'ready', null);
@@ -110,7 +110,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     expect((await get(`${STATE}?externalId=y`)).status).toBe(404);
   });
 
-  it('lets a new key work at once, and refuses a revoked one within 5 s', async () => {
+  it('admits a new key immediately, and refuses a revoked one within 5 s', async () => {
     const newSecret = await newKey('K2');
     const credentials = { 'service-api-id': 'K2', 'service-api-secret': newSecret };
     const status = async () => (await get(`${STATE}?externalId=none`, credentials)).status;
@@ -122,7 +122,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     await waitFor(async () => (await status()) === 401, { timeoutMs: 5000, what: 'the revocation' });
   });
 
-  it('goes on for known keys while the database of keys is silent, and nobody waits for stored ids', async () => {
+  it('serves known keys while the database does not answer, without waiting for stored ids', async () => {
     await newKey('K3');
     reads.proxy.freeze();
     try {
@@ -152,7 +152,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     });
   });
 
-  it('answers 503-01 while the log is down, soon at once, is not ready, and comes back without traffic', async () => {
+  it('answers 503-01 while the log is down, soon without waiting, and recovers without traffic', async () => {
     appends.proxy.freeze();
     try {
       expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);

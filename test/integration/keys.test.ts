@@ -199,12 +199,12 @@ async function becomes(pair: Pair, status: number, timeoutMs = EFFECTIVE_MS): Pr
   }
 }
 
-describe('keys at two gateways', () => {
-  it('that are new work at once', async () => {
+describe('API keys at two gateways', () => {
+  it('work immediately when they are new', async () => {
     expect(await statuses(await newKey())).toEqual([200, 200]);
   });
 
-  it('that are revoked are refused within 5 s, others go on', async () => {
+  it('are refused within 5 s of their revocation, without effect on others', async () => {
     const [revoked, other] = [await newKey(), await newKey()];
     await statuses(revoked);
     await statuses(other);
@@ -213,7 +213,7 @@ describe('keys at two gateways', () => {
     expect(await statuses(other)).toEqual([200, 200]);
   });
 
-  it('that are rotated work with both secrets, the new one at once, and later with the new one alone', async () => {
+  it('work with both secrets after a rotation, and later only with the new one', async () => {
     const before = await newKey();
     expect(await statuses(before)).toEqual([200, 200]);
     const after = await rotate(before, 3000);
@@ -224,7 +224,7 @@ describe('keys at two gateways', () => {
     expect(await statuses(after)).toEqual([200, 200]);
   });
 
-  it('that are rotated without an overlap lose the secret of before within 5 s, and the one before it', async () => {
+  it('lose all previous secrets within 5 s of a rotation without overlap', async () => {
     const first = await newKey();
     const second = await rotate(first, 60_000);
     expect(await statuses(first)).toEqual([200, 200]);
@@ -243,7 +243,7 @@ describe('keys at two gateways', () => {
     expect(await statuses(third)).toEqual([200, 200]);
   });
 
-  it('of a tenant that is disabled are refused within 5 s, and taken again', async () => {
+  it('of a disabled tenant are refused within 5 s, and admitted again when it is enabled', async () => {
     const pair = await newKey('D');
     expect(await statuses(pair)).toEqual([200, 200]);
     await setTenantDisabled(pool, 'D', clock.nowMs());
@@ -278,7 +278,7 @@ describe('keys at two gateways', () => {
     }
   });
 
-  it('that are new are answered promptly in a flood of ids that do not exist', async () => {
+  it('are answered promptly when they are new, in a flood of unknown ids', async () => {
     const pair = await newKey();
     let flooding = true;
     let refused = 0;
@@ -301,8 +301,8 @@ describe('keys at two gateways', () => {
   });
 });
 
-describe('while Postgres is stopped', () => {
-  it('known keys go on, one never seen and a new secret are answered 503, and all is well again after it', async () => {
+describe('API keys while Postgres is stopped', () => {
+  it('are admitted if they are known, answered 503 if they or their secret are new, and recover', async () => {
     const [known, unseen, rotated] = [await newKey(), await newKey(), await newKey()];
     for (const pair of [known, rotated]) expect(await statuses(pair)).toEqual([200, 200]);
     await postgres.stop();
@@ -322,8 +322,8 @@ describe('while Postgres is stopped', () => {
   });
 });
 
-describe('10,000 keys that one process knows', () => {
-  it('are followed within 5 s: revoked, rotated, and gone', async () => {
+describe('10,000 API keys that one process knows', () => {
+  it('are updated within 5 s: revoked, rotated, and deleted', async () => {
     const ids = Array.from({ length: 10_000 }, () => nextId());
     await pool.query(
       `insert into api_keys (api_key_id, tenant_id, secret_sha256, scopes, created_at)
@@ -353,7 +353,7 @@ describe('10,000 keys that one process knows', () => {
   });
 });
 
-describe('last-used times', () => {
+describe('last-used times of API keys', () => {
   const lastUsedAtMs = async (apiKeyId: string) =>
     (await listApiKeys(pool, { tenantId: 'T', apiKeyId }))[0]!.lastUsedAtMs;
 
@@ -369,7 +369,7 @@ describe('last-used times', () => {
     expect(await lastUsedAtMs(tried.apiKeyId)).toBeNull();
   });
 
-  it('move forward only, by a step at least', async () => {
+  it('only move forward, by at least one step', async () => {
     const made = await Promise.all(Array.from({ length: 20 }, () => newKey()));
     const ids = made.map(({ apiKeyId }) => apiKeyId);
     const write = (usedAtMs: number, order = ids) =>

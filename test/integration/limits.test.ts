@@ -129,7 +129,7 @@ const counted = (key: Key, records: number) =>
   );
 
 describe('rates', () => {
-  it('are those that the command set, of which each gateway takes its share', async () => {
+  it('are those that the command set, divided between the gateways', async () => {
     const key = await createKey('rated', '--rate 500', '--rate 50');
     const { headers } = await request(one, key, STATE);
     expect(headers.get('ratelimit-policy')).toBe('"requests";q=500;w=2, "key-requests";q=50;w=2');
@@ -142,7 +142,7 @@ describe('rates', () => {
     expect((await sendAgents(one, free, 1)).headers.get('ratelimit-policy')).toBeNull();
   });
 
-  it('of bytes count bodies as unpacked, refused ones too, and answer 429-01 with Retry-After', async () => {
+  it('of bytes count unpacked bodies, also refused ones, and answer 429-01 with Retry-After', async () => {
     const key = await createKey('heavy', '--bytes 1000000');
     const other = await createKey('beside-heavy');
     const body = gzipSync(JSON.stringify({ items: [], padding: 'x'.repeat(3 * 1024 * 1024) }));
@@ -165,7 +165,7 @@ describe('rates', () => {
     expect((await sendAgents(one, other, 1)).status).toBe(200);
   });
 
-  it('of bytes count a chunk as 1 KiB at least, and close a connection that goes on with them', async () => {
+  it('of bytes count a chunk as at least 1 KiB, and close a connection that sends more', async () => {
     const key = await createKey('chunks');
     const socket = connect(one.port, '127.0.0.1');
     let text = '';
@@ -184,7 +184,7 @@ describe('rates', () => {
     expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
   });
 
-  it('that are changed hold within 5 seconds', async () => {
+  it('apply within 5 s of a change', async () => {
     const key = await createKey('changed', '--rate 2');
     expect((await request(one, key, STATE)).headers.get('ratelimit')).toMatch(/^"requests";r=1;/);
     await sluice('tenants update changed --rate none');
@@ -196,7 +196,7 @@ describe('rates', () => {
 });
 
 describe('a daily quota', () => {
-  it('is one for all gateways, whatever each of them sees of it', async () => {
+  it('is shared by all gateways, however the requests are distributed', async () => {
     const key = await createKey('shared', '--rate none --quota 100');
     for (const gateway of [one, two]) expect((await sendAgents(gateway, key, 40)).status).toBe(200);
     await counted(key, 80);
@@ -219,7 +219,7 @@ describe('a daily quota', () => {
     await counted(key, 90);
   });
 
-  it('is counted exactly, by many requests at once, and through a restart', async () => {
+  it('is counted exactly for concurrent requests, and through a restart', async () => {
     const key = await createKey('exact', '--rate none --quota 900');
     const third = await start(database.pool);
     const answers = await Promise.all(Array.from({ length: 60 }, () => sendAgents(third, key, 10)));
@@ -239,7 +239,7 @@ describe('a daily quota', () => {
     await counted(key, 900);
   });
 
-  it('is kept with what is known while the database is down, and counted afterwards', async () => {
+  it('uses the last counts while the database is down, and writes its own afterwards', async () => {
     const key = await createKey('cut', '--rate none --quota 100');
     expect((await sendAgents(two, key, 10)).status).toBe(200);
     await counted(key, 10);
@@ -253,8 +253,8 @@ describe('a daily quota', () => {
   });
 });
 
-describe('counts', () => {
-  it('only rise, however late and often they are written', async () => {
+describe('quota counts', () => {
+  it('only increase, however late and often they are written', async () => {
     const write = (records: number) =>
       writeTenantUsage(database.pool, 'gateway', [{ tenantId: 'T', day: '2026-01-01', records }], 5000);
     await write(7);

@@ -85,7 +85,7 @@ async function audit(conversationId: string, credentials = engine) {
   return json.items;
 }
 
-test('the newest submission is handed out byte for byte, and the read is in the audit', async () => {
+test('the newest submission is returned unchanged, and the read is in the audit', async () => {
   await store('CHAT1', '{"token":"older"}');
   const row = await store('CHAT1', AUTH, { streamId: 'stream-1', customerExternalId: 'customer-2' });
   // A replay is stored late: its place in the log counts.
@@ -118,7 +118,7 @@ test('the newest submission is handed out byte for byte, and the read is in the 
   ]);
 });
 
-test('an unknown conversation and one of another tenant look the same; both tries are in the audit of who tried', async () => {
+test('an unknown conversation and one of another tenant are answered alike, and both reads are in the audit of the reader', async () => {
   await store('CHAT2', AUTH);
   expect((await read('NOBODY')).json.error.code).toBe('404-01');
   expect((await read('CHAT2', stranger)).json.error.code).toBe('404-01');
@@ -127,7 +127,7 @@ test('an unknown conversation and one of another tenant look the same; both trie
   expect(await audit('CHAT2')).toEqual([]);
 });
 
-test('what is expired or erased is gone; an older one that has not expired counts', async () => {
+test('expired or erased credentials are not returned; an older valid submission is', async () => {
   const past = clock.nowMs() - 1;
   const expired = await store('CHAT3', AUTH, { expiresAtMs: past });
   expect((await read('CHAT3')).json.error.code).toBe('404-01');
@@ -142,7 +142,7 @@ test('what is expired or erased is gone; an older one that has not expired count
   expect((await read('CHAT5')).json.auth).toEqual({ token: 'long' });
 });
 
-test('a key that is lost, and a text that belongs to another conversation, are 500-01, logged and in the audit', async () => {
+test('a lost encryption key and the ciphertext of another conversation are 500-01, logged and in the audit', async () => {
   const lost = createKeyRing(`lost:${Buffer.alloc(32).toString('base64')}`);
   await store('CHAT6', AUTH, lost.encrypt(Buffer.from(AUTH), ['tenant-a', 'CHAT6']));
   const answer = await read('CHAT6');
@@ -160,7 +160,7 @@ test('a key that is lost, and a text that belongs to another conversation, are 5
   expect(await audit('CHAT7')).toMatchObject([{ outcome: 'unreadable' }]);
 });
 
-test('on request all submissions of a conversation are erased, as often as asked, and each request is in the audit', async () => {
+test('a DELETE erases all submissions of a conversation, is idempotent, and each one is in the audit', async () => {
   const eraser = await keyOf('tenant-a', 'credentials:erase');
   const erase = async (conversationId: string, credentials: Record<string, string>) => {
     const path = `/internal/v1/conversations/${conversationId}/credentials`;
@@ -202,7 +202,7 @@ test('on request all submissions of a conversation are erased, as often as asked
   expect((await read('CHATE')).json.auth).toEqual({ token: 'new' });
 });
 
-test('other scopes, no key and a malformed conversation are refused', async () => {
+test('a read with another scope, no key or a malformed conversation id is refused', async () => {
   await store('CHAT8', AUTH);
   const others = await keyOf('tenant-a', 'credentials:write', 'events:read', 'webhooks:manage');
   expect((await read('CHAT8', others)).json.error.code).toBe('403-01');
@@ -214,7 +214,7 @@ test('other scopes, no key and a malformed conversation are refused', async () =
   expect(await audit('CHAT8')).toEqual([]);
 });
 
-test('nothing is handed out while the audit cannot be written', async () => {
+test('no credentials are returned while the audit cannot be written', async () => {
   await store('CHAT9', AUTH);
   await pool.query('alter table credential_reads rename to credential_reads_away');
   try {
@@ -227,7 +227,7 @@ test('nothing is handed out while the audit cannot be written', async () => {
   expect((await read('CHAT9')).status).toBe(200);
 });
 
-test('the audit is listed page by page, newest first', async () => {
+test('the audit of reads is listed in pages, newest first', async () => {
   await store('CHATA', AUTH);
   for (let i = 0; i < 3; i++) await read('CHATA');
   const all = await audit('CHATA');
@@ -248,7 +248,7 @@ test.each(['limit=0', 'limit=1001', 'limit=x', 'before=x', 'conversationId=a', '
   },
 );
 
-test('no log line and no line of the audit holds what was read', async () => {
+test('neither the log nor the audit contains the credentials that were read', async () => {
   expect(lines.length).toBeGreaterThan(10);
   expect(lines.join('')).not.toContain('planted-secret');
   const { rows } = await pool.query('select * from credential_reads');

@@ -54,7 +54,7 @@ it.each<[string, Partial<ApiKey['limits']>, number]>([
   expect((await flood(limits, 'GET', '/admin/v1/events/%zz', 51)).refused).toBe(refused);
 });
 
-it('counts each scope by itself', async () => {
+it('the admin rate counts each scope separately', async () => {
   const { app } = await flood({}, 'GET', '/admin/v1/events/%zz', 201);
   const headers = { 'service-api-id': 'key-1', 'service-api-secret': SECRET };
   expect((await app.request('/admin/v1/events/%zz', { headers })).status).toBe(429);

@@ -3,7 +3,7 @@ import { createAdminTestApp } from '../../support/admin-app.ts';
 import { SECRET } from '../../support/gateway-app.ts';
 
 it.each(['/admin/v1/keys', '/admin/v1/keys/key-1/rotate', '/admin/v1/webhooks'])(
-  'POST %s does nothing for a key that was revoked while the body came',
+  'POST %s does nothing for a key that was revoked while its body arrived',
   async (path) => {
     const key = { revoked: false };
     const app = createAdminTestApp(['*'], key);

@@ -52,7 +52,7 @@ const SCENARIOS: Readonly<Record<string, AcceptScenario>> = {
   },
 };
 
-describe('accepting, whatever comes between', () => {
+describe('accept, for every interleaving', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   });
@@ -66,7 +66,7 @@ describe('accepting, whatever comes between', () => {
     expect(runs).toBeGreaterThan(10);
   });
 
-  it('many requests at random', async () => {
+  it('random requests: every outcome is consistent with the log', async () => {
     const random = seededRandom(printedSeed('interleavings of requests'));
     const among = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!;
     const item = (): Item => {

@@ -47,8 +47,8 @@ function record(id: string | undefined, content: string, entity = 'agent'): Enco
 const accept1 = async (accept: Accept, id: string, content: string): Promise<Outcome> =>
   (await accept([record(id, content)], LOOK_UP))[0]!;
 
-describe('accepting records', () => {
-  it('publishes an id once, answers its repetition without publishing and refuses other content', async () => {
+describe('accept', () => {
+  it('publishes an id once, accepts a repeat without a publish, and refuses other content', async () => {
     const { accept, publisher } = setUp();
     expect(await accept1(accept, 'a', 'x')).toBe('accepted');
     expect(await accept1(accept, 'a', 'x')).toBe('accepted');
@@ -56,7 +56,7 @@ describe('accepting records', () => {
     expect(publisher.accepted).toHaveLength(1);
   });
 
-  it('knows a repeat also behind an item of the same request that is in conflict', async () => {
+  it('recognizes a repeat after a conflicting item of the same request', async () => {
     const { accept, publisher } = setUp();
     await accept1(accept, 'a', 'x');
     const outcomes = await accept(
@@ -67,7 +67,7 @@ describe('accepting records', () => {
     expect(publisher.accepted).toHaveLength(2);
   });
 
-  it('lets exactly one content of twenty concurrent requests win', async () => {
+  it('accepts exactly 1 content of 20 concurrent requests with one id', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const requests = Array.from({ length: 20 }, (_, i) => accept1(accept, 'a', i % 2 ? 'odd' : 'even'));
@@ -79,7 +79,7 @@ describe('accepting records', () => {
     expect(publisher.calls).toHaveLength(1);
   });
 
-  it('frees an id after a definite failure, and a waiting request publishes its own content', async () => {
+  it('frees an id after a definite failure, so that a waiting request publishes its content', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const first = accept1(accept, 'a', 'x');
@@ -93,7 +93,7 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
   });
 
-  it('frees the ids that are refused at once because the log takes nothing', async () => {
+  it('frees the ids of records refused without a publish', async () => {
     let admits = false;
     const { accept, publisher } = setUp(new Map(), 5000, {
       begin: (...publish) => (admits ? HEALTHY.begin(...publish) : undefined),
@@ -108,7 +108,7 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
   });
 
-  it('keeps an id for the same content after a timeout, also when a second try fails, until it is forgotten', async () => {
+  it('keeps an id for the same content after a timeout and a failed retry, until the id expires', async () => {
     const { accept, publisher, time } = setUp();
     publisher.script = (call) => call.answer(TIMED_OUT);
     expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
@@ -121,7 +121,7 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
   });
 
-  it('takes the outcome of a second try with the same content', async () => {
+  it('takes the outcome of a retry with the same content', async () => {
     const { accept, publisher } = setUp();
     publisher.script = (call) => call.answer(TIMED_OUT);
     expect(await accept1(accept, 'a', 'x')).toBe('unavailable');
@@ -144,7 +144,7 @@ describe('accepting records', () => {
     expect(await holder).toEqual(['accepted']);
   });
 
-  it('ends two requests that hold what the other wants', async () => {
+  it('completes two requests that each hold an id the other wants', async () => {
     const { accept, publisher } = setUp();
     publisher.script = (call) => setImmediate(() => call.answer('ok'));
     const [one, other] = await Promise.all([
@@ -155,7 +155,7 @@ describe('accepting records', () => {
     expect(publisher.accepted.map(({ id }) => id).sort()).toEqual(['a', 'b']);
   });
 
-  it('publishes no record before an earlier one of its entity that waits for another request', async () => {
+  it('publishes a record only after an earlier one of its entity that waits for another request', async () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const holder = accept([record('a', 'x')], LOOK_UP);
@@ -175,7 +175,7 @@ describe('accepting records', () => {
     expect(await all).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
   });
 
-  it('fails later records of an entity behind one that could not be published', async () => {
+  it('fails later records of an entity after one that could not be published', async () => {
     const { accept, publisher } = setUp();
     publisher.script = (call) => call.answer(TIMED_OUT);
     await accept([record('a', 'x')], LOOK_UP);
@@ -188,7 +188,7 @@ describe('accepting records', () => {
     expect(await accept1(accept, 'b', 'y')).toBe('accepted');
   });
 
-  it('gives up waiting for another request in time', async () => {
+  it('answers unavailable when another request holds the id for too long', async () => {
     const { publisher, accept } = setUp(new Map(), 20);
     publisher.script = undefined;
     const holder = accept1(accept, 'a', 'x');
@@ -197,14 +197,14 @@ describe('accepting records', () => {
     expect(await holder).toBe('accepted');
   });
 
-  it('counts the first of equal ids in one request', async () => {
+  it('accepts the first of equal ids in one request', async () => {
     const { accept, publisher } = setUp();
     const outcomes = await accept([record('a', 'x'), record('a', 'x'), record('a', 'y')], LOOK_UP);
     expect(outcomes).toEqual(['accepted', 'accepted', 'conflict']);
     expect(publisher.accepted).toHaveLength(1);
   });
 
-  it('says conflict behind an item of the same request only where that was accepted', async () => {
+  it('answers conflict to an item of the same request only if the earlier item was accepted', async () => {
     const { accept, publisher } = setUp();
     const items = [record('a', 'x', '1'), record('a', 'y', '2'), record('b', 'x', '2')];
     publisher.script = (call) => call.answer(REFUSED);
@@ -214,7 +214,7 @@ describe('accepting records', () => {
     expect(await accept(items, LOOK_UP)).toEqual(['accepted', 'conflict', 'accepted']);
   });
 
-  it('publishes every record whose id it made, without asking anybody', async () => {
+  it('publishes records with generated ids without a look-up', async () => {
     const { accept, publisher, asked } = setUp();
     expect(await accept([record(undefined, 'x'), record(undefined, 'x')], LOOK_UP)).toEqual([
       'accepted',
@@ -224,7 +224,7 @@ describe('accepting records', () => {
     expect(asked).toEqual([]);
   });
 
-  it('goes by what is stored: same content, other content, dead-lettered', async () => {
+  it('uses the stored status of an id: same content, other content, dead-lettered', async () => {
     const key = (name: string, contentHash: string, status: 'stored' | 'dead-lettered') =>
       [name, { key: name, contentHash, status }] as const;
     const { accept, publisher } = setUp(
@@ -237,7 +237,7 @@ describe('accepting records', () => {
     expect(publisher.accepted).toHaveLength(2);
   });
 
-  it('leaves no id held when publishing throws', async () => {
+  it('releases all ids when publishing throws', async () => {
     const { accept, publisher } = setUp();
     publisher.script = () => {
       throw new Error('a defect');

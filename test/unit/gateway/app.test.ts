@@ -21,7 +21,7 @@ async function codeOf(response: Response): Promise<string> {
   return body.error.code;
 }
 
-describe('route', () => {
+describe('the routes of the gateway', () => {
   it.each([
     ['GET', '/'],
     ['GET', AGENTS],
@@ -32,14 +32,14 @@ describe('route', () => {
     ['POST', `${CONVO}/more`],
     ['POST', '/conversation/v1/conversations/CONV1/authenticate/x'],
     ['OPTIONS', MESSAGE],
-  ])('answers 404-01 to %s %s, before it looks at credentials', async (method, path) => {
+  ])('answer 404-01 to %s %s before the credentials are checked', async (method, path) => {
     const { app } = createGatewayApp();
     const response = await app.request(path, { method });
     expect(response.status).toBe(404);
     if (method !== 'HEAD') expect(await codeOf(response)).toBe('404-01');
   });
 
-  it('takes the caller’s request id where it is usable, and makes one elsewhere', async () => {
+  it('use the caller’s request id if it is valid, else generate one', async () => {
     const { app } = createGatewayApp();
     const idFor = async (id: string) =>
       (await app.request('/', { headers: { 'x-request-id': id } })).headers.get('x-request-id');
@@ -48,7 +48,7 @@ describe('route', () => {
     expect(await idFor('no spaces')).toMatch(ULID);
   });
 
-  it('takes no requestId that holds the secret which the request came with', async () => {
+  it('replace a request id that contains the secret of the request', async () => {
     const { app } = createGatewayApp();
     const secret = 'a-secret-of-20-chars';
     for (const id of [secret, `r-${secret}.1`]) {
@@ -59,7 +59,7 @@ describe('route', () => {
   });
 });
 
-describe('credentials and scope', () => {
+describe('the API key check', () => {
   it.each([
     ['none', {}],
     ['an unknown id', { 'service-api-id': 'other', 'service-api-secret': SECRET }],
@@ -68,7 +68,7 @@ describe('credentials and scope', () => {
     ['a secret cut at its colon', { 'service-api-id': 'key-1', 'service-api-secret': 'a' }],
     ['an id beyond ASCII', { 'service-api-id': 'k\u00e9y', 'service-api-secret': SECRET }],
     ['a secret beyond ASCII', { 'service-api-id': 'key-1', 'service-api-secret': 's\u00e9cret' }],
-  ])('answers 401-01 to %s, without reading the body', async (_what, headers) => {
+  ])('answers 401-01 to %s without reading the body', async (_what, headers) => {
     const { app } = createGatewayApp();
     const body = new ReadableStream({
       pull() {
@@ -89,19 +89,19 @@ describe('credentials and scope', () => {
     ['expired', { expiresAtMs: NOW_MS }, '401-01'],
     ['of a disabled tenant', { tenantDisabled: true }, '403-01'],
     ['without the scope', { scopes: ['state:read'] }, '403-01'],
-  ])('refuses a key that is %s', async (_what, changes, code) => {
+  ])('refuses an API key that is %s', async (_what, changes, code) => {
     const { post } = createGatewayApp({ keys: { 'key-1': changes } });
     expect(await codeOf(await post(CONVO, 'not even JSON'))).toBe(code);
   });
 
-  it('lets pass a key that expires later and has just the scope', async () => {
+  it('admits an API key that expires later and has only the required scope', async () => {
     const { post } = createGatewayApp({
       keys: { 'key-1': { expiresAtMs: NOW_MS + 1, scopes: ['conversation-metadata:write'] } },
     });
     expect((await post(CONVO, convo)).status).toBe(200);
   });
 
-  it('goes on with a known key while the store is down, and answers 503-01 to one never seen', async () => {
+  it('admits a known API key while the store is down, and answers 503-01 to an unknown one', async () => {
     let down = false;
     const { post, get } = createGatewayApp({
       findKeys: async (ids) => {
@@ -118,7 +118,7 @@ describe('credentials and scope', () => {
   });
 });
 
-describe('size and reading', () => {
+describe('the body reader', () => {
   const tooDeep = `${'{"a":'.repeat(33)}1${'}'.repeat(33)}`;
   it.each([
     ['an empty body', '', {}],
@@ -132,7 +132,7 @@ describe('size and reading', () => {
     ['cut gzip', gzipSync(JSON.stringify(message)).subarray(0, 20), { 'content-encoding': 'gzip' }],
     ['more behind gzip', Buffer.concat([gzipSync('{}'), Buffer.from('x')]), { 'content-encoding': 'gzip' }],
     ['another encoding', JSON.stringify(message), { 'content-encoding': 'br' }],
-  ])('answers 400-01 to %s, as a result where the operation has one', async (_what, body, headers) => {
+  ])('answers 400-01 to %s, as a result if the operation has one', async (_what, body, headers) => {
     const { post, publisher } = createGatewayApp();
     expect(await codeOf(await post(MESSAGE, body, headers))).toBe('400-01');
     const response = await post(CONVO, body, headers);
@@ -149,12 +149,12 @@ describe('size and reading', () => {
     ['application/json; charset=utf-8'],
     ['application/json;CHARSET="UTF-8"'],
     ['application/json; profile=x; charset=Utf-8'],
-  ])('takes %s', async (type) => {
+  ])('accepts the content type %s', async (type) => {
     const { post } = createGatewayApp();
     expect((await post(MESSAGE, message, { 'content-type': type })).status).toBe(200);
   });
 
-  it('takes gzip, identity and a byte order mark', async () => {
+  it('accepts gzip, identity and a byte order mark', async () => {
     const { post } = createGatewayApp();
     const text = JSON.stringify(message);
     expect((await post(MESSAGE, gzipSync(text), { 'content-encoding': 'GZIP' })).status).toBe(200);
@@ -168,23 +168,20 @@ describe('size and reading', () => {
     [AGENTS, 4 * 1024 * 1024],
     [EVENTS, 4 * 1024 * 1024],
     [AUTHENTICATE, 64 * 1024],
-  ])(
-    'answers 413-01 to more than the limit of %s, raw or unpacked, and not at the limit',
-    async (path, max) => {
-      const { post } = createGatewayApp();
-      const exact = `{"a":"${'x'.repeat(max - 8)}"}`;
-      expect(exact.length).toBe(max);
-      expect((await post(path, exact)).status).not.toBe(413);
-      expect((await post(path, gzipSync(exact), { 'content-encoding': 'gzip' })).status).not.toBe(413);
-      const over = `${exact} `;
-      expect(await codeOf(await post(path, over))).toBe('413-01');
-      expect(await codeOf(await post(path, gzipSync(over), { 'content-encoding': 'gzip' }))).toBe('413-01');
-      expect(await codeOf(await post(path, '{}', { 'content-length': String(max + 1) }))).toBe('413-01');
-    },
-  );
+  ])('answers 413-01 above the limit of %s, raw or unpacked, and accepts the limit', async (path, max) => {
+    const { post } = createGatewayApp();
+    const exact = `{"a":"${'x'.repeat(max - 8)}"}`;
+    expect(exact.length).toBe(max);
+    expect((await post(path, exact)).status).not.toBe(413);
+    expect((await post(path, gzipSync(exact), { 'content-encoding': 'gzip' })).status).not.toBe(413);
+    const over = `${exact} `;
+    expect(await codeOf(await post(path, over))).toBe('413-01');
+    expect(await codeOf(await post(path, gzipSync(over), { 'content-encoding': 'gzip' }))).toBe('413-01');
+    expect(await codeOf(await post(path, '{}', { 'content-length': String(max + 1) }))).toBe('413-01');
+  });
 });
 
-describe('reading the state', () => {
+describe('the read of a conversation state', () => {
   it.each([
     '',
     '?',
@@ -198,12 +195,12 @@ describe('reading the state', () => {
     '?externalId=%ff',
     '?externalId=a%00b',
     `?externalId=${'a'.repeat(257)}`,
-  ])('answers 400-01 to "%s"', async (query) => {
+  ])('answers 400-01 to the query "%s"', async (query) => {
     const { get } = createGatewayApp();
     expect(await codeOf(await get(STATE + query))).toBe('400-01');
   });
 
-  it('answers what is known, free-form values byte for byte', async () => {
+  it('answers the stored members, free-form values unchanged', async () => {
     const stored = {
       state: undefined,
       lastAutomationAgentMessageId: undefined,
@@ -225,7 +222,7 @@ describe('reading the state', () => {
     );
   });
 
-  it('answers 404-01 to a conversation without events, 503-01 without a database, 500-01 to a defect', async () => {
+  it('answers 404-01 for a conversation without events, 503-01 without a database, 500-01 on a defect', async () => {
     let error: Error | undefined;
     const { get, log } = createGatewayApp({
       readState: async () => {
@@ -250,8 +247,8 @@ describe('reading the state', () => {
   });
 });
 
-describe('storing credentials', () => {
-  it('encrypts them for the tenant and conversation, and answers 204', async () => {
+describe('the authenticate operation', () => {
+  it('encrypts credentials for the tenant and conversation, and answers 204', async () => {
     const { post, publisher, keyRing, log } = createGatewayApp();
     const body = '{"customerExternalId":"cust","streamId":"s","auth":{"token":"planted","body":{"n":1.50}}}';
     const response = await post(AUTHENTICATE, body);
@@ -285,7 +282,7 @@ describe('storing credentials', () => {
     },
   );
 
-  it('answers 422-01 without repeating a credential, and 503-01 when the log refuses', async () => {
+  it('answers 422-01 without echoing a credential, and 503-01 when the log refuses', async () => {
     const { post, publisher } = createGatewayApp();
     const refused = await post(AUTHENTICATE, { customerExternalId: '', token: 'planted' });
     expect(await refused.clone().text()).not.toContain('planted');
@@ -301,8 +298,8 @@ interface ManyAnswer {
   results: { eventId: string; error: string }[];
 }
 
-describe('recording many', () => {
-  it('answers a result an item in order, and publishes the valid ones', async () => {
+describe('a batch operation', () => {
+  it('answers one result per item in order, and publishes the valid items', async () => {
     const { post, publisher } = createGatewayApp();
     const response = await post(AGENTS, {
       items: [
@@ -342,7 +339,7 @@ describe('recording many', () => {
     ]);
   });
 
-  it('answers 400 with the results when none is accepted, 503-01 when only the log stood in the way', async () => {
+  it('answers 400 with results when every item is invalid, 503-01 when the log refused valid ones', async () => {
     const { post, publisher } = createGatewayApp();
     const invalid = await post(EVENTS, { items: [{}, {}] });
     expect(invalid.status).toBe(400);
@@ -353,7 +350,7 @@ describe('recording many', () => {
     expect(await codeOf(mixed)).toBe('503-01');
   });
 
-  it('answers FAIL_UNAVAILABLE for what could not be published besides what could', async () => {
+  it('answers FAIL_UNAVAILABLE for items that were not published, if others were', async () => {
     const { post, publisher } = createGatewayApp();
     publisher.script = (call) => call.answer(['ok', TIMED_OUT]);
     const response = await post(AGENTS, { items: [{ externalAgentId: 'a' }, { externalAgentId: 'b' }] });
@@ -372,7 +369,7 @@ describe('recording many', () => {
     expect(await codeOf(await post(AGENTS, body))).toBe('422-01');
   });
 
-  it('refuses a record over 512 KiB by itself', async () => {
+  it('refuses only the item whose record is over 512 KiB', async () => {
     const { post } = createGatewayApp();
     const event = (inputVariables: object) => ({
       conversationId: 'C',
@@ -388,8 +385,8 @@ describe('recording many', () => {
   });
 });
 
-describe('recording one conversation', () => {
-  it('carries request id, trace and content to the log', async () => {
+describe('the conversation metadata operation', () => {
+  it('publishes request id, trace and content to the log', async () => {
     const { post, publisher } = createGatewayApp();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const response = await post(
@@ -415,7 +412,7 @@ describe('recording one conversation', () => {
     expect(publisher.accepted[1]!.traceparent).toBeUndefined();
   });
 
-  it('answers bad input as a result with the given id, other content 409-01, no log 503-01', async () => {
+  it('answers invalid input with a result and the id, other content 409-01, no log 503-01', async () => {
     const { post, publisher } = createGatewayApp();
     const invalid = await post(CONVO, { ...convo, eventId: 'e', deviceType: 'FRIDGE' });
     expect(invalid.status).toBe(400);
@@ -434,8 +431,8 @@ describe('recording one conversation', () => {
   });
 });
 
-describe('recording MessageSent', () => {
-  it('answers 200 without a body, the same again, other content 409-01, bad content 422-01', async () => {
+describe('the message-sent operation', () => {
+  it('answers 200 without a body, also to a repeat; 409-01 to other content; 422-01 to invalid content', async () => {
     const { post, publisher } = createGatewayApp({
       findStored: async () => {
         throw new Error('the store was asked');
@@ -456,8 +453,8 @@ describe('recording MessageSent', () => {
   });
 });
 
-describe('what is logged', () => {
-  it('never holds the secret or a body', async () => {
+describe('the access log of the gateway', () => {
+  it('contains neither a secret nor a body', async () => {
     const { post, log } = createGatewayApp();
     await post(MESSAGE, { ...message, selectedSuggestionText: 'planted text' });
     await post(CONVO, '{"planted text');

@@ -22,7 +22,7 @@ describe.each(CONFLICT_CASES)('requests with one id and two contents: $kind', (c
   const count = (outcomes: readonly string[], outcome: string) =>
     outcomes.filter((found) => found === outcome).length;
 
-  it('twenty at once: one content is accepted, the other a conflict', async () => {
+  it('20 concurrent: one content is accepted, the other is a conflict', async () => {
     const { publisher, send, called } = setUp();
     const all = Array.from({ length: 20 }, (_, i) => send(i % 2));
     await called(1);
@@ -33,7 +33,7 @@ describe.each(CONFLICT_CASES)('requests with one id and two contents: $kind', (c
     expect(publisher.calls).toHaveLength(1);
   });
 
-  it('twenty at once, the first ones failing: nobody is told of a conflict before one is accepted', async () => {
+  it('20 concurrent, the first ones failing: no conflict is answered before a content is accepted', async () => {
     const { publisher, send, called } = setUp();
     const all = Array.from({ length: 20 }, (_, i) => send(i % 2));
     for (const call of [1, 2, 3]) {
@@ -49,7 +49,7 @@ describe.each(CONFLICT_CASES)('requests with one id and two contents: $kind', (c
     expect(await send(conflict.numberIn(publisher.accepted[0]!.data))).toBe('accepted');
   });
 
-  it('the first one with an unknown end: other content waits for what the same content comes to', async () => {
+  it('after an unknown outcome: other content waits for the outcome of the same content', async () => {
     const { publisher, send, called } = setUp();
     const [first, second] = [send(1), send(2)];
     await called(1);
@@ -64,7 +64,7 @@ describe.each(CONFLICT_CASES)('requests with one id and two contents: $kind', (c
   });
 });
 
-it('a batch with repeats and conflicts, within it and with one before', async () => {
+it('a batch with repeats and conflicts, within itself and with an earlier batch, answers each item', async () => {
   const { post, publisher } = createGatewayApp();
   const item = (eventId: string, concurrency: number) => ({ externalAgentId: 'a', eventId, concurrency });
   const send = async (...items: object[]) => {

@@ -8,8 +8,8 @@ import { createGatewayApp } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const logger = pino({ level: 'silent' });
-describe('health', () => {
-  it('tells reasons and notes in words', async () => {
+describe('the health routes', () => {
+  it('report reasons and notes with their texts', async () => {
     const health = createHealth();
     const routes = healthRoutes(health);
     const ready = async () => {
@@ -36,8 +36,8 @@ describe('health', () => {
   });
 });
 
-describe('the health of a listener that strangers reach', () => {
-  it('gives the names of reasons and notes, without topics, hosts and settings', async () => {
+describe('the health routes of a public listener', () => {
+  it('report the names of reasons and notes, without topics, hosts and settings', async () => {
     const { app, health } = createGatewayApp();
     health.setReady('event log', 'cannot be used: sluice.message-sent does not exist at kafka-1:9092');
     health.setReady('stopping', 'shutdown in progress');
@@ -50,10 +50,10 @@ describe('the health of a listener that strangers reach', () => {
   });
 });
 
-describe('the listener of the workers', () => {
+describe('the health listener of the workers', () => {
   const app = createHealthApp(createHealth(), () => 'id-1');
 
-  it('answers health checks with whole texts, and 404-01 to anything else', async () => {
+  it('answers health checks with texts, and 404-01 to any other request', async () => {
     const health = createHealth();
     health.setReady('sluice.message-sent', 'the topic does not exist');
     const answer = await createHealthApp(health, () => 'id-1').request('/health/ready');
@@ -66,8 +66,8 @@ describe('the listener of the workers', () => {
   });
 });
 
-describe('the layouts of the topics', () => {
-  it('are asked for until all are there', async () => {
+describe('the topic layouts', () => {
+  it('are loaded with retries until all topics are registered', async () => {
     const health = createHealth();
     const registered = new Map<string, { partitions: number; tenantPartitions: number }>();
     const answers: (() => void)[] = [

@@ -52,7 +52,7 @@ const admitted = (...attempts: (PublishAttempt | undefined)[]) =>
   attempts.map((attempt) => attempt !== undefined);
 
 describe('a log that does not answer', () => {
-  it('is probed at the first failure; requests are refused until 1 s after it answers at most', async () => {
+  it('is probed after the first failure; requests are refused until at most 1 s after it answers', async () => {
     const { state, ready, begin, publish, pass } = await setUp();
     state.error = SILENT;
     publish(REFUSED);
@@ -68,7 +68,7 @@ describe('a log that does not answer', () => {
     expect(admitted(begin(0), begin(0))).toEqual([true, true]);
   });
 
-  it('is tried all the same, since only the probe may be blocked', async () => {
+  it('gets trial publishes too, since only the probe may be blocked', async () => {
     const { state, ready, begin, publish, pass } = await setUp();
     state.error = SILENT;
     publish(REFUSED);
@@ -82,7 +82,7 @@ describe('a log that does not answer', () => {
     expect(ready()).toEqual([]);
   });
 
-  it('is probed once per second at most, however many publishes fail', async () => {
+  it('is probed at most once per second, however many publishes fail', async () => {
     const { state, publish, pass } = await setUp();
     for (let i = 0; i < 50; i++) {
       publish(REFUSED);
@@ -109,7 +109,7 @@ describe('a log that does not answer', () => {
   });
 });
 
-describe('a log that answers and accepts nothing, as on a full disk', () => {
+describe('a log that answers but accepts nothing, as on a full disk', () => {
   it('is not ready for 2 s after 3 failures; then one trial per second is let through, all others are refused', async () => {
     const { ready, begin, publish, pass } = await setUp();
     for (let i = 0; i < 3; i++) publish(REFUSED);
@@ -162,7 +162,7 @@ describe('a log that answers and accepts nothing, as on a full disk', () => {
     expect(ready()).toEqual([]);
   });
 
-  it('is not assumed after full queues of the gateway, nor after single failures', async () => {
+  it('is not assumed after full queues of the gateway or single failures', async () => {
     const { ready, begin, publish } = await setUp();
     for (let i = 0; i < 9; i++) publish(FULL);
     for (let i = 0; i < 9; i++) {
@@ -175,7 +175,7 @@ describe('a log that answers and accepts nothing, as on a full disk', () => {
   });
 });
 
-it('stays not ready for a missing topic, whatever other topics accept, and refuses no requests', async () => {
+it('a gateway with a missing topic stays not ready although other topics accept, and refuses no requests', async () => {
   const { state, ready, begin, publish, pass } = await setUp();
   state.error = new AppError('TOPIC_MISSING', 't does not exist');
   publish(REFUSED);
@@ -190,8 +190,8 @@ it('stays not ready for a missing topic, whatever other topics accept, and refus
   expect(ready()).toEqual([]);
 });
 
-describe('publishes that fail while others succeed', () => {
-  it('open nothing, however many end together: a flood waits for its own queue or partition', async () => {
+describe('failed publishes while others succeed', () => {
+  it('do not open the breaker, however many end together', async () => {
     const { ready, begin, publish, pass } = await setUp();
     const flood = Array.from({ length: 50 }, () => begin()!);
     publish(OK, 1);

@@ -5,7 +5,7 @@ import { waitFor } from '../../support/wait.ts';
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const WAIT = { timeoutMs: 5000, what: 'the gateway to notice' };
 
-it('refuses a tenant with too many bytes of open dead letters with 429-01 before it publishes', async () => {
+it('the gateway refuses a tenant with too many bytes of open dead letters with 429-01 before it publishes', async () => {
   let over: readonly string[] = [];
   let fails = false;
   const gateway = createGatewayApp({

@@ -7,11 +7,11 @@ import { waitFor } from '../../support/wait.ts';
 
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVO = '/metadata-ingestion/v1/single-convo-metadata';
-/** Ten minutes before midnight. */
+/** 10 minutes before midnight. */
 const EVENING_MS = Date.parse('2026-03-01T23:50:00Z');
 const QUOTA_FIELD = '"quota";q=10;w=86400;qu="records"';
 
-/** What gateways wrote, and what this one is told. */
+/** Returns a store, the counts written to it, and those that it returns. */
 function createStore() {
   const written = new Map<string, number>();
   const others = new Map<string, number>();
@@ -55,7 +55,7 @@ function gatewayOf(quota: number | undefined = 10) {
 const QUOTA_TEXT = 'is 10 records per day (UTC); 1 are left, and this request has 2';
 
 describe('the daily quota', () => {
-  it('lets pass just as many records as it says, and refuses a request over it whole', async () => {
+  it('admits exactly its number of records, and refuses a request over it as a whole', async () => {
     const { send, status, post, publisher, written } = gatewayOf();
     expect(await status(8)).toBe(200);
     const passed = await send(1);
@@ -78,7 +78,7 @@ describe('the daily quota', () => {
     await written(10);
   });
 
-  it('begins anew at midnight UTC, and what came before is still written', async () => {
+  it('restarts at midnight UTC, and the counts of the previous day are still written', async () => {
     const { status, clock, written } = gatewayOf();
     expect(await status(10)).toBe(200);
     clock.ms = Date.parse('2026-03-01T23:59:59.999Z');
@@ -90,7 +90,7 @@ describe('the daily quota', () => {
     await written(10, '2026-03-02');
   });
 
-  it('counts only what was accepted, and to the day on which the request came', async () => {
+  it('counts only accepted records, for the day on which the request arrived', async () => {
     const { send, status, publisher, clock, written } = gatewayOf();
     publisher.script = (call) => call.answer(call.sent.map((_, i) => (i < 3 ? 'ok' : REFUSED)));
     expect(await status(10)).toBe(200);
@@ -99,7 +99,7 @@ describe('the daily quota', () => {
     publisher.script = undefined;
     const late = send(7);
     await waitFor(() => publisher.calls.length > 2, { timeoutMs: 5000, what: 'the publish' });
-    // What is under way counts until it is known.
+    // Records in flight count until their outcome is known.
     expect(await status(1)).toBe(429);
     clock.ms += 600_000;
     publisher.calls.at(-1)!.answer('ok');
@@ -110,7 +110,7 @@ describe('the daily quota', () => {
     await written(10, '2026-03-02');
   });
 
-  it('takes in what other gateways counted', async () => {
+  it('includes the counts of other gateways', async () => {
     const { status, others } = gatewayOf();
     others.set('tenant-1 2026-03-01', 6);
     expect(await status(1)).toBe(200);
@@ -119,7 +119,7 @@ describe('the daily quota', () => {
     await waitFor(async () => (await status(1)) === 200, { timeoutMs: 5000, what: 'room again' });
   });
 
-  it('goes on with what is known while the database is down, and writes it later', async () => {
+  it('uses the last counts while the database is down, and writes its own later', async () => {
     const { status, state, others, written, log, clock } = gatewayOf();
     others.set('tenant-1 2026-03-01', 4);
     expect(await status(1)).toBe(200);
@@ -140,7 +140,7 @@ describe('the daily quota', () => {
     expect(log()).toContain('quota exchange recovered');
   });
 
-  it('is written when the gateway stops, and nothing is written for who has none', async () => {
+  it('is written when the gateway stops, and not written for tenants without a quota', async () => {
     const { status, quotas, state, store } = gatewayOf();
     let release = () => {};
     const held = new Promise<void>((resolve) => {
@@ -162,7 +162,7 @@ describe('the daily quota', () => {
     expect(free.log()).not.toContain('written');
   });
 
-  it('that could not be written by the end is told', async () => {
+  it('is logged when its counts could not be written before the end', async () => {
     const { status, quotas, state, log } = gatewayOf();
     state.down = true;
     expect(await status(3)).toBe(200);

@@ -77,7 +77,7 @@ async function refusalOf(response: Response) {
 }
 
 describe('the request rate', () => {
-  it.each(OPERATIONS)('lets pass just as many as it says of: %s', async (_name, path, body, status) => {
+  it.each(OPERATIONS)('admits exactly its number of requests: %s', async (_name, path, body, status) => {
     const { send, clock } = gatewayOf({ tenantRate: 5 });
     const once = async () => (await send(path, body)).status;
     for (let i = 0; i < 10; i++) expect(await once()).toBe(status);
@@ -92,7 +92,7 @@ describe('the request rate', () => {
     expect(await once()).toBe(429);
   });
 
-  it('tells the limit with every answer, and with a refusal what to wait for', async () => {
+  it('is reported in every answer, with Retry-After in a refusal', async () => {
     const { send, clock } = gatewayOf({ tenantRate: 5 });
     const first = await send(STATE, undefined);
     expect(fields(first)).toEqual(['"requests";q=10;w=2', '"requests";r=9;t=1']);
@@ -110,7 +110,7 @@ describe('the request rate', () => {
     });
   });
 
-  it('comes after credentials and scope, and before the body, the path and the query', async () => {
+  it('is checked after the API key and scope, and before the body, path and query', async () => {
     const { app, credentials, send } = gatewayOf({ tenantRate: 1 });
     const unreadable = () =>
       new Request(`http://localhost${MESSAGE}`, {
@@ -135,7 +135,7 @@ describe('the request rate', () => {
     expect(fields(wrong)).toEqual([null, null]);
   });
 
-  it('counts each operation by itself, and all keys of a tenant together', async () => {
+  it('counts each operation separately, and all keys of a tenant together', async () => {
     const { send } = gatewayOf({ tenantRate: 1 });
     const status = async (path: string, body: unknown, id: string) => (await send(path, body, id)).status;
     expect(await status(STATE, undefined, 'key-1')).toBe(404);
@@ -145,7 +145,7 @@ describe('the request rate', () => {
     expect(await status(MESSAGE, {}, 'key-1')).toBe(422);
   });
 
-  it('of a key of its own is lower, and leaves the rest to the others of the tenant', async () => {
+  it('of a key is lower, and leaves the rest to other keys of the tenant', async () => {
     const { send, key } = gatewayOf({}, {});
     const { send: limited } = gatewayOf(
       {},
@@ -172,7 +172,7 @@ describe('the request rate', () => {
     expect((await send(STATE, undefined)).status).toBe(404);
   });
 
-  it('of a key holds where the tenant has none, and the tenant’s where the key’s is higher', async () => {
+  it('of a key applies if the tenant has none, and the tenant’s if the key’s is higher', async () => {
     const { key } = gatewayOf({});
     const { send } = gatewayOf(
       {},
@@ -185,7 +185,7 @@ describe('the request rate', () => {
     }
   });
 
-  it('is 1000 a second with 2000 at once unless it is set, and nothing for who has none', async () => {
+  it('is 1000 per second with a burst of 2000 by default, and unlimited for a tenant with none', async () => {
     const standard = gatewayOf({ tenantRate: 'default' });
     expect(fields(await standard.send(STATE, undefined))).toEqual([
       '"requests";q=2000;w=2',
@@ -195,7 +195,7 @@ describe('the request rate', () => {
     expect(fields(await none.agents(1))).toEqual([null, null]);
   });
 
-  it('is shared by gateways, at least one request each', async () => {
+  it('is divided between gateways, with at least 1 request each', async () => {
     const four = gatewayOf({ tenantRate: 100 }, { gateways: 4 });
     expect(fields(await four.send(STATE, undefined))[0]).toBe('"requests";q=50;w=2');
     const many = gatewayOf({ tenantRate: 1 }, { gateways: 10 });
@@ -210,7 +210,7 @@ describe('the request rate', () => {
 });
 
 describe('the record rate', () => {
-  it('is 20 times that of requests, counts valid records, and refuses a request whole', async () => {
+  it('is 20 times the request rate, counts valid records, and refuses a request as a whole', async () => {
     const { agents, send, clock, publisher } = gatewayOf({ tenantRate: 100 });
     for (let i = 0; i < 3; i++) expect((await agents(1000, i * 1000)).status).toBe(200);
     const items = [...Array(999).fill({ externalAgentId: 'a' }), { externalAgentId: '' }];
@@ -243,7 +243,7 @@ describe('the record rate', () => {
     expect((await agents(1)).status).toBe(429);
   });
 
-  it.each(OPERATIONS.slice(1))('refuses one record too many of: %s', async (_name, path, body, status) => {
+  it.each(OPERATIONS.slice(1))('refuses one record over the rate: %s', async (_name, path, body, status) => {
     const { agents, send } = gatewayOf({ tenantRate: 2 });
     expect((await agents(999)).status).toBe(200);
     expect((await send(path, body)).status).toBe(status);
@@ -251,7 +251,7 @@ describe('the record rate', () => {
     expect(refused).toMatchObject({ code: '429-01', by: ['records are at most 40 per second'] });
   });
 
-  it('lets the largest request pass, however small the share is, and then tells how long it takes', async () => {
+  it('admits the largest request however small the share is, and then reports how long to wait', async () => {
     const { agents } = gatewayOf({ tenantRate: 1 }, { gateways: 4 });
     expect((await agents(1000)).status).toBe(200);
     const { key } = gatewayOf({});
@@ -272,7 +272,7 @@ describe('the byte rate', () => {
   };
   const gzip = { 'content-encoding': 'gzip' };
 
-  it('counts bodies as unpacked, whatever they are answered, and refuses before it reads one', async () => {
+  it('counts unpacked bodies, whatever the answer, and refuses before reading a body', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     const passed = await post(AGENTS, padded(3 * MIB));
     expect([passed.status, ...fields(passed)]).toEqual([
@@ -294,7 +294,7 @@ describe('the byte rate', () => {
     expect((await post(AGENTS, padded(2 * MIB))).status).toBe(200);
   });
 
-  it('refuses a gzip body that is larger than what is left before it unpacks it', async () => {
+  it('refuses a gzip body larger than what is left before unpacking it', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     expect((await post(AGENTS, padded(3 * MIB))).status).toBe(200);
     const refused = await post(AGENTS, gzipSync(padded(3 * MIB)), gzip);
@@ -305,7 +305,7 @@ describe('the byte rate', () => {
     expect([passed.status, fields(passed)[1]]).toEqual([200, '"bytes";r=0;t=2']);
   });
 
-  it('lets as many concurrent gzip bodies pass as it holds, and Retry-After is true', async () => {
+  it('admits as many concurrent gzip bodies as fit, with a correct Retry-After', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     const send = () => post(AGENTS, gzipSync(padded(MIB)), gzip);
     const answers = await Promise.all(Array.from({ length: 12 }, send));
@@ -316,7 +316,7 @@ describe('the byte rate', () => {
     expect((await send()).status).toBe(200);
   });
 
-  it('lets concurrent small gzip bodies pass as long as their sum is within it', async () => {
+  it('admits concurrent small gzip bodies whose sum fits', async () => {
     const { post } = gatewayOf({ byteRate: 2 * MIB });
     const answers = await Promise.all(
       Array.from({ length: 400 }, () => post(AGENTS, gzipSync(padded(10 * KIB)), gzip)),
@@ -327,7 +327,7 @@ describe('the byte rate', () => {
     );
   });
 
-  it('lets concurrent bodies of unknown size that have begun pass, and makes later ones wait for them', async () => {
+  it('admits bodies of unknown size that have begun, and makes later ones wait', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     const send = () => post(AGENTS, padded(3 * MIB));
     const answers = await Promise.all([send(), send(), send()]);
@@ -342,7 +342,7 @@ describe('the byte rate', () => {
     expect((await post(AGENTS, padded(4 * MIB), { 'content-length': String(4 * MIB) })).status).toBe(200);
   });
 
-  it('bounds how far bodies that hide their size take it below zero', async () => {
+  it('bounds how far bodies of unknown size overdraw it', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
     // The last member is empty, and only its size is known before the body is unpacked.
     const hidden = Buffer.concat([gzipSync(padded(4 * MIB)), gzipSync('')]);
@@ -357,7 +357,7 @@ describe('the byte rate', () => {
     expect((await post(AGENTS, hidden, gzip)).status).toBe(200);
   });
 
-  it('gets back what a body does not use: where memory refuses it, and where its gzip is broken', async () => {
+  it('is refunded what a body does not use: refused for memory, or with broken gzip', async () => {
     const left = async ({ post }: ReturnType<typeof gatewayOf>, ...args: Parameters<typeof post>) => {
       const { status, headers } = await post(...args);
       return [status, Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])];
@@ -382,14 +382,14 @@ describe('the byte rate', () => {
     expect(rest).toBeLessThan(4 * MIB - 50 * KIB);
   });
 
-  it('is of all keys and operations of a tenant together', async () => {
+  it('counts all keys and operations of a tenant together', async () => {
     const { post } = gatewayOf({ byteRate: 2 * MIB });
     expect((await post(AGENTS, padded(4 * MIB), { 'service-api-id': 'key-1' })).status).toBe(200);
     const refused = await post(MESSAGE, { messageId: 'm' }, { 'service-api-id': 'key-2' });
     expect(refused.status).toBe(429);
   });
 
-  it('is 20 MiB a second and 40 at once unless it is set, shared by gateways, never under one body', async () => {
+  it('is 20 MiB per second with a burst of 40 MiB by default, divided between gateways, at least 1 body', async () => {
     const policyOf = async (byteRate: Limits['byteRate'], gateways: number) =>
       fields(await gatewayOf({ byteRate } as Limits, { gateways }).agents(1))[0];
     expect(await policyOf('default', 1)).toBe('"bytes";q=41943040;w=2;qu="content-bytes"');
@@ -399,10 +399,10 @@ describe('the byte rate', () => {
   });
 });
 
-describe('buckets', () => {
+describe('token buckets', () => {
   const rate = { perSecond: 1000 / 3, burst: 10 };
 
-  it('are forgotten when they are full, so that memory follows the callers of the last seconds', () => {
+  it('are forgotten when they are full', () => {
     const clock = { ms: 0, nowMs: () => clock.ms };
     const buckets = createBuckets(clock, 100);
     for (let i = 0; i < 100_000; i++) {
@@ -412,7 +412,7 @@ describe('buckets', () => {
     expect(buckets.size()).toBeLessThanOrEqual(200);
   });
 
-  it('keep what was taken when others are forgotten', () => {
+  it('keep what was taken when other buckets are forgotten', () => {
     const clock = { ms: 0, nowMs: () => clock.ms };
     const buckets = createBuckets(clock, 2);
     takeFromAll([buckets.get('empty', rate)], 10);
@@ -422,7 +422,7 @@ describe('buckets', () => {
     expect(buckets.get('empty', rate).tokens).toBe(0);
   });
 
-  it('hold what was waited for, whatever fractions add up', () => {
+  it('hold enough after the reported wait, despite rounding of fractions', () => {
     const clock = { ms: 0.1, nowMs: () => clock.ms };
     const buckets = createBuckets(clock);
     for (const perSecond of [1 / 3, 0.7, 3, 7, 333.3, 999_999]) {
@@ -437,7 +437,7 @@ describe('buckets', () => {
     }
   });
 
-  it('fill on when the clock is set back', () => {
+  it('keep filling after the clock is set back', () => {
     const clock = { ms: 3_600_000, nowMs: () => clock.ms };
     const buckets = createBuckets(clock);
     takeFromAll([buckets.get('b', rate)], 10);
@@ -447,7 +447,7 @@ describe('buckets', () => {
     expect(buckets.get('b', rate).tokens).toBeCloseTo(1);
   });
 
-  it('take a new rate at once', () => {
+  it('apply a new rate immediately', () => {
     const clock = { ms: 0, nowMs: () => clock.ms };
     const buckets = createBuckets(clock);
     buckets.get('b', rate);

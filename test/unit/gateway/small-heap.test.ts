@@ -7,7 +7,7 @@ import { ROOT } from '../../support/program.ts';
 const TENANTS = 20;
 const REQUESTS = 64;
 
-it('a gateway with a heap of 64 MB refuses valid batches that do not fit, and lives', async () => {
+it('a gateway with a heap of 64 MB refuses valid batches that do not fit, and survives', async () => {
   const module = path.join(import.meta.dirname, '../../support/gateway-child.mjs');
   const child = fork(module, [`${ROOT}dist/`, JSON.stringify({ publishMs: 1000 })], {
     execArgv: ['--max-old-space-size=64'],

@@ -24,7 +24,7 @@ describe('the AsyncAPI document', () => {
     expect(addresses).toEqual([...topics, null]);
   });
 
-  it('has a schema that every record fits which the gateway publishes', async () => {
+  it('has a schema that every published record matches', async () => {
     const { post, publisher } = createGatewayApp();
     for (const [route, { examples }] of Object.entries(GATEWAY_OPERATIONS)) {
       const [method, path] = route.split(' ') as [string, string];

@@ -18,7 +18,7 @@ interface Answer {
   };
 }
 
-/** What describes the operations is not described by itself. */
+/** The routes of the documents, which do not describe themselves. */
 const UNDESCRIBED = ['GET /openapi.json', 'GET /docs', 'GET /docs/scalar.js'];
 
 const LISTENERS = [
@@ -47,7 +47,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     expect(valid).toBe(true);
   });
 
-  it('describes every route, and none besides', () => {
+  it('describes every route, and no other', () => {
     const routes = appOf(['*'])
       .routes.filter(({ method }) => method !== 'ALL')
       .map(({ method, path }) => `${method} ${path}`);
@@ -57,7 +57,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
   });
 
   it.each(Object.entries(operations).filter(([, { scope }]) => scope))(
-    '%s needs the scope that is described, and no other',
+    '%s needs exactly the described scope',
     async (route, { scope }) => {
       const [method, path] = route.split(' ') as [string, string];
       const call = (scopes: string[]) =>
@@ -72,7 +72,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
   );
 
   it.each(Object.entries(operations).filter(([route, { scope }]) => route.startsWith('GET ') && scope))(
-    '%s refuses query parameters that are not described',
+    '%s refuses undescribed query parameters',
     async (route, { scope }) => {
       const path = route.slice('GET '.length).replace(/:\w+/, 'A1');
       const answer = await appOf([scope!]).request(`${path}?no-such-parameter=1`, {
@@ -85,7 +85,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     },
   );
 
-  it.each(described)('%s: the example fits its schemas', (_, operation, { body, status, answer }) => {
+  it.each(described)('%s: the example matches its schemas', (_, operation, { body, status, answer }) => {
     if (body && status < 400 && !refusesAnItem(answer))
       expect(problems(operation.body!.schema, body)).toEqual([]);
     if (body && status >= 400 && status !== 409 && !operation.parameters) {
@@ -99,7 +99,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     else expect(schema).toBeUndefined();
   });
 
-  it('names an answer for every example, and a way to be sent for each operation', () => {
+  it('has an answer for every example, and an example for each operation', () => {
     for (const [, operation, { status }] of described) {
       const statuses = Object.keys(operation.answers).map(Number);
       expect([...statuses, ...errorCodes(operation).map((code) => ERRORS[code].status)]).toContain(status);
@@ -109,7 +109,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     );
   });
 
-  it('shows every refusal as the code says, with details where those of its kind have them', () => {
+  it('shows an example of every refusal, with details if its code has them', () => {
     for (const [route, operation] of Object.entries(operations)) {
       const { scope } = operation;
       for (const code of errorCodes(operation)) {
@@ -130,7 +130,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     }
   });
 
-  it('says of each error what it means for the operation', () => {
+  it('describes what each error means for the operation', () => {
     for (const [route, operation] of Object.entries(operations)) {
       for (const [code, { meaning }] of Object.entries(operation.ownErrors ?? {})) {
         expect(errorCodes(operation), route).toContain(code);
