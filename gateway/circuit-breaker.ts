@@ -1,7 +1,7 @@
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface CircuitBreakerOptions {
-  /** Failures, with no success since the first of them began, that open it. */
+  /** Number of failures, without a success since the first one began, that opens it. */
   readonly failuresMax: number;
   /** Milliseconds that it stays open the first time. */
   readonly openMs: number;
@@ -17,16 +17,19 @@ export interface CircuitBreakerOptions {
   readonly elapsedMs?: () => number;
 }
 
-/** A call that was let through. At most one of its methods is called; neither when the call says nothing. */
+/**
+ * A call that was let through. At most one method is called; neither if its result is inconclusive.
+ */
 export interface Attempt {
   succeeded(): void;
   failed(): void;
 }
 
 /**
- * Closed, it lets all calls through. Open, it refuses them, except the first to a target that has not failed since the
- * last success: where one of many targets is down, a call to another one closes the breaker. After a while it is
- * half-open, by time alone: then it also lets one trial per interval through.
+ * Closed, it lets all calls through. Open, it refuses them, except the first to each target that
+ * has not failed since the last success: if only one of many targets is down, a call to another one
+ * closes the breaker. After `openMs` it is half-open, by time alone: then it also lets one trial
+ * per interval through.
  */
 export class CircuitBreaker {
   private isClosed = true;
@@ -35,9 +38,11 @@ export class CircuitBreaker {
   private openMs: number;
   private openUntilMs = 0;
   private nextTrialAtMs = 0;
-  /** Targets that calls failed at, or were let through to, since the last success. */
+  /** Targets of failed or admitted calls since the last success. */
   private readonly tried = new Set<string>();
-  /** Rises with each success and each opening. A failure counts only if its call began in the same period. */
+  /**
+   * Increases with each success and each opening. A failure counts only in the period of its call.
+   */
   private period = 0;
   private readonly options: CircuitBreakerOptions;
   private readonly elapsedMs: () => number;
@@ -53,7 +58,7 @@ export class CircuitBreaker {
     return this.elapsedMs() < this.openUntilMs ? 'open' : 'half-open';
   }
 
-  /** Begins a call; undefined: refuse it. `targetsOf` names what the call reaches. */
+  /** Begins a call; undefined: refuse it. `targetsOf` returns the targets of the call. */
   begin(targetsOf: () => readonly string[] = () => []): Attempt | undefined {
     if (!this.isClosed && !this.admits(targetsOf())) return undefined;
     const { period } = this;
@@ -65,7 +70,7 @@ export class CircuitBreaker {
     };
   }
 
-  /** Opens it where it is closed: all targets are known to fail, whatever calls have shown. */
+  /** Opens it if it is closed: all targets are known to fail. */
   trip(): void {
     if (!this.isClosed) return;
     this.allFail = true;

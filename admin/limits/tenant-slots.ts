@@ -23,8 +23,8 @@ interface Waiter {
 
 /**
  * A semaphore for work on the database, with a limit per tenant; waiting tenants are served
- * round-robin. So a tenant with much work, or slow work, takes neither the connections nor the slots
- * of others.
+ * round-robin. So a tenant with much work, or slow work, takes neither the connections nor the
+ * slots of others.
  */
 export class TenantSlots {
   private readonly options: TenantSlotsOptions;
@@ -90,8 +90,8 @@ export class TenantSlots {
 }
 
 /**
- * Runs the operation in a slot of the caller's tenant; 503-01 if it gets none in time. Placed directly
- * before the operation.
+ * Runs the operation in a slot of the caller's tenant; 503-01 if it gets none in time. Placed
+ * directly before the operation.
  */
 export function inTenantSlot(slots: TenantSlots): HttpMiddleware {
   return async (c, next) => {

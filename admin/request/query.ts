@@ -15,7 +15,10 @@ export type PageQuery<Name extends string> =
   | { readonly ok: true; readonly limit: number; readonly values: Readonly<Partial<Record<Name, string>>> }
   | { readonly ok: false; readonly detail: ErrorDetail };
 
-/** Reads the query of a paged list: parameters of these names, each at most once, and `limit` with its default. */
+/**
+ * Reads the query of a paged list: parameters of these names, each at most once, and `limit` with
+ * its default.
+ */
 export function readPageQuery<Name extends string>(
   parameters: URLSearchParams,
   names: readonly Name[],

@@ -38,17 +38,20 @@ interface Claimed {
 interface Run {
   readonly records: readonly EncodedRecord[];
   readonly outcomes: (Outcome | undefined)[];
-  /** Entities and ids of records that could not be published: later records of the request with them fail too. */
+  /**
+   * Entities and ids of records that could not be published: later records of the request with them
+   * fail too.
+   */
   readonly failed: { readonly entities: Set<string>; readonly ids: Set<string> };
   readonly heldIds: HeldId[];
   readonly options: AcceptOptions;
 }
 
 /**
- * Returns a function that deduplicates records and publishes the new ones. It claims the ids that are
- * free, publishes those records immediately, and only then waits for ids that other requests hold:
- * so two requests that each hold an id the other wants never deadlock. Then it claims again. After a
- * record that waits, later records of its entity wait too, unclaimed, to keep their order.
+ * Returns a function that deduplicates records and publishes the new ones. It claims the ids that
+ * are free, publishes those records immediately, and only then waits for ids that other requests
+ * hold: so two requests that each hold an id the other wants never deadlock. Then it claims again.
+ * After a record that waits, later records of its entity wait too, unclaimed, to keep their order.
  */
 export function createAcceptor(deps: AcceptorOptions): Accept {
   return async (records, options) => {
@@ -80,7 +83,10 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
   };
 }
 
-/** Finds the repeats within one request: they get the outcome of the first record with their id and content. */
+/**
+ * Finds the repeats within one request: they get the outcome of the first record with their id and
+ * content.
+ */
 function deduplicate(records: readonly EncodedRecord[]) {
   const firstOf = new Map<string, number>();
   const firsts: number[] = [];

@@ -53,7 +53,8 @@ interface Holder {
 
 /**
  * The callers' ids that are in flight to the log, and the recent ones with their results. Of
- * concurrent requests with one id exactly one publishes; its repeats are answered without a publish.
+ * concurrent requests with one id exactly one publishes; its repeats are answered without a
+ * publish.
  */
 export class InFlightIds {
   private readonly elapsedMs: () => number;

@@ -167,8 +167,8 @@ function createGroup(name: string, tenantId: string, kind: Kind): Group {
 /** Resolves with the promise's value, or with undefined after `deadlineMs`. */
 function resultWithDeadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T | undefined> {
   return new Promise((resolve) => {
-    // A busy event loop runs timers before it reads sockets: after one more turn, an answer that has
-    // arrived still counts.
+    // A busy event loop runs timers before it reads sockets: one more turn counts a result that has
+    // arrived.
     const timer = setTimeout(() => setImmediate(resolve, undefined), deadlineMs);
     void promise.then((value) => {
       clearTimeout(timer);

@@ -32,8 +32,8 @@ export interface LimitedAcceptDeps {
 
 /**
  * Accepts the valid records of a request within the tenant's record rate, daily quota and bytes of
- * open dead letters: over one of them, all records are refused with 429-01. The quota counts accepted
- * records; the rate counts those of the request.
+ * open dead letters: over one of them, all records are refused with 429-01. The quota counts
+ * accepted records; the rate counts those of the request.
  */
 export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
   return async (key, records, options) => {

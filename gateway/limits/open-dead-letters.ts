@@ -17,8 +17,8 @@ export interface OpenDeadLettersOptions {
 export const RETRY_AFTER_SECONDS = 60;
 
 /**
- * The tenants that have too many bytes of open dead letters. Queries the store regularly, so that no
- * request waits for it; while the store is down, the last result counts. A tenant may exceed the
+ * The tenants that have too many bytes of open dead letters. Queries the store regularly, so that
+ * no request waits for it; while the store is down, the last result counts. A tenant may exceed the
  * limit by what it sends between two queries: every accepted record that fails is still kept.
  */
 export class OpenDeadLetters {

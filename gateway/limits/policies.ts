@@ -62,8 +62,8 @@ export interface ByteRateDeps {
 
 /**
  * Counts the bytes of a tenant's bodies while they are read and unpacked, whether the request is
- * accepted or not. The cost of a body depends on its unpacked size, which gzip hides from the sender's
- * own bandwidth.
+ * accepted or not. The cost of a body depends on its unpacked size, and gzip makes a large one
+ * cheap to send.
  */
 export function createByteRate({ policiesOf, buckets }: ByteRateDeps): ByteRate {
   return (key) => {

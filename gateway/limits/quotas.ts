@@ -48,11 +48,11 @@ interface Count {
 const DAY_MS = 86_400_000;
 
 /**
- * Counts the records of tenants that have a daily quota. Requests never wait for the store: once per
- * interval this gateway writes its counts and reads those of the others. So all gateways together
- * exceed a quota by at most the records of one interval. While the store is down, each gateway uses
- * the last counts that it read, and writes its own later. A process that is killed loses what it
- * counted since its last write.
+ * Counts the records of tenants that have a daily quota. Requests never wait for the store: once
+ * per interval this gateway writes its counts and reads those of the others. So all gateways
+ * together exceed a quota by at most the records of one interval. While the store is down, each
+ * gateway uses the last counts that it read, and writes its own later. A process that is killed
+ * loses what it counted since its last write.
  */
 export class Quotas {
   private readonly options: QuotasOptions;

@@ -35,9 +35,10 @@ type Item =
   | { readonly eventId: string; readonly encoded: EncodedRecord };
 
 /**
- * Accepts a batch of records, and answers with one result per item, in order. All items are validated
- * before any is published. 200 when at least one was accepted. Otherwise 503-01 when any of them was
- * unavailable, since a retry of the same request may succeed in part; else 400 with the results.
+ * Accepts a batch of records, and answers with one result per item, in order. All items are
+ * validated before any is published. 200 when at least one was accepted. Otherwise 503-01 when any
+ * of them was unavailable, since a retry of the same request may succeed in part; else 400 with the
+ * results.
  */
 export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, readItem }: BatchOptions<R>) {
   return async (c: HttpContext): Promise<Response> => {

@@ -56,7 +56,10 @@ export function toRecord(
   return { kind, ...facts, id: id ?? nextId(), idGenerated: id === undefined, entity, contentHash, data };
 }
 
-/** Accepts the records of a request, and reports the limits that were checked in its response headers. */
+/**
+ * Accepts the records of a request, and reports the limits that were checked in its response
+ * headers.
+ */
 export async function acceptRecords(
   c: HttpContext,
   { accept }: WriteDeps,

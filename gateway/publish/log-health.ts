@@ -6,7 +6,10 @@ import type { Logger } from '../../shared/logging.ts';
 import { CircuitBreaker } from '../circuit-breaker.ts';
 
 export interface LogHealthOptions {
-  /** Asks the log for its topics; rejects when it does not answer or a topic is not as it should be. */
+  /**
+   * Checks the topics of the log; rejects if it does not answer, or if a topic differs from its
+   * registration.
+   */
   readonly probe: () => Promise<void>;
   readonly health: Health;
   readonly logger: Logger;
@@ -17,18 +20,20 @@ export interface PublishAttempt {
   end(outcomes: readonly PublishOutcome[]): void;
 }
 
-/** Whether a publish is worth trying. */
+/** Decides whether a publish is attempted. */
 export interface LogGate {
-  /** Begins a publish; undefined: refuse the records, without waiting for the log. */
+  /** Begins a publish; undefined: refuse the records without a publish. */
   begin(topic: string, records: readonly OutgoingRecord[]): PublishAttempt | undefined;
 }
 
-/** What a check of the log found. */
+/** The problem that a check of the log found. */
 interface LogProblem {
   readonly reason: string;
-  /** False where the log did not answer: then a publish that succeeds disproves the problem. */
+  /** False if the log did not answer: then a successful publish disproves the problem. */
   readonly answered: boolean;
-  /** Whether publishes that succeed do not disprove the problem: they may be of another topic. */
+  /**
+   * Whether a successful publish does not disprove the problem, since it may be to another topic.
+   */
   readonly ofTopic: boolean;
   readonly cause?: unknown;
 }
@@ -41,16 +46,17 @@ const CHECK_DEADLINE_MS = 3000;
 const TOPIC_CODES = ['TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS'];
 
 /**
- * Whether the log accepts records, by a circuit breaker over the publishes. The probe finds what publishes cannot show:
- * it runs at the start and after a failed publish, once per second until it succeeds. A log that does not answer opens
- * the breaker at the first failed publish; once it answers, the breaker is closed. A log that answers but accepts
- * nothing (a full disk) is found, and found to work again, by publishes alone.
+ * Whether the log accepts records: a circuit breaker over the publishes, and a probe. The probe
+ * runs at the start and after a failed publish, once per second until it succeeds. If the log does
+ * not answer it, the breaker opens at the first failed publish, and closes once the log answers. A
+ * log that answers but accepts nothing (a full disk) is detected by publishes alone, and so is its
+ * recovery.
  */
 export class LogHealth implements LogGate {
   private readonly options: LogHealthOptions;
   private readonly breaker: CircuitBreaker;
   private readonly findProblem: () => Promise<LogProblem | undefined>;
-  private problem: LogProblem | undefined = { reason: 'was not reached yet', answered: true, ofTopic: false };
+  private problem: LogProblem | undefined = { reason: 'is not checked yet', answered: true, ofTopic: false };
   private acceptedAtMs = Number.NEGATIVE_INFINITY;
   private checkedAtMs = Number.NEGATIVE_INFINITY;
   private isChecking = false;
@@ -95,7 +101,7 @@ export class LogHealth implements LogGate {
   }
 
   private reason(): string | undefined {
-    return this.problem?.reason ?? (this.breaker.state === 'open' ? 'does not take records' : undefined);
+    return this.problem?.reason ?? (this.breaker.state === 'open' ? 'accepts no records' : undefined);
   }
 
   private onAccepted(): void {
@@ -140,14 +146,17 @@ function partitionsOf(topic: string, records: readonly OutgoingRecord[]): string
   return [...new Set(records.map(({ partition }) => `${topic}/${partition}`))];
 }
 
-/** A full queue is the gateway's own, and says nothing about the log. */
+/** A full queue is the gateway's own, and no failure of the log. */
 function isLogFailure(outcome: PublishOutcome): boolean {
   return !outcome.ok && (outcome.reason === 'timeout' || outcome.reason === 'unavailable');
 }
 
-/** Returns a function that probes the log and waits for an answer within the deadline. Never rejects. */
+/**
+ * Returns a function that probes the log with a deadline, and returns the problem, if any. Never
+ * rejects.
+ */
 function createCheck(probe: () => Promise<void>, deadlineMs: number): () => Promise<LogProblem | undefined> {
-  // A probe that got no answer may go on: the next check waits for the same one.
+  // A probe past its deadline still runs: the next check waits for the same one.
   const probeOnce = singleFlight(probe);
   return async () => {
     try {

@@ -19,25 +19,27 @@ export interface EncodedRecord {
 /** Encodes a record for the log; undefined when its data is larger than a record may be. */
 export function encodeRecord(record: AcceptedRecord): EncodedRecord | undefined {
   const value = encodeEvent(record);
-  // The event is larger than its data: only where even the event is too large the data is measured by itself.
+  // The event is larger than its data: if it fits, so does the data.
   if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(writeJson(record.data)) > RECORD_BYTES_MAX) {
     return undefined;
   }
   return { record, value };
 }
 
-/** Publishes records of one kind in order; one outcome a record. Never rejects. */
+/** Publishes records of one kind in order; one outcome per record. Never rejects. */
 export type WriteToLog = (kind: Kind, records: readonly EncodedRecord[]) => Promise<PublishOutcome[]>;
 
 export interface LogWriterOptions {
   readonly publisher: Publisher;
   readonly topicPrefix: string;
-  /** How a topic's keys are spread; undefined until it is known. */
+  /** Returns a topic's layout; undefined until it is loaded. */
   readonly layoutOf: (topic: string) => TopicLayout | undefined;
   readonly logGate: LogGate;
 }
 
-/** The gateway's only way into the log: chooses each record's partition and publishes. */
+/**
+ * Returns the gateway's only writer to the log: it chooses each record's partition and publishes.
+ */
 export function createLogWriter(options: LogWriterOptions): WriteToLog {
   const { publisher, topicPrefix, layoutOf, logGate } = options;
   return async (kind, records) => {
@@ -57,7 +59,7 @@ export function createLogWriter(options: LogWriterOptions): WriteToLog {
   };
 }
 
-/** The ids of these records are free again. */
+/** Returns outcomes that free the ids of the records. */
 function notSent(records: readonly EncodedRecord[]): PublishOutcome[] {
   return records.map(() => ({ ok: false, reason: 'unavailable', outcomeUnknown: false }));
 }

@@ -73,7 +73,7 @@ const headersOf = ({ apiKeyId, apiKeySecret }: { apiKeyId: string; apiKeySecret:
   headers: { 'service-api-id': apiKeyId, 'service-api-secret': apiKeySecret },
 });
 
-/** The code of a failure and what its details point at. */
+/** Returns the code of a failure and the paths of its details. */
 const failureOf = ({ body }: Awaited<ReturnType<typeof call>>) => [
   body.error.code,
   (body.error.details ?? []).map(({ path }: { path: string }) => path),
@@ -204,15 +204,18 @@ describe('an API key', () => {
     [{ scopes: ['*'], expiresAt: '2020-01-01T00:00:00Z' }, ['expiresAt']],
     [{ scopes: ['*'], expiresAt: '2999-01-01' }, ['expiresAt']],
     [{ scopes: ['*'], expiresAt: 5 }, ['expiresAt']],
-  ])('cannot be made of %j', async (body, paths) => {
+  ])('is refused with 422-01 for the body %j', async (body, paths) => {
     expect(failureOf(await call(await callerWith(['*']), 'POST', KEYS, body))).toEqual(['422-01', paths]);
   });
 
-  it.each([-1, 0.5, '1', 90 * 86_400 + 1])('cannot be rotated for %j seconds', async (overlapSeconds) => {
-    const all = await callerWith(['*']);
-    const answer = await call(all, 'POST', `${KEYS}/${all.apiKeyId}/rotate`, { overlapSeconds });
-    expect(failureOf(answer)).toEqual(['422-01', ['overlapSeconds']]);
-  });
+  it.each([-1, 0.5, '1', 90 * 86_400 + 1])(
+    'is not rotated with an overlap of %j seconds',
+    async (overlapSeconds) => {
+      const all = await callerWith(['*']);
+      const answer = await call(all, 'POST', `${KEYS}/${all.apiKeyId}/rotate`, { overlapSeconds });
+      expect(failureOf(answer)).toEqual(['422-01', ['overlapSeconds']]);
+    },
+  );
 });
 
 describe('an API key that manages keys', () => {
@@ -242,9 +245,9 @@ describe('an API key that manages keys', () => {
 
   it.each([
     ['a scope that it lacks', ['events:read', 'credentials:read'], ['scopes']],
-    ['two of them', ['state:read', 'credentials:read'], ['scopes', 'scopes']],
+    ['2 scopes that it lacks', ['state:read', 'credentials:read'], ['scopes', 'scopes']],
     ['every scope', ['*'], ['scopes']],
-  ])('no key with %s', async (_what, scopes, paths) => {
+  ])('cannot create a key with %s', async (_what, scopes, paths) => {
     const manager = await callerWith(['keys:manage', 'events:read']);
     const before = await countKeys();
     const refused = await call(manager, 'POST', KEYS, { scopes });
@@ -324,10 +327,10 @@ describe('an API key that manages keys', () => {
   it.each([
     ['it is revoked', (apiKeyId: string, nowMs: number) => revokeApiKey(pool, apiKeyId, nowMs)],
     [
-      'its secret is ended',
+      'its secret has ended',
       (apiKeyId: string, nowMs: number) => rotateApiKey(pool, { apiKeyId, nowMs, overlapMs: 0 }),
     ],
-  ])('nothing from the moment at which %s', async (_what, end) => {
+  ])('is refused with 401-01 as soon as %s', async (_what, end) => {
     const manager = await callerWith(['*']);
     const other = await callerWith(['events:read']);
     expect((await call(manager, 'GET', KEYS)).status).toBe(200);
@@ -351,7 +354,7 @@ describe('an API key that manages keys', () => {
   });
 });
 
-/** Ids of all keys, page by page. */
+/** Returns the ids of all keys, read in pages. */
 async function listAll(caller: Caller, limit?: number): Promise<string[]> {
   const ids: string[] = [];
   for (let after: string | undefined, first = true; first || after !== undefined; first = false) {
@@ -398,7 +401,7 @@ describe('the list of API keys', () => {
     ['after=', 'after'],
     ['after=%00', 'after'],
     ['before=x', 'query'],
-  ])('refuses ?%s', async (query, path) => {
+  ])('refuses the query ?%s with 400-01', async (query, path) => {
     const answer = await call(await callerWith(['*']), 'GET', `${KEYS}?${query}`);
     expect(failureOf(answer)).toEqual(['400-01', [path]]);
   });
@@ -541,7 +544,7 @@ describe('an API key revoked with what it created', () => {
     ['disable=', 'disable'],
     ['disable=created&disable=created', 'disable'],
     ['disabled=created', 'query'],
-  ])('is not revoked where the query is ?%s', async (query, path) => {
+  ])('is not revoked with the invalid query ?%s', async (query, path) => {
     const [operator, other] = [await callerWith(['*']), await callerWith(['*'])];
     const answer = await call(operator, 'DELETE', `${KEYS}/${other.apiKeyId}?${query}`);
     expect(failureOf(answer)).toEqual(['400-01', [path]]);
@@ -581,8 +584,8 @@ describe('a tenant with many API keys', () => {
          from generate_series(1, 998) as n`,
     );
     const make = () => call(manager, 'POST', KEYS, { scopes: ['events:read'] });
-    const atOnce = await Promise.all([make(), make(), make(), make()]);
-    expect(atOnce.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+    const concurrent = await Promise.all([make(), make(), make(), make()]);
+    expect(concurrent.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
     const refused = await make();
     expect(failureOf(refused)).toEqual(['409-01', ['body']]);
     expect(refused.body.error.details[0].message).toContain('revoke some');

@@ -161,7 +161,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
       } else expect(await again(second!)).toBe('accepted');
     }
     expect(logged()).toHaveLength(before + (conflict.lookedUp ? 0 : ids.length));
-    // What lost and was sent once more is the same dead letter, not another one.
+    // A repeat of the rejected content is the same dead letter, not another one.
     await read();
     await expectEachOnce();
   }, 60_000);

@@ -21,7 +21,7 @@ const clock = systemClock;
 const logger = pino({ level: 'silent' });
 const CALLERS = 200;
 
-/** Sockets of this process to these ports, now and at most. */
+/** Counts the sockets of this process to these ports: now, and the maximum. */
 function watchSockets(ports: ReadonlySet<number>) {
   const open = new Set<Socket>();
   const counts = { now: 0, most: 0 };
@@ -104,15 +104,15 @@ else {
         );
         expect(new Set(statuses)).toEqual(new Set([200]));
       }
-      // Each of them kept its connection, so that they were connected at once.
+      // Each caller kept its connection, so all were connected concurrently.
       expect(agents.every(({ freeSockets }) => Object.keys(freeSockets).length === 1)).toBe(true);
-      // What looks after the cluster may connect at its own time.
+      // Connections for cluster metadata may open at any time.
       expect(sockets.most).toBeLessThanOrEqual(alone + 2);
     });
   });
 }
 
-/** Resolves with the status of a conversation's metadata. */
+/** Sends a conversation's metadata; resolves with the status. */
 function send(port: number, agent: Agent, headers: Record<string, string>, caller: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(

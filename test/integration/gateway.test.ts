@@ -25,7 +25,7 @@ const clock = systemClock;
 const nextId = createUlidGenerator(clock);
 
 let database: TestDatabase;
-/** What the gateway reads keys, states and stored ids through; the log has a way of its own. */
+/** The pool for keys, states and stored ids; the log has its own. */
 let reads: ProxiedPool;
 let appends: ProxiedPool;
 let log: EventLog;
@@ -97,7 +97,7 @@ describe('a gateway on the embedded log and Postgres', () => {
     expect(await send('stored-1')).toBe(409);
     expect(await send('dead-1')).toBe(200);
     expect(await send('new-1')).toBe(200);
-    // Ids stay in the table for some days after their time.
+    // Ids stay in the table for some days after they expire.
     expect(await send('over-1')).toBe(200);
   });
 
@@ -158,7 +158,7 @@ describe('a gateway on the embedded log and Postgres', () => {
       expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);
       expect((await post(CONVO, { externalConversationId: 'd', eventId: 'down' })).status).toBe(503);
       await ready(false);
-      // Nobody waits any more, whichever partition a record would go to.
+      // No request waits any more, whatever the partition of its record.
       const startedAtMs = performance.now();
       const refused = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>
@@ -239,7 +239,7 @@ async function storeState(
   );
 }
 
-/** All that a topic holds now, partition by partition. */
+/** Returns all records of a topic, by partition. */
 async function readAll(kind: string): Promise<LogRecord[]> {
   const records: LogRecord[] = [];
   let read = 0;

@@ -14,7 +14,7 @@ const HOOK_KEYS = generateKeySpec();
 const CREDENTIAL_KEYS = generateKeySpec();
 const BOTH = `${HOOK_KEYS},${CREDENTIAL_KEYS}`;
 const idOf = (spec: string) => spec.split(':')[0]!;
-/** Another key under the same id. */
+/** Returns another key with the same id. */
 const impostor = (spec: string) => `${idOf(spec)}:${generateKeySpec().split(':')[1]}`;
 
 beforeAll(async () => {

@@ -21,7 +21,7 @@ import { createScriptedLog } from '../support/scripted-log.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Two gateways, whose log needs no Postgres, and a Postgres of their own that is stopped and started. */
+/** 2 gateways, whose log needs no Postgres, and their own Postgres, which is stopped and started. */
 
 const logger = pino({ level: 'silent' });
 const clock = systemClock;
@@ -35,7 +35,7 @@ interface Pair {
 
 let dataDir: string;
 let postgres: EmbeddedPostgres;
-/** Keeps its port while the server takes another one at each start. */
+/** Keeps its port while the server uses another one after each start. */
 let proxy: TcpProxy;
 const target = { host: '127.0.0.1', port: 0 };
 let pool: Pool;
@@ -130,7 +130,7 @@ async function statusAt(gateway: Gateway, { apiKeyId, secret }: Pair): Promise<n
   return response.status;
 }
 
-/** An operation's path, and a body that it takes. */
+/** An operation's path, and a valid body. */
 const BODIES: readonly (readonly [string, object])[] = [
   ['/compose-assist/v1/analytics/message-sent', { messageId: 'slow', augmentationType: ['FREEHAND'] }],
   ['/metadata-ingestion/v1/many-agent-metadata', { items: [{ externalAgentId: 'agent' }] }],
@@ -152,7 +152,7 @@ const BODIES: readonly (readonly [string, object])[] = [
   ],
 ];
 
-/** A request of which all but the last byte is sent; `finish` sends that, and resolves with the status. */
+/** Sends all but the last byte of a request; `finish` sends that byte, and resolves with the status. */
 function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: string, body: object) {
   const text = JSON.stringify(body);
   const request = httpRequest({
@@ -176,7 +176,7 @@ function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: st
     request.on('error', reject);
   });
   status.catch(() => undefined);
-  // The server asks for the body when it has seen the headers.
+  // The server requests the body once it has read the headers.
   const begun = new Promise<void>((resolve) => request.on('continue', resolve));
   void begun.then(() => request.write(text.slice(0, -1)));
   request.flushHeaders();
@@ -190,7 +190,7 @@ function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: st
   };
 }
 
-/** What both gateways answer. */
+/** Returns the status codes of both gateways. */
 const statuses = (pair: Pair) => Promise.all(gateways.map((gateway) => statusAt(gateway, pair)));
 
 async function becomes(pair: Pair, status: number, timeoutMs = EFFECTIVE_MS): Promise<void> {
@@ -219,7 +219,7 @@ describe('API keys at two gateways', () => {
     const after = await rotate(before, 3000);
     expect(await statuses(after)).toEqual([200, 200]);
     expect(await statuses(before)).toEqual([200, 200]);
-    // The overlap, and the time in which gateways learn of it.
+    // The overlap, plus the time until gateways notice its end.
     await becomes(before, 401, 3000 + EFFECTIVE_MS);
     expect(await statuses(after)).toEqual([200, 200]);
   });
@@ -254,7 +254,7 @@ describe('API keys at two gateways', () => {
 
   it.each([
     ['its key is revoked', 401, ({ apiKeyId }: Pair) => revokeApiKey(pool, apiKeyId, clock.nowMs())],
-    ['its secret is ended', 401, (pair: Pair) => rotate(pair, 0)],
+    ['its secret has ended', 401, (pair: Pair) => rotate(pair, 0)],
     [
       'its key expires',
       401,

@@ -35,10 +35,10 @@ let database: TestDatabase;
 let log: EventLog;
 let proxied: ProxiedPool;
 let one: Gateway;
-/** Whose way to the database can be cut. */
+/** Connects through a proxy that can be cut. */
 let two: Gateway;
 
-/** A day that does not end while a test counts in it. */
+/** A day that does not end during a test. */
 const clock = { nowMs: () => noon };
 const noon = Math.floor(Date.now() / 86_400_000) * 86_400_000 + 43_200_000;
 
@@ -177,7 +177,7 @@ describe('rates', () => {
       `POST ${AGENTS} HTTP/1.1\r\nhost: h\r\nservice-api-id: ${key.apiKeyId}\r\nservice-api-secret: ${key.apiKeySecret}\r\n` +
         `content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
     );
-    // 100,000 bytes of the 20 MiB that this gateway's half of the burst is, but of so many chunks five times as much.
+    // 100,000 bytes of the 20 MiB of this gateway's half of the burst; as chunks they count 5 times that.
     socket.write('1\r\n \r\n'.repeat(100_000));
     await waitFor(() => socket.closed, { timeoutMs: 20_000, what: 'the connection to be closed' });
     expect(text).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nconnection: close\r\n[\s\S]*"429-01"/i);
@@ -200,7 +200,7 @@ describe('a daily quota', () => {
     const key = await createKey('shared', '--rate none --quota 100');
     for (const gateway of [one, two]) expect((await sendAgents(gateway, key, 40)).status).toBe(200);
     await counted(key, 80);
-    // Each learns what the other counted when it next tells and asks.
+    // Each gateway reads the other's count at its next exchange.
     expect((await sendAgents(one, key, 5)).status).toBe(200);
     expect((await sendAgents(two, key, 5)).status).toBe(200);
     await counted(key, 90);
@@ -227,7 +227,7 @@ describe('a daily quota', () => {
     await third.stop();
     await counted(key, 600);
     const fourth = await start(database.pool);
-    // It is new and has to learn first what was counted before.
+    // It is new, and first has to read the previous counts.
     await waitFor(
       async () => (await sendAgents(fourth, key, 901)).headers.get('ratelimit') === '"quota";r=300;t=43200',
       { timeoutMs: 5000, what: 'what is left' },

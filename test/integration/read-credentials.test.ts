@@ -8,7 +8,7 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
 
 const HOUR_MS = 3_600_000;
-/** Free-form members as a customer may send them: numbers that no double holds, odd spaces, a repeated name. */
+/** Free-form members: numbers that no double represents, odd spaces, a repeated name. */
 const AUTH = '{"token":"planted-secret","body":{ "n":90071992547409931 , "n":1.0,"é":"\\u00e9" }}';
 
 const { pool } = await createTestDatabase();
@@ -71,7 +71,7 @@ async function store(conversationId: string, auth: string, changes: Partial<Cred
 
 async function get(path: string, credentials = engine) {
   const response = await fetch(`http://127.0.0.1:${admin.port}${path}`, {
-    headers: { ...credentials, 'x-request-id': 'asked' },
+    headers: { ...credentials, 'x-request-id': 'read-1' },
   });
   const text = await response.text();
   return { status: response.status, text, json: JSON.parse(text), headers: response.headers };
@@ -88,7 +88,7 @@ async function audit(conversationId: string, credentials = engine) {
 test('the newest submission is returned unchanged, and the read is in the audit', async () => {
   await store('CHAT1', '{"token":"older"}');
   const row = await store('CHAT1', AUTH, { streamId: 'stream-1', customerExternalId: 'customer-2' });
-  // A replay is stored late: its place in the log counts.
+  // A replay is stored late: its position in the log decides.
   await store('CHAT1', '{"token":"replayed"}', { offset: 0n });
 
   const { status, text, json, headers } = await read('CHAT1');
@@ -110,7 +110,7 @@ test('the newest submission is returned unchanged, and the read is in the audit'
       readId: expect.stringMatching(/^[0-9A-Z]{26}$/),
       readAt: expect.stringMatching(/^\d{4}-.*Z$/),
       apiKeyId: engine['service-api-id'],
-      requestId: 'asked',
+      requestId: 'read-1',
       conversationId: 'CHAT1',
       outcome: 'read',
       eventId: row.eventId,
@@ -148,11 +148,11 @@ test('a lost encryption key and the ciphertext of another conversation are 500-0
   const answer = await read('CHAT6');
   expect([answer.status, answer.json.error]).toEqual([
     500,
-    { requestId: 'asked', code: '500-01', message: 'Internal server error' },
+    { requestId: 'read-1', code: '500-01', message: 'Internal server error' },
   ]);
   expect(await audit('CHAT6')).toMatchObject([{ outcome: 'key-lost' }]);
   expect(
-    lines.filter((line) => line.includes('KEY_LOST') && line.includes('"requestId":"asked"')),
+    lines.filter((line) => line.includes('KEY_LOST') && line.includes('"requestId":"read-1"')),
   ).toHaveLength(1);
 
   await store('CHAT7', AUTH, keyRing.encrypt(Buffer.from(AUTH), ['tenant-a', 'CHAT6']));
@@ -196,7 +196,7 @@ test('a DELETE erases all submissions of a conversation, is idempotent, and each
   expect(await audit('CHATE')).toMatchObject([{ outcome: 'erased' }, erasure, erasure, { outcome: 'read' }]);
   expect(await audit('CHATE', stranger)).toMatchObject([{ outcome: 'erasure' }]);
 
-  // What is submitted afterwards counts, also where one from before is stored behind it.
+  // A later submission is read, even if an earlier one is stored after it.
   await store('CHATE', '{"token":"new"}');
   await store('CHATE', AUTH, { ciphertext: null });
   expect((await read('CHATE')).json.auth).toEqual({ token: 'new' });
@@ -242,7 +242,7 @@ test('the audit of reads is listed in pages, newest first', async () => {
 });
 
 test.each(['limit=0', 'limit=1001', 'limit=x', 'before=x', 'conversationId=a', 'other=1', 'limit=1&limit=2'])(
-  'a list with %s is 400-01',
+  'a list of reads with the query %s is refused with 400-01',
   async (query) => {
     expect((await get(`/internal/v1/credential-reads?${query}`)).json.error.code).toBe('400-01');
   },

@@ -17,7 +17,8 @@ export interface EraseCredentialsDeps {
 
 /**
  * `DELETE /internal/v1/conversations/{conversationId}/credentials`: erases all submissions of the
- * caller's tenant for the conversation up to now. 204 even if there were none; the audit records it.
+ * caller's tenant for the conversation up to now. 204 even if there were none; the audit records
+ * it.
  */
 export function eraseCredentialsOperation({ pool, clock, nextId, slots }: EraseCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -32,9 +32,10 @@ type Opened =
 const DEADLINE_MS = 5000;
 
 /**
- * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the caller's
- * tenant that has not expired. 404-01 if there is none, 500-01 if its encryption key is lost. The
- * result is recorded in the audit before it is answered: if that fails, no credentials are returned.
+ * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the
+ * caller's tenant that has not expired. 404-01 if there is none, 500-01 if its encryption key is
+ * lost. The result is recorded in the audit before it is answered: if that fails, no credentials
+ * are returned.
  */
 export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -9,8 +9,9 @@ import type { Pool } from '../../../shared/postgres/pool.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
- * `GET /admin/v1/events/{id}?kind=`: the status of the record with this eventId or messageId. 404-01
- * while no worker has seen it; 400-01 with the kinds if several have the id and none is given.
+ * `GET /admin/v1/events/{id}?kind=`: the status of the record with this eventId or messageId.
+ * 404-01 while no worker has seen it; 400-01 with the kinds if several have the id and none is
+ * given.
  */
 export function showEventOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {

@@ -13,8 +13,8 @@ export interface Grant {
 }
 
 /**
- * Refuses the previous secret of a rotated API key with 403-01. It may have leaked, so it must neither
- * end its successor nor outlive itself in another key. Placed after the credentials check.
+ * Refuses the previous secret of a rotated API key with 403-01. It may have leaked, so it must
+ * neither end its successor nor outlive itself in another key. Placed after the credentials check.
  */
 export const currentSecret: HttpMiddleware = async (c, next) => {
   if (!c.get('secretIsPrevious')) return await next();
@@ -23,10 +23,10 @@ export const currentSecret: HttpMiddleware = async (c, next) => {
 };
 
 /**
- * Returns why the caller's `own` key must not grant `wanted` to another key, whether that is created
- * or gets a new secret. Otherwise the holder of a key could gain rights: another scope, or a later
- * expiry. A key with its own rate grants nothing, since two keys have twice the rate. Only '*' covers
- * '*', which later releases widen.
+ * Returns why the caller's `own` key must not grant `wanted` to another key, whether that is
+ * created or gets a new secret. Otherwise the holder of a key could gain rights: another scope, or
+ * a later expiry. A key with its own rate grants nothing, since two keys have twice the rate. Only
+ * '*' covers '*', which later releases widen.
  */
 export function beyondGrant(own: ApiKey, wanted: Grant): ErrorDetail[] {
   const details: ErrorDetail[] = [];

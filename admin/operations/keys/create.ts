@@ -34,7 +34,10 @@ export function tooManyPerDay(keysPerDayMax: number): ErrorDetail {
   };
 }
 
-/** `POST /admin/v1/keys`: creates an API key of the caller's tenant. Only this answer shows its secret. */
+/**
+ * `POST /admin/v1/keys`: creates an API key of the caller's tenant. Only this answer shows its
+ * secret.
+ */
 export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_PER_DAY_MAX }: KeysDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const nowMs = clock.nowMs();

@@ -8,8 +8,8 @@ import { readPageQuery } from '../../request/query.ts';
 import type { KeysDeps } from './create.ts';
 
 /**
- * `GET /admin/v1/keys?limit=&after=`: the API keys of the caller's tenant, oldest first, without their
- * secrets. `next`, if present, is the `after` of the next page.
+ * `GET /admin/v1/keys?limit=&after=`: the API keys of the caller's tenant, oldest first, without
+ * their secrets. `next`, if present, is the `after` of the next page.
  */
 export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {

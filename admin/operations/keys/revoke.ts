@@ -11,9 +11,9 @@ const PARAMETER = 'disable';
 const CREATED = 'created';
 
 /**
- * `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: revokes an API key permanently; idempotent. With
- * `disable=created` the keys that it created, directly or indirectly, are revoked too, and the webhook
- * endpoints that any of them created are disabled.
+ * `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: revokes an API key permanently; idempotent.
+ * With `disable=created` the keys that it created, directly or indirectly, are revoked too, and the
+ * webhook endpoints that any of them created are disabled.
  */
 export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {

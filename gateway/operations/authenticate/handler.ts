@@ -10,7 +10,10 @@ export interface AuthenticateDeps extends WriteDeps {
   readonly keyRing: KeyRing;
 }
 
-/** `POST /conversation/v1/conversations/{conversationId}/authenticate`: stores credentials for a conversation. */
+/**
+ * `POST /conversation/v1/conversations/{conversationId}/authenticate`: stores credentials for a
+ * conversation.
+ */
 export function authenticateOperation(deps: AuthenticateDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const conversationId = c.req.param('conversationId')!;
@@ -28,8 +31,8 @@ export function authenticateOperation(deps: AuthenticateDeps) {
 }
 
 /**
- * Encrypts the credentials before they reach the log. They can be decrypted only for this tenant and
- * conversation.
+ * Encrypts the credentials before they reach the log. They can be decrypted only for this tenant
+ * and conversation.
  */
 function encrypt(
   keyRing: KeyRing,

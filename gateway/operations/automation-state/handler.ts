@@ -6,8 +6,8 @@ import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { StoredState } from '../../sql/conversation-states.ts';
 
 /**
- * Reads a conversation's state; undefined when no stored event names the conversation. Rejects after
- * its own deadline.
+ * Reads a conversation's state; undefined when no stored event names the conversation. Rejects
+ * after its own deadline.
  */
 export type ReadState = (
   tenantId: string,

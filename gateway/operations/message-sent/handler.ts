@@ -11,7 +11,10 @@ import {
   type WriteDeps,
 } from '../write.ts';
 
-/** `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never queries the database. */
+/**
+ * `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never queries the
+ * database.
+ */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readMessageSent(c.get('body'));

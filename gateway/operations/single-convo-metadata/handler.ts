@@ -38,7 +38,9 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
   };
 }
 
-/** Returns the answer to a body that is not a JSON object: a result, as for any other invalid input. */
+/**
+ * Returns the answer to a body that is not a JSON object: a result, as for any other invalid input.
+ */
 export function badJsonResult(nextId: IdGenerator) {
   return (c: HttpContext, path: string, message: string): Response =>
     answer(c, 400, nextId(), failBadJson(`${path} ${message}`));

@@ -10,7 +10,7 @@ const LIMITS: ApiKey['limits'] = {
   dailyQuota: undefined,
 };
 
-/** As many requests as fit, and one more: the answers' statuses by number, and the last answer. */
+/** Sends `count` concurrent requests; returns the number of refusals and the last answer. */
 async function flood(limits: Partial<ApiKey['limits']>, method: string, path: string, count: number) {
   const app = createAdminTestApp(['*'], { limits: { ...LIMITS, ...limits } });
   const headers = { 'service-api-id': 'key-1', 'service-api-secret': SECRET };
@@ -32,7 +32,7 @@ it.each([
   ['GET', '/internal/v1/conversations/not-an-id/credentials'],
   ['DELETE', '/internal/v1/conversations/not-an-id/credentials'],
   ['GET', '/internal/v1/credential-reads?limit=0'],
-])('%s %s is answered 429-01 past 200 requests at once', async (method, path) => {
+])('%s %s is answered 429-01 over a burst of 200 requests', async (method, path) => {
   const { refused, last } = await flood({}, method, path, 201);
   expect(refused).toBe(1);
   expect(last.status).toBe(429);
@@ -48,9 +48,9 @@ it.each([
 it.each<[string, Partial<ApiKey['limits']>, number]>([
   ["a tenant's own rate is lower", { tenantRate: 5 }, 41],
   ["a tenant's own rate is higher", { tenantRate: 5000 }, 0],
-  ['a key has a rate of its own', { keyRate: 5 }, 41],
+  ['a key has its own rate', { keyRate: 5 }, 41],
   ['a tenant has no limit', { tenantRate: 'none' }, 0],
-])('holds also where %s', async (_what, limits, refused) => {
+])('the admin rate applies when %s', async (_what, limits, refused) => {
   expect((await flood(limits, 'GET', '/admin/v1/events/%zz', 51)).refused).toBe(refused);
 });
 

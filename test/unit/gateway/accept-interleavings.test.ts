@@ -25,12 +25,12 @@ const SCENARIOS: Readonly<Record<string, AcceptScenario>> = {
     stored: {},
     fates: ['written'],
   },
-  'two ids, crossed': {
+  'two requests with the same two ids in opposite order': {
     requests: [['a x 1', 'b x 2'], ['b y 2', 'a y 1'], ['a x 1']],
     fates: ['refused', 'lost'],
     deadline: true,
   },
-  'two ids of one entity, crossed': {
+  'two requests with the same two ids of one entity in opposite order': {
     requests: [
       ['a x 1', 'b x 1'],
       ['b x 1', 'a x 1'],
@@ -38,15 +38,15 @@ const SCENARIOS: Readonly<Record<string, AcceptScenario>> = {
     fates: ['refused', 'lost'],
     deadline: true,
   },
-  'an entity whose first record another request has': {
+  'an entity whose first record is in flight in another request': {
     requests: [['a x 1'], ['a x 1', 'b x 1', 'c x 1']],
     fates: ['refused', 'written-late'],
   },
-  'both contents in one request, and one of them in another': {
+  'two contents of one id in one request, and one of them in another': {
     requests: [['a x 1', 'a y 2', 'a x 1', 'b x 2'], ['a y 2'], ['a x 1']],
     fates: ['refused', 'too-large', 'lost'],
   },
-  'records whose ids the gateway made': {
+  'records with generated ids': {
     requests: [['a x 1'], ['a x 1', '- x 1', 'b x 1']],
     fates: ['refused', 'lost'],
   },
@@ -72,7 +72,7 @@ describe('accept, for every interleaving', () => {
     const item = (): Item => {
       const id = among(['a', 'a', 'b', 'c', '-']);
       const content = among(['x', 'x', 'y']);
-      // The content tells the entity, as it does in every kind.
+      // The content determines the entity, as in every kind.
       return `${id} ${content} ${content === 'y' && id === 'a' ? '2' : '1'}`;
     };
     const requests = () =>

@@ -12,7 +12,7 @@ const LOOK_UP = { lookUpStored: true };
 function setUp(stored: StoredIds = new Map(), waitMs = 5000, logGate = HEALTHY) {
   const publisher = createScriptedPublisher();
   const time = { elapsedMs: 0 };
-  const asked: string[][] = [];
+  const lookedUp: string[][] = [];
   const accept = createAcceptor({
     writeToLog: createLogWriter({
       publisher,
@@ -22,12 +22,12 @@ function setUp(stored: StoredIds = new Map(), waitMs = 5000, logGate = HEALTHY) 
     }),
     inFlightIds: new InFlightIds({ elapsedMs: () => time.elapsedMs }),
     findStored: async (_tenantId, _kind, keys) => {
-      asked.push([...keys]);
+      lookedUp.push([...keys]);
       return stored;
     },
     waitMs,
   });
-  return { publisher, accept, time, asked };
+  return { publisher, accept, time, lookedUp };
 }
 
 function record(id: string | undefined, content: string, entity = 'agent'): EncodedRecord {
@@ -103,7 +103,7 @@ describe('accept', () => {
     admits = true;
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
     admits = false;
-    // What was accepted before needs no log.
+    // A repeat of an accepted record needs no log.
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
   });
@@ -215,13 +215,13 @@ describe('accept', () => {
   });
 
   it('publishes records with generated ids without a look-up', async () => {
-    const { accept, publisher, asked } = setUp();
+    const { accept, publisher, lookedUp } = setUp();
     expect(await accept([record(undefined, 'x'), record(undefined, 'x')], LOOK_UP)).toEqual([
       'accepted',
       'accepted',
     ]);
     expect(publisher.accepted).toHaveLength(2);
-    expect(asked).toEqual([]);
+    expect(lookedUp).toEqual([]);
   });
 
   it('uses the stored status of an id: same content, other content, dead-lettered', async () => {

@@ -61,7 +61,7 @@ describe('the routes of the gateway', () => {
 
 describe('the API key check', () => {
   it.each([
-    ['none', {}],
+    ['no credentials', {}],
     ['an unknown id', { 'service-api-id': 'other', 'service-api-secret': SECRET }],
     ['a wrong secret', { 'service-api-id': 'key-1', 'service-api-secret': 'wrong' }],
     ['an empty secret', { 'service-api-id': 'key-1', 'service-api-secret': '' }],
@@ -88,7 +88,7 @@ describe('the API key check', () => {
     ['revoked', { revoked: true }, '401-01'],
     ['expired', { expiresAtMs: NOW_MS }, '401-01'],
     ['of a disabled tenant', { tenantDisabled: true }, '403-01'],
-    ['without the scope', { scopes: ['state:read'] }, '403-01'],
+    ['not given the scope', { scopes: ['state:read'] }, '403-01'],
   ])('refuses an API key that is %s', async (_what, changes, code) => {
     const { post } = createGatewayApp({ keys: { 'key-1': changes } });
     expect(await codeOf(await post(CONVO, 'not even JSON'))).toBe(code);
@@ -130,7 +130,7 @@ describe('the body reader', () => {
     ['another charset', JSON.stringify(message), { 'content-type': 'application/json; charset=utf-16' }],
     ['broken gzip', new Uint8Array([1, 2, 3]), { 'content-encoding': 'gzip' }],
     ['cut gzip', gzipSync(JSON.stringify(message)).subarray(0, 20), { 'content-encoding': 'gzip' }],
-    ['more behind gzip', Buffer.concat([gzipSync('{}'), Buffer.from('x')]), { 'content-encoding': 'gzip' }],
+    ['data after gzip', Buffer.concat([gzipSync('{}'), Buffer.from('x')]), { 'content-encoding': 'gzip' }],
     ['another encoding', JSON.stringify(message), { 'content-encoding': 'br' }],
   ])('answers 400-01 to %s, as a result if the operation has one', async (_what, body, headers) => {
     const { post, publisher } = createGatewayApp();
@@ -207,15 +207,15 @@ describe('the read of a conversation state', () => {
       currentTaskName: 'Pay "now"',
       inputVariables: '{ "n": 12345678901234567890, "x":1.0 }',
     };
-    const asked: string[] = [];
+    const queries: string[] = [];
     const { get } = createGatewayApp({
       readState: async (tenantId, externalId) => {
-        asked.push(tenantId, externalId);
+        queries.push(tenantId, externalId);
         return stored;
       },
     });
     const response = await get(`${STATE}?externalId=a%20b+%C3%A9`);
-    expect(asked).toEqual(['tenant-1', 'a b \u00e9']);
+    expect(queries).toEqual(['tenant-1', 'a b \u00e9']);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(await response.text()).toBe(
       `{"state":"ready","currentTaskName":"Pay \\"now\\"","inputVariables":${stored.inputVariables}}`,
@@ -360,10 +360,10 @@ describe('a batch operation', () => {
   });
 
   it.each([
-    ['no items', {}],
-    ['no array', { items: {} }],
-    ['none', { items: [] }],
-    ['1001', { items: Array.from({ length: 1001 }, () => ({ externalAgentId: 'a' })) }],
+    ['missing items', {}],
+    ['items that are not an array', { items: {} }],
+    ['0 items', { items: [] }],
+    ['1001 items', { items: Array.from({ length: 1001 }, () => ({ externalAgentId: 'a' })) }],
   ])('answers 422-01 to %s', async (_what, body) => {
     const { post } = createGatewayApp();
     expect(await codeOf(await post(AGENTS, body))).toBe('422-01');
@@ -435,7 +435,7 @@ describe('the message-sent operation', () => {
   it('answers 200 without a body, also to a repeat; 409-01 to other content; 422-01 to invalid content', async () => {
     const { post, publisher } = createGatewayApp({
       findStored: async () => {
-        throw new Error('the store was asked');
+        throw new Error('the store was queried');
       },
     });
     const response = await post(MESSAGE, message);

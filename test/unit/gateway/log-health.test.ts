@@ -9,7 +9,7 @@ const OK: PublishOutcome = { ok: true, partition: 0, offset: 0n };
 const REFUSED: PublishOutcome = { ok: false, reason: 'timeout', outcomeUnknown: false };
 const FULL: PublishOutcome = { ok: false, reason: 'queue-full', outcomeUnknown: false };
 const SILENT = new Error('no broker');
-const NO_RECORDS = ['event log: does not take records'];
+const NO_RECORDS = ['event log: accepts no records'];
 const NO_ANSWER = ['event log: does not answer'];
 
 beforeEach(() => {
@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The health of a log that answered; the test decides how probes and publishes end. */
+/** Returns the health of a log that answered; the test decides how probes and publishes end. */
 async function setUp() {
   const health = createHealth();
   const state = { error: undefined as Error | undefined, hang: false, probes: 0 };
@@ -33,7 +33,7 @@ async function setUp() {
     },
   });
   const ready = () => health.readyReasons();
-  expect(ready()).toEqual(['event log: was not reached yet']);
+  expect(ready()).toEqual(['event log: is not checked yet']);
   await vi.advanceTimersByTimeAsync(0);
   expect(ready()).toEqual([]);
   const begin = (partition = 0) => logHealth.begin('t', [to(partition)]);
@@ -199,7 +199,7 @@ describe('failed publishes while others succeed', () => {
     expect(admitted(begin(1))).toEqual([true]);
     await pass(1);
     expect(ready()).toEqual([]);
-    // Publishes that began after the last success count.
+    // Only publishes that began after the last success count.
     const later = Array.from({ length: 3 }, () => begin()!);
     for (const attempt of later) attempt.end([REFUSED]);
     expect(ready()).toEqual(NO_RECORDS);

@@ -9,7 +9,7 @@ const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const EVENTS = '/automation-agent/v1/events';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
 
-/** Every operation, a request of it, and what it is answered. */
+/** Every operation, a request of it, and the status of its answer. */
 const OPERATIONS: readonly [name: string, path: string, body: unknown, status: number][] = [
   ['state', STATE, undefined, 404],
   [
@@ -166,7 +166,7 @@ describe('the request rate', () => {
     expect((await refusalOf(refused)).by).toEqual([
       'key-requests of one operation are at most 1 per second with this key',
     ]);
-    // What was refused to the key took nothing from the tenant.
+    // The refusal for the key took nothing from the tenant.
     for (let i = 0; i < 4; i++) expect(await status('key-2')).toBe(404);
     expect(await status('key-2')).toBe(429);
     expect((await send(STATE, undefined)).status).toBe(404);
@@ -232,7 +232,7 @@ describe('the record rate', () => {
     expect(publisher.calls).toHaveLength(calls);
     expect((await agents(1)).status).toBe(200);
     expect((await agents(1)).status).toBe(429);
-    // Other operations draw on the same rate; what is refused anyway costs nothing.
+    // All operations share the rate; refused records cost nothing.
     expect((await send(MESSAGE, { messageId: 'm', augmentationType: ['FREEHAND'] })).status).toBe(429);
     expect((await send(AGENTS, { items: [{ externalAgentId: '' }] })).status).toBe(400);
     expect((await send(MESSAGE, {})).status).toBe(422);
@@ -257,7 +257,7 @@ describe('the record rate', () => {
     const { key } = gatewayOf({});
     const other = gatewayOf({}, { keys: { 'key-1': key({ tenantRate: 2 }) }, gateways: 2 });
     expect((await other.agents(1000)).status).toBe(200);
-    // 20 records a second are this gateway's share.
+    // This gateway's share is 20 records per second.
     expect(await refusalOf(await other.agents(1000))).toMatchObject({ retryAfter: '50' });
   });
 });
@@ -265,7 +265,7 @@ describe('the record rate', () => {
 describe('the byte rate', () => {
   const KIB = 1024;
   const MIB = 1024 * KIB;
-  /** An agents request of that many bytes, most of them in a member that nobody knows. */
+  /** Returns a batch of agents of `bytes` bytes, most of them in an unknown member. */
   const padded = (bytes: number) => {
     const body = (padding: string) => JSON.stringify({ items: [{ externalAgentId: 'a' }], padding });
     return body('x'.repeat(bytes - body('').length));
@@ -344,12 +344,12 @@ describe('the byte rate', () => {
 
   it('bounds how far bodies of unknown size overdraw it', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
-    // The last member is empty, and only its size is known before the body is unpacked.
+    // Only the size of the last gzip member, which is empty, is known before unpacking.
     const hidden = Buffer.concat([gzipSync(padded(4 * MIB)), gzipSync('')]);
     const answers = await Promise.all(Array.from({ length: 30 }, () => post(AGENTS, hidden, gzip)));
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(18);
     const refused = await post(AGENTS, hidden, gzip);
-    // Eight bodies below zero at most, and as much as the largest body.
+    // At most 8 bodies overdraw, each by at most the largest body.
     const waits = Number(refused.headers.get('retry-after'));
     expect(waits).toBeGreaterThan(2);
     expect(waits).toBeLessThanOrEqual((8 * 4 + 4) / 2);
@@ -369,7 +369,7 @@ describe('the byte rate', () => {
     expect(
       await left(gatewayOf(limits, noRoom), AGENTS, plain, { 'content-length': String(plain.length) }),
     ).toEqual([503, 4 * MIB]);
-    // What was unpacked of it is counted.
+    // The unpacked part counts.
     const [status, bytes] = await left(gatewayOf(limits, noRoom), AGENTS, gzipSync(plain), gzip);
     expect(status).toBe(503);
     expect(bytes).toBeGreaterThan(3.8 * MIB);
