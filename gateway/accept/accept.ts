@@ -4,7 +4,7 @@ import type { EncodedRecord, WriteToLog } from '../publish/publish.ts';
 import type { Claim, InFlightIds } from './in-flight-ids.ts';
 import type { FindStored } from './stored-ids.ts';
 
-/** How a record fared: `accepted` also when it had been accepted before. */
+/** The outcome of a record: `accepted` also if it was accepted before. */
 export type Outcome = 'accepted' | 'conflict' | 'too-large' | 'unavailable';
 
 /**
@@ -28,7 +28,7 @@ export interface AcceptorOptions {
 
 type HeldId = Extract<Claim, { state: 'claimed' }>;
 
-/** A record that this request publishes; without a held id where the gateway made the id. */
+/** A record that this request publishes; without a held id if the gateway generated the id. */
 interface Claimed {
   readonly index: number;
   readonly heldId: HeldId | undefined;

@@ -19,7 +19,7 @@ export interface QuotaPolicy extends Policy {
 /** The limits of an API key. */
 export interface Policies {
   readonly requests: readonly RatePolicy[];
-  /** Of bodies, after unpacking. */
+  /** Bytes of bodies, after unpacking. */
   readonly bytes: RatePolicy | undefined;
   readonly records: RatePolicy | undefined;
   readonly quota: QuotaPolicy | undefined;

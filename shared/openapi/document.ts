@@ -32,7 +32,7 @@ export function schemaRef(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** An OpenAPI 3.1 document as a value. */
+/** Returns an OpenAPI 3.1 document. */
 export function openApiDocument({
   title,
   description,
@@ -71,7 +71,7 @@ const REQUEST_ID = {
   name: 'x-request-id',
   in: 'header',
   description:
-    'Your name for the request, 1 to 128 of `A-Za-z0-9._-`. Anything else is replaced by a new one.',
+    'Your id of the request, 1 to 128 of `A-Za-z0-9._-`. An invalid one is replaced by a generated one.',
   schema: { type: 'string' },
   example: 'import-7',
 };
@@ -79,7 +79,7 @@ const REQUEST_ID = {
 const TRACEPARENT = {
   name: 'traceparent',
   in: 'header',
-  description: 'W3C trace context, carried to the event log. Anything else is ignored.',
+  description: 'W3C trace context, stored with the record in the event log. An invalid one is ignored.',
   schema: { type: 'string' },
   example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
 };
@@ -129,11 +129,11 @@ function requestBody(
     required: true,
     description:
       `One JSON object in UTF-8, at most ${bytesMax / 1024} KiB as sent and unpacked; ` +
-      '`Content-Encoding: gzip` is understood.',
+      '`Content-Encoding: gzip` is accepted.',
     content: {
       [JSON_TYPE]: {
         schema,
-        // Requests that are refused break the schema: their answers are shown alone.
+        // Refused requests violate the schema, so only their answers are shown.
         examples: Object.fromEntries(
           examples
             .filter(([, { body, status }]) => body !== undefined && status < 400)

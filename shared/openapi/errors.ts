@@ -10,15 +10,15 @@ import type { JsonSchema } from '../contracts/json-schema.ts';
 import { UNCACHED } from '../http/headers.ts';
 import type { OperationDescription } from './operation.ts';
 
-/** An id that the service makes, in examples. */
+/** A generated id, in examples. */
 export const EXAMPLE_ULID = '01KE1B3Q0D5W8X2Y4Z6A7C9E1G';
 
-/** The error envelope of an example. */
+/** Returns the error envelope of an example. */
 export function exampleError(code: ErrorCode, ...details: ErrorDetail[]): JsonSchema {
   return { ...errorEnvelope(EXAMPLE_ULID, code, details) };
 }
 
-/** What the checks before an operation that needs an API key answer, and the service's own failures. */
+/** The codes of the checks before an operation that needs an API key, and of failures of the service. */
 const CHECKS: readonly ErrorCode[] = ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'];
 const BODY_CHECKS: readonly ErrorCode[] = ['413-01'];
 
@@ -29,29 +29,30 @@ export function errorCodes({ scope, body, refusals = [] }: OperationDescription)
   return ERROR_CODES.filter((code) => codes.has(code));
 }
 
-/** What each code means for the caller of most operations. */
+/** The meaning of each code for most operations. */
 const MEANINGS: Readonly<Record<ErrorCode, string>> = {
   '400-01': 'The path, the query or a header is malformed.',
   '401-01': 'No valid key: a header is missing, unknown, wrong, expired or revoked.',
   '403-01': "The key lacks the operation's scope, or its tenant is disabled.",
   '404-01': 'The path or method does not exist.',
-  '409-01': 'The id was accepted before with other content. Send a new id.',
-  '413-01': 'The body is larger than allowed, as sent or after gunzip.',
-  '422-01': 'The JSON breaks a rule; `details` names it.',
+  '409-01': 'The id was accepted before with other content. Use a new id.',
+  '413-01': 'The body is too large, as sent or after gunzip.',
+  '422-01': 'The JSON is invalid; `details` names the member.',
   '429-01':
-    'Over a rate of the tenant or the key, the daily quota, or the bytes of open dead letters; `details` names it. Nothing is kept. Send it again after ' +
-    '`Retry-After` seconds.',
+    'Over a rate of the tenant or the key, the daily quota, or the bytes of open dead letters; `details` names the limit. Nothing is accepted. ' +
+    'Retry after `Retry-After` seconds.',
   '500-01': 'A fault of the service, logged with the request id.',
-  '503-01': 'Not known to be stored. Send it again after `Retry-After` seconds, with the same ids.',
+  '503-01':
+    'It is unknown whether the records are stored. Retry after `Retry-After` seconds, with the same ids.',
 };
 const BODY_UNREADABLE = 'The body is not one JSON object in UTF-8 with `Content-Type: application/json`.';
 
-/** What a code means for the caller of an operation. */
+/** Returns the meaning of a code for the caller of an operation. */
 export function errorMeaning(code: ErrorCode, { ownErrors, body }: OperationDescription): string {
   return ownErrors?.[code]?.meaning ?? (code === '400-01' && body ? BODY_UNREADABLE : MEANINGS[code]);
 }
 
-/** The error envelope that is shown of a code where no example of the operation has it. */
+/** Returns the error envelope shown for a code that no example of the operation has. */
 export function usualError(code: ErrorCode, operation: OperationDescription): JsonSchema {
   return exampleError(code, ...(operation.ownErrors?.[code]?.details ?? usualDetails(code, operation)));
 }
@@ -75,7 +76,7 @@ function usualDetails(code: ErrorCode, { scope, body }: OperationDescription): r
 
 export const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
-  description: 'What every failure answers.',
+  description: 'The answer of every failure.',
   required: ['error'],
   properties: {
     error: {
@@ -87,7 +88,7 @@ export const ERROR_SCHEMA: JsonSchema = {
         message: { type: 'string', enum: Object.values(ERRORS).map(({ message }) => message) },
         details: {
           type: 'array',
-          description: 'What is wrong, and where.',
+          description: 'The problems and where they are.',
           maxItems: DETAILS_MAX,
           items: {
             type: 'object',
@@ -104,10 +105,10 @@ export const ERROR_SCHEMA: JsonSchema = {
 };
 
 const WITH_RETRY_AFTER: readonly (ErrorCode | undefined)[] = ['429-01', '503-01'];
-/** Answered before limits are looked at. */
+/** Answered before limits are checked. */
 const BEFORE_LIMITS: readonly (ErrorCode | undefined)[] = ['401-01', '403-01'];
 
-/** Names of the headers of an operation's answer, the error `code` or another one. */
+/** Returns the names of the headers of an operation's answer: that of an error code, or a success. */
 export function answerHeaders(
   { scope }: OperationDescription,
   code: ErrorCode | undefined,
@@ -123,7 +124,7 @@ export function answerHeaders(
 /** The headers of answers. */
 export const ANSWER_HEADERS: JsonSchema = {
   'x-request-id': {
-    description: 'Names the request in logs: the one that was sent where it can be taken, else a new one.',
+    description: 'Id of the request in logs: the one that was sent if it is valid, else a generated one.',
     required: true,
     schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,128}$' },
   },
@@ -144,13 +145,13 @@ export const ANSWER_HEADERS: JsonSchema = {
   },
   RateLimit: {
     description:
-      'Of each limit of the caller that was looked at: what is left of it (`r`), and in how many seconds all of it is there ' +
-      'again (`t`; in a 429 enough for the request). Not there without limits.',
+      'Per checked limit of the caller: what is left (`r`), and the number of seconds until all of it is available ' +
+      'again (`t`; in a 429 enough for the request). Omitted without limits.',
     schema: { type: 'string' },
     example: '"requests";r=1999;t=1, "records";r=39000;t=1',
   },
   'RateLimit-Policy': {
-    description: 'The same limits: `q` may come in `w` seconds. Not there without limits.',
+    description: 'The same limits: quota `q` per window of `w` seconds. Omitted without limits.',
     schema: { type: 'string' },
     example: '"requests";q=2000;w=2, "records";q=40000;w=2;qu="records"',
   },

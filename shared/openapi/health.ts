@@ -2,26 +2,30 @@ import type { JsonSchema } from '../contracts/json-schema.ts';
 import { schemaRef } from './document.ts';
 import type { OperationDescription, Operations } from './operation.ts';
 
-const NAMES = ' On the public listener names only; its log has the texts.';
+const NAMES = ' The public listener reports names only; its log has the texts.';
 
 export const HEALTH_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['status'],
   properties: {
     status: { type: 'string', enum: ['ok', 'unavailable'] },
-    reasons: { type: 'array', items: { type: 'string' }, description: `What speaks against it.${NAMES}` },
+    reasons: { type: 'array', items: { type: 'string' }, description: `Why it is unavailable.${NAMES}` },
     notes: {
       type: 'array',
       items: { type: 'string' },
-      description: `What is wrong although it works.${NAMES}`,
+      description: `Problems that do not make it unavailable.${NAMES}`,
     },
   },
 };
 
-/** The two operations of every listener that need no key. */
+/** The operations of every listener that need no API key. */
 export const HEALTH_OPERATIONS: Operations = {
   'GET /health/live': health('live', 'Whether the process works', 'The process should be restarted.'),
-  'GET /health/ready': health('ready', 'Whether requests are taken', 'Requests should go elsewhere.'),
+  'GET /health/ready': health(
+    'ready',
+    'Whether requests are accepted',
+    'Requests should be routed elsewhere.',
+  ),
 };
 
 function health(name: string, summary: string, unavailable: string): OperationDescription {

@@ -2,7 +2,7 @@ import type { ErrorCode, ErrorDetail } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import type { Scope } from '../contracts/scopes.ts';
 
-/** One request to try and its answer, both as they are sent. Ids that the service makes stand for any. */
+/** A request and its answer, both as they are sent. Generated ids stand for any. */
 export interface OperationExample {
   readonly summary: string;
   /** Values of path and query parameters. */
@@ -28,20 +28,20 @@ export interface OperationAnswer {
   readonly links?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** What a code means for one operation, where that is not what it means for most. */
+/** The meaning of a code for one operation, if it differs from that of most. */
 export interface OwnError {
   readonly meaning?: string;
-  /** Of the example that is shown where no example of the operation has the code. */
+  /** The details shown if no example of the operation has the code. */
   readonly details?: readonly ErrorDetail[];
 }
 
-/** What a document tells of an operation besides its method and path. */
+/** The description of an operation, in addition to its method and path. */
 export interface OperationDescription {
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
-  /** Undefined: no key is asked for. */
+  /** Undefined: no API key is required. */
   readonly scope?: Scope;
   readonly parameters?: readonly OperationParameter[];
   readonly body?: { readonly schema: JsonSchema; readonly bytesMax: number };

@@ -5,7 +5,7 @@ import { fail } from '../../../shared/http/failures.ts';
 import { API_SECRET_HEADER } from '../../../shared/http/headers.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 
-/** What an API key can do: its scopes, and until when. */
+/** The rights of an API key: its scopes, and its expiry. */
 export interface Grant {
   readonly scopes: readonly string[];
   /** Null: it does not expire. */

@@ -65,9 +65,9 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
 
 /** Returns the request's schema with the URL's format, which a later check enforces. */
 function newEndpoint(): JsonSchema {
-  const made = jsonSchemaOf(endpointSchema);
-  const { url, ...others } = made.properties as Record<'url', JsonSchema>;
-  return { ...made, properties: { url: { ...url, format: 'uri' }, ...others } };
+  const schema = jsonSchemaOf(endpointSchema);
+  const { url, ...others } = schema.properties as Record<'url', JsonSchema>;
+  return { ...schema, properties: { url: { ...url, format: 'uri' }, ...others } };
 }
 
 const ENDPOINT_ID: OperationParameter = {
