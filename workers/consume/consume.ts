@@ -3,8 +3,8 @@ import { AppError } from '../../shared/errors.ts';
 import type { EventLog, LogConsumer, PartitionBounds } from '../../shared/log/log.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { classifyFault } from './faults.ts';
-import { PartitionConsumer, type PartitionDeps, type StoredPosition } from './partition-consumer.ts';
-import { findStart } from './start-position.ts';
+import { PartitionConsumer, type PartitionDeps } from './partition-consumer.ts';
+import { findStart, type StoredPosition } from './position-fencing.ts';
 import { type TopicStatus, topicStatus } from './topic-status.ts';
 
 export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {

@@ -2,10 +2,11 @@ import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import type { PartitionKey } from '../sql/log-positions.ts';
+import { BisectingStore } from './bisecting-store.ts';
 import { CrashSuspects } from './crash-suspects.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { PartitionStatus, type SlowReason } from './partition-status.ts';
-import { PartitionStore } from './partition-store.ts';
+import type { StoredPosition } from './position-fencing.ts';
 import type { StoreBatchDeps } from './store-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
@@ -20,12 +21,6 @@ export interface PartitionDeps extends StoreBatchDeps {
   readonly topicRetentionMs: number;
 }
 
-/** The position up to which a partition is stored. */
-export interface StoredPosition {
-  readonly generation: number;
-  readonly nextOffset: bigint;
-}
-
 const RETENTION_WARNING_INTERVAL_MS = 60_000;
 /** A record at which this many starts ended is set aside without being decoded. */
 const DEATHS_MAX = 3;
@@ -37,7 +32,7 @@ export class PartitionConsumer<Row> {
   readonly #generation: number;
   readonly #status: PartitionStatus;
   readonly #suspects: CrashSuspects;
-  readonly #store: PartitionStore<Row>;
+  readonly #store: BisectingStore<Row>;
   #nextOffset: bigint;
   #retentionWarnedMs = Number.NEGATIVE_INFINITY;
 
@@ -48,7 +43,7 @@ export class PartitionConsumer<Row> {
     this.#nextOffset = start.nextOffset;
     this.#status = new PartitionStatus(deps.clock);
     this.#suspects = new CrashSuspects(deps, this.#key, start.generation);
-    this.#store = new PartitionStore(deps, kind, {
+    this.#store = new BisectingStore(deps, kind, {
       ...this.#key,
       generation: start.generation,
       onWait: (waitsFor) => this.#status.noteWait(waitsFor),

@@ -4,7 +4,7 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { type WatchedPosition, watchPositions } from '../sql/log-positions.ts';
 import type { TopicConsumer } from './consume.ts';
 import { classifyFault } from './faults.ts';
-import type { StoredPosition } from './partition-consumer.ts';
+import type { StoredPosition } from './position-fencing.ts';
 
 export interface PositionWatchDeps {
   readonly pool: Pool;

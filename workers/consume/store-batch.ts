@@ -1,8 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { AppError } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
-import { POSITION_LOST } from '../../shared/log/log.ts';
 import type { PositionRow } from '../../shared/postgres/log-positions.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
@@ -11,6 +9,7 @@ import { insertWebhookEvents } from '../sql/webhook-events.ts';
 import { recordDeadLetters, rejectionEvents } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
 import { type DeadLetter, deduplicate } from './deduplicate.ts';
+import { checkPosition } from './position-fencing.ts';
 
 /** The steps of a batch's transaction, in order; tests kill the process at each. */
 export const BATCH_STEPS = [
@@ -99,7 +98,6 @@ export async function storeBatch<Row>(
     async (client) => {
       await deps.onStep?.('begun');
       const position = await lockPosition(client, slice);
-      if (!position) throw new AppError(POSITION_LOST, `the position of ${nameOf(slice)} was deleted`);
       checkPosition(position, slice);
       await deps.onStep?.('position-locked');
       const fresh = slice.candidates.filter(({ log }) => log.offset >= position.nextOffset);
@@ -163,44 +161,6 @@ async function skip<Row>(
   const startCounted = suspectEnd !== null || slice.latest > nextOffset;
   if (starts > 0 && !startCounted) await advancePosition(client, slice, { nextOffset, lastId, nowMs });
   return { nextOffset, stored: 0, deadLetters: [], startCounted };
-}
-
-/** Advice to operators when the position does not belong to this log. */
-export const ACCEPT_LOG = 'if the earlier log is lost for good, run `npx sluice topics accept`';
-
-/**
- * Throws if storing would skip records that were never stored, or continue with those of another
- * log.
- */
-function checkPosition(position: PositionRow, slice: Slice<unknown>): void {
-  const { nextOffset, lastId } = position;
-  if (position.generation !== slice.generation) {
-    lost(slice, `its position is of generation ${position.generation}, not ${slice.generation}`);
-  }
-  if (slice.batchFrom > nextOffset) {
-    lost(slice, `it was read up to ${slice.batchFrom}, but is stored up to ${nextOffset} only`);
-  }
-  if (slice.latest < nextOffset) {
-    lost(
-      slice,
-      `the log ends at ${slice.latest}, but records up to ${nextOffset} were stored; ${ACCEPT_LOG}`,
-    );
-  }
-  const previous = slice.candidates.find(({ log }) => log.offset === nextOffset - 1n);
-  if (previous && lastId !== null && fingerprint(previous.log) !== lastId) {
-    lost(
-      slice,
-      `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${ACCEPT_LOG}`,
-    );
-  }
-}
-
-function lost(slice: Slice<unknown>, reason: string): never {
-  throw new AppError(POSITION_LOST, `${nameOf(slice)}: ${reason}`);
-}
-
-function nameOf({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
-  return `${topic}, partition ${partition}`;
 }
 
 function toDeadLetter<Row>(candidate: Candidate<Row>): DeadLetter<Row>[] {

@@ -26,7 +26,7 @@ import {
 import { type StoreBatchDeps, type StoreResult, storeBatch } from './store-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
-export interface PartitionStoreDeps extends StoreBatchDeps {
+export interface BisectingStoreDeps extends StoreBatchDeps {
   readonly logger: Logger;
   readonly slots: TransactionSlots;
   readonly batchRecordsMax: number;
@@ -60,15 +60,15 @@ export interface AloneOptions {
  * failure is temporary. A batch that is refused is bisected until the records that cannot be stored
  * are alone; these become dead letters.
  */
-export class PartitionStore<Row> {
-  readonly #deps: PartitionStoreDeps;
+export class BisectingStore<Row> {
+  readonly #deps: BisectingStoreDeps;
   readonly #kind: RecordKind<Row>;
   readonly #partition: StoredPartition;
   readonly #retryDeps: RetryDeps<Row>;
   readonly #batchSize: BatchSize;
   readonly #warnings: RateLimitedLog;
 
-  constructor(deps: PartitionStoreDeps, kind: RecordKind<Row>, partition: StoredPartition) {
+  constructor(deps: BisectingStoreDeps, kind: RecordKind<Row>, partition: StoredPartition) {
     this.#deps = deps;
     this.#kind = kind;
     this.#partition = partition;

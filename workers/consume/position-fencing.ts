@@ -1,0 +1,98 @@
+import { AppError } from '../../shared/errors.ts';
+import { fingerprint } from '../../shared/log/fingerprint.ts';
+import { type LogRecord, type PartitionBounds, POSITION_LOST } from '../../shared/log/log.ts';
+import type { PositionRow } from '../../shared/postgres/log-positions.ts';
+import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
+import { loadPosition, type PartitionKey } from '../sql/log-positions.ts';
+
+/**
+ * Fencing: the position of a partition in the database decides what may be stored. A worker that
+ * was frozen while another one took over, or that reads another log than before, is stopped by it.
+ */
+
+const ACCEPT_LOG = 'if the earlier log is lost for good, run `npx sluice topics accept`';
+
+/** The position up to which a partition is stored. */
+export interface StoredPosition {
+  readonly generation: number;
+  readonly nextOffset: bigint;
+}
+
+/** Records of a partition that are about to be stored. */
+export interface FencedRecords extends PartitionKey {
+  readonly generation: number;
+  readonly candidates: readonly { readonly log: LogRecord }[];
+  /** First offset of the batch that was read. */
+  readonly batchFrom: bigint;
+  /** The partition's end when the batch was read. */
+  readonly latest: bigint;
+}
+
+/**
+ * Resolves with the position up to which a partition is stored, and the offset to read it from: one
+ * record before the position, so that the first batch shows whether the log is still the same.
+ * Rejects with an AppError `TOPIC_UNKNOWN` (retryable), or `POSITION_LOST` if reading from there
+ * would skip records.
+ */
+export async function findStart(
+  pool: Pool,
+  key: PartitionKey,
+  { earliest, latest }: PartitionBounds,
+): Promise<StoredPosition & { readonly offset: bigint }> {
+  const registered = (await loadTopicLayouts(pool, key.topic)).get(key.topic);
+  if (!registered) {
+    throw new AppError('TOPIC_UNKNOWN', `${key.topic} is not registered: run \`npx sluice topics create\``, {
+      retryable: true,
+    });
+  }
+  const { generation } = registered;
+  const position = await loadPosition(pool, key);
+  const nextOffset = position?.nextOffset ?? 0n;
+  if (position && position.generation !== generation) {
+    lost(key, `its position is of generation ${position.generation}, not ${generation}; ${ACCEPT_LOG}`);
+  }
+  if (earliest > nextOffset) {
+    lost(
+      key,
+      `records ${nextOffset} to ${earliest - 1n} are gone from the log and were not stored; ${ACCEPT_LOG}`,
+    );
+  }
+  if (latest < nextOffset) lost(key, logEnds(latest, nextOffset));
+  return { generation, nextOffset, offset: earliest < nextOffset ? nextOffset - 1n : nextOffset };
+}
+
+/**
+ * Throws an AppError `POSITION_LOST` if storing the records would skip records that were never
+ * stored, or continue with those of another log. Called in the batch's transaction, with the
+ * position locked; undefined if it was deleted.
+ */
+export function checkPosition(
+  position: PositionRow | undefined,
+  records: FencedRecords,
+): asserts position is PositionRow {
+  if (!position) lost(records, 'its position was deleted');
+  const { nextOffset, lastId } = position;
+  if (position.generation !== records.generation) {
+    lost(records, `its position is of generation ${position.generation}, not ${records.generation}`);
+  }
+  if (records.batchFrom > nextOffset) {
+    lost(records, `it was read up to ${records.batchFrom}, but is stored up to ${nextOffset} only`);
+  }
+  if (records.latest < nextOffset) lost(records, logEnds(records.latest, nextOffset));
+  const previous = records.candidates.find(({ log }) => log.offset === nextOffset - 1n);
+  if (previous && lastId !== null && fingerprint(previous.log) !== lastId) {
+    lost(
+      records,
+      `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${ACCEPT_LOG}`,
+    );
+  }
+}
+
+function logEnds(latest: bigint, nextOffset: bigint): string {
+  return `the log ends at ${latest}, but records up to ${nextOffset} were stored; ${ACCEPT_LOG}`;
+}
+
+function lost({ topic, partition }: PartitionKey, reason: string): never {
+  throw new AppError(POSITION_LOST, `${topic}, partition ${partition}: ${reason}`);
+}
