@@ -1,11 +1,6 @@
 import type { Readable } from 'node:stream';
-import {
-  isJsonObject,
-  JsonSyntaxError,
-  type JsonValue,
-  readJson,
-  writeJson,
-} from '../../shared/contracts/json.ts';
+import { isJsonObject, JsonSyntaxError, type JsonValue, writeJson } from '../../shared/contracts/json.ts';
+import { readJson } from '../../shared/contracts/read-json.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';

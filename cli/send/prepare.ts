@@ -1,10 +1,6 @@
 import { createHash } from 'node:crypto';
-import {
-  isJsonObject,
-  type JsonObject,
-  JsonSyntaxError,
-  readJsonObject,
-} from '../../shared/contracts/json.ts';
+import { isJsonObject, type JsonObject, JsonSyntaxError } from '../../shared/contracts/json.ts';
+import { readJsonObject } from '../../shared/contracts/read-json.ts';
 import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 

@@ -1,5 +1,6 @@
-import { isJsonObject, type JsonObject, JsonSyntaxError, readJson, writeJson } from './json.ts';
+import { isJsonObject, type JsonObject, JsonSyntaxError, writeJson } from './json.ts';
 import { isKind, type Kind } from './kinds.ts';
+import { readJson } from './read-json.ts';
 
 /** A record in the log. */
 export interface AcceptedRecord {

@@ -4,9 +4,9 @@ import {
   JsonSyntaxError,
   type JsonValue,
   RawJson,
-  type ReadJsonOptions,
   stringProblem,
 } from '../../shared/contracts/json.ts';
+import type { ReadJsonOptions } from '../../shared/contracts/json-reader.ts';
 
 /** A recursive reader with the semantics of shared/contracts/json.ts, short and slow: the model that tests compare with. */
 export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue {

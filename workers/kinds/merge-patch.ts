@@ -1,5 +1,6 @@
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
-import { type JsonObject, NO_RAW_MEMBERS, readJsonObject, writeJson } from '../../shared/contracts/json.ts';
+import { type JsonObject, NO_RAW_MEMBERS, writeJson } from '../../shared/contracts/json.ts';
+import { readJsonObject } from '../../shared/contracts/read-json.ts';
 import type { ColumnType } from '../../shared/postgres/bulk-rows.ts';
 import {
   type ColumnValue,

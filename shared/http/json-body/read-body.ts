@@ -1,5 +1,6 @@
 import { RECORD_BYTES_MAX } from '../../contracts/event.ts';
-import { type JsonObject, JsonSyntaxError, readJsonObjectInSteps } from '../../contracts/json.ts';
+import { type JsonObject, JsonSyntaxError } from '../../contracts/json.ts';
+import { readJsonObjectInSteps } from '../../contracts/read-json.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpContext, HttpMiddleware } from '../env.ts';
 import { fail, refuse } from '../failures.ts';

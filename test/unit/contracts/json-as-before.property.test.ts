@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonSyntaxError, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
+import { JsonSyntaxError, type JsonValue, writeJson } from '../../../shared/contracts/json.ts';
+import { readJson } from '../../../shared/contracts/read-json.ts';
 import * as simple from '../../support/simple-json-reader.ts';
 
 const RAW: ReadonlySet<string> = new Set(['raw']);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
-import { NO_RAW_MEMBERS, readJson } from '../../../shared/contracts/json.ts';
+import { NO_RAW_MEMBERS } from '../../../shared/contracts/json.ts';
 import { jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
+import { readJson } from '../../../shared/contracts/read-json.ts';
 import { endpointSchema } from '../../../shared/contracts/webhook-endpoints.ts';
 import { agentSchema } from '../../../shared/kinds/agent-metadata.ts';
 import { automationEventSchema } from '../../../shared/kinds/automation-events.ts';

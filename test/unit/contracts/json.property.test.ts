@@ -6,9 +6,9 @@ import {
   type JsonValue,
   NO_RAW_MEMBERS,
   RawJson,
-  readJson,
   writeJson,
 } from '../../../shared/contracts/json.ts';
+import { readJson } from '../../../shared/contracts/read-json.ts';
 
 const RUNS = { numRuns: 2000 };
 

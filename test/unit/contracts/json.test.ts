@@ -5,10 +5,9 @@ import {
   JsonSyntaxError,
   NO_RAW_MEMBERS,
   RawJson,
-  readJson,
-  readJsonObject,
   writeJson,
 } from '../../../shared/contracts/json.ts';
+import { readJson, readJsonObject } from '../../../shared/contracts/read-json.ts';
 
 const read = (text: string | Uint8Array, raw: string[] = []) =>
   readJson(typeof text === 'string' ? Buffer.from(text) : text, { rawMembers: new Set(raw) });

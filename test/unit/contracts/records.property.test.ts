@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AUTOMATION_EVENT_RAW_MEMBERS, decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
-import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
+import { type JsonObject, type JsonValue, writeJson } from '../../../shared/contracts/json.ts';
 import type { Kind } from '../../../shared/contracts/kinds.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
+import { readJson } from '../../../shared/contracts/read-json.ts';
 import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';

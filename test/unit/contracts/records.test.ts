@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { readItems } from '../../../gateway/operations/batch.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
-import { type JsonObject, type JsonValue, readJson, writeJson } from '../../../shared/contracts/json.ts';
+import { type JsonObject, type JsonValue, writeJson } from '../../../shared/contracts/json.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
+import { readJson } from '../../../shared/contracts/read-json.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
