@@ -3,10 +3,12 @@ import { parseEnv } from 'node:util';
 import type { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } from './services.ts';
-import { type Role, SETTINGS, type Setting, type SettingName } from './settings.ts';
+import type { Role, Setting } from './setting.ts';
+import { SETTINGS, type SettingName } from './settings.ts';
 
 /** Reads the settings from the environment. Nothing else looks at process.env. */
 
+export { ROLES, type Role, type Setting } from './setting.ts';
 export * from './settings.ts';
 
 /** The settings that every one of these roles reads. */

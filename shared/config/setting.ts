@@ -1,0 +1,28 @@
+import type { z } from 'zod';
+
+/** The kind of process that reads settings. Only workers with webhooks need the key ring. */
+export const ROLES = ['embedded', 'gateway', 'worker', 'worker-without-webhooks', 'admin', 'cli'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Setting {
+  readonly schema: z.ZodType;
+  /** The allowed values in words, which complete "must be". */
+  readonly allowed: string;
+  /** Roles that read it. Other roles ignore it, even if it is wrong. */
+  readonly usedBy: readonly Role[];
+  /** Roles that cannot start without it. */
+  readonly requiredBy?: readonly Role[];
+  /** The default of `npm start`, if it differs. */
+  readonly embeddedDefault?: string;
+  readonly meaning: string;
+  readonly example: string;
+  /** True if its value must never be shown. */
+  readonly secret?: true;
+}
+
+export type Settings = Readonly<Record<string, Setting>>;
+
+export const WORKERS = ['worker', 'worker-without-webhooks'] as const;
+/** The processes that run on your own services. */
+export const PARTS = ['gateway', ...WORKERS, 'admin'] as const;
+export const KAFKA_USERS = ['gateway', ...WORKERS, 'cli'] as const;
