@@ -186,6 +186,7 @@ test('every statement on a table partitioned by time has its plan tested', () =>
 /** They name tables to make partitions. */
 const NO_STATEMENTS = [
   'shared/postgres/time-partitions.ts',
+  'workers/consume/retry-until-stored.ts',
   'workers/kinds/agent-metadata.ts',
   'workers/kinds/automation-events.ts',
   'workers/kinds/conversation-metadata.ts',
