@@ -103,13 +103,13 @@ function addWebhookRoutes(
 function addKeyRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, after, body, slot }: Checks): void {
   const path = '/admin/v1/keys';
   const allowed = before('keys:manage');
-  const mayChange = [...allowed, currentSecret] as const;
-  const mayStillChange = [...after('keys:manage'), currentSecret] as const;
-  app.post(path, ...mayChange, body, ...mayStillChange, slot, createKeyOperation(deps));
+  const beforeBody = [...allowed, currentSecret] as const;
+  const afterBody = [...after('keys:manage'), currentSecret] as const;
+  app.post(path, ...beforeBody, body, ...afterBody, slot, createKeyOperation(deps));
   app.get(path, ...allowed, slot, listKeysOperation(deps));
   app.get(`${path}/:apiKeyId`, ...allowed, noQuery, slot, showKeyOperation(deps));
-  app.post(`${path}/:apiKeyId/rotate`, ...mayChange, body, ...mayStillChange, slot, rotateKeyOperation(deps));
-  app.delete(`${path}/:apiKeyId`, ...mayChange, slot, revokeKeyOperation(deps));
+  app.post(`${path}/:apiKeyId/rotate`, ...beforeBody, body, ...afterBody, slot, rotateKeyOperation(deps));
+  app.delete(`${path}/:apiKeyId`, ...beforeBody, slot, revokeKeyOperation(deps));
 }
 
 function addCredentialRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, slot }: Checks): void {

@@ -60,7 +60,7 @@ export async function unsettledOf(
 ): Promise<DeadLetterFilter> {
   const firstPositions = names.map((name): FirstPosition => {
     const firstPosition = readFirstPosition(name);
-    if (!firstPosition) throw unknownLetter(name);
+    if (!firstPosition) throw unknownDeadLetter(name);
     return firstPosition;
   });
   const filter = { topics: topicsOf(prefix, {}), states: STATES, firstPositions };
@@ -73,7 +73,7 @@ export async function unsettledOf(
         partition === firstPosition.partition &&
         offset === firstPosition.offset,
     );
-    if (!letter) throw unknownLetter(names[i]!);
+    if (!letter) throw unknownDeadLetter(names[i]!);
     if (UNSETTLED.includes(letter.state)) return;
     throw new AppError(
       'DEAD_LETTER_SETTLED',
@@ -84,7 +84,7 @@ export async function unsettledOf(
   return { ...filter, states: UNSETTLED };
 }
 
-export function unknownLetter(name: string): AppError {
+export function unknownDeadLetter(name: string): AppError {
   return new AppError(
     'DEAD_LETTER_UNKNOWN',
     `there is no dead letter ${name}: \`npx sluice dead-letters list\` shows them`,

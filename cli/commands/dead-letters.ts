@@ -20,7 +20,7 @@ import {
   filterOf,
   type LetterFilters,
   topicsOf,
-  unknownLetter,
+  unknownDeadLetter,
 } from './dead-letters-filters.ts';
 import { addDeadLettersImport } from './dead-letters-import.ts';
 import { addDeadLettersDrop, addDeadLettersReplay } from './dead-letters-settle.ts';
@@ -57,7 +57,7 @@ export function addDeadLettersCommands(program: Command, context: CommandContext
 
 async function list(context: CommandContext, options: ListOptions): Promise<void> {
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(PREFIX_SETTINGS);
-  const letters = await context.withPool(async (pool) => {
+  const deadLetters = await context.withPool(async (pool) => {
     const filter = await filterOf(pool, prefix, options, options.all ? STATES : UNSETTLED);
     const found = await listDeadLetters(pool, filter, options.limit);
     const names = new Map((await listTenants(pool)).map(({ tenantId, name }) => [tenantId, name]));
@@ -66,13 +66,13 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
       return { ...shown, tenant: names.get(letter.tenantId) ?? shown.tenantId };
     });
   });
-  if (options.json) return context.printJson(letters);
-  if (letters.length === 0) {
+  if (options.json) return context.printJson(deadLetters);
+  if (deadLetters.length === 0) {
     return context.print(`No ${options.all ? '' : 'open '}dead letters match.`);
   }
   context.printTable(
     ['origin', 'failed', 'tenant', 'id', 'reason', 'error', 'state'],
-    letters.map((letter) => [
+    deadLetters.map((letter) => [
       letter.origin,
       letter.failedAt,
       letter.tenant ?? '',
@@ -82,7 +82,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
       stateOf(letter),
     ]),
   );
-  if (letters.length === options.limit)
+  if (deadLetters.length === options.limit)
     context.print(`There may be more: --limit N shows up to ${LIMIT_MAX}.`);
   context.print(
     'Next: npx sluice dead-letters show ORIGIN, then npx sluice dead-letters replay ORIGIN, or drop ORIGIN',
@@ -93,11 +93,11 @@ async function show(context: CommandContext, name: string, options: { json?: boo
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(PREFIX_SETTINGS);
   const firstPosition = readFirstPosition(name);
   const named = firstPosition ? { firstPositions: [firstPosition] } : { recordId: name };
-  const letters = await context.withPool((pool) =>
+  const deadLetters = await context.withPool((pool) =>
     readDeadLetters(pool, { topics: topicsOf(prefix, {}), states: STATES, ...named }, LIMIT),
   );
-  if (letters.length === 0) throw unknownLetter(name);
-  const shown = letters.map((letter) => ({ ...toShown(letter), ...contentOf(letter) }));
+  if (deadLetters.length === 0) throw unknownDeadLetter(name);
+  const shown = deadLetters.map((letter) => ({ ...toShown(letter), ...contentOf(letter) }));
   if (options.json) return context.printJson(shown);
   for (const letter of shown) {
     const { key, headers } = letter;

@@ -63,7 +63,7 @@ async function importPage(
   to: bigint,
 ): Promise<ImportStep | undefined> {
   const topic = topicOf(deps.prefix, kind);
-  const letters = new Map<string, DeadLetter>();
+  const deadLetters = new Map<string, DeadLetter>();
   const resolutions = new Map<string, Resolution>();
   const counts = { topic, deadLetters: 0, resolutions: 0 };
   const read: (Resolution | { readonly name: string; readonly letter: DeadLetter })[] = [];
@@ -78,15 +78,15 @@ async function importPage(
     for (const one of read) {
       if ('letter' in one) {
         await flush(() => applyResolutions(client, topic, [...resolutions.values()]), resolutions);
-        letters.set(one.name, one.letter);
+        deadLetters.set(one.name, one.letter);
         counts.deadLetters += 1;
         continue;
       }
-      await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
+      await flush(() => writeLetters(client, topic, kind, [...deadLetters.values()]), deadLetters);
       resolutions.set(writeFirstPosition({ topic, ...one }), one);
       counts.resolutions += 1;
     }
-    await flush(() => writeLetters(client, topic, kind, [...letters.values()]), letters);
+    await flush(() => writeLetters(client, topic, kind, [...deadLetters.values()]), deadLetters);
     await flush(() => applyResolutions(client, topic, [...resolutions.values()]), resolutions);
     return counts;
   });
@@ -102,9 +102,9 @@ async function writeLetters(
   client: Queryable,
   topic: string,
   kind: Kind,
-  letters: readonly DeadLetter[],
+  deadLetters: readonly DeadLetter[],
 ): Promise<void> {
-  const allowed = kind === 'credentials' ? await withoutErasedCredentials(client, letters) : letters;
+  const allowed = kind === 'credentials' ? await withoutErasedCredentials(client, deadLetters) : deadLetters;
   await writeDeadLetters(client, { topic, kind }, [...allowed].sort(comparePositions), 'import');
 }
 

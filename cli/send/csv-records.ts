@@ -144,7 +144,7 @@ class RecordReader {
     if (this.isBroken) return;
     if (error) return this.#break(problemOf(errorCode(error)));
     if (this.#held.length <= RECORD_BYTES_MAX + LOOK_AHEAD_BYTES) return;
-    if (this.#held.includes(QUOTE)) return this.#break(NOT_CLOSED_SOON);
+    if (this.#held.includes(QUOTE)) return this.#break(QUOTE_NOT_CLOSED);
     parser.destroy();
     this.#parser = undefined;
     this.#parsedBytes = 0;
@@ -195,7 +195,7 @@ class RecordReader {
   #fatalProblem(cells: string[], raw: Buffer, content: Buffer): string | undefined {
     const isAtEnd = this.#isLastPiece && raw.length === this.#held.length;
     if (raw.at(-1) === CR && !isAtEnd) return BARE_CR;
-    if (content.length > RECORD_BYTES_MAX && raw.includes(QUOTE)) return NOT_CLOSED_SOON;
+    if (content.length > RECORD_BYTES_MAX && raw.includes(QUOTE)) return QUOTE_NOT_CLOSED;
     // A forgotten quote and one that opens a later cell may enclose lines between them.
     const spansLines = content.includes(LF) || content.includes(CR);
     if (!spansLines || this.#columns === undefined || cells.length === this.#columns) return undefined;
@@ -227,7 +227,7 @@ class RecordReader {
 }
 
 const NOT_UTF8 = 'is not valid UTF-8: save the file as UTF-8';
-const NOT_CLOSED_SOON = `opens a quote that is not closed within ${RECORD_BYTES_MAX} bytes`;
+const QUOTE_NOT_CLOSED = `opens a quote that is not closed within ${RECORD_BYTES_MAX} bytes`;
 const BARE_CR = 'has a CR in the middle: save the file with LF or CRLF line ends';
 
 function withoutLineEnd(raw: Buffer): Buffer {
