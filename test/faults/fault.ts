@@ -2,7 +2,7 @@ import type { Laboratory, LogName } from './laboratory.ts';
 import type { Ledger } from './ledger.ts';
 import type { Traffic, TrafficOptions } from './traffic.ts';
 
-/** What a fault may use besides the laboratory while it is brought about. */
+/** Tools that a fault may use in addition to the laboratory while it is injected. */
 export interface FaultContext {
   readonly ledger: Ledger;
   readonly traffic: Traffic;
@@ -20,7 +20,7 @@ export interface Fault {
   /** What happens, in a sentence without a full stop. */
   readonly about: string;
   readonly logs: readonly LogName[];
-  /** What bounds the longest stall. */
+  /** The limit of the longest stall. */
   readonly bound: string | Readonly<Record<LogName, string>>;
   /** Where it needs a laboratory of its own, such as one on a small disk; else it shares one with others. */
   readonly startLaboratory?: (log: LogName) => Promise<Laboratory>;

@@ -12,7 +12,7 @@ export interface Sent {
   readonly marker: string;
   readonly kind: Kind;
   readonly tenantId: string;
-  /** What the records of one sender about one thing are ordered by: sent one after another, never two at once. */
+  /** The key that orders one sender's records: records with the same key are sent one after another. */
   readonly entity: string;
   /** Rises along the records of an entity. */
   readonly seq: number;

@@ -8,7 +8,7 @@ export interface ReceivedSignal {
 
 /** The customers' webhook endpoints: one that works for each tenant, and one that never does. */
 export interface Receivers {
-  /** Where each tenant's signals go. */
+  /** The URL of each tenant's webhook receiver. */
   urlOf(tenant: string): string;
   /** Answers 500 to all. */
   readonly brokenUrl: string;

@@ -117,7 +117,7 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
   };
 }
 
-/** What bounds a fault's longest stall on a log. */
+/** Returns the limit of a fault's longest stall on a log. */
 export function boundOf({ bound }: Fault, log: LogName): string {
   return typeof bound === 'string' ? bound : bound[log];
 }

@@ -3,7 +3,7 @@ import type { Connection } from '../conformance/connection.ts';
 import { type Answer, openWire, type Wire, WireError } from '../support/http-wire.ts';
 import type { FuzzRequest } from './request.ts';
 
-/** What came of one request. */
+/** The result of one request. */
 export interface Exchange {
   /** Status of its first answer; 0 where none was due. */
   readonly status: number;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Key } from '../conformance/target.ts';
 import { freePorts, startProgram, waitUntilReady } from '../support/program.ts';
 
-/** What is fuzzed. */
+/** The product under test. */
 export interface Fuzzed {
   readonly url: string;
   readonly key: Key;

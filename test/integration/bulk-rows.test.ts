@@ -31,7 +31,7 @@ const HOSTILE = [
   'a\nb\tc',
   'ä 漢 😀',
 ];
-/** What Postgres' text can hold. */
+/** Texts that Postgres can store. */
 const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0') && value.isWellFormed());
 
 /** The values as the server read them, in the order given. */

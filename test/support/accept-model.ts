@@ -23,7 +23,7 @@ export interface AcceptScenario {
   readonly forget?: boolean;
 }
 
-/** What may become of the first record that is not acknowledged, and of those behind it. */
+/** What may become of the first record that is not acknowledged, and of those after it. */
 export const FATES = ['refused', 'too-large', 'lost', 'written', 'written-late'] as const;
 export type Fate = (typeof FATES)[number];
 
@@ -86,7 +86,7 @@ export async function runAcceptScenario(scenario: AcceptScenario, choose: Choose
   await world.checkEnd();
 }
 
-/** Until nothing is left to do but what the test does. */
+/** Resolves when only the test itself can make progress. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -97,7 +97,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
   const log: Written[] = [];
   const before = new Map(Object.entries(stored ?? {}));
   const known = new Map<string, Known>();
-  /** Contents that were answered with success since the memory last forgot. */
+  /** Contents of accepted records by id, since the last `forget`. */
   const accepted = new Map<string, string>();
   const calls = new Set<{ readonly answers: (() => void)[] }>();
   const late: Written[][] = [];
@@ -110,7 +110,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     return found;
   };
 
-  /** What a worker that is up to date, or has read nothing, has stored. */
+  /** Returns the content that a worker has stored which is up to date, or has read nothing. */
   function storedContent(id: string, upToDate: boolean): string | undefined {
     return before.get(id) ?? (upToDate ? log.find((record) => record.id === id)?.content : undefined);
   }
@@ -169,7 +169,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     return pending(request, [() => answerLog(written, written.length, undefined), ...failures]);
   };
 
-  /** The records before `first` are acknowledged, `first` has its fate, and those behind it fail like it. */
+  /** The records before `first` are acknowledged, `first` has its fate, and those after it fail like it. */
   function answerLog(written: readonly Written[], first: number, fate: Fate | undefined): PublishOutcome[] {
     const rest = written.slice(first);
     log.push(...written.slice(0, first));

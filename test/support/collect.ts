@@ -1,6 +1,6 @@
 import type { EventLog, LogConsumer, LogRecord, PartitionBounds } from '../../shared/log/log.ts';
 
-/** What a collecting consumer got: the records of each partition in the order in which they came. */
+/** The records that a collecting consumer received: the records of each partition in the order in which they came. */
 export interface Collector {
   readonly consumer: LogConsumer;
   readonly byPartition: ReadonlyMap<number, readonly LogRecord[]>;

@@ -24,7 +24,7 @@ export function compileDraft7(schema: object): ValidateFunction {
   return ajv.compile(schema);
 }
 
-/** What speaks against a value, in words; empty when it fits. */
+/** Returns the violations of a schema as text; empty if the value is valid. */
 export function schemaErrors(validate: ValidateFunction, value: unknown): string[] {
   return validate(value)
     ? []

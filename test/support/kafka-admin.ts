@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs';
 
-/** What tests ask of a cluster besides the log itself. */
+/** Cluster operations that tests need in addition to the log's own. */
 export interface KafkaAdmin {
   /** The offset that a group committed; undefined where it has none. */
   groupOffset(group: string, topic: string, partition: number): Promise<bigint | undefined>;

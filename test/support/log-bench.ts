@@ -19,7 +19,7 @@ export interface FreezableLog {
   close(): Promise<void>;
 }
 
-/** What the suite needs to know of a log's consumer groups. */
+/** Facts about a log's consumer groups that the suite needs. */
 export interface LogGroups {
   /** How long a consumer that stopped may keep its partitions, in milliseconds (session timeout). */
   readonly takeoverMs: number;

@@ -214,7 +214,7 @@ class Reader {
     }
   }
 
-  /** What the sticky pattern matches here, which may be nothing; moves behind it. */
+  /** What the sticky pattern matches here, which may be nothing; moves after it. */
   private match(pattern: RegExp): string {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0] ?? '';

@@ -11,7 +11,7 @@ import {
   SETTINGS,
 } from '../../shared/config/config.ts';
 
-/** What no process on services of your own can do without. */
+/** Settings that every process on separate services requires. */
 const NEEDED = {
   DATABASE_URL: 'postgres://u:p@db/x',
   KAFKA_BROKERS: 'a:1',
