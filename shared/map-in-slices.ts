@@ -17,12 +17,12 @@ async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise
   }
 }
 
-/** As `values.map(work)`, but yields to the event loop in between: 1000 items take about 30 ms. */
+/** Returns `values.map(work)`, but yields to the event loop in between: 1000 items take about 30 ms. */
 export function mapInSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInSlices(mapOneByOne(values, work));
 }
 
-/** As `values.map(work)`, with a pause after each value. */
+/** Computes `values.map(work)`, yielding after each value. */
 export function* mapOneByOne<T, R>(
   values: readonly T[],
   work: (value: T) => R,

@@ -17,7 +17,7 @@ export const DATABASE_ERRORS: OwnErrors = {
   '503-01': { meaning: 'The database is unavailable. Retry after `Retry-After` seconds.' },
 };
 
-/** The same for operations that are not idempotent. */
+/** The meanings of 429-01 and 503-01 for operations that are not idempotent. */
 export const CREATE_ERRORS: OwnErrors = {
   ...LIMITED,
   '503-01': {

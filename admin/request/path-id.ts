@@ -4,12 +4,12 @@ import type { HttpContext } from '../../shared/http/env.ts';
 /** The detail of a 400-01 for a path with malformed percent-encoding. */
 export const MALFORMED_PATH = { path: 'path', message: 'is malformed percent-encoding' };
 
-/** Whether a text can be an id of an API key. */
+/** Returns whether a text can be an id of an API key. */
 export function isKeyId(text: string): boolean {
   return /^[\x21-\x7e]{1,128}$/.test(text);
 }
 
-/** Whether Postgres takes the text as a parameter. */
+/** Returns whether Postgres takes the text as a parameter. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }

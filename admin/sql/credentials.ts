@@ -2,12 +2,12 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 
-/** The submission of credentials that counts for a conversation. */
+/** A stored submission of credentials for a conversation. */
 export interface StoredSubmission {
   readonly eventId: string;
   readonly customerExternalId: string;
   readonly streamId: string | null;
-  /** The key of the ring that encrypted it. */
+  /** Id of the key of the key ring that encrypted the ciphertext. */
   readonly keyId: string;
   /** Null once erased. */
   readonly ciphertext: Buffer | null;

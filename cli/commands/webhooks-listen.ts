@@ -140,7 +140,10 @@ async function findOrCreateEndpoint(
   });
 }
 
-/** Without --url, any path matches: the receiver answers on all of them. */
+/**
+ * Returns whether an endpoint sends to this receiver. Without --url any path matches, because the
+ * receiver answers on all paths.
+ */
 function sendsHere(endpointUrl: string, url: string, options: ListenOptions): boolean {
   if (options.url !== undefined) return endpointUrl === url;
   return new URL(endpointUrl).origin === new URL(url).origin;

@@ -102,7 +102,7 @@ These rules apply to every request:
 Errors have the code \`<status>-01\`. Members in bold are required.
 `;
 
-/** Operations with a scope, in the order of the document. */
+/** Returns the operations that need a scope, in the order of the document. */
 function operationsOf({ paths }: Document): (readonly [string, Operation])[] {
   return Object.entries(paths)
     .flatMap(([path, methods]) =>
@@ -189,7 +189,7 @@ function named(name: string, required: boolean): string {
   return required ? `**\`${name}\`**` : `\`${name}\``;
 }
 
-/** What a value may be, in words. */
+/** Returns a description of the values that a schema allows. */
 function rule(schema: Schema, document?: Document): string {
   const type = [schema.type ?? 'any'].flat().find((one) => one !== 'null')!;
   if (schema.enum !== undefined) return choice(schema.enum);
@@ -222,7 +222,7 @@ function choice(values: readonly unknown[]): string {
   return shown.join(', ');
 }
 
-/** The members of an answer, such as `{a, b?, items: [{c}]}`. */
+/** Returns the members of an answer as text, such as `{a, b?, items: [{c}]}`. */
 function shape(given: Schema, document: Document): string {
   const schema = resolve(given, document);
   if (schema.items !== undefined) return `[${shape(schema.items, document)}]`;

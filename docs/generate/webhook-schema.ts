@@ -22,7 +22,7 @@ const transferToSystem = z
     currentTaskName: z.string().nullish(),
   })
   .describe('What the agent hands back.');
-/** The feed does not tie the objects to the type: an event of any type may carry either. */
+/** An automation event of any type may have `reply`, `transferToSystem`, both or neither. */
 const automation = z.object({
   ...about,
   ...latest,

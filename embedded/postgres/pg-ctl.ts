@@ -66,7 +66,7 @@ export async function runPgCtl(
     env: { ...env, PGDATA: cluster.directory },
     detached: true,
     stdio: ['ignore', output, output],
-    // During a start, it passes SIGINT on to the server.
+    // During a start, pg_ctl passes SIGINT on to the server.
     ...(signal && { signal, killSignal: 'SIGINT' as const }),
   });
   try {
@@ -83,8 +83,8 @@ function serverArguments({ cluster, settings }: ServerSetup, port: number): stri
     port: String(port),
     unix_socket_directories: '',
     max_connections: '200',
-    // Errors that the code handles, and what clients sent, stay out of the log: it would grow, and
-    // it is no place for data.
+    // Keeps errors that the code handles, and values that clients sent, out of the server's log:
+    // the log stays small and holds no customer data.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',

@@ -27,7 +27,7 @@ export interface Policies {
 
 /** Maximum bytes of a request's body, as sent and after gunzip. */
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** The same for the batch operations. */
+/** Maximum bytes of a batch request's body, as sent and after gunzip. */
 export const BATCH_BODY_BYTES_MAX = 4 * 1024 * 1024;
 export const CREDENTIALS_BODY_BYTES_MAX = 64 * 1024;
 

@@ -25,7 +25,7 @@ export interface RecordIdentity {
 export interface EncryptedInRecord {
   readonly keyId: string;
   readonly ciphertext: Buffer;
-  /** What the ciphertext is bound to. */
+  /** Identifiers that the ciphertext is bound to. */
   readonly aad: readonly [tenantId: string, conversationId: string];
 }
 

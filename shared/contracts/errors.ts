@@ -16,7 +16,7 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** What is wrong with one part of a request. Never holds a value that was sent. */
+/** A problem with one part of a request. Never holds a value that was sent. */
 export interface ErrorDetail {
   /** Where: a member's path such as `attributes[0].name`, a parameter's or header's name, or `body`. */
   readonly path: string;

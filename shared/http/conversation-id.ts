@@ -4,7 +4,7 @@ import { fail } from './failures.ts';
 const CONVERSATION_ID = /^[A-Z0-9]+$/;
 const LENGTH_MAX = 256;
 
-/** The same rule as JSON Schema. */
+/** The JSON Schema of a conversation id. */
 export const CONVERSATION_ID_SCHEMA = {
   type: 'string',
   pattern: CONVERSATION_ID.source,

@@ -11,7 +11,7 @@ export interface ServedBindings extends HttpBindings {
   readonly onKeyShown: () => void;
 }
 
-/** What the checks before an operation set for it. */
+/** Variables that the checks set for the operation. */
 export interface HttpEnv {
   /** Absent in tests that call the app without a socket. */
   Bindings: Partial<ServedBindings>;

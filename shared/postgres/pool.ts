@@ -210,7 +210,7 @@ const STATEMENT_SETTINGS = {
   // Bulk statements send NULL inside arrays; with `off` it would be a text.
   array_nulls: 'on',
   client_encoding: 'UTF8',
-  // For text forms of times inside statements.
+  // Fixes the text form of times inside statements.
   datestyle: 'ISO',
 };
 

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import { type AllowRule, targetProblem } from './addresses.ts';
 import type { Resolve } from './resolve.ts';
 
-/** What is dialled. */
+/** The address to connect to. */
 export interface Destination {
   /** `https:` or `http:`. */
   readonly protocol: string;

@@ -95,8 +95,8 @@ function storable(text: string): string {
 }
 
 /**
- * Returns the events for the records' owners, where these are known. A replay that fails again
- * causes no event.
+ * Returns one webhook event per dead letter whose tenant is known. A replay that fails again causes
+ * no event.
  */
 export function rejectionEvents(
   kind: Kind,

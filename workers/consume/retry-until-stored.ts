@@ -66,10 +66,11 @@ const ATTEMPTS_IN_TIME = 3;
  * are temporary. `records` are the records that it stores; time partitions that these lack are
  * created.
  *
- * Rejects where a retry is useless: with the error of a record that cannot be stored, with
- * POSITION_LOST where the log is not the one that was read before, with the reason of the batch's
- * signal, and with {@link BatchTooLarge} where several records fail that may succeed in smaller
- * batches.
+ * Rejects if a retry is useless:
+ * - with the error of the record, if one record cannot be stored;
+ * - with {@link BatchTooLarge}, if several records fail that may succeed in smaller batches;
+ * - with POSITION_LOST, if the log was replaced since the last read;
+ * - with the reason of the batch's signal, if the batch was aborted.
  */
 export async function retryUntilStored<Row, T>(
   deps: RetryDeps<Row>,

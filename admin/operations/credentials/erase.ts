@@ -11,7 +11,7 @@ export interface EraseCredentialsDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
-  /** For the steps of erasures. */
+  /** Limits the erasure steps that run concurrently, per tenant and in total. */
   readonly slots: TenantSlots;
 }
 

@@ -14,7 +14,7 @@ export interface BodyHold {
    * Takes bytes of a body; takes none and returns false if there is no room for them. Never waits.
    */
   take(bytes: number): boolean;
-  /** The same for the objects that are created in the heap from a body and its items. */
+  /** Takes memory, as `take` does, for the objects that are created in the heap from a body and its items. */
   takeHeap(bodyBytes: number, items: number): boolean;
   /** Gives everything back. */
   release(): void;

@@ -2,7 +2,7 @@ import { mapOneByOne } from '../../map-in-slices.ts';
 
 /** Milliseconds that a request works before others have their turn, besides the step that exceeds them. */
 const SLICE_MS = 4;
-/** Of a request that has not worked yet: small requests are done with it, and need not wait behind large ones. */
+/** Milliseconds of the first slice of a request. Small requests finish in it and need not wait for large ones. */
 const FIRST_SLICE_MS = 1;
 /** Requests that have not worked yet and have their first slice in one turn. */
 const FIRST_SLICES = 4;
@@ -31,12 +31,12 @@ export async function runInRequestSlices<R>(work: Generator<undefined, R, undefi
   }
 }
 
-/** As `values.map(work)`, in slices. */
+/** Returns `values.map(work)`, computed in slices. */
 export function mapInRequestSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInRequestSlices(mapOneByOne(values, work));
 }
 
-/** Whether this turn has time left for a request that comes new. */
+/** Returns whether this turn has time left for the first slice of a request. */
 function mayBegin(): boolean {
   schedule();
   turnEndMs ??= performance.now() + SLICE_MS;

@@ -13,7 +13,7 @@ export interface ConnectionBounds {
   readonly trustedHops: number;
   /** Milliseconds without a byte after which a connection that has shown no valid key is closed. */
   readonly keylessIdleMs: number;
-  /** The same for all others, while a request is open. */
+  /** Milliseconds without a byte after which any other connection with an open request is closed. */
   readonly stallMs: number;
   /** Called for each connection or request that is refused. */
   readonly onRefused: (refused: RefusedConnection) => void;
@@ -26,7 +26,7 @@ export interface RefusedConnection {
   readonly address: string;
 }
 
-/** What to do with a request: serve it, close its connection, or refuse it with 503-01. */
+/** The decision about a request: serve it, close its connection, or refuse it with 503-01. */
 export type Admission = 'serve' | 'destroy' | 'busy';
 
 /** Connections beyond the bound, reserved for health checks. */

@@ -17,7 +17,7 @@ const HEAD_END_AT_MIN = 14;
 /** Milliseconds of parsing in a connection's own turn: 64 KiB hold 11,000 chunks. */
 const TURN_MS = 5;
 
-/** What the connections of one server share. */
+/** State that the connections of one server share. */
 interface Shared {
   readonly turns: TurnQueue;
   /** Open answers, not counting one per connection. */

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
  * ends. While nobody reads the body, no more than that.
  */
 const CHUNKED_BYTES = 512;
-/** The same, at most: 4 KiB hold 680 chunks of one byte. */
+/** Upper limit of these bytes: 4 KiB hold 680 chunks of one byte. */
 const CHUNKED_BYTES_MAX = 4096;
 /** The line end of a chunk, then a blank line: the end of the body. */
 const LAST_LINE_END = Buffer.from('\r\n\r\n');

@@ -33,7 +33,7 @@ export interface ListenOptions {
   readonly trustedHops?: number;
   /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
   readonly keepAliveMs?: number;
-  /** The same for those that have shown none. Default 15,000. */
+  /** Milliseconds that a connection which has shown no valid key may be idle. Default 15,000. */
   readonly keylessIdleMs?: number;
   /** Called for each connection or request that is refused by these bounds. */
   readonly onRefused?: (refused: RefusedConnection) => void;

@@ -182,8 +182,8 @@ export class PartitionReader {
   }
 
   /**
-   * Nothing is stored from here on: it was deleted, it is about to be visible, or the topic was
-   * created again.
+   * Handles a read that found no record: the records were deleted, they are not visible yet, or the
+   * topic was recreated.
    */
   private async skipDeleted(from: bigint): Promise<void> {
     const { earliest, latest } = this.bounds() ?? { earliest: 0n, latest: from };

@@ -11,7 +11,7 @@ const FAILED_CHECKS_MAX = 1;
 
 /**
  * Compares where idle readers wait with what their partitions hold. A reader whose offset is out of
- * bounds asks for its start again: its topic was deleted or recreated. A partition whose bounds
+ * bounds is restarted: its topic was deleted or recreated. A partition whose bounds
  * cannot be read is reported as stopped.
  */
 export class OffsetCheck {
