@@ -40,7 +40,7 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
           properties: {
             readId: { type: 'string' },
             readAt: { type: 'string', format: 'date-time' },
-            apiKeyId: { type: 'string', description: 'The key that read or erased them.' },
+            apiKeyId: { type: 'string', description: 'The API key that read or erased the credentials.' },
             requestId: { type: 'string' },
             conversationId: { type: 'string' },
             outcome: {

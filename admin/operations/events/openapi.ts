@@ -51,7 +51,7 @@ export const EVENT_OPERATIONS: Operations = {
     tag: 'events',
     scope: 'events:read',
     summary: 'Report the status of a record',
-    description: '404-01 while no worker has seen it.',
+    description: '404-01 until a worker has read the record.',
     parameters: [
       {
         name: 'id',

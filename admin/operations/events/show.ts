@@ -10,8 +10,8 @@ import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
  * `GET /admin/v1/events/{id}?kind=`: the status of the record with this eventId or messageId.
- * 404-01 while no worker has seen it; 400-01 with the kinds if several have the id and none is
- * given.
+ * 404-01 until a worker has read the record; 400-01 with the kinds if several have the id and none
+ * is given.
  */
 export function showEventOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {

@@ -21,7 +21,8 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
   createdAt: { type: 'string', format: 'date-time' },
   createdBy: {
     type: ['string', 'null'],
-    description: 'The key that created it; null: an operator did, or it is older than this member.',
+    description:
+      'The API key that created this key; null: an operator created it, or the key is older than this member.',
   },
   expiresAt: { ...TIME_OR_NULL, description: 'When it expires; null: never.' },
   revokedAt: TIME_OR_NULL,

@@ -52,7 +52,8 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       createdAt: { type: 'string', format: 'date-time' },
       createdBy: {
         type: ['string', 'null'],
-        description: 'The key that created it; null: an operator did, or it is older than this member.',
+        description:
+          'The API key that created the endpoint; null: an operator created it, or the endpoint is older than this member.',
       },
     },
   },
