@@ -6,7 +6,7 @@ import type { Ledger, Sent } from './ledger.ts';
 import { readSetAside } from './set-aside.ts';
 import { readCounts, readCurrent, readStored, type StoredRecord } from './stored.ts';
 
-/** What became of everything that was sent. All of the numbers should be zero. */
+/** Differences between what was sent and what was stored. All numbers should be 0. */
 export interface Reconciliation {
   readonly lost: number;
   readonly doubled: number;

@@ -34,9 +34,9 @@ export interface Figures {
 const LANES = 32;
 /** After so many requests a valid one must be accepted. */
 const GOOD_EVERY = 250;
-/** At once, on a machine that may be busy with more than this. */
+/** Deadline for a valid request, generous because the machine may be busy. */
 const GOOD_MS = 10_000;
-/** What is answered later has failed. */
+/** An answer that takes longer counts as a failure. */
 export const ANSWER_MS = 15_000;
 const RSS_EVERY_MS = 200;
 /** More would only repeat the same fault. */

@@ -49,7 +49,7 @@ beforeEach(async () => {
   await sluice('tenants create other --rate none');
 });
 
-/** What a command made. */
+/** JSON output of a command that created an API key. */
 interface Made {
   readonly apiKeyId: string;
 }

@@ -504,7 +504,7 @@ async function useEmbeddedLog(pool: Pool): Promise<unknown> {
   };
 }
 
-/** What is stored, but what is random or of the wall clock. */
+/** The stored columns, without random values and times of the wall clock. */
 const TABLES: Readonly<Record<string, string>> = {
   tenants: "* from tenants where tenant_id <> 'hooks'",
   api_keys:

@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWorkerBench, type WorkerBench } from '../support/worker-bench.ts';
 
-/** What a value of a record causes: only that record is set aside. */
+/** Errors that a value of a record causes: only that record becomes a dead letter. */
 const RECORD_CODES = [
   '21000',
   '22000',
@@ -26,7 +26,7 @@ const RECORD_CODES = [
   '54000',
   '54001',
 ];
-/** What goes away by itself. */
+/** Temporary errors: the worker retries until they end. */
 const WAIT_CODES = [
   '08000',
   '08006',
@@ -47,7 +47,7 @@ const WAIT_CODES = [
   '58000',
   '58030',
 ];
-/** What only a person can help with: among them a database that is read-only, and codes of functions. */
+/** Errors that only an operator can fix, such as a read-only database, and codes of functions. */
 const OTHER_CODES = [
   '0A000',
   '25006',

@@ -71,7 +71,7 @@ const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown
     timeoutMs: 10_000,
     what: `deliveries ${wanted}`,
   });
-/** What a dispatcher claims that is killed before it sends any of it. */
+/** Claims deliveries as a dispatcher does that is killed before it sends any of them. */
 const claimAndDie = async (endpointId: string) => {
   const dispatched = await dispatchEndpoint(
     context(30_000),

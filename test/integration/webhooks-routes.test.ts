@@ -19,7 +19,7 @@ const PORT = 8443;
 /** A query without an answer takes 9 s, of which the first try is 3 s. */
 const TRY_MS = 3000;
 
-/** What a name has, and whether a webhook to it arrives. */
+/** DNS records by host name, and whether a webhook to that name is delivered. */
 const NAMES = {
   'a-only.test': { records: { A: [A] }, delivered: true },
   'aaaa-only.test': { records: { AAAA: [AAAA] }, delivered: true },

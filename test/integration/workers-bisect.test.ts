@@ -13,7 +13,7 @@ import {
   type StartWorkerOptions,
 } from '../support/worker-bench.ts';
 
-/** What ends a transaction without being the fault of a value: never a reason to set a record aside. */
+/** SQLSTATEs that end a transaction without a faulty value: no record becomes a dead letter. */
 const ENDINGS = ['08006', '25P03', '25P04', '53200', '57014', '57P01', '57P05', '58030', 'XX000', 'XX001'];
 
 describe('a batch', () => {

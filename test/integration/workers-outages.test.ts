@@ -15,7 +15,7 @@ function serverError(code: string, more: object = {}): Error {
   return Object.assign(new Error('simulated'), { severity: 'ERROR', code, ...more });
 }
 
-/** What lasts until it is thawed. */
+/** Returns a promise that stays pending until `thaw` is called. */
 function freeze() {
   let thaw = () => {};
   const frozen = new Promise<void>((resolve) => {

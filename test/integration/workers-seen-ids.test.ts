@@ -21,7 +21,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'b', contentHash: hash(3) });
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       b.append(agent(), { id: 'a', contentHash: hash(5) });
-      // What lost once is a dead letter already, whoever sends it again.
+      // A conflicting record that is sent again is a dead letter already.
       b.append(agent(), { id: 'a', contentHash: hash(5) });
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       await consumer.deliver(0, 4n);

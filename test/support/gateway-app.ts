@@ -20,11 +20,11 @@ import { createScriptedPublisher } from './scripted-publisher.ts';
 
 export const SECRET = 'a:secret:with:colons';
 export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
-/** Of a log that takes everything. */
+/** The gate of a log that accepts all records. */
 export const HEALTHY: LogGate = { begin: () => ({ end: () => {} }) };
 const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** What a test scripts of the gateway's surroundings. */
+/** The parts around the gateway that a test replaces. */
 export interface GatewayAppOptions {
   readonly keys?: Record<string, Partial<ApiKey>>;
   readonly findKeys?: (ids: readonly string[]) => Promise<ApiKey[]>;

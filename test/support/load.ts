@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Product } from './product.ts';
 
-/** What was answered 2xx, to reconcile it with what was stored. */
+/** Records answered with 2xx, to reconcile with the stored ones. */
 export interface Accepted {
   /** Ids that the clients chose, by kind. Each was sent until it was accepted, so each must be stored exactly once. */
   readonly own: Map<Kind, Set<string>>;

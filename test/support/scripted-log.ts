@@ -12,7 +12,7 @@ import type {
 export interface ScriptedLog extends EventLog {
   /** Adds a record to a partition, and resolves into its offset. */
   append(topic: string, record: OutgoingRecord): bigint;
-  /** What a topic's partition holds. */
+  /** Returns the records of a topic's partition. */
   records(topic: string, partition: number): LogRecord[];
   /** Deletes the records below the offset, as retention does. */
   deleteBelow(topic: string, partition: number, offset: bigint): void;

@@ -7,7 +7,7 @@ export interface TcpProxy {
   readonly port: number;
   /** Connections stay, new ones are taken, and nothing passes in either direction until it thaws. */
   freeze(): void;
-  /** What came meanwhile passes, in order. */
+  /** Forwards the bytes that arrived meanwhile, in order. */
   thaw(): void;
   /** Closes all connections; new ones are accepted. */
   cut(): void;

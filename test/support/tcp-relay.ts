@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** What a proxy does to the bytes that pass it; read for each chunk. */
+/** Network conditions that a proxy simulates; read for each chunk. */
 export interface Conditions {
   frozen: boolean;
   /** Milliseconds that each piece is held, in each direction. */
   delayMs: number;
-  /** For each connection and direction; undefined is no limit. */
+  /** Limit for each connection and direction; undefined: no limit. */
   bytesPerSecond: number | undefined;
 }
 

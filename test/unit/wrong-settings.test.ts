@@ -18,9 +18,9 @@ describe('a setting that is wrong', () => {
   it.each(WRONG.map(([name, value, problem]) => ({ name, value, problem })))(
     '$name=$value',
     ({ name, value, problem }) => {
-      // What else it then lacks is another test's matter.
-      const beside = /^KAFKA_TLS_/.test(name) ? { KAFKA_TLS: 'on' } : {};
-      const [head, ...lines] = messageOf({ ...beside, [name]: value }).split('\n');
+      // KAFKA_TLS_* settings need KAFKA_TLS, whose absence another test covers.
+      const prerequisites = /^KAFKA_TLS_/.test(name) ? { KAFKA_TLS: 'on' } : {};
+      const [head, ...lines] = messageOf({ ...prerequisites, [name]: value }).split('\n');
       expect(head).toBe('The settings cannot be used:');
       expect(lines).toContain(`  ${name} ${problem}, for example ${name}=${SETTINGS[name].example}`);
       expect(lines.join()).not.toContain(PLANTED);

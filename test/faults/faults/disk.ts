@@ -31,7 +31,7 @@ export const postgresDiskFull: Fault = {
       const disk = disks.get(lab)!;
       const failedBefore = context.ledger.failures.length;
       let full = true;
-      // What Postgres gives free meanwhile is taken too.
+      // Also fills the space that Postgres frees meanwhile.
       const filling = (async () => {
         for (; full; await delay(FILL_EVERY_MS)) await disk.fill();
       })();

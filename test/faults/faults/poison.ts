@@ -14,7 +14,7 @@ const CRASH_SET_ASIDE_WITHIN_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
 
-/** What must have become of a record, by its original position. */
+/** The expected dead letter of a record, by its original position. */
 interface Expected {
   readonly position: string;
   readonly reason: string;
