@@ -22,7 +22,7 @@ export interface PartitionDeps extends StoreBatchDeps {
 }
 
 const RETENTION_WARNING_INTERVAL_MS = 60_000;
-/** A record at which this many starts ended is set aside without being decoded. */
+/** Crashes at a record after which the record becomes a dead letter without being decoded. */
 const DEATHS_MAX = 3;
 
 /** Consumes one partition from its assignment until its release, one batch at a time. */

@@ -1,8 +1,14 @@
 import { mapOneByOne } from '../../map-in-slices.ts';
 
-/** Milliseconds that a request works before others have their turn, besides the step that exceeds them. */
+/**
+ * Milliseconds that a request works before other requests have their turn. A step that exceeds them
+ * finishes first.
+ */
 const SLICE_MS = 4;
-/** Milliseconds of the first slice of a request. Small requests finish in it and need not wait for large ones. */
+/**
+ * Milliseconds of the first slice of a request. Small requests finish in it and need not wait for
+ * large ones.
+ */
 const FIRST_SLICE_MS = 1;
 /** Requests that have not worked yet and have their first slice in one turn. */
 const FIRST_SLICES = 4;
