@@ -41,11 +41,11 @@ interface Written {
 interface Request {
   readonly records: readonly EncodedRecord[];
   readonly accept: Accept;
-  /** What it waits for of the log or the store. */
+  /** Number of open calls of the request to the log and the store. */
   pending: number;
   outcomes: Outcome[] | undefined;
-  /** What the store told it, by id. */
-  readonly told: Map<string, string>;
+  /** Contents that the store returned, by id. */
+  readonly storeAnswers: Map<string, string>;
   /** Records that it sent, by index. */
   readonly sent: Set<number>;
 }
@@ -126,7 +126,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       }),
       pending: 0,
       outcomes: undefined,
-      told: new Map(),
+      storeAnswers: new Map(),
       sent: new Set(),
     };
     request
@@ -192,7 +192,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       const found = ids.flatMap((id) => {
         const contentHash = storedContent(id, upToDate);
         if (contentHash === undefined) return [];
-        request.told.set(id, contentHash);
+        request.storeAnswers.set(id, contentHash);
         known.set(id, { content: contentHash });
         return [[id, { key: id, contentHash, status: 'stored' as const }] as const];
       });
@@ -204,7 +204,10 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
   const unstarted = new Set(wanted.keys());
   const requests: Request[] = [];
 
-  function checkAnswer({ records, outcomes, told, sent }: Request, answered: readonly Outcome[]): void {
+  function checkAnswer(
+    { records, outcomes, storeAnswers, sent }: Request,
+    answered: readonly Outcome[],
+  ): void {
     const failedEntities = new Set<string>();
     for (const [index, { record }] of records.entries()) {
       const { id, entity } = record;
@@ -224,8 +227,12 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       if (outcome === 'conflict') {
         assert.ok(others || (before.get(id) ?? content) !== content, `${what} with nothing`);
       }
-      if (told.has(id) && outcome !== 'unavailable' && outcome !== 'too-large') {
-        assert.equal(outcome, told.get(id) === content ? 'accepted' : 'conflict', `${what}, not as stored`);
+      if (storeAnswers.has(id) && outcome !== 'unavailable' && outcome !== 'too-large') {
+        assert.equal(
+          outcome,
+          storeAnswers.get(id) === content ? 'accepted' : 'conflict',
+          `${what}, not as stored`,
+        );
       }
       if (outcome === 'unavailable' || outcome === 'too-large') failedEntities.add(entity);
     }

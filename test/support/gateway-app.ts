@@ -41,7 +41,7 @@ export interface GatewayAppOptions {
   readonly logGate?: LogGate;
 }
 
-/** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless told otherwise. */
+/** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless the options differ. */
 export function createGatewayApp(options: GatewayAppOptions = {}) {
   const lines: string[] = [];
   const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });

@@ -68,7 +68,7 @@ export async function openWire(url: string): Promise<Wire> {
     onEnd();
   });
 
-  /** Resolves when something came or ended, or with false when the time is over. */
+  /** Resolves when bytes arrived or the connection ended; resolves with false on timeout. */
   const changed = (ms: number): Promise<boolean> =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, Math.max(0, ms), false);

@@ -13,7 +13,7 @@ export interface KafkaBroker extends Pick<KafkaNode, 'address' | 'kill' | 'resta
   stop(): Promise<void>;
 }
 
-/** Listeners besides the plain one. */
+/** Listeners in addition to the plain one. */
 export interface SecureListeners {
   /** Name (lower case) and security protocol. */
   readonly protocols: Readonly<Record<string, KafkaListener['protocol']>>;

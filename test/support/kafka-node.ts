@@ -20,12 +20,12 @@ export interface KafkaNode {
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /**
    * Starts a killed node again on its data and ports; resolves when it takes requests. That needs a quorum: where most nodes
-   * are down, restart them at once.
+   * are down, restart them concurrently.
    */
   restart(): Promise<void>;
 }
 
-/** A listener besides the plain one and the controllers'. */
+/** A listener in addition to the plain one and the controllers'. */
 export interface KafkaListener {
   readonly protocol: 'PLAINTEXT' | 'SASL_SSL' | 'SASL_PLAINTEXT' | 'SSL';
   readonly port: number;

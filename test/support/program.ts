@@ -18,7 +18,7 @@ export interface Program {
 
 /**
  * Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `root` (with a slash at its end) is
- * that of another build's checkout, default this one's; `prefix` is a command that runs the one behind it in its place.
+ * that of another build's checkout, default this one's; `prefix` is a command that runs the command after it instead.
  */
 export function startProgram(
   script: string,

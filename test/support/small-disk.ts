@@ -32,7 +32,7 @@ export function mayMountSmallDisk(): boolean {
   }
 }
 
-/** Mounts a tmpfs of so many bytes (rounded up to pages). Throws where this process may not mount, which takes root on Linux. */
+/** Mounts a tmpfs of the given size in bytes, rounded up to pages. Throws where this process may not mount, which takes root on Linux. */
 export async function mountSmallDisk(bytes: number, options: SmallDiskOptions = {}): Promise<SmallDisk> {
   const { uid = 0, gid = 0 } = options.owner ?? {};
   const path = await mkdtemp(join(tmpdir(), 'sluice-test-disk-'));

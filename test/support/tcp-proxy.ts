@@ -18,9 +18,9 @@ export interface TcpProxy {
    * hears of what the other sends, of its end or of its death. New ones are taken and reach nobody. Until it heals.
    */
   halfOpen(): void;
-  /** Holds everything for so many milliseconds, in each direction. */
+  /** Delays all bytes by this number of milliseconds, in each direction. */
   delay(ms: number): void;
-  /** Lets so many bytes a second pass, in each direction of each connection. */
+  /** Limits the bytes per second in each direction of each connection. */
   drip(bytesPerSecond: number): void;
   /** Back to normal: resets what is half-open; held or frozen bytes pass immediately. */
   heal(): void;

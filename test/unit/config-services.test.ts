@@ -107,7 +107,7 @@ describe('settings of TLS and SASL', () => {
     });
   });
 
-  it('of what a process does not use are not its matter', () => {
+  it('of services that a process does not use are ignored', () => {
     expect(problems({ KAFKA_TLS_CA: '/nowhere' }, 'admin')).toEqual({});
     expect(problems({ KAFKA_TLS_CA: '/nowhere' }, 'embedded')).toEqual({});
   });

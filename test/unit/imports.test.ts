@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Which of our top folders each may import besides itself. */
+/** Top folders that each folder may import in addition to itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: [],
   gateway: ['shared'],

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runSluice } from '../../support/command.ts';
 import { ROOT } from '../../support/program.ts';
 
-describe('what the command tells to type next', () => {
+describe('the next command that the CLI suggests', () => {
   const hintsWith = async (env: Record<string, string>) => {
     const help = await runSluice('events show --help', env);
     const failed = await runSluice('send agents --sample 1 --url http://127.0.0.1:1', env);

@@ -24,7 +24,7 @@ test('a kafkajs consumer that is stopped while its brokers change leaves no fetc
       leave: async () => {},
       heartbeat: async () => {},
       getNodeIds: () => nodes,
-      // Broker 2 answers late: until then the fetchers that are to be made anew wait for its one.
+      // Broker 2 answers late: until then the fetchers to be recreated wait for the fetcher of broker 2.
       fetch: async (node: number) => {
         asked.push(node);
         await delay(node === 1 ? 5 : 200);
