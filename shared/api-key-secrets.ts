@@ -2,7 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
 
-/** Returns a new secret of an API key, which is shown once, and its SHA-256, which is stored. */
+/**
+ * Returns a new secret of an API key and its SHA-256. The secret is shown once; only the SHA-256 is
+ * stored.
+ */
 export function newApiKeySecret(): { readonly secret: string; readonly sha256: Buffer } {
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   return { secret, sha256: sha256Of(secret) };

@@ -1,6 +1,7 @@
 /**
- * Settles as the promise does; rejects where that takes longer. The work goes on then, and its
- * result is dropped. `timeoutError` makes the error; default: an Error `no answer within … ms`.
+ * Settles as the promise does, but rejects if that takes longer. The work continues after that, and
+ * its result is dropped. `timeoutError` creates the error; default: an Error `no answer within …
+ * ms`.
  */
 export async function withDeadline<T>(
   promise: Promise<T>,
@@ -19,8 +20,8 @@ export async function withDeadline<T>(
 }
 
 /**
- * Waits until the promise has settled, `deadlineMs` at most. Resolves with whether it has; never
- * rejects.
+ * Waits until the promise has settled, for `deadlineMs` at most. Resolves with whether the promise
+ * has settled; never rejects.
  */
 export async function settledWithDeadline(promise: Promise<unknown>, deadlineMs: number): Promise<boolean> {
   const settled = promise.then(
@@ -31,8 +32,8 @@ export async function settledWithDeadline(promise: Promise<unknown>, deadlineMs:
 }
 
 /**
- * Waits; ends early, without an error, when the signal is aborted. With `ref: false` it keeps no
- * process alive.
+ * Waits for a time. Ends early, without an error, when the signal is aborted. With `ref: false` the
+ * wait keeps no process alive.
  */
 export function sleep(
   ms: number,
@@ -57,7 +58,7 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Part of a pause that is random, so that clients that failed together do not retry together. */
+/** The random part of a pause. With jitter, clients that failed together do not retry together. */
 const JITTER = 0.25;
 
 /**
@@ -75,7 +76,8 @@ export interface RetryOptions {
   /** Ends the retries, and the pause between two. */
   readonly signal: AbortSignal;
   /**
-   * Called after each failure with the number of failures so far; what it throws ends the retries.
+   * Called after each failure with the number of failures so far. An error that this function
+   * throws ends the retries.
    */
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** With false, the pauses keep no process alive. Default true. */
@@ -104,13 +106,13 @@ export async function retryUntilSuccess<T>(
 
 export interface SingleFlight<Key, T> {
   (key: Key): Promise<T>;
-  /** Resolves when what runs now has settled; never rejects. */
+  /** Resolves when the calls in flight have settled; never rejects. */
   idle(): Promise<void>;
 }
 
 /**
- * Returns a function that runs `work`; calls with the same key, or without one, share its promise
- * while it runs.
+ * Returns a function that runs `work`; concurrent calls with the same key, or all without one,
+ * share one promise.
  */
 export function singleFlight<T, Key = void>(work: (key: Key) => Promise<T>): SingleFlight<Key, T> {
   const running = new Map<Key, Promise<T>>();

@@ -8,8 +8,8 @@ export const systemClock: Clock = { nowMs: () => Date.now() };
 
 /**
  * Returns a clock that never goes back. When `clock` is set back, the result continues at the pace
- * of `elapsedMs` until `clock` is ahead again. For work that is due at a stored time: it must not
- * become due later because the clock was corrected.
+ * of `elapsedMs` until `clock` is ahead again. Used for work that is due at a stored time:
+ * correcting the clock must not delay that work.
  */
 export function monotonicClock(clock: Clock, elapsedMs: () => number = () => performance.now()): Clock {
   let lastMs = clock.nowMs();

@@ -1,13 +1,13 @@
 /** Options of {@link AppError}. */
 export interface AppErrorOptions {
-  /** Whether the same call may succeed later without a change. Default false. */
+  /** Whether the same call may succeed later without changes. Default false. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * The error class of Sluice. Callers decide by `code` and `retryable`, never by the message's text.
- * Codes are short upper-case words such as `DATABASE_UNAVAILABLE`.
+ * The error class of Sluice. Callers handle errors by `code` and `retryable`, never by the text of
+ * the message. Codes are short upper-case words such as `DATABASE_UNAVAILABLE`.
  */
 export class AppError extends Error {
   readonly code: string;
@@ -22,18 +22,18 @@ export class AppError extends Error {
 }
 
 /**
- * Code of the AppError of a transaction that would exceed the bounds of one transaction. Nothing of
- * it is written; fewer records at a time succeed.
+ * Code of the AppError of a transaction that would exceed a limit of one transaction, such as that
+ * on deliveries. The transaction writes nothing; smaller batches may succeed.
  */
 export const BATCH_BOUND_EXCEEDED = 'BATCH_BOUND_EXCEEDED';
 
-/** Returns the message of anything that was thrown, for logs. */
+/** Returns the message of a thrown value of any type, for logs. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /**
- * Returns the `code` of anything that was thrown (SQLSTATE, errno name, AppError code), or
+ * Returns the `code` of a thrown value of any type (SQLSTATE, errno name, AppError code), or
  * undefined.
  */
 export function errorCode(error: unknown): string | undefined {

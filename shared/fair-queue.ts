@@ -1,6 +1,6 @@
 /**
  * A queue that serves tenants round-robin, and each tenant's items in the order in which they were
- * added. An item is queued once, however often it is added.
+ * added. An item is queued once, even if it is added repeatedly.
  */
 export class FairQueue<Item> {
   /** Tenants with items, in the order in which they are served next. */
@@ -29,9 +29,8 @@ export class FairQueue<Item> {
   }
 
   /**
-   * Serves one tenant: the first one of whose items `choose` returns some. Removes and returns
-   * those, and moves the tenant to the back of the queue. Tenants that are passed over keep their
-   * place.
+   * Serves the first tenant for which `choose` returns items. Removes and returns those items, and
+   * moves the tenant to the back of the queue. Tenants that are skipped keep their place.
    */
   takeTurn(choose: (items: ReadonlySet<Item>) => readonly Item[]): readonly Item[] {
     for (const [tenantId, items] of this.byTenant) {
@@ -45,13 +44,13 @@ export class FairQueue<Item> {
     return [];
   }
 
-  /** Removes an item, if it is queued. */
+  /** Removes an item; does nothing if the item is not queued. */
   remove(tenantId: string, item: Item): void {
     const items = this.byTenant.get(tenantId);
     if (items?.delete(item) && items.size === 0) this.byTenant.delete(tenantId);
   }
 
-  /** Removes and returns everything, tenant by tenant. */
+  /** Removes and returns all items, grouped by tenant. */
   takeAll(): Item[] {
     const all = [...this.byTenant.values()].flatMap((items) => [...items]);
     this.byTenant.clear();

@@ -6,16 +6,16 @@ import { databaseProblems, databaseUrlOf, kafkaProblems, type ServiceSettings } 
 import type { Role, Setting } from './setting.ts';
 import { SETTINGS, type SettingName } from './settings.ts';
 
-/** Reads the settings from the environment. Nothing else looks at process.env. */
+/** Reads the settings from the environment. No other module reads process.env. */
 
 export { ROLES, type Role, type Setting } from './setting.ts';
 export * from './settings.ts';
 
-/** The settings that every one of these roles reads. */
+/** The settings that all of these roles read. */
 export type SettingOf<R extends Role> = {
   [Name in SettingName]: [R] extends [(typeof SETTINGS)[Name]['usedBy'][number]] ? Name : never;
 }[SettingName];
-/** Settings as they are used: checked, and with their defaults. */
+/** Settings after validation, with their defaults. */
 export type Config<Name extends SettingName = SettingName> = {
   readonly [Each in Name]: z.output<(typeof SETTINGS)[Each]['schema']>;
 };
@@ -41,7 +41,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** Where the settings come from: the variables, and the names of those that the `.env` file set. */
+/**
+ * The source of the settings: the variables, and the names of the variables that the `.env` file
+ * set.
+ */
 export interface Environment {
   readonly env: NodeJS.ProcessEnv;
   readonly fromFile: ReadonlySet<string>;
@@ -56,7 +59,7 @@ export function environment(): NodeJS.ProcessEnv {
 }
 
 /**
- * Returns {@link environment}, and which of its variables the file set. Throws AppError
+ * Returns {@link environment}, and the names of the variables that the file set. Throws AppError
  * `ENV_FILE_UNREADABLE`.
  */
 export function readEnvironment(): Environment {
@@ -89,7 +92,7 @@ export function loadConfig<R extends Role>(
   return loadSettings(env, role, settingsOf(role));
 }
 
-/** Reads these settings only, as a role does. Ignores problems of others. */
+/** Reads these settings only, by the rules for the role. Ignores problems of all other settings. */
 export function loadSettings<Name extends SettingName>(
   env: Readonly<Record<string, string | undefined>>,
   role: Role,
@@ -124,7 +127,10 @@ export function settingsOf<R extends Role>(role: R): SettingOf<R>[] {
   return names.filter((name) => (SETTINGS[name] as Setting).usedBy.includes(role)) as SettingOf<R>[];
 }
 
-/** Returns problems between settings. Kafka's files are checked only for callers that use Kafka. */
+/**
+ * Returns the problems of settings in combination. Checks Kafka's files only for callers that use
+ * Kafka.
+ */
 function togetherProblems(settings: ServiceSettings, names: readonly SettingName[]) {
   return [
     ...(names.includes('DATABASE_URL') ? databaseProblems(settings) : []),
@@ -133,8 +139,8 @@ function togetherProblems(settings: ServiceSettings, names: readonly SettingName
 }
 
 /**
- * Reads one setting for a role. Returns its value (undefined where it has none), or what is wrong
- * with it.
+ * Reads one setting for a role. Returns the setting's value (undefined if unset and without a
+ * default), or the problem.
  */
 export function readSetting(
   env: Readonly<Record<string, string | undefined>>,
@@ -148,13 +154,13 @@ export function readSetting(
   return { value: result.data };
 }
 
-/** Whether a setting's value must never be shown. */
+/** Returns whether a setting's value must never be shown. */
 export function isSecret(name: SettingName): boolean {
   const setting: Setting = SETTINGS[name];
   return setting.secret === true;
 }
 
-/** Returns the default of a setting as text; undefined where it has none. */
+/** Returns the default of a setting as text; undefined if the setting has none. */
 export function defaultOf(name: SettingName, role: Role): string | undefined {
   const setting: Setting = SETTINGS[name];
   if (role === 'embedded' && setting.embeddedDefault !== undefined) return setting.embeddedDefault;

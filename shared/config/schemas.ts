@@ -20,7 +20,7 @@ export function wholeNumber(min: number, max: number, standard: number, unit?: s
   return { allowed, schema };
 }
 
-/** One of several words, in upper or lower case. */
+/** Returns the type of a setting with one of several words, in upper or lower case. */
 export function oneOf<const Value extends string>(values: readonly [Value, Value, ...Value[]]) {
   const allowed = values.length === 2 ? values.join(' or ') : `one of ${values.join(', ')}`;
   const schema = z
@@ -30,12 +30,15 @@ export function oneOf<const Value extends string>(values: readonly [Value, Value
   return { allowed, schema };
 }
 
-/** Text that `isAllowed` accepts. */
+/** Returns the type of a setting with text that `isAllowed` accepts. */
 export function text(allowed: string, isAllowed: (text: string) => boolean) {
   return { allowed, schema: z.string().refine(isAllowed, { error: `must be ${allowed}` }) };
 }
 
-/** Any text that is not empty, such as a path; it can be checked only when it is used. */
+/**
+ * Returns the type of a setting with any text that is not empty, such as a path. Such a text can be
+ * checked only when it is used.
+ */
 export function anyText(allowed: string) {
   return { allowed, schema: z.string().min(1) };
 }

@@ -45,7 +45,7 @@ const prefix = text("at most 100 letters, digits, '.', '_' or '-'", (given) =>
   /^[a-zA-Z0-9._-]{0,100}$/.test(given),
 );
 
-/** The connection to Kafka. */
+/** The settings of the connection to Kafka. */
 export const kafkaConnection = {
   KAFKA_BROKERS: {
     allowed: brokers.allowed,

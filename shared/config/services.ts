@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { errorCode } from '../errors.ts';
 
-/** The connection settings of Kafka and Postgres, as far as they were read. */
+/** The connection settings of Kafka and Postgres, without those that could not be read. */
 export interface ServiceSettings {
   readonly DATABASE_URL?: string | undefined;
   readonly DATABASE_TLS_CA?: string | undefined;
@@ -16,15 +16,15 @@ export interface ServiceSettings {
   readonly KAFKA_TLS_KEY?: string | undefined;
 }
 
-/** A setting that contradicts others, or names a file that cannot be used. */
+/** A setting that contradicts other settings, or names a file that cannot be used. */
 export interface ServiceProblem {
   readonly name: keyof ServiceSettings;
   readonly problem: string;
 }
 
 /**
- * Returns the problems of Kafka's settings in combination. Reads their files, and never repeats
- * what they hold.
+ * Returns the problems of Kafka's settings in combination. Reads the files that the settings name,
+ * and never repeats their content.
  */
 export function kafkaProblems(settings: ServiceSettings): ServiceProblem[] {
   const problems: ServiceProblem[] = [];
@@ -90,7 +90,8 @@ export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSetti
 /**
  * Returns DATABASE_URL with DATABASE_TLS_CA as parameters of the driver, so that every connection
  * verifies the server's certificate and name. `prefer`, `require` and `verify-ca` become
- * `verify-full`: the driver treats them so, but prints a warning to standard error.
+ * `verify-full`: the driver treats these modes the same way, but prints a warning to standard
+ * error.
  */
 export function databaseUrlOf({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings): string | undefined {
   if (DATABASE_URL === undefined) return undefined;

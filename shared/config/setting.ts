@@ -8,21 +8,21 @@ export interface Setting {
   readonly schema: z.ZodType;
   /** The allowed values in words, which complete "must be". */
   readonly allowed: string;
-  /** Roles that read it. Other roles ignore it, even if it is wrong. */
+  /** Roles that read the setting. Other roles ignore the setting, even if its value is wrong. */
   readonly usedBy: readonly Role[];
-  /** Roles that cannot start without it. */
+  /** Roles that cannot start without the setting. */
   readonly requiredBy?: readonly Role[];
   /** The default of `npm start`, if it differs. */
   readonly embeddedDefault?: string;
   readonly meaning: string;
   readonly example: string;
-  /** True if its value must never be shown. */
+  /** True if the setting's value must never be shown. */
   readonly secret?: true;
 }
 
 export type Settings = Readonly<Record<string, Setting>>;
 
 export const WORKERS = ['worker', 'worker-without-webhooks'] as const;
-/** The processes that run on your own services. */
+/** The processes of a deployment with your own Postgres and Kafka. */
 export const PARTS = ['gateway', ...WORKERS, 'admin'] as const;
 export const KAFKA_USERS = ['gateway', ...WORKERS, 'cli'] as const;

@@ -205,7 +205,8 @@ const logs = {
   SLUICE_LOG_LEVEL: {
     allowed: level.allowed,
     schema: level.schema.default('info'),
-    // A first try needs the terminal for its own output.
+    // `npm start` prints its own output to the terminal, so by default it logs only warnings and
+    // errors.
     embeddedDefault: 'warn',
     usedBy: ['embedded', ...PARTS],
     meaning: 'Minimum level of logged lines.',
@@ -213,7 +214,7 @@ const logs = {
   },
 } as const satisfies Settings;
 
-/** In the order of the documentation. */
+/** The groups of settings, in the order of the documentation. */
 export const GROUPS: readonly { readonly title: string; readonly settings: Settings }[] = [
   { title: 'Database', settings: database },
   { title: 'Kafka', settings: kafka },

@@ -45,9 +45,9 @@ export const rotationSchema = objectOf({
 export interface KeyRequest {
   readonly name: string | null;
   readonly scopes: readonly string[];
-  /** Null: never. */
+  /** Null: the key never expires. */
   readonly expiresAtMs: number | null;
-  /** Requests per second of this key; null: the tenant's rate only. */
+  /** Requests per second of this key; null: only the tenant's rate applies. */
   readonly rate: number | null;
 }
 

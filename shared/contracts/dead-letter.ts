@@ -6,22 +6,26 @@ import type { Kind } from './kinds.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * How long a dead letter is kept after it failed last, in milliseconds. Credentials leave sooner.
+ * Returns how long a dead letter is kept after its last failure, in milliseconds. Dead letters of
+ * credentials are kept for a shorter time.
  */
 export const deadLetterKeptMs = (kind: Kind): number => (kind === 'credentials' ? 7 : 30) * DAY_MS;
 
-/** Whose record a dead letter is, as far as that can be read; '' where it cannot, or is no id. */
+/**
+ * The owner of a dead letter's record, if it can be read. Members are '' if they are missing or are
+ * not valid ids.
+ */
 export interface RecordIdentity {
   readonly tenantId: string;
   readonly recordId: string;
   readonly entity: string;
-  /** Undefined where the record does not say. */
+  /** Undefined if the record has no valid time. */
   readonly acceptedAtMs: number | undefined;
-  /** The key that encrypted the credentials in it. */
+  /** The id of the key that encrypted the credentials in the record. */
   readonly keyId: string | null;
 }
 
-/** Credentials inside the value of a record. */
+/** Encrypted credentials inside the value of a record. */
 export interface EncryptedInRecord {
   readonly keyId: string;
   readonly ciphertext: Buffer;
@@ -30,8 +34,8 @@ export interface EncryptedInRecord {
 }
 
 /**
- * Reads the identity from a value that may be anything; the key names tenant and entity where the
- * value does not.
+ * Reads the identity from a value that may be anything. If the value does not name tenant and
+ * entity, the record's key does.
  */
 export function identityOf(value: Buffer | null, key: Buffer | null): RecordIdentity {
   const event = value && envelopeOf(value);
@@ -47,13 +51,13 @@ export function identityOf(value: Buffer | null, key: Buffer | null): RecordIden
   };
 }
 
-/** Returns the credentials in a value; undefined where there are none. */
+/** Returns the credentials in a value; undefined if there are none. */
 export function encryptedIn(value: Buffer): EncryptedInRecord | undefined {
   const event = envelopeOf(value);
   return event && encryptedOf(event);
 }
 
-/** Returns the value with other credentials in it, everything else unchanged. */
+/** Returns the value with its credentials replaced and everything else unchanged. */
 export function withEncrypted(
   value: Buffer,
   { keyId, ciphertext }: { readonly keyId: string; readonly ciphertext: Buffer },
@@ -63,7 +67,9 @@ export function withEncrypted(
   return Buffer.from(JSON.stringify({ ...event, data }));
 }
 
-/** Returns what the record came with, without the headers that a replay adds. */
+/**
+ * Returns the headers with which the record was first published, without those that a replay adds.
+ */
 export function contentHeaders<Header extends { readonly name: string }>(
   headers: readonly Header[],
 ): Header[] {
@@ -86,7 +92,7 @@ function encryptedOf({ tenantid, subject, data }: JsonObject): EncryptedInRecord
   return { keyId, ciphertext: Buffer.from(ciphertext, 'base64'), aad: [tenantid, subject] };
 }
 
-/** Tenant and entity of a partition key. */
+/** Returns the tenant and the entity of a partition key. */
 function partsOf(key: Buffer | null): [string, string] {
   const end = key && isUtf8(key) ? key.indexOf(':') : -1;
   return end < 0 ? ['', ''] : [key!.toString('utf8', 0, end), key!.toString('utf8', end + 1)];

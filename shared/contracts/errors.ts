@@ -16,14 +16,20 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** A problem with one part of a request. Never holds a value that was sent. */
+/** A problem with one part of a request. Never contains a value of the request. */
 export interface ErrorDetail {
-  /** Where: a member's path such as `attributes[0].name`, a parameter's or header's name, or `body`. */
+  /**
+   * The location: a member's path such as `attributes[0].name`, a parameter's or header's name, or
+   * `body`.
+   */
   readonly path: string;
   readonly message: string;
 }
 
-/** Why a request is refused. What decides returns it; `refuse` (shared/http/failures.ts) makes it an answer. */
+/**
+ * The reason why a request is refused. Checks return it; `refuse` (shared/http/failures.ts) turns
+ * it into a response.
+ */
 export interface Refusal {
   readonly code: ErrorCode;
   readonly details?: readonly ErrorDetail[] | undefined;
@@ -40,7 +46,9 @@ export interface ErrorEnvelope {
   };
 }
 
-/** More would only make the answer as long as the request. */
+/**
+ * Maximum number of details: a request with many problems must not cause an equally long answer.
+ */
 export const DETAILS_MAX = 20;
 
 export function errorEnvelope(

@@ -8,9 +8,9 @@ export interface AcceptedRecord {
   readonly tenantId: string;
   /** eventId, or messageId for MessageSent. */
   readonly id: string;
-  /** Whether the gateway generated the id: then no caller can send it again. */
+  /** Whether the gateway generated the id. If so, no caller can send the record again. */
   readonly idGenerated: boolean;
-  /** The entity that the record describes, by which records are ordered. */
+  /** The entity that the record describes. Records of one entity are ordered. */
   readonly entity: string;
   readonly acceptedAtMs: number;
   readonly requestId: string;
@@ -26,10 +26,10 @@ export const EVENT_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/cloudevents+json; charset=utf-8',
 };
 
-/** Header of a record that is published again: its first position. */
+/** Header of a republished record: the position at which it was first read. */
 export const FIRST_POSITION_HEADER = 'sluice-origin';
 
-/** Header of a dead letter that is published again: the number of the replay, from 1. */
+/** Header of a replayed dead letter: the number of the replay, from 1. */
 export const REPLAY_HEADER = 'sluice-replay';
 
 /** Maximum bytes of a record's encoded data. */
@@ -42,7 +42,9 @@ export const AUTOMATION_EVENT_RAW_MEMBERS: ReadonlySet<string> = new Set([
   'transferVariables',
 ]);
 
-/** The envelope around data that is itself within the request reader's depth. */
+/**
+ * Maximum depth of an event: the envelope adds a few levels to the depth that requests may have.
+ */
 const EVENT_DEPTH_MAX = 40;
 /**
  * Enough for every accepted record: a value takes at least 2 bytes of a message, which has at most
@@ -73,8 +75,8 @@ export function encodeEvent(record: AcceptedRecord): Buffer {
 }
 
 /**
- * Thrown for a value in the log that this release cannot read; has the parts of its identity that
- * could be read.
+ * Thrown for a value in the log that this release cannot read; holds the parts of the record's
+ * identity that could be read.
  */
 export class EventError extends Error {
   override readonly name = 'EventError';
@@ -91,8 +93,8 @@ export class EventError extends Error {
 }
 
 /**
- * Decodes a value of {@link encodeEvent}, or of a later release within v1: unknown members are
- * ignored. Throws {@link EventError}.
+ * Decodes a value that {@link encodeEvent} of this or a later v1 release wrote. Ignores unknown
+ * members. Throws {@link EventError}.
  */
 export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
   const event = readEnvelope(bytes);
@@ -118,7 +120,7 @@ export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
   };
 }
 
-/** Reads the members around the data. Throws {@link EventError}. */
+/** Reads the members of the envelope, which surround the data. Throws {@link EventError}. */
 export function readEnvelope(bytes: Uint8Array): JsonObject {
   try {
     const event = readJson(bytes, {

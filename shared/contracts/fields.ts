@@ -3,7 +3,8 @@ import { InexactNumber, RawJson, stringProblem } from './json.ts';
 import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
 
 /**
- * The building blocks of the request schemas. Their messages follow a member's path in a sentence.
+ * The building blocks of the request schemas. Each message completes a sentence that begins with a
+ * member's path.
  */
 
 export const ID_LENGTH_MAX = 256;
@@ -39,10 +40,7 @@ export function stringField(rules: StringRules) {
     .meta(stringMeta(rules));
 }
 
-/**
- * The same rules for JSON Schema, as far as it can say them: U+0000 and unpaired surrogates it
- * cannot.
- */
+/** Returns the same rules as JSON Schema, which cannot exclude U+0000 and unpaired surrogates. */
 function stringMeta({ lengthMax, lengthMin, pattern, notBlank, noControlCharacters }: StringRules) {
   const source = pattern?.source ?? blankPattern(notBlank, noControlCharacters);
   return {
@@ -54,7 +52,8 @@ function stringMeta({ lengthMax, lengthMin, pattern, notBlank, noControlCharacte
 
 function blankPattern(notBlank = false, noControlCharacters = false): string | undefined {
   const any = `[^${CONTROL_RANGES}]*`;
-  // U+FEFF is blank in JavaScript, but not in every language that reads these patterns.
+  // U+FEFF is white space in JavaScript, but not in all languages in which callers use these
+  // patterns.
   const blank = '\\s\\ufeff';
   if (!noControlCharacters) return notBlank ? `[^${blank}]` : undefined;
   return notBlank ? `^${any}[^${blank}${CONTROL_RANGES}]${any}$` : `^${any}$`;
@@ -77,7 +76,8 @@ function brokenRule(text: string, rules: StringRules): string | undefined {
 }
 
 /**
- * Whether the text has more code points than `lengthMax`. A code point has one or two code units.
+ * Returns whether the text has more code points than `lengthMax`. A code point has one or two code
+ * units.
  */
 function isLonger(text: string, lengthMax: number): boolean {
   if (text.length > 2 * lengthMax) return true;
@@ -86,13 +86,13 @@ function isLonger(text: string, lengthMax: number): boolean {
   return count > lengthMax;
 }
 
-/** A required id. */
+/** The schema of a required id. */
 export const requiredId = stringField({
   lengthMax: ID_LENGTH_MAX,
   notBlank: true,
   noControlCharacters: true,
 });
-/** An id that may be blank. */
+/** The schema of an id that may be blank. */
 export const optionalId = stringField({ lengthMax: ID_LENGTH_MAX, noControlCharacters: true });
 export const text256 = stringField({ lengthMax: 256 });
 
@@ -104,7 +104,7 @@ export function word(lengthMax: number) {
   });
 }
 
-/** A caller's own id of a record. */
+/** The schema of a caller's own record id. */
 export const eventIdField = word(ID_LENGTH_MAX);
 
 export const ulidField = stringField({
@@ -113,7 +113,7 @@ export const ulidField = stringField({
   patternText: 'a ULID (26 upper-case characters)',
 });
 
-/** A whole number within int32; `min` 0 for counts, 1 for positions. */
+/** Returns the schema of a whole number within int32. `min`: 0 for counts, 1 for positions. */
 export function int32(min: number = INT32_MIN, max: number = INT32_MAX) {
   const message = `must be a whole number from ${min} to ${max}`;
   return z
@@ -126,7 +126,7 @@ export function int32(min: number = INT32_MIN, max: number = INT32_MAX) {
     .meta({ type: 'integer', minimum: min, maximum: max });
 }
 
-/** Seconds as a finite double, not negative. */
+/** The schema of seconds: a finite double that is not negative. */
 export const secondsField = z
   .preprocess(
     (value) => (value instanceof InexactNumber ? value.value : value),
@@ -152,7 +152,7 @@ export function oneOf<const T extends readonly string[]>(values: T) {
 
 export interface ArrayRules {
   readonly lengthMax?: number;
-  /** The error of an empty array. Default: it may be empty. */
+  /** The error of an empty array. Default: an empty array is accepted. */
   readonly ifEmpty?: string;
 }
 
@@ -165,8 +165,7 @@ export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
   return z.preprocess(
     (value, ctx) => {
       if (!Array.isArray(value) || value.length <= lengthMax) return value;
-      // Checked before the entries: a body has room for 250,000 of them, each with its own
-      // problems.
+      // Checked before the entries: a body can hold 250,000 entries, each with its own problems.
       ctx.issues.push({ code: 'custom', message, input: value });
       return z.NEVER;
     },
@@ -188,7 +187,7 @@ export const attributesField = arrayOf(
   { lengthMax: ATTRIBUTES_MAX },
 );
 
-/** A free-form object, kept byte for byte. */
+/** The schema of a free-form object, which is kept byte for byte. */
 export const freeForm = z
   .custom<RawJson>((value) => value instanceof RawJson, { error: 'must be an object' })
   .check((ctx) => {

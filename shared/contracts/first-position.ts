@@ -6,8 +6,8 @@ export interface TopicPosition {
 }
 
 /**
- * The position at which a record was read first. It names the record's dead letter, and stays with
- * the record when it is published again.
+ * The position at which a record was first read. It identifies the record's dead letter, and is
+ * kept when the record is replayed.
  */
 export interface FirstPosition extends TopicPosition {
   readonly topic: string;
@@ -20,7 +20,9 @@ export function writeFirstPosition({ generation, topic, partition, offset }: Fir
   return `${generation}/${topic}/${partition}/${offset}`;
 }
 
-/** Reads the text of the header; undefined where it is not one of {@link writeFirstPosition}. */
+/**
+ * Parses the text of the header; returns undefined if {@link writeFirstPosition} did not write it.
+ */
 export function readFirstPosition(text: string): FirstPosition | undefined {
   const match = PATTERN.exec(text);
   if (!match) return undefined;

@@ -34,7 +34,10 @@ for (let byte = SPACE; byte < 0x80; byte++) {
 for (let byte = ZERO; byte <= NINE; byte++) KINDS[byte]! |= IS_DIGIT;
 for (const byte of [TAB, LINE_FEED, CARRIAGE_RETURN, SPACE]) KINDS[byte]! |= IS_WHITESPACE;
 
-/** Returns the byte there, or -1 past the end: V8 reads slower from an array read out of bounds. */
+/**
+ * Returns the byte at an index, or -1 past the end. Without this check, V8 slows down all reads of
+ * an array that was once read out of bounds.
+ */
 export function byteAt(bytes: Uint8Array, at: number): number {
   return at < bytes.length ? bytes[at]! : -1;
 }
@@ -56,12 +59,12 @@ export function digitsEnd(bytes: Uint8Array, from: number, endMax: number): numb
 
 /**
  * Finds the end of a run of plain characters in a string: ASCII without quotes, backslashes and
- * control characters. Scans 4 bytes at a time, which takes a third of the time.
+ * control characters. Scans 4 bytes at a time, which is 3 times as fast as one at a time.
  */
 export class PlainRuns {
   private readonly bytes: Uint8Array;
   private readonly words: Int32Array;
-  /** Bytes of the first word that precede the bytes: words are aligned. */
+  /** Bytes between the start of the first aligned word and the first byte of the input. */
   private readonly lead: number;
 
   constructor(bytes: Uint8Array) {
@@ -70,7 +73,9 @@ export class PlainRuns {
     this.words = new Int32Array(bytes.buffer, bytes.byteOffset - this.lead, (this.lead + bytes.length) >> 2);
   }
 
-  /** Returns the end of the run that begins at `from`, or `end` if it is longer. */
+  /**
+   * Returns the end of the run that begins at `from`, or `end` if the run continues beyond that.
+   */
   end(from: number, end: number): number {
     const { bytes, words, lead } = this;
     let at = from;
@@ -87,7 +92,10 @@ export class PlainRuns {
   }
 }
 
-/** Whether all 4 bytes are plain: others set the highest bit of a byte in one of the terms. */
+/**
+ * Returns whether all 4 bytes are plain. Any other byte sets the highest bit of a byte in one of
+ * the terms.
+ */
 function isPlainWord(word: number): boolean {
   const quotes = (word ^ 0x22222222) - 0x01010101;
   const backslashes = (word ^ 0x5c5c5c5c) - 0x01010101;

@@ -10,9 +10,9 @@ const EXACT_DIGITS = 16;
 const EXACT_POWER = 22;
 const POWERS = Array.from({ length: EXACT_POWER + 1 }, (_, power) => Number(`1e${power}`));
 
-/** Reads numbers without rounding one that is no integer to an integer. */
+/** Reads numbers. Never rounds a number with a fraction to an integer. */
 export class NumberReader {
-  /** Where the last number ends. */
+  /** Offset after the last number. */
   end = 0;
 
   private readonly source: Source;
@@ -23,7 +23,7 @@ export class NumberReader {
     this.bytes = source.bytes;
   }
 
-  /** Reads the number that begins there, and sets `end`. Returns 0 if `isSkipped`. */
+  /** Reads the number that begins at `start`, and sets `end`. Returns 0 if `isSkipped`. */
   read(start: number, isSkipped: boolean): number | InexactNumber {
     const { bytes } = this;
     const limit = start + LENGTH_MAX + 1;
@@ -31,7 +31,7 @@ export class NumberReader {
     let at = wholeStart;
     let byte = byteAt(bytes, at);
     if (!isDigit(byte)) this.source.fail('a value expected', start);
-    // Digits after a leading zero are no part of the number.
+    // JSON allows no digits after a leading zero.
     at = byte === ZERO ? at + 1 : digitsEnd(bytes, at, limit);
     const wholeEnd = at;
     byte = byteAt(bytes, at);
@@ -62,7 +62,10 @@ export class NumberReader {
     return this.convert(start, at, power);
   }
 
-  /** Returns the exponent whose letter is there, and sets `end`; 0 without digits. */
+  /**
+   * Returns the exponent that begins with the letter at `letterAt`, and sets `end`. Returns 0 if it
+   * has no digits.
+   */
   private readExponent(letterAt: number): number {
     const { bytes } = this;
     const sign = byteAt(bytes, letterAt + 1);
@@ -75,14 +78,14 @@ export class NumberReader {
     return sign === MINUS ? -exponent : exponent;
   }
 
-  /** Converts the number whose digits end at `mantissaEnd`, times 10 to the power. */
+  /** Converts the number whose digits end at `mantissaEnd`, multiplied by a power of 10. */
   private convert(start: number, mantissaEnd: number, power: number): number | InexactNumber {
     const value = Number(this.source.slice(start, this.end, this.source.surplus));
     if (power >= 0 || !Number.isInteger(value)) return value;
     return this.endsWithZeros(start, mantissaEnd, -power) ? value : new InexactNumber(value);
   }
 
-  /** Whether the last `count` digits are 0. Digits before the first count as 0. */
+  /** Returns whether the last `count` digits are 0. Digits before the first count as 0. */
   private endsWithZeros(start: number, end: number, count: number): boolean {
     let left = count;
     for (let at = end - 1; at >= start && left > 0; at--) {
@@ -95,7 +98,10 @@ export class NumberReader {
   }
 }
 
-/** The integer that at most 16 digits spell. Arithmetic with 32 bits is faster than with doubles. */
+/**
+ * Returns the integer that at most 16 digits represent. 32-bit arithmetic is faster than arithmetic
+ * with doubles.
+ */
 function integerOf(bytes: Buffer, from: number, to: number): number {
   const middle = Math.max(from, to - 8);
   const low = smallIntegerOf(bytes, middle, to);

@@ -35,9 +35,9 @@ export interface ReadJsonOptions {
 
 const DEPTH_MAX = 32;
 /**
- * More than any valid request needs (1000 items of at most 152 values, and free-form objects). Two
- * bytes of a body can make a value that takes 30 times as much memory, and gzip makes those two
- * bytes cost nothing to send.
+ * Maximum number of values: more than any valid request needs (1000 items of at most 152 values,
+ * and free-form objects). A value of two bytes can take 30 times as much memory, and gzip makes
+ * such bytes almost free to send.
  */
 const VALUES_MAX = 250_000;
 /** Bytes that are read between two pauses. */
@@ -54,19 +54,18 @@ const STRING_REST = 6;
 const COMMA_OR_END = 7;
 
 /**
- * An object without Object.prototype, so that a member named __proto__ is a member like any other.
- * The result of Object.create(null) is a hash table from its first member on, and several times as
- * large.
+ * Constructs an object without Object.prototype, so that a member named __proto__ is an ordinary
+ * member. Object.create(null) returns a hash table, which is several times as large.
  */
 function bareObject() {
-  // Constructs objects without a prototype faster than Object.create(null).
+  // Constructing objects this way is faster than Object.create(null).
 }
 bareObject.prototype = Object.create(null);
 const BareObject = bareObject as unknown as new () => JsonObject;
 
 /**
- * An empty array for values of any type. `[]` is one for small integers until another value is
- * added, and V8 does not inline push for arrays of several kinds.
+ * An empty array for values of any type. V8 treats `[]` as an array of small integers until another
+ * value is added. It does not inline push for arrays of several kinds.
  */
 const NO_VALUES: JsonValue[] = [null];
 NO_VALUES.pop();
@@ -90,9 +89,9 @@ export class Reader {
   private values = 0;
   private result: JsonValue = null;
 
-  /** The innermost open array or object; inside a raw object the one around that. */
+  /** The innermost open array or object; inside a raw object, the container of that object. */
   private container: JsonObject | JsonValue[] | undefined;
-  /** The character that closes the innermost array or object; 0 outside of all. */
+  /** The character that closes the innermost array or object; 0 at the top level. */
   private closer = 0;
   /** Name of the member of `container` that is being read. */
   private name = '';
@@ -100,7 +99,7 @@ export class Reader {
   private readonly closers: number[] = [];
   private readonly names: string[] = [];
 
-  /** Depth of the raw object that is being read; 0 outside of one. */
+  /** Nesting depth inside the raw object that is being read; 0 outside of raw objects. */
   private rawDepth = 0;
   private rawStart = 0;
   private rawSurplus = 0;
@@ -220,7 +219,7 @@ export class Reader {
     this.at++;
   }
 
-  /** Moves past the closing character, and returns the value that it closes. */
+  /** Moves past the closing character, and returns the array or object that it closes. */
   private close(): JsonValue {
     this.at++;
     const depth = this.closers.length;

@@ -6,9 +6,9 @@ export interface JsonSchema {
 }
 
 /**
- * Returns the JSON Schema of what a validator accepts. It is derived from the validator; our own
- * rules carry their JSON Schema as `meta`. JSON Schema cannot express that strings hold no U+0000
- * or unpaired surrogate, and that a day exists in its month.
+ * Returns the JSON Schema of the values that a validator accepts. It is derived from the validator;
+ * custom rules declare their JSON Schema in `meta`. JSON Schema cannot express that strings hold no
+ * U+0000 or unpaired surrogate, and that a day exists in its month.
  */
 export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...made } = z.toJSONSchema(schema, {

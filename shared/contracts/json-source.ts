@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { JsonSyntaxError } from './json.ts';
 
 /**
- * Bytes that are decoded in one call. V8 does not move a string of this size; the garbage collector
- * copies shorter ones, which took 5 ms more of a turn with windows of 16 KiB.
+ * Bytes that are decoded in one call. V8 does not move a string of this size. With windows of 16
+ * KiB, copying strings in garbage collection took 5 ms more per turn of the event loop.
  */
 const WINDOW_BYTES = 262_144;
 
@@ -13,11 +13,11 @@ const WINDOW_BYTES = 262_144;
  */
 export class Source {
   readonly bytes: Buffer;
-  /** Where the text begins, after a byte order mark. */
+  /** Offset of the text, after a byte order mark. */
   readonly start: number;
   /**
-   * By how much the bytes up to the reading position exceed the UTF-16 code units that they
-   * decode to. The reader of strings maintains it, as only strings have such bytes.
+   * Bytes up to the reading position minus the UTF-16 code units that they decode to. The reader of
+   * strings maintains it, as only strings have such bytes.
    */
   surplus = 0;
 

@@ -2,7 +2,7 @@ import { HAS_LONE_SURROGATE, HAS_NUL } from './json.ts';
 import { BACKSLASH, byteAt, LOWER_U, PlainRuns, QUOTE, SPACE } from './json-bytes.ts';
 import type { Source } from './json-source.ts';
 
-/** The code unit that a letter after a backslash stands for; 0 for other letters. */
+/** The code unit that an escape's letter represents; 0 for letters that form no escape. */
 const ESCAPED = new Uint8Array(256);
 for (const [letter, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
   ESCAPED[letter!.charCodeAt(0)] = meaning!.charCodeAt(0);
@@ -18,20 +18,23 @@ for (const digit of '0123456789abcdefABCDEF') {
 export class StringReader {
   /** The last string, or its first parts; not set inside raw objects. */
   value = '';
-  /** Where reading continues. */
+  /** Offset at which reading continues. */
   at = 0;
-  /** The first reason why a string of the raw object cannot be stored. */
+  /** The first reason why a string inside the raw object cannot be stored. */
   rawProblem: string | undefined;
 
   private readonly source: Source;
   private readonly bytes: Buffer;
   private readonly plainRuns: PlainRuns;
-  /** Where the part that is not decoded begins, and the surplus there. */
+  /** Start of the part that is not decoded yet, and the surplus at that offset. */
   private from = 0;
   private fromSurplus = 0;
-  /** Escapes of the part; a surrogate pair is one. */
+  /** Number of escapes in the part; a surrogate pair counts as one. */
   private escapes = 0;
-  /** Where the first of them begins and ends, the surplus there, and the code units it spells. */
+  /**
+   * Start and end of the part's first escape, the surplus at its start, and the code units that it
+   * represents.
+   */
   private escapeStart = 0;
   private escapeEnd = 0;
   private escapeSurplus = 0;
@@ -68,7 +71,7 @@ export class StringReader {
       const byte = bytes[at]!;
       if (byte === BACKSLASH) {
         const isSimple = at + 1 < end && ESCAPED[bytes[at + 1]!] !== 0;
-        // After the second escape of a part, JSON.parse decodes all of them.
+        // From the second escape of a part on, JSON.parse decodes all of them.
         if (isSimple && (isRaw || this.escapes > 1)) at += 2;
         else at = this.readEscape(at, isRaw);
       } else if (byte === QUOTE) {
@@ -93,7 +96,7 @@ export class StringReader {
     return false;
   }
 
-  /** Returns the end of the run of characters beyond ASCII that begins there. */
+  /** Returns the end of the run of non-ASCII characters that begins at `from`. */
   private skipMultibyte(from: number, end: number): number {
     const { bytes, source } = this;
     let at = from;
@@ -108,7 +111,7 @@ export class StringReader {
     return at;
   }
 
-  /** Validates the escape there, and returns its end. */
+  /** Validates the escape at an offset, and returns its end. */
   private readEscape(at: number, isRaw: boolean): number {
     const { bytes, source } = this;
     const letter = byteAt(bytes, at + 1);
@@ -119,7 +122,7 @@ export class StringReader {
     return at + 2;
   }
 
-  /** As {@link readEscape}, for 1 escape with \u, or 2 that are a surrogate pair. */
+  /** Validates one \u escape, or two that form a surrogate pair, and returns the end. */
   private readUnicodeEscape(at: number, isRaw: boolean): number {
     const { bytes, source } = this;
     const unit = hex4(bytes, at + 2);
@@ -151,7 +154,7 @@ export class StringReader {
     this.value = this.value === '' ? part : this.value + part;
   }
 
-  /** Decodes the part: JSON.parse is faster from 2 escapes on. */
+  /** Decodes the part. JSON.parse is faster if there are at least 2 escapes. */
   private decodePart(to: number): string {
     const { bytes, source, from, fromSurplus, escapes } = this;
     if (escapes === 0) return source.slice(from, to, fromSurplus);
@@ -175,14 +178,17 @@ export class StringReader {
   }
 }
 
-/** The number that 4 hexadecimal digits spell; negative if they are none. */
+/**
+ * Returns the number that 4 hexadecimal digits represent; negative if they are not hexadecimal
+ * digits.
+ */
 function hex4(bytes: Buffer, from: number): number {
   if (from + 4 > bytes.length) return -1;
   const high = (HEX_DIGITS[bytes[from]!]! << 12) | (HEX_DIGITS[bytes[from + 1]!]! << 8);
   return high | (HEX_DIGITS[bytes[from + 2]!]! << 4) | HEX_DIGITS[bytes[from + 3]!]!;
 }
 
-/** The low surrogate that an escape there spells; negative if none does. */
+/** Returns the low surrogate that an escape at an offset represents; negative if there is none. */
 function lowSurrogateAt(bytes: Buffer, from: number): number {
   if (byteAt(bytes, from) !== BACKSLASH || byteAt(bytes, from + 1) !== LOWER_U) return -1;
   const unit = hex4(bytes, from + 2);

@@ -1,6 +1,6 @@
 /**
- * JSON values that lose nothing: free-form objects keep their text, and numbers are not rounded to
- * integers. JSON.parse does neither (RFC 8259). read-json.ts reads them.
+ * Lossless JSON values: free-form objects keep their text, and numbers are not rounded to integers.
+ * JSON.parse guarantees neither (RFC 8259). read-json.ts reads them.
  */
 
 /** A free-form object, kept as the text it was sent as. */
@@ -15,7 +15,10 @@ export class RawJson {
   }
 }
 
-/** A number that is not an integer but whose double is, such as 1.00000000000000000001. */
+/**
+ * A number that is not an integer, although the nearest double is one, such as
+ * 1.00000000000000000001.
+ */
 export class InexactNumber {
   readonly value: number;
 
@@ -30,14 +33,14 @@ export interface JsonObject {
 }
 
 /**
- * The bytes are not JSON, or exceed a limit. The message states the problem and its position, and
- * contains nothing of the input, which may be secret.
+ * Thrown if bytes are not JSON, or exceed a limit. The message states the problem and its position.
+ * It contains nothing of the input, which may be secret.
  */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
 
-/** For {@link RawJson} in no member. */
+/** The `rawMembers` of a reader that keeps no member as {@link RawJson}. */
 export const NO_RAW_MEMBERS: ReadonlySet<string> = new Set();
 
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
@@ -50,7 +53,10 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   );
 }
 
-/** Returns the JSON text of a value, without undefined members, with raw objects as they were sent. */
+/**
+ * Returns the JSON text of a value. Leaves out undefined members, and writes raw objects as they
+ * were sent.
+ */
 export function writeJson(value: JsonValue): string {
   if (value instanceof RawJson) return value.text;
   if (value instanceof InexactNumber) return JSON.stringify(value.value);

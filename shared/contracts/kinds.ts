@@ -21,7 +21,10 @@ export function topicOf(prefix: string, kind: Kind): string {
   return `${prefix}${kind}`;
 }
 
-/** Returns `<topic>.dead-letter`, where earlier releases put records that could not be stored. */
+/**
+ * Returns `<topic>.dead-letter`, to which earlier releases published records that could not be
+ * stored.
+ */
 export function deadLetterTopicOf(topic: string): string {
   return `${topic}.dead-letter`;
 }

@@ -9,7 +9,7 @@ export type Parsed<R> =
       readonly ok: true;
       /** The caller's id of the record (eventId, messageId), if it sent one. */
       readonly id: string | undefined;
-      /** The entity that the record describes, by which records are ordered. */
+      /** The entity that the record describes. Records of one entity are ordered. */
       readonly entity: string;
       /**
        * SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without
@@ -29,7 +29,7 @@ export interface RecordRules<S extends z.ZodObject> {
   readonly schema: S;
   /** The member that holds the caller's id, which the content hash excludes. */
   readonly idMember: string;
-  /** Whether null differs from omitted (merge patches). */
+  /** Whether null differs from an omitted member, as in merge patches. */
   readonly keepNull: boolean;
   /** Returns the entity that the record describes. */
   readonly entity: (sent: z.output<S>) => string;
@@ -53,7 +53,7 @@ export function parseRecord<S extends z.ZodObject>(
   };
 }
 
-/** Returns the known members of a value in schema order, or its problems. */
+/** Returns the known members of a value in schema order, or the value's problems. */
 export function validate<S extends z.ZodObject>(
   value: JsonValue,
   schema: S,
@@ -72,7 +72,7 @@ function validId<S extends z.ZodObject>(value: JsonValue, rules: RecordRules<S>)
   return result.success && typeof result.data === 'string' ? result.data : undefined;
 }
 
-/** Returns the record without members that are null, also in nested objects. */
+/** Returns the record without members that are null, including those of nested objects. */
 function withoutNulls<T extends object>(record: T): T {
   return Object.fromEntries(
     Object.entries(record)

@@ -13,14 +13,12 @@ export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue
   }
 }
 
-/** As {@link readJson}, for a value that must be an object. */
+/** Reads UTF-8 bytes as {@link readJson} does, but throws unless the value is an object. */
 export function readJsonObject(bytes: Uint8Array, options: ReadJsonOptions): JsonObject {
   return objectOrThrow(readJson(bytes, options));
 }
 
-/**
- * As {@link readJsonObject}, in steps of well under 1 ms: a generator that returns the object.
- */
+/** Reads an object as {@link readJsonObject} does, as a generator with steps of well under 1 ms. */
 export function* readJsonObjectInSteps(
   bytes: Uint8Array,
   options: ReadJsonOptions,

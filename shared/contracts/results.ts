@@ -6,18 +6,18 @@ export interface ItemResult {
   readonly error: string;
 }
 
-/** The answer of the operations that take many items. */
+/** The answer of the operations that accept many items. */
 export interface ItemResults {
   readonly errorCount: number;
   readonly results: readonly ItemResult[];
 }
 
-/** The answer of the operation that takes one conversation. */
+/** The answer of the operation that accepts one conversation. */
 export interface SingleResult {
   readonly result: ItemResult;
 }
 
-/** The only problem that callers get without a path before it. */
+/** The only error text that callers receive without a member's path in front of it. */
 export const BLANK_AGENT_ID = 'agent id cannot be blank';
 
 export function failBadJson(what: string): string {

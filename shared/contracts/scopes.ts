@@ -15,7 +15,7 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
-/** Grants every scope, including those of later releases. */
+/** The scope that includes every scope, even those of later releases. */
 export const EVERY_SCOPE = '*';
 
 export function isScope(text: string): text is Scope {

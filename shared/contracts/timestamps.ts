@@ -3,7 +3,7 @@ const RFC3339 =
 
 /**
  * A pattern for JSON Schema, in addition to its format `date-time`: the accepted years, and at most
- * nine fraction digits. It cannot reject days that a month does not have, and leap seconds.
+ * nine fraction digits. The pattern cannot reject leap seconds and days that a month does not have.
  */
 export const TIMESTAMP_PATTERN =
   '^(?:167[89]|16[89][0-9]|1[7-9][0-9]{2}|2[01][0-9]{2}|22[0-5][0-9]|226[01])-[0-9]{2}-[0-9]{2}[Tt]' +
@@ -15,8 +15,8 @@ const YEAR_MAX = 2261;
 
 /**
  * Returns the nanoseconds since the Unix epoch of an RFC 3339 timestamp with offset and up to nine
- * fraction digits; undefined for other texts, dates that do not exist (leap seconds included), and
- * years before 1678 or after 2261.
+ * fraction digits. Returns undefined for other texts, dates that do not exist (including leap
+ * seconds), and years before 1678 or after 2261.
  */
 export function parseTimestampNs(text: string): bigint | undefined {
   const match = RFC3339.exec(text);

@@ -13,13 +13,13 @@ export interface BaseAppOptions {
   readonly nextId: IdGenerator;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The routes that need no API key, follow their own caching rules, and are not logged. */
+  /** The routes without an API key. They set their own caching rules, and are not logged. */
   readonly publicRoutes: readonly Hono[];
 }
 
 /**
- * Returns an app with what all listeners with operations share: request ids, errors, the public
- * routes, no caching, the access log, and no HEAD. Operations are added after these.
+ * Returns an app with the features that all listeners with operations share: request ids, errors,
+ * the public routes, no caching, the access log, and no HEAD. Operations are added afterwards.
  */
 export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): Hono<HttpEnv> {
   const app = new Hono<HttpEnv>();
@@ -44,11 +44,13 @@ export function createHealthApp(health: Health, nextId: IdGenerator): Hono<HttpE
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Sets the request id, and returns it with the answer: the caller's if it is valid, else a new one.
+ * Sets the request id, and returns it with the response: the caller's id if it is valid, else a new
+ * one.
  */
 function requestId(nextId: IdGenerator): HttpMiddleware {
   return async (c, next) => {
-    // An id that contains the secret is not valid: it would be logged, stored and returned.
+    // An id that contains the request's secret is not valid, because request ids are logged, stored
+    // and returned.
     const given = withoutOwnSecret(c, c.req.header(REQUEST_ID_HEADER) ?? '');
     const id = REQUEST_ID.test(given) ? given : nextId();
     c.set('requestId', id);
@@ -58,10 +60,10 @@ function requestId(nextId: IdGenerator): HttpMiddleware {
 }
 
 /**
- * Writes one line per request: 503 as a warning and other failures as errors, both with their
- * cause, the rest at level debug. Warnings and errors are limited to one line per second and kind,
- * since callers without a key can cause them too. The path is logged without the query and without
- * the request's own secret. Headers and bodies are not logged.
+ * Logs one line per request: 503 as a warning and other server errors as errors, both with their
+ * cause, and all others at level debug. Warnings and errors are limited to one line per second and
+ * kind, since callers without a key can also cause them. The path is logged without the query and
+ * without the request's own secret. Headers and bodies are not logged.
  */
 function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
   const limited = createRateLimitedLog(logger);
@@ -88,7 +90,7 @@ function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
   };
 }
 
-/** Refuses HEAD with 404-01. Hono would run the operation of GET and drop its body. */
+/** Refuses HEAD with 404-01. Hono would run the GET operation and drop the response's body. */
 const noHead: HttpMiddleware = async (c, next) => {
   if (c.req.raw.method === 'HEAD') return fail(c, '404-01');
   return await next();

@@ -11,14 +11,17 @@ export const CONVERSATION_ID_SCHEMA = {
   maxLength: LENGTH_MAX,
 };
 
-/** The rule in words, to follow "It" or a member's name. */
+/** The rule in words, as the end of a sentence that begins with "It" or a member's name. */
 export const CONVERSATION_ID_TEXT = `must be 1 to ${LENGTH_MAX} upper-case letters and digits`;
 
 export function isConversationId(text: string): boolean {
   return CONVERSATION_ID.test(text) && text.length <= LENGTH_MAX;
 }
 
-/** Checks the conversation id of the path, before the body is read: 400-01 for a malformed one. */
+/**
+ * Checks the conversation id of the path before the body is read. Answers 400-01 if the id is
+ * malformed.
+ */
 export const checkConversationId: HttpMiddleware = async (c, next) => {
   const id = c.req.param('conversationId') ?? '';
   if (!isConversationId(id))

@@ -6,12 +6,13 @@ import type { ApiKey } from '../postgres/api-key-lookup.ts';
 /** The connection of a request, as the listener passes it to the app. */
 export interface ServedBindings extends HttpBindings {
   /**
-   * Must be called if a request has shown a valid key: its connection may then be idle for longer.
+   * Must be called when a request has shown a valid key. Its connection may then stay idle for
+   * longer.
    */
   readonly onKeyShown: () => void;
 }
 
-/** Variables that the checks set for the operation. */
+/** Variables of a request, which the checks set for the operation. */
 export interface HttpEnv {
   /** Absent in tests that call the app without a socket. */
   Bindings: Partial<ServedBindings>;
@@ -20,8 +21,8 @@ export interface HttpEnv {
     /** Set by the API key check. */
     apiKey: ApiKey;
     /**
-     * Whether the secret was the previous one, from before the last rotation. Set by the API key
-     * check.
+     * Whether the request used the previous secret, which was replaced in the last rotation. Set by
+     * the API key check.
      */
     secretIsPrevious: boolean;
     /** Set by the body check. */

@@ -12,7 +12,7 @@ import type { HttpContext, HttpEnv } from './env.ts';
 /** Seconds after which a caller should retry a 503-01. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** AppError code of a body whose sender closed the connection. Nobody reads the answer. */
+/** AppError code of a body whose sender closed the connection. No caller reads the response. */
 export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 
 /** Returns the response to a refusal. All refusals become responses here. */
@@ -27,7 +27,7 @@ export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDe
   return refuse(c, { code, details });
 }
 
-/** Returns 500-01 for anything that was thrown; the access log reports the cause. */
+/** Answers any thrown value with 500-01; the access log reports the cause. */
 export const onError: ErrorHandler<HttpEnv> = (error, c) => {
   if (errorCode(error) === REQUEST_ABORTED) return fail(c, '400-01');
   c.set('cause', error);

@@ -4,11 +4,12 @@ export const API_ID_HEADER = 'service-api-id';
 export const API_SECRET_HEADER = 'service-api-secret';
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** Shorter values are not secrets, and occur in texts by chance. */
+/** Minimum length of a secret. Shorter values may occur in other texts by chance. */
 const SECRET_LENGTH_MIN = 16;
 
 /**
- * Returns the text without the secret of the request, which callers put into wrong places at times.
+ * Returns the text without the secret of the request: some callers send it in other places by
+ * mistake.
  */
 export function withoutOwnSecret(c: HttpContext, text: string): string {
   const secret = c.req.header(API_SECRET_HEADER) ?? '';
@@ -16,16 +17,16 @@ export function withoutOwnSecret(c: HttpContext, text: string): string {
 }
 
 /**
- * The headers that keep shared caches from storing an answer, or from returning one caller's answer
- * to another: caches do not know that the API key is in headers. Refusals carry them too, since a
- * cache may store a 404 by default (RFC 9111 §4.2.2).
+ * The headers that keep shared caches from storing a response, or from returning it to another
+ * caller. Caches do not know that the API key is in headers. Refusals carry these headers too,
+ * since caches may store a 404 by default (RFC 9111 §4.2.2).
  */
 export const UNCACHED = {
   'cache-control': 'no-store',
   vary: `${API_ID_HEADER}, ${API_SECRET_HEADER}`,
 } as const;
 
-/** Adds {@link UNCACHED} to the answers of all routes after it. */
+/** Adds {@link UNCACHED} to the responses of all routes that are added after this middleware. */
 export const uncached: HttpMiddleware = async (c, next) => {
   for (const [name, value] of Object.entries(UNCACHED)) c.header(name, value);
   await next();

@@ -3,14 +3,21 @@ import { type Context, Hono } from 'hono';
 /** The state of a process, as `/health/live` and `/health/ready` report it. */
 export interface Health {
   /**
-   * The process is not ready while any reason is set. `undefined` removes the reason of that name.
+   * Sets or, with `undefined`, removes the reason of that name. The process is not ready while any
+   * reason is set.
    */
   setReady(name: string, reason: string | undefined): void;
-  /** The process should be restarted while any reason is set. */
+  /**
+   * Sets or, with `undefined`, removes the reason of that name. The process should be restarted
+   * while any reason is set.
+   */
   setLive(name: string, reason: string | undefined): void;
   /** Sets a problem that is reported although the process works. */
   setNote(name: string, note: string | undefined): void;
-  /** Adds a check that runs at each request. It returns a reason, or undefined if all is well. */
+  /**
+   * Adds a check that runs at each request. The check returns a reason, or undefined if the process
+   * is ready.
+   */
   watchReady(name: string, check: () => string | undefined): void;
   watchLive(name: string, check: () => string | undefined): void;
   watchNote(name: string, check: () => string | undefined): void;
@@ -39,14 +46,14 @@ export function createHealth(): Health {
 
 export interface HealthRoutesOptions {
   /**
-   * Reports only the names of reasons and notes, for listeners that anybody can reach: the texts
+   * Reports only the names of reasons and notes. Used by public listeners, because the texts
    * contain topics, hosts and settings. Default false.
    */
   readonly namesOnly?: boolean;
 }
 
 /**
- * Returns the routes `GET /health/live` and `/health/ready`, which need no key. They answer 200
+ * Returns the routes `GET /health/live` and `/health/ready`, which need no key. Both answer 200
  * `{status: "ok"}` or 503 `{status: "unavailable", reasons}`.
  */
 export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutesOptions = {}): Hono {

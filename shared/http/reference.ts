@@ -10,7 +10,7 @@ import { packageRoot } from '../package-root.ts';
 /** The script of the page, which the build copies (docs/decisions/0015). */
 const SCRIPT_FILE = 'scalar.js';
 
-/** Allows this host only: the script must not load fonts or services of its makers. */
+/** Allows this host only, so that the script cannot load fonts or services of its vendor. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,7 +29,7 @@ interface Content {
   readonly etag: string;
 }
 
-/** The same content, plain and compressed. All answers share these bytes. */
+/** The same content, plain and compressed. All responses share these bytes. */
 interface Asset {
   readonly plain: Content;
   readonly gzip: Content;
@@ -37,8 +37,8 @@ interface Asset {
 
 /**
  * Returns the routes `GET /openapi.json` and `GET /docs`, a page that shows the document and can
- * send requests with a key that the reader enters. They need no key, since the document is public.
- * Each content is generated once, at its first request.
+ * send requests with a key that the reader enters. Both routes are public, as the document is. Each
+ * content is generated once, at its first request.
  */
 export function referenceRoutes(title: string, document: () => JsonSchema): Hono {
   const json = once(async () => asset(JSON.stringify(document())));
@@ -83,7 +83,8 @@ function answer(c: Context, asset: Asset, headers: Record<string, string>): Resp
     ...headers,
     ...(packed && { 'content-encoding': 'gzip' }),
     etag,
-    // Browsers may store it, but must revalidate it, so that a new release shows immediately.
+    // Browsers may store the content but must revalidate it, so that they show a new release
+    // immediately.
     'cache-control': 'no-cache',
     vary: 'accept-encoding',
     'x-content-type-options': 'nosniff',
@@ -94,7 +95,7 @@ function answer(c: Context, asset: Asset, headers: Record<string, string>): Resp
 const GZIP = /^(?:x-)?gzip$/i;
 const NONE = /^q=0(?:\.0{0,3})?$/i;
 
-/** Returns whether the caller accepts gzip by name (RFC 9110 §12.5.3). */
+/** Returns whether the caller explicitly accepts gzip (RFC 9110 §12.5.3). */
 function acceptsGzip(acceptEncoding = ''): boolean {
   return acceptEncoding.split(',').some((coding) => {
     const [name = '', weight = ''] = coding.split(';').map((part) => part.trim());
@@ -103,8 +104,8 @@ function acceptsGzip(acceptEncoding = ''): boolean {
 }
 
 /**
- * Returns whether the caller has the content already. Compares weakly (RFC 9110 §13.1.2): proxies
- * that compress an answer make its tag a weak one.
+ * Returns whether the caller already has the content. Uses weak comparison (RFC 9110 §13.1.2),
+ * because proxies that compress a response weaken its tag.
  */
 function hasContent(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
@@ -126,7 +127,8 @@ function pageOf(title: string): string {
     authentication: { preferredSecurityScheme: [['apiKeyId', 'apiKeySecret']] },
     documentDownloadType: 'json',
   };
-  // The configuration is data of an element, so that the policy need not allow inline scripts.
+  // The configuration is stored in an attribute of an element, so that the policy need not allow
+  // inline scripts.
   return `<!doctype html>
 <html lang="en">
   <head>

@@ -2,14 +2,14 @@ import type { Refusal } from '../contracts/errors.ts';
 import { isDatabaseUnavailable } from '../postgres/sqlstate.ts';
 import type { HttpContext } from './env.ts';
 
-/** The result of statements, or why the request is refused. */
+/** The result of statements, or the reason why the request is refused. */
 export type DatabaseResult<T> =
   | { readonly value: T; readonly refusal?: undefined }
   | { readonly refusal: Refusal };
 
 /**
- * Runs the statements of a request. While the database is unavailable the result is a refusal with
- * 503-01, and the access log has the cause.
+ * Runs the statements of a request. While the database is unavailable, the result is a refusal with
+ * 503-01, and the access log contains the cause.
  */
 export async function withDatabase<T>(
   c: HttpContext,

@@ -21,9 +21,9 @@ export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]
 }
 
 /**
- * Returns the keys of the ring with other bytes than the key of the same id that encrypted these
- * values. One readable value clears its key, because another one may be damaged. Keys that the ring
- * lacks are not reported.
+ * Returns the ids of keys that differ from the keys with which these values were encrypted. A key
+ * is correct if one of its values can be decrypted, because other values may be damaged. Keys that
+ * the ring lacks are not reported.
  */
 export function wrongKeys(
   keyRing: KeyRing,

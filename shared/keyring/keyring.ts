@@ -2,13 +2,13 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { AppError } from '../errors.ts';
 
 /**
- * AES-256-GCM under a ring of named keys: the first one encrypts, all of them decrypt, so that a
+ * Encrypts with AES-256-GCM under a ring of named keys. The first key encrypts; all keys decrypt. A
  * new key can be put first while values of older keys stay readable.
  */
 export interface KeyRing {
-  /** The setting or file that it was read from, for messages. */
+  /** The setting or file that contains the ring, for messages. */
   readonly source: string;
-  /** Ids of its keys; the first one encrypts. */
+  /** Ids of the ring's keys; the first key encrypts. */
   readonly keyIds: readonly [string, ...string[]];
   /**
    * Encrypts under the first key. `aad` names the owner of the value (tenant, conversation …);
@@ -17,7 +17,7 @@ export interface KeyRing {
   encrypt(plain: Uint8Array, aad: readonly string[]): Encrypted;
   /**
    * Throws AppError `KEY_LOST` when the ring has no key of that id, and `CIPHERTEXT_INVALID` when
-   * the text was changed or belongs to something else. Neither is retryable.
+   * the ciphertext was changed or has another owner. Neither is retryable.
    */
   decrypt(keyId: string, ciphertext: Uint8Array, aad: readonly string[]): Buffer;
 }
@@ -71,7 +71,7 @@ export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'):
   };
 }
 
-/** A ring of one new random key, as {@link createKeyRing} reads it. */
+/** Returns the text of a ring with one new random key, as {@link createKeyRing} reads it. */
 export function generateKeySpec(): string {
   return `k${randomBytes(4).toString('hex')}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
@@ -100,7 +100,7 @@ function invalidCiphertext(): AppError {
   return new AppError('CIPHERTEXT_INVALID', 'an encrypted value was changed, or belongs to something else');
 }
 
-/** Joins strings with their lengths before them, so that ['a', 'bc'] and ['ab', 'c'] differ. */
+/** Joins strings, each after its length, so that ['a', 'bc'] and ['ab', 'c'] differ. */
 function joinAad(parts: readonly string[]): Buffer {
   return Buffer.concat(
     parts.flatMap((part) => {

@@ -1,6 +1,6 @@
 /**
- * Returns the additional data of an endpoint's secret. The first string separates it from other
- * values that the ring encrypts.
+ * Returns the additional data of an endpoint's secret. The first string distinguishes secrets from
+ * other values that the ring encrypts.
  */
 export function webhookSecretAad(tenantId: string, endpointId: string): string[] {
   return ['webhook-secret', tenantId, endpointId];

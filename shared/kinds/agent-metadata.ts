@@ -57,8 +57,8 @@ export const agentSchema = objectOf({
 });
 
 /**
- * A report of an agent: a merge patch, in which an omitted member keeps, and null clears, the
- * stored value.
+ * A report of an agent as a merge patch: an omitted member keeps the stored value, and null clears
+ * it.
  */
 export type AgentRecord = z.output<typeof agentSchema>;
 

@@ -25,7 +25,7 @@ export const AUTOMATION_EVENT_TYPES = [
 
 export type AutomationEventType = (typeof AUTOMATION_EVENT_TYPES)[number];
 
-/** The states of a conversation's automation, as the state operation names them. */
+/** The states of a conversation's automation, as returned by the operation that reads the state. */
 export const AUTOMATION_STATES = [
   'ready',
   'processing',

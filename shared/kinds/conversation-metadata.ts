@@ -64,8 +64,8 @@ export const conversationSchema = objectOf({
 });
 
 /**
- * A report of a conversation: a merge patch, in which an omitted member keeps, and null clears, the
- * stored value.
+ * A report of a conversation as a merge patch: an omitted member keeps the stored value, and null
+ * clears it.
  */
 export type ConversationRecord = z.output<typeof conversationSchema>;
 

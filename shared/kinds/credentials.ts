@@ -3,7 +3,7 @@ import { freeForm, objectOf, optionalId, requiredId, stringField } from '../cont
 import type { JsonObject, JsonValue } from '../contracts/json.ts';
 import { type Parsed, validate } from '../contracts/parsed.ts';
 
-/** A credential as a string; the body's limit bounds it. */
+/** A credential as a string. The limit on the body also limits its length. */
 const tokenField = stringField({ lengthMax: 65_536, notBlank: true });
 
 const authSchema = objectOf({
@@ -46,7 +46,7 @@ export const credentialsSchema = objectOf({
     },
   });
 
-/** JSON Schema of a required member with this schema. */
+/** Returns the JSON Schema of an object in which a member is required and has this schema. */
 function present(name: string, schema: object) {
   return { required: [name], properties: { [name]: schema } };
 }
@@ -62,7 +62,7 @@ export interface CredentialsRecord {
 
 export const CREDENTIALS_RAW_MEMBERS: ReadonlySet<string> = new Set(['body', 'cookies', 'headers']);
 
-/** Reads the body of an authenticate request for the conversation of its path. */
+/** Reads the body of an authenticate request, whose path names the conversation. */
 export function readCredentials(value: JsonValue, conversationId: string): Parsed<CredentialsRecord> {
   const result = validate(value, credentialsSchema);
   if (!result.ok) return { ok: false, id: undefined, details: result.details };

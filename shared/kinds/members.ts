@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import { type JsonSchema, jsonSchemaOf } from '../contracts/json-schema.ts';
 
 /**
- * The form of a member's cell in a CSV file. A list is separated by `;`, each attribute has a
- * column of its own.
+ * The form of a member's cell in a CSV file. The entries of a list are separated by `;`, and each
+ * attribute has its own column.
  */
 export type CsvType = 'text' | 'number' | 'list' | 'json' | 'attributes';
 
@@ -20,7 +20,8 @@ export interface Member {
 export type ColumnType = 'text' | 'text[]' | 'integer' | 'double precision' | 'bigint' | 'json';
 
 /**
- * Returns the members of a schema, in its order. Objects with known members are replaced by those.
+ * Returns the members of a schema, in its order. Objects with known members are replaced by their
+ * members.
  */
 export function membersOf(schema: z.ZodType): Member[] {
   return membersIn(jsonSchemaOf(schema), '');

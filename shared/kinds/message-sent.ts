@@ -60,7 +60,7 @@ export type MessageSentRecord = z.output<typeof messageSentSchema>;
 
 export const MESSAGE_SENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
-/** Reads the body of a MessageSent request. Its id is the messageId, which every event has. */
+/** Reads the body of a MessageSent request. The event's id is the messageId, which is required. */
 export function readMessageSent(value: JsonValue): Parsed<MessageSentRecord> {
   return parseRecord(value, {
     schema: messageSentSchema,

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { LogHeader, OutgoingRecord } from './log.ts';
 
-/** Returns the value of a header as text; the last one where the name is repeated. */
+/** Returns the value of a header as text; that of the last one if the name is repeated. */
 export function headerText(headers: readonly LogHeader[], name: string): string | undefined {
   return headers.findLast((header) => header.name === name && header.value !== null)?.value?.toString();
 }
@@ -16,7 +16,7 @@ export function headerList(headers: OutgoingRecord['headers'] = {}): readonly Lo
   return Object.entries(headers).map(([name, value]) => ({ name, value: Buffer.from(value) }));
 }
 
-/** Whether a text column can hold it: UTF-8 without U+0000. */
+/** Returns whether a text column can hold the value: UTF-8 without U+0000. */
 export function isStorableText(text: string | Buffer): boolean {
   if (text.includes('\0')) return false;
   return typeof text === 'string' ? text.isWellFormed() : isUtf8(text);

@@ -1,19 +1,19 @@
 /**
- * The event log as the rest of Sluice sees it: ordered partitions of records, acknowledged
- * publishing, and consumers (on Kafka in groups). It has two implementations, kafka/ and embedded/,
- * and one conformance suite tests both against what is said here.
+ * The interface of the event log: ordered partitions of records, acknowledged publishing, and
+ * consumers (on Kafka in groups). The implementations are kafka/ and embedded/. One conformance
+ * suite tests both against the comments in this file.
  */
 
 /**
  * Code of the AppError with which a handler reports that its partition is read from the wrong
- * offset. Its records are not redelivered; the consumer asks for the start offset again.
+ * offset. The batch's records are not redelivered; the consumer asks for the start offset again.
  */
 export const POSITION_LOST = 'POSITION_LOST';
 
-/** A header as the log holds it. */
+/** A header as stored in the log. */
 export interface LogHeader {
   readonly name: string;
-  /** Any bytes; null where the log holds a null value. */
+  /** Any bytes; null if the log contains a null value. */
   readonly value: Buffer | null;
 }
 
@@ -23,16 +23,16 @@ export interface OutgoingRecord {
   /** Any bytes, or text, which is sent as UTF-8. */
   readonly key: string | Buffer;
   readonly value: Buffer;
-  /** A list where a name is repeated or a value is not text. */
+  /** A list if a name is repeated or a value is not text. */
   readonly headers?: Readonly<Record<string, string>> | readonly LogHeader[];
 }
 
 /** A record read from the log. */
 export interface LogRecord {
   readonly offset: bigint;
-  /** Any bytes; null where the log holds a null key. */
+  /** Any bytes; null if the log contains a null key. */
   readonly key: Buffer | null;
-  /** Empty where the log holds a null value. */
+  /** Empty if the log contains a null value. */
   readonly value: Buffer;
   /** A name may be repeated. */
   readonly headers: readonly LogHeader[];
@@ -42,15 +42,15 @@ export interface LogRecord {
 
 export type PublishFailure =
   /**
-   * The publisher's memory bound is reached, or the tenant's part of it: nothing of the call was
+   * The publisher's memory limit, or the tenant's share of it, is reached: nothing of the call was
    * sent.
    */
   | 'queue-full'
-  /** The record is larger than a record may be. */
+  /** The record exceeds the maximum size of a record. */
   | 'too-large'
-  /** The deadline passed before the log acknowledged. */
+  /** The deadline passed before the log acknowledged the record. */
   | 'timeout'
-  /** The log refused, or an earlier record of the same call and partition failed. */
+  /** The log refused the record, or an earlier record of the same call and partition failed. */
   | 'unavailable'
   /** The publisher is closed. */
   | 'closed';
@@ -61,8 +61,8 @@ export type PublishOutcome =
       readonly ok: false;
       readonly reason: PublishFailure;
       /**
-       * True if the record may be in the log, or may still be appended: its id may only be sent
-       * again with the same content.
+       * True if the record may be in the log, or may still be appended: its id may be reused only
+       * with the same content.
        */
       readonly outcomeUnknown: boolean;
     };
@@ -71,8 +71,8 @@ export interface PublisherOptions {
   /** Milliseconds from the call to its outcome, retries included. */
   readonly deadlineMs: number;
   /**
-   * Bytes of keys, values and headers that may wait or be in flight, over all partitions and fair
-   * between tenants.
+   * Maximum bytes of keys, values and headers that are queued or in flight, over all partitions.
+   * Tenants get fair shares.
    */
   readonly bufferedBytesMax: number;
 }
@@ -83,17 +83,17 @@ export interface Publisher {
    * replicas have the record (embedded: Postgres committed it). Records of one call and partition
    * keep their order; once one of them fails, all later ones of that partition in the call fail
    * too. A call belongs to the tenant of its first record's key. Calls of one tenant keep their
-   * order in each partition. If calls of several tenants wait, tenants take turns. No tenant holds
-   * more memory than it leaves free.
+   * order in each partition. If calls of several tenants wait, tenants are served round-robin. No
+   * tenant holds more memory than it leaves free.
    */
   publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]>;
-  /** Refuses new calls, sends the records of earlier ones within their deadline, then resolves. */
+  /** Refuses new calls, sends the records of earlier calls within their deadline, then resolves. */
   close(): Promise<void>;
 }
 
 /**
- * The offsets in a partition: `earliest` is the first one stored, `latest` the one that the next
- * record gets.
+ * The offsets in a partition: `earliest` is that of the first stored record, `latest` that of the
+ * next record.
  */
 export interface PartitionBounds {
   readonly earliest: bigint;
@@ -116,51 +116,51 @@ export interface LogBatch {
 export interface ConsumerOptions {
   readonly topic: string;
   readonly group: string;
-  /** Maximum number of records per batch. */
+  /** Maximum records per batch. */
   readonly batchRecordsMax: number;
   /**
-   * Minimum milliseconds between the starts of two batches of a partition, unless the second one is
-   * full. Under steady traffic, batches then hold more than a record or two; the first record after
-   * a pause does not wait. Default 0.
+   * Minimum milliseconds between the starts of two batches of a partition, unless the second batch
+   * is full. Increases the size of batches under steady traffic. The first record after a pause
+   * does not wait. Default 0.
    */
   readonly batchIntervalMs?: number;
   /**
-   * Returns the offset to read from. Called each time a partition is assigned, and whenever its
-   * start is in doubt: a group's own offset is never used to start. While it rejects, the partition
-   * is not read, `status()` has the message, and the call is retried with backoff (5 s at most).
+   * Returns the offset to read from. Called each time a partition is assigned or restarted, because
+   * a group's committed offset is never used. While it rejects, the partition is not read,
+   * `status()` has the message, and the call is retried with backoff (5 s at most).
    */
   startOffset(partition: number, bounds: PartitionBounds): Promise<bigint>;
   /**
-   * Called for one batch per partition at a time; partitions are independent of each other. When it
-   * resolves, the batch counts as handled (on Kafka, the group's offset is committed). When it
-   * rejects, the same records are redelivered after a backoff. When it rejects with
-   * `POSITION_LOST`, `startOffset` is called again after a backoff, and `status()` has the message
-   * until a batch is handled or there is none.
+   * Handles a batch. Called for one batch per partition at a time; partitions are independent of
+   * each other. When the handler resolves, the batch counts as handled (on Kafka, the group's
+   * offset is committed). When it rejects, the same records are redelivered after a backoff. When
+   * it rejects with `POSITION_LOST`, `startOffset` is called again after a backoff. `status()` then
+   * has the message until a batch is handled or no record is left.
    */
   onBatch(batch: LogBatch): Promise<void>;
 }
 
 export interface ConsumerStatus {
   /**
-   * Whether it is a member of its group with an assignment, which may be empty (embedded: knows its
-   * partitions).
+   * Whether the consumer is a member of its group with an assignment, which may be empty (embedded:
+   * whether it knows its partitions).
    */
   readonly joined: boolean;
-  /** Partitions assigned now. */
+  /** Partitions that are currently assigned. */
   readonly partitions: readonly number[];
-  /** Partitions that are not read, with the reason as text. */
+  /** Partitions that are not being read, with the reason as text. */
   readonly stopped: ReadonlyMap<number, string>;
-  /** Records that are not handled, as far as is known, over all assigned partitions. */
+  /** Known number of records that are not handled, over all assigned partitions. */
   readonly lag: bigint;
-  /** Why the log cannot be reached; undefined when it can. */
+  /** The reason why the log cannot be reached; undefined while it can. */
   readonly problem: string | undefined;
 }
 
 export interface LogConsumer {
   status(): ConsumerStatus;
   /**
-   * Asks for a partition's start offset again, once its handler has ended. Does nothing if it is
-   * not assigned.
+   * Asks for a partition's start offset again, once its handler has ended. Does nothing if the
+   * partition is not assigned.
    */
   restart(partition: number): void;
   /**
@@ -179,33 +179,38 @@ export interface TopicSpec {
   readonly segmentMs?: number;
 }
 
-/** Properties of a topic that exists. */
+/** Properties of an existing topic. */
 export interface TopicDescription {
   readonly partitions: number;
-  /** Milliseconds that records are kept; Infinity: without limit. */
+  /** Retention of records in milliseconds; Infinity: no limit. */
   readonly retentionMs: number;
-  /** How copies are kept; undefined for the embedded log, which is stored once, in Postgres. */
+  /** The replication; undefined for the embedded log, which is stored once, in Postgres. */
   readonly replication?: TopicReplication;
 }
 
 export interface TopicReplication {
-  /** Copies of the partition that has fewest. */
+  /** Replicas of the partition that has fewest. */
   readonly replicas: number;
-  /** In-sync copies that an acknowledgement requires. */
+  /** In-sync replicas that an acknowledgement requires. */
   readonly inSyncMin: number;
-  /** Whether a lagging copy may become the leader, which loses the records that it lacks. */
+  /**
+   * Whether an out-of-sync replica may become the leader, which loses the records that it lacks.
+   */
   readonly uncleanElections: boolean;
-  /** Bytes of a batch of records at most. */
+  /** Maximum bytes of a batch of records. */
   readonly batchBytesMax: number;
-  /** Bytes of a partition that are kept, whatever its retention; Infinity: all. */
+  /**
+   * Maximum bytes that are kept per partition, regardless of its retention time; Infinity: no
+   * limit.
+   */
   readonly retentionBytes: number;
-  /** Whether only the last record per key is kept. */
+  /** Whether only the last record per key is kept (log compaction). */
   readonly compacted: boolean;
-  /** How the brokers store batches; `producer`: as they come. */
+  /** The compression in which brokers store batches; `producer`: that of the producer. */
   readonly compression: string;
   /**
-   * Milliseconds after which a segment is closed. Segments are deleted whole, so the oldest records
-   * are kept that much longer.
+   * Milliseconds after which a segment is closed. Only whole segments are deleted, so the oldest
+   * records are kept that much longer.
    */
   readonly segmentMs: number;
 }
@@ -214,13 +219,16 @@ export interface TopicReplication {
 export interface LogRange {
   readonly topic: string;
   readonly partition: number;
-  /** The first offset wanted; if it is deleted, reading starts at the first record that exists. */
+  /**
+   * The first offset to read. If its record is deleted, reading starts at the first record that
+   * exists.
+   */
   readonly from: bigint;
-  /** The first offset that is not read. */
+  /** The end of the range: the first offset that is not read. */
   readonly to: bigint;
 }
 
-/** Reads a log without a group and without committing offsets, for tools. */
+/** Reads a log without a consumer group and without committing offsets. Used by tools. */
 export interface LogReader {
   /**
    * Returns the bounds of all partitions of those topics that exist. Rejects with a retryable
@@ -247,11 +255,13 @@ export interface EventLog {
   createTopics(specs: readonly TopicSpec[]): Promise<string[]>;
   /**
    * Returns the partition counts of those topics that exist. Rejects with a retryable AppError:
-   * `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` where settings are the cause.
+   * `LOG_UNAVAILABLE`, or `LOG_ACCESS_REFUSED` if settings are the cause.
    */
   partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
   /** Returns the properties of those topics that exist. Rejects like `partitionCounts`. */
   describeTopics(topics: readonly string[]): Promise<Map<string, TopicDescription>>;
-  /** Closes this log's own connections and timers; publishers and consumers are closed before. */
+  /**
+   * Closes this log's own connections and timers; publishers and consumers must be closed before.
+   */
   close(): Promise<void>;
 }

@@ -1,11 +1,14 @@
-/** How a topic's keys are spread: stored when the topics are created, changed by a command only. */
+/**
+ * The distribution of a topic's keys over its partitions. Stored when the topics are created, and
+ * changed only by a command.
+ */
 export interface TopicLayout {
   readonly partitions: number;
   /** How many of the partitions one tenant uses (k of n). */
   readonly tenantPartitions: number;
 }
 
-/** `<tenant>:<entity>`: what a record is ordered by. */
+/** Returns the key of a record, `<tenant>:<entity>`: records with the same key are ordered. */
 export function recordKey(tenantId: string, entity: string): string {
   return `${tenantId}:${entity}`;
 }
@@ -18,9 +21,9 @@ export function tenantOfKey(key: string | Buffer): string {
 }
 
 /**
- * The partition of a record: the tenant's id chooses k consecutive partitions of the n, the key
- * picks among those. So one tenant's burst delays only the tenants that share its partitions, and
- * one entity keeps its order.
+ * Returns the partition of a record. The tenant's id selects k consecutive partitions of the n, and
+ * the key selects one of those. So a burst of one tenant delays only tenants that share its
+ * partitions, and the records of an entity stay ordered.
  */
 export function partitionOf(tenantId: string, key: string | Buffer, layout: TopicLayout): number {
   const first = murmur2(Buffer.from(tenantId)) % layout.partitions;
@@ -28,8 +31,8 @@ export function partitionOf(tenantId: string, key: string | Buffer, layout: Topi
 }
 
 /**
- * Murmur2 with Kafka's seed, made positive as Kafka's default partitioner does, so that other
- * clients can compute it. Source: org.apache.kafka.common.utils.Utils.murmur2.
+ * Returns the Murmur2 hash with Kafka's seed, made positive as Kafka's default partitioner does.
+ * Other clients can compute the same hash. Source: org.apache.kafka.common.utils.Utils.murmur2.
  */
 export function murmur2(data: Uint8Array): number {
   const m = 0x5bd1e995;

@@ -6,15 +6,15 @@ export interface WaitingItem {
 }
 
 /**
- * Bytes that a tenant may take in one turn while others wait; the item that exceeds them is still
- * taken.
+ * Bytes that a tenant may publish per turn while others wait; the last item of a turn may exceed
+ * them.
  */
 const TURN_BYTES = 64 * 1024;
 
 /**
- * A queue of items to publish: each tenant's items in order, tenants in turn. While all items fit
- * into the next batch, which is the usual case, they keep the order of arrival. Otherwise the
- * backlog of one tenant delays another by one turn.
+ * A queue of items to publish. Tenants are served round-robin, and each tenant's items in order.
+ * While all items fit into the next batch, which is the usual case, they keep the order of arrival.
+ * Otherwise the backlog of one tenant delays other tenants by only one turn.
  */
 export class PublishBacklog<T extends WaitingItem> {
   /** All items, in the order of arrival; empty while {@link queue} is used. */
@@ -33,8 +33,8 @@ export class PublishBacklog<T extends WaitingItem> {
   }
 
   /**
-   * Removes and returns the next items, up to `bytesMax`; the first item even if it is larger,
-   * unless `itemsMin` is 0.
+   * Removes and returns the next items, up to `bytesMax`; includes the first item even if it is
+   * larger, unless `itemsMin` is 0.
    */
   take(bytesMax: number, itemsMin: 0 | 1 = 1): T[] {
     if (this.queue.tenants === 0) {
@@ -45,7 +45,7 @@ export class PublishBacklog<T extends WaitingItem> {
     return this.takeTurns(bytesMax, itemsMin);
   }
 
-  /** Removes items that need not be published any more. */
+  /** Removes items that no longer need to be published. */
   drop(unwanted: (item: T) => boolean): void {
     this.items = [...this.items, ...this.queue.takeAll()].filter((item) => !unwanted(item));
     this.waitingBytes = this.items.reduce((sum, item) => sum + item.bytes, 0);
@@ -61,7 +61,7 @@ export class PublishBacklog<T extends WaitingItem> {
   private takeTurns(bytesMax: number, itemsMin: number): T[] {
     let taken: T[] = [];
     let bytes = 0;
-    /** The next item does not fit: it must be the first of the next batch. */
+    /** Whether the next item does not fit. That item must be the first one of the next batch. */
     let isFull = false;
     const chooseTurn = (items: ReadonlySet<T>): T[] => {
       const turn: T[] = [];

@@ -11,9 +11,12 @@ import { type RequestRates, requestRate } from '../rates/limits.ts';
 import type { KeyCache } from './key-cache.ts';
 import { KEYS_UNAVAILABLE } from './key-lookup.ts';
 
-/** The form of an id. Anything else is unknown without a look-up. */
+/** The form of a key's id. Requests with any other id are refused without a look-up. */
 const ID = /^[\x21-\x7e]{1,128}$/;
-/** The digest to compare with if there is no secret, so that all cases do the same work. */
+/**
+ * The digest to compare with if there is no secret, so that the check takes the same time in all
+ * cases.
+ */
 const NO_SECRET = Buffer.alloc(32);
 
 export interface AccessOptions {
@@ -27,7 +30,8 @@ export interface AccessChecks {
   /** Returns the checks before the body is read: API key, scope and request rate. */
   before(scope: Scope): [HttpMiddleware, HttpMiddleware, HttpMiddleware];
   /**
-   * Returns the checks after the body, whose transfer may take a minute: API key and scope again.
+   * Returns the checks after the body was read: API key and scope again. The transfer of a body may
+   * take a minute.
    */
   after(scope: Scope): [HttpMiddleware, HttpMiddleware];
 }
@@ -42,10 +46,8 @@ export function createAccessChecks({ keys, clock, rates }: AccessOptions): Acces
 /**
  * Accepts requests with a valid API key and its secret. Refuses all others with 401-01, those of a
  * disabled tenant with 403-01, and unknown keys or secrets with 503-01 while the store is
- * unavailable. Reads headers only.
- *
- * A secret that differs from the cached one is looked up too, so that a new secret works
- * immediately.
+ * unavailable. Reads headers only. If the secret differs from the cached one, the key is looked up
+ * again, so that a new secret works immediately.
  */
 export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
   return async (c, next) => {
@@ -80,8 +82,8 @@ export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
 
 /**
  * Repeats {@link requireApiKey} after the body was read: the key may have been revoked, or its
- * tenant disabled. A key without changes is the same object in the cache, so that usually no
- * secrets are compared.
+ * tenant disabled. An unchanged key is still the same object in the cache, so usually no secrets
+ * are compared.
  */
 function requireApiKeyAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
   const checkAll = requireApiKey(keys, clock);

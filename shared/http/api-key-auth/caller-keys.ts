@@ -24,7 +24,8 @@ export interface CallerKeys {
 }
 
 /**
- * If the database takes longer, it counts as unavailable. A revocation may take that much longer.
+ * Milliseconds after which the database counts as unavailable. Adds to the time until a revocation
+ * takes effect.
  */
 const FIND_DEADLINE_MS = 2000;
 const USES_DEADLINE_MS = 2000;
@@ -64,12 +65,12 @@ export interface KeyUsesOptions {
   readonly everyMs?: number;
 }
 
-/** Stored times are up to twice this old: one minute. */
+/** With this interval, stored times are at most one minute old. */
 const EVERY_MS = 30_000;
 
 /**
  * Collects the last-used times of keys and writes them in the background. Requests do not wait for
- * that. While the database is down the times are kept, one per key in use, and written later.
+ * the writes. While the database is down, the latest time of each key is kept and written later.
  */
 export class KeyUses {
   private readonly options: KeyUsesOptions;
@@ -109,7 +110,7 @@ export class KeyUses {
       .sort((a, b) => compareText(a.apiKeyId, b.apiKeyId));
     try {
       await this.options.write(uses, this.everyMs);
-      // A key that was used during the write has a later time now.
+      // The key may have been used again during the write.
       for (const use of uses) if (usedAtMs.get(use.apiKeyId) === use.usedAtMs) usedAtMs.delete(use.apiKeyId);
     } catch (error) {
       this.options.logger.debug({ err: error }, 'last-used times not written, retrying later');

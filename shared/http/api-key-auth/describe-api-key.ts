@@ -3,7 +3,9 @@ import type { ApiKeyDescription } from '../../postgres/api-keys.ts';
 /** `rotating`: two secrets are valid. */
 export type KeyState = 'valid' | 'rotating' | 'expired' | 'revoked';
 
-/** Returns a key as the command and `/admin/v1/keys` show it at the given time. */
+/**
+ * Returns the description of a key at the given time, as shown by the command and `/admin/v1/keys`.
+ */
 export function describeApiKey(key: ApiKeyDescription, nowMs: number) {
   const state = stateOf(key, nowMs);
   return {

@@ -7,26 +7,29 @@ import { createKeyLookup, KEYS_UNAVAILABLE } from './key-lookup.ts';
 
 export interface KeyCacheOptions {
   /**
-   * Reads the keys that exist among `ids`, with its own deadline. Rejects if the store is
+   * Reads the keys with these ids that exist, with its own deadline. Rejects if the store is
    * unavailable.
    */
   readonly findKeys: (ids: readonly string[]) => Promise<ApiKey[]>;
-  /** Reads which of the keys have changed; otherwise as `findKeys`. */
+  /**
+   * Reads which of the keys have changed, with its own deadline. Rejects if the store is
+   * unavailable.
+   */
   readonly findChanges: (seen: readonly SeenKey[]) => Promise<ChangedKey[]>;
   readonly logger: Logger;
   /**
    * Milliseconds from one refresh to the next. If the store answers within 2 s, a revocation takes
-   * effect within twice this: 4 s. Default 2000.
+   * effect within twice this interval: 4 s. Default 2000.
    */
   readonly refreshMs?: number;
   /**
-   * Usable keys at most. When they are full, the tenant with the most keys loses its least recently
-   * used one. Default 10,000. With 0 every use reads the key.
+   * Maximum number of usable keys. When the cache is full, the tenant with the most keys loses its
+   * least recently used one. Default 10,000. With 0, every use looks up the key.
    */
   readonly keysMax?: number;
-  /** Decides which keys have expired. Default: the system clock. */
+  /** The clock by which keys expire. Default: the system clock. */
   readonly clock?: Clock;
-  /** Called after each use of the store with undefined, or with the reason of its failure. */
+  /** Called after each access to the store: with undefined, or with the reason of its failure. */
   readonly onStore?: (problem: string | undefined) => void;
   /** Called for each use of a key by its caller. */
   readonly onUsed?: (apiKeyId: string) => void;
@@ -35,21 +38,19 @@ export interface KeyCacheOptions {
 const REFRESH_MS = 2000;
 const KEYS_MAX = 10_000;
 /**
- * Revoked and expired keys, and keys of disabled tenants, at most. Others are looked up at each
- * use.
+ * Maximum number of cached keys that are revoked, expired, or belong to disabled tenants. Others of
+ * this kind are looked up at each use.
  */
 const REFUSED_KEYS_MAX = 500;
-/** Keys per refresh statement. More would block the event loop for too long. */
+/** Keys per refresh statement. A larger number would block the event loop for too long. */
 const REFRESH_KEYS_MAX = 2000;
 
 /**
  * Caches the API keys of callers and refreshes them in the background. While the store is down,
  * cached keys stay valid however old they are. Ids that do not exist are not cached, so that a new
- * key works immediately.
- *
- * Only a request with the right secret caches a key or makes it the most recently used one. Keys
- * that are refused have a separate bound. Otherwise anybody who knows ids, or has many revoked
- * keys, could evict the keys of others.
+ * key works immediately. Only a request with the right secret caches a key or makes it the most
+ * recently used one. Refused keys have a separate bound. Without these rules, anybody who knows ids
+ * or has many revoked keys could evict the keys of other callers.
  */
 export class KeyCache {
   private readonly options: KeyCacheOptions;
@@ -76,7 +77,7 @@ export class KeyCache {
   }
 
   /**
-   * Returns the key from the store; undefined if there is none. Does not cache it: only {@link
+   * Returns the key from the store; undefined if there is none. Does not cache the key: only {@link
    * keep} does. Rejects with AppError KEYS_UNAVAILABLE (retryable).
    */
   find(id: string): Promise<ApiKey | undefined> {
@@ -84,8 +85,8 @@ export class KeyCache {
   }
 
   /**
-   * Caches a key, or makes it the most recently used one of its tenant. Must be called only if a
-   * caller has shown a right secret of the key.
+   * Caches a key, or makes a cached key the most recently used one of its tenant. Must be called
+   * only if a caller has shown a right secret of the key.
    */
   keep(key: ApiKey): void {
     const keys = this.keysFor(key);
@@ -115,7 +116,7 @@ export class KeyCache {
     return revoked || tenantDisabled || isExpired ? this.refused : this.usable;
   }
 
-  /** Replaces a cached key by its current state. That does not count as a use. */
+  /** Replaces a cached key by its current state, which does not count as a use. */
   private update(key: ApiKey): void {
     if (!this.peek(key.apiKeyId)) return;
     const keys = this.keysFor(key);
@@ -136,8 +137,8 @@ export class KeyCache {
   }
 
   /**
-   * The interval is from start to start, so that a slow store delays a revocation by one answer
-   * only.
+   * Schedules the next refresh. The interval is from start to start, so that a slow store delays a
+   * revocation by one response only.
    */
   private scheduleRefresh(afterMs: number): void {
     const { logger, refreshMs = REFRESH_MS } = this.options;
@@ -173,14 +174,14 @@ export class KeyCache {
 
 interface TenantKeys {
   readonly tenantId: string;
-  /** Least recently used first. */
+  /** The cached keys, least recently used first. */
   readonly keys: Map<string, ApiKey>;
   count: number;
 }
 
 /**
  * A bounded number of API keys. When it is full, the tenant with the most keys loses its least
- * recently used one, so that no tenant can evict the keys of one that has fewer.
+ * recently used one. So no tenant can evict the keys of a tenant that has fewer.
  */
 class BoundedKeys {
   private readonly keysMax: number;

@@ -5,11 +5,11 @@ import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 /** AppError code (retryable) of a look-up while the store is unavailable or overloaded. */
 export const KEYS_UNAVAILABLE = 'KEYS_UNAVAILABLE';
 
-/** Distinct ids per statement. */
+/** Maximum number of distinct ids per statement. */
 const IDS_MAX = 500;
-/** Distinct ids that may wait: ten statements. */
+/** Maximum number of distinct ids that may wait: ten statements. */
 const WAITING_IDS_MAX = 5000;
-/** Milliseconds that an id waits at most for its statement to begin. */
+/** Maximum milliseconds that an id waits for its statement to begin. */
 const WAIT_MAX_MS = 2000;
 /**
  * Milliseconds between two statements, so that callers with wrong keys cannot saturate the store.
@@ -27,15 +27,15 @@ interface WaitingId {
 }
 
 /**
- * Returns a function that looks up keys and batches concurrent requests. One statement is in
- * flight; ids that arrive meanwhile wait for the next ones, first come, first served. So callers
- * with made-up ids use one connection of the store, and a new valid id waits for a few statements.
+ * Returns a function that looks up keys and batches concurrent requests. At most one statement is
+ * in flight. Ids that arrive meanwhile wait for the next statements in FIFO order. So callers with
+ * invented ids use only one connection to the store, and a new valid id waits for a few statements.
  * Ids that do not exist are not cached.
  */
 export function createKeyLookup(
   ask: (ids: readonly string[]) => Promise<ReadonlyMap<string, ApiKey>>,
 ): (id: string) => Promise<ApiKey | undefined> {
-  /** In the order of arrival. */
+  /** The waiting ids, in the order of arrival. */
   const waiting = new Map<string, WaitingId>();
   let asking = false;
 
@@ -48,7 +48,7 @@ export function createKeyLookup(
         for (const [id, { waiters }] of asked) for (const waiter of waiters) waiter.resolve(found.get(id));
       } catch (error) {
         refuse(asked, error);
-        // Otherwise they would wait for the same failure, one statement after the other.
+        // Fails all waiting ids: otherwise each statement would wait for the same failure.
         refuse(waiting, error);
       }
       await sleep(PAUSE_MS);

@@ -5,40 +5,44 @@ export interface BodyRate {
   /** Returns whether this many bytes may be taken now. */
   holds(bytes: number): boolean;
   /**
-   * Takes bytes; takes none and returns false if the rate would be more than `debtMax` below zero.
+   * Takes bytes. If that would leave the rate more than `debtMax` below zero, takes none and
+   * returns false.
    */
   take(bytes: number, debtMax: number): boolean;
   giveBack(bytes: number): void;
   /**
-   * Returns the current state. `neededBytes`: how much a refused body needs before it can be read.
+   * Returns the current state. `neededBytes`: the bytes that must be available before a refused
+   * body can be read.
    */
   state(neededBytes?: number): LimitState;
 }
 
-/** The bytes that one body takes of its caller's byte rate. */
+/** The bytes that one body takes from its caller's byte rate. */
 export interface BodyCharge {
-  /** Takes a known size in advance; takes none and returns false if the rate has too little. */
+  /** Takes a known size in advance. If the rate has too little, takes none and returns false. */
   reserve(bytes: number): boolean;
   /**
-   * Takes the kept bytes of a piece as sent, at least `costMin`. False: the body must be refused.
+   * Takes the bytes of one chunk as sent, at least `costMin`. Returns false if the body must be
+   * refused.
    */
   takeRead(keptBytes: number, costMin: number): boolean;
-  /** Takes unpacked bytes. False: the body must be refused. */
+  /** Takes bytes after decompression. Returns false if the body must be refused. */
   takeUnpacked(bytes: number): boolean;
-  /** Gives back the bytes of the body as sent, except the minimum cost of its pieces. */
+  /** Gives back the bytes of the body as sent, except the minimum cost of its chunks. */
   giveBackRead(): void;
   /** Gives back the unused part of the reservation. */
   end(): void;
 }
 
-/** How far below zero bodies of unknown size may take a rate, in bodies of the largest size. */
+/** Maximum debt that bodies of unknown size may cause, in bodies of the largest size. */
 const DEBT_BODIES_MAX = 8;
 
 /**
- * Charges a body so that concurrent bodies of one caller do not cause each other's refusal
- * half-way. A known size is reserved before the body is read or unpacked. A body of unknown size is
- * charged as it arrives, even below zero; later bodies wait until the rate is positive again. A
- * body that costs more than the largest size, because of many small chunks, gets no such credit.
+ * Charges a body to its caller's rate. Concurrent bodies of one caller do not cause each other's
+ * refusal after a part was read. A known size is reserved before the body is read or decompressed.
+ * A body of unknown size is charged as it arrives, even below zero; later bodies wait until the
+ * rate is positive again. A body that costs more than the largest size, because of many small
+ * chunks, gets no such credit.
  */
 export function chargeBody(rate: BodyRate, bytesMax: number): BodyCharge {
   let reserved = 0;
@@ -56,7 +60,8 @@ export function chargeBody(rate: BodyRate, bytesMax: number): BodyCharge {
 
   return {
     reserve(bytes) {
-      // The earlier cost of this body must not cause its refusal: each retry would fail again.
+      // The bytes charged so far must not cause the refusal of this body: each retry would fail
+      // again.
       if (!rate.take(bytes, charged)) return false;
       reserved += bytes;
       return true;

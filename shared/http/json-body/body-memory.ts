@@ -1,30 +1,28 @@
 import { getHeapStatistics } from 'node:v8';
 import { TenantShares } from '../../tenant-shares.ts';
 
-/** Bounds the memory of all bodies that are held concurrently, in bytes. */
+/** Limits the memory of all bodies that are held concurrently, in bytes. */
 export interface BodyMemory {
-  /** Returns the memory of one request of that tenant. */
+  /** Returns the memory account of one request of a tenant. */
   open(tenantId: string): BodyHold;
   /** Returns the bytes of all bodies that are held now. */
   heldBytes(): number;
 }
 
 export interface BodyHold {
-  /**
-   * Takes bytes of a body; takes none and returns false if there is no room for them. Never waits.
-   */
+  /** Takes bytes for a body. If there is no room, takes none and returns false. Never waits. */
   take(bytes: number): boolean;
-  /** Takes memory, as `take` does, for the objects that are created in the heap from a body and its items. */
+  /** Takes memory, as `take` does, for the objects that a body and its items occupy in the heap. */
   takeHeap(bodyBytes: number, items: number): boolean;
   /** Gives everything back. */
   release(): void;
 }
 
-/** Bytes of heap per byte of a body at most, while it is parsed. */
+/** Maximum bytes of heap per byte of a body while it is parsed. */
 const HEAP_BYTES_PER_BODY_BYTE = 8;
-/** Bytes of heap per item: a record with its key, hash, event and result. */
+/** Bytes of heap per item: the record with its key, hash, event and result. */
 const HEAP_BYTES_PER_ITEM = 1024;
-/** Bytes of heap of a process without requests. */
+/** Bytes of heap of an idle process. */
 const HEAP_BYTES_BASE = 64 * 1024 * 1024;
 
 /**
@@ -36,7 +34,7 @@ export function heapBytesForRequests(): number {
 
 /**
  * Returns the memory of all requests. A request never waits for memory: requests that hold a part
- * of their body and wait for more would deadlock. Tenants have fair shares (see {@link
+ * of their body and wait for the rest would deadlock. Tenants have fair shares (see {@link
  * TenantShares}). The heap is shared the same way, so that a process with a small heap refuses
  * requests instead of crashing.
  */
@@ -61,7 +59,7 @@ export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRe
   };
 }
 
-/** Tracks how much one request holds of the shares. */
+/** Tracks how much one request holds of the tenant's share. */
 function openShare(shares: TenantShares, tenantId: string) {
   let own = 0;
   return {

@@ -3,30 +3,35 @@ import { AppError } from '../../errors.ts';
 import type { HttpContext } from '../env.ts';
 import { REQUEST_ABORTED } from '../failures.ts';
 
-/** The bytes of a body, or why it was not collected: too large, or no room for it now. */
+/**
+ * The bytes of a body, or the reason why they were not collected: too large, or no memory for it
+ * now.
+ */
 export type Collected =
   | { readonly ok: true; readonly bytes: Buffer }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' };
 
-/** Bounds on the bytes that are held of a body. */
+/** Limits on the bytes that are held of a body. */
 export interface BodyBounds {
   readonly bytesMax: number;
-  /** Takes room for more bytes; returns false if there is none. */
+  /** Takes memory for more bytes; returns false if there is none. */
   readonly take: (bytes: number) => boolean;
 }
 
 /**
- * Returns the raw bytes of the request's body within the bounds. The rest of a larger body is
- * discarded after the answer (see request-body.ts), so that a caller that is still sending gets the
- * answer instead of a reset. Throws AppError REQUEST_ABORTED if the caller closes the connection.
+ * Returns the raw bytes of the request's body within the limits. The rest of a larger body is
+ * discarded after the response (see request-body.ts). So a caller that is still sending receives
+ * the response instead of a reset. Throws AppError REQUEST_ABORTED if the caller closes the
+ * connection.
  */
 export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
   const declared = c.req.header('content-length');
   if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
   const { incoming, outgoing } = c.env ?? {};
   if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
-  // The caller waits for 100 Continue before it sends the body. The listener leaves that to this.
+  // The caller waits for 100 Continue before it sends the body. The listener does not send that by
+  // itself.
   if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
   return await collectFromSocket(incoming, bounds);
 }
@@ -38,12 +43,12 @@ const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
 const GROWTH_BYTES_MIN = 1024;
 
 /**
- * Collects chunks within the bounds; `add` returns a refusal if they exceed them. The chunks are
- * copied into one buffer of at most twice their size, since a separate chunk of one byte takes some
- * 400 bytes.
+ * Collects chunks within the limits; `add` returns a refusal if they exceed them. The chunks are
+ * copied into one buffer of at most twice their size, since a separate chunk of one byte takes
+ * about 400 bytes.
  */
 export function boundedChunks({ bytesMax, take }: BodyBounds) {
-  /** The only chunk so far, not copied. Usually the body is one chunk. */
+  /** The only chunk so far, which is not copied. Usually a body is one chunk. */
   let first: Buffer | undefined;
   let gathered = Buffer.alloc(0);
   let bytes = 0;
@@ -98,7 +103,7 @@ function collectFromSocket(incoming: IncomingMessage, bounds: BodyBounds): Promi
       settle();
       reject(new AppError(REQUEST_ABORTED, 'the sender closed the connection', { retryable: true }));
     };
-    // This listener stays attached: an error after the answer must not end the process.
+    // This listener stays attached: an error after the response must not end the process.
     incoming.on('error', onClose);
     incoming.on('data', onData).on('end', onEnd).on('close', onClose);
     if (incoming.destroyed) onClose();

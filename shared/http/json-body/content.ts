@@ -2,7 +2,7 @@ import { createGunzip } from 'node:zlib';
 import { errorCode } from '../../errors.ts';
 import { type BodyBounds, boundedChunks } from './collect.ts';
 
-/** How the body is encoded, or why it cannot be read as JSON. */
+/** The encoding of the body, or the reason why it cannot be read as JSON. */
 export type ContentCheck =
   | { readonly ok: true; readonly gzip: boolean }
   | { readonly ok: false; readonly path: string; readonly message: string };
@@ -27,7 +27,7 @@ const PARAMETER =
   /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[^"\\]|\\.)*")[ \t]*(?:;|$)/;
 
 function isJsonInUtf8(value: string): boolean {
-  // The usual values, without the cost of parsing.
+  // The usual values are accepted without the cost of parsing.
   if (value === 'application/json' || value === 'application/json; charset=utf-8') return true;
   const end = value.indexOf(';');
   const mediaType = (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
@@ -52,8 +52,9 @@ export type Gunzipped =
   | { readonly ok: false; readonly reason: 'too-large' | 'no-memory' | 'broken' };
 
 /**
- * Unpacks a gzip body within the bounds. Stops at the first chunk beyond them, so that a body that
- * unpacks to gigabytes takes no more memory. Bytes after the last gzip member make the body broken.
+ * Decompresses a gzip body within the limits. Stops at the first chunk beyond the limits, so that a
+ * body that expands to gigabytes takes no more memory. A body with bytes after the last gzip member
+ * is malformed.
  */
 export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzipped> {
   return new Promise((resolve, reject) => {
@@ -71,8 +72,8 @@ export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzi
     });
     gunzip.on('error', (error) => {
       const code = errorCode(error);
-      // Z_DATA_ERROR, Z_BUF_ERROR (truncated) and the like are the caller's errors, all others
-      // ours.
+      // Z_DATA_ERROR, Z_BUF_ERROR (truncated) and similar errors are the caller's; all others are
+      // internal.
       if (code?.startsWith('Z_') && code !== 'Z_MEM_ERROR') resolve({ ok: false, reason: 'broken' });
       else reject(error);
     });
@@ -80,20 +81,20 @@ export function gunzipBounded(packed: Buffer, bounds: BodyBounds): Promise<Gunzi
   });
 }
 
-/** Deflate unpacks one byte to this many at most. */
+/** Maximum ratio of decompressed to compressed bytes of deflate. */
 const RATIO_MAX = 1032;
 /** The size of a gzip member without content: header, empty block, checksum and size. */
 const MEMBER_BYTES_MIN = 20;
 const SIZE_BYTES = 4;
 
-/** Returns how many bytes a gzip body of this size unpacks to at most. */
+/** Returns the maximum size of a gzip body of this many bytes after decompression. */
 export function unpackedBytesMax(packedBytes: number): number {
   return packedBytes * RATIO_MAX;
 }
 
 /**
- * Returns how many bytes a gzip body claims to unpack to: ISIZE of its last member (RFC 1952). The
- * claim may be wrong.
+ * Returns the size after decompression that a gzip body declares: ISIZE of its last member (RFC
+ * 1952). The declared size may be wrong.
  */
 export function claimedUnpackedBytes(packed: Buffer): number {
   return packed.length < MEMBER_BYTES_MIN ? 0 : packed.readUInt32LE(packed.length - SIZE_BYTES);

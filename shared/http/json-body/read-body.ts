@@ -11,41 +11,41 @@ import { collectBody } from './collect.ts';
 import { checkContentHeaders, claimedUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
-/** The cost of a chunk at least: Node takes some 12 µs to parse one, however small it is. */
+/** Minimum cost of a chunk: Node takes about 12 µs to parse one, however small. */
 const CHUNK_COST_BYTES = 1024;
 
-/** Returns the byte rate of a caller; undefined if it has none. */
+/** Returns the byte rate of a caller; undefined if the caller has none. */
 export type ByteRate = (key: ApiKey) => BodyRate | undefined;
 
 export interface ReadBodyOptions {
-  /** Bytes of the body at most, as sent and after gunzip. */
+  /** Maximum bytes of the body, as sent and after decompression. */
   readonly bytesMax: number;
   /**
-   * Bounds all bodies together, as sent and after gunzip, until they are answered. Default: no
-   * bound.
+   * Limits all bodies together, as sent and after decompression, until they are answered. Default:
+   * no limit.
    */
   readonly memory?: BodyMemory;
   /** Limits a caller's bytes per second. Default: no limit. */
   readonly byteRate?: ByteRate;
   /** Members whose objects are kept byte for byte. */
   readonly rawMembers: ReadonlySet<string>;
-  /** Returns the answer to a body that is not a JSON object. Default: 400-01 with the problem. */
+  /** Returns the response to a body that is not a JSON object. Default: 400-01 with the problem. */
   readonly onUnreadable?: (c: HttpContext, path: string, message: string) => Response;
 }
 
-/** The body as a JSON object, or why it was refused. */
+/** The body as a JSON object, or the reason why it was refused. */
 export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
-  /** Over the byte rate, which must hold `bytes` before the body can be read. */
+  /** The byte rate is exceeded. It must hold `bytes` before the body can be read. */
   | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
 /**
- * Reads the body into `c.get('body')`. Answers 413-01 if it is too large, 429-01 over the caller's
- * byte rate, 503-01 if other bodies leave no room for it, and 400-01 (or `onUnreadable`) if it is
- * not a JSON object.
+ * Reads the body into `c.get('body')`. Answers 413-01 if the body is too large, and 429-01 over the
+ * caller's byte rate. Answers 503-01 if other bodies leave no memory, and 400-01 (or
+ * `onUnreadable`) if the body is not a JSON object.
  */
 export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
   return async (c, next) => {
@@ -102,7 +102,8 @@ async function readBody(
   try {
     const bytes = await readBytes(c, options, hold, rate, charge);
     const read = bytes.ok ? await parse(bytes.bytes, options, hold) : bytes;
-    // The caller will send it again; the rate is for the cost of checking it, which was saved.
+    // The caller will send the body again. The rate pays for the validation of a body, which did
+    // not happen here.
     if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
     return read;
   } finally {
@@ -112,7 +113,7 @@ async function readBody(
 
 type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
 
-/** Returns the unpacked bytes of the body, within the bounds of size, memory and rate. */
+/** Returns the decompressed bytes of the body, within the limits of size, memory and rate. */
 async function readBytes(
   c: HttpContext,
   { bytesMax }: ReadBodyOptions,
@@ -124,7 +125,7 @@ async function readBytes(
   const packed = content.ok && content.gzip;
   const length = c.req.header('content-length');
   const declared = length === undefined ? undefined : Number(length);
-  // If the size is unknown, a caller that retries once this much is available is not refused again.
+  // If the size is unknown, a caller that waits for this many bytes is not refused again.
   const needed = packed && declared !== undefined ? unpackedBytesMax(declared) : (declared ?? bytesMax);
   const overRate = { ok: false, reason: 'rate', bytes: Math.min(needed, bytesMax) } as const;
   if (packed || declared === undefined) {
@@ -141,13 +142,13 @@ async function readBytes(
     },
   });
   const chunkCost = c.req.header('transfer-encoding') === undefined ? 0 : CHUNK_COST_BYTES;
-  // The size is checked first: a body that is too large is 413-01 whatever its headers say.
+  // The size is checked first: a body that is too large gets 413-01 regardless of its headers.
   const raw = await collectBody(
     c,
     bounds((bytes) => charge?.takeRead(packed ? 0 : bytes, chunkCost)),
   );
   if (isOverRate) {
-    // Reading the rest of the chunks would cost what the rate should save.
+    // Reading the remaining chunks would take the time that the rate limits.
     if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
     return overRate;
   }

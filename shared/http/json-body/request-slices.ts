@@ -1,8 +1,8 @@
 import { mapOneByOne } from '../../map-in-slices.ts';
 
 /**
- * Milliseconds that a request works before other requests have their turn. A step that exceeds them
- * finishes first.
+ * Milliseconds for which a request is processed before other requests get their turn. A step that
+ * exceeds them finishes first.
  */
 const SLICE_MS = 4;
 /**
@@ -10,19 +10,22 @@ const SLICE_MS = 4;
  * large ones.
  */
 const FIRST_SLICE_MS = 1;
-/** Requests that have not worked yet and have their first slice in one turn. */
+/** Requests whose first slice runs in one turn of the event loop. */
 const FIRST_SLICES = 4;
 
-/** Requests that wait, of this process: they share its one thread. Those that have not worked yet go first. */
+/**
+ * The requests of this process that wait for a slice, since they share one thread. New requests go
+ * first.
+ */
 const fresh: (() => void)[] = [];
 const continuing: (() => void)[] = [];
 let scheduled = false;
-/** When the work of this turn of the event loop has to end. */
+/** End of the work in this turn of the event loop. */
 let turnEndMs: number | undefined;
 
 /**
- * Runs a generator to its end, with the slices of all requests one after another: however many large requests are open,
- * one turn of the event loop works for some 8 ms on them.
+ * Runs a generator to its end, in slices that alternate with those of other requests. However many
+ * large requests are open, their work takes about 8 ms per turn of the event loop.
  */
 export async function runInRequestSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
   let sliceMs = FIRST_SLICE_MS;
@@ -65,7 +68,7 @@ function nextTurn(): void {
   turnEndMs = undefined;
   if (fresh.length + continuing.length === 0) return;
   schedule();
-  // Time for both: neither new requests nor large ones may keep the others waiting for ever.
+  // Reserves time for both, so that neither new requests nor large ones starve.
   turnEndMs = performance.now() + FIRST_SLICE_MS;
   for (const begin of fresh.splice(0, FIRST_SLICES)) begin();
   continuing.shift()?.();

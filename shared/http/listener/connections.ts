@@ -5,11 +5,14 @@ import { HEALTH_PATHS } from '../health.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
 export interface ConnectionBounds {
-  /** Connections at most, not counting those reserved for health checks. */
+  /** Maximum number of connections, not counting those reserved for health checks. */
   readonly connectionsMax: number;
-  /** Connections per address; with trusted proxies, open requests per address. */
+  /**
+   * Maximum number of connections per address or, with trusted proxies, of open requests per
+   * address.
+   */
   readonly perAddressMax: number;
-  /** Proxies in front whose `X-Forwarded-For` is trusted. */
+  /** Number of proxies in front of this process whose `X-Forwarded-For` is trusted. */
   readonly trustedHops: number;
   /** Milliseconds without a byte after which a connection that has shown no valid key is closed. */
   readonly keylessIdleMs: number;
@@ -20,19 +23,19 @@ export interface ConnectionBounds {
 }
 
 export interface RefusedConnection {
-  /** Which bound was reached: that of all connections, or that of one address. */
+  /** The limit that was reached: that of all connections, or that of one address. */
   readonly reason: 'all' | 'address';
-  /** For IPv6 the /64 network. */
+  /** The address; for IPv6 its /64 network. */
   readonly address: string;
 }
 
 /** The decision about a request: serve it, close its connection, or refuse it with 503-01. */
 export type Admission = 'serve' | 'destroy' | 'busy';
 
-/** Connections beyond the bound, reserved for health checks. */
+/** Connections above the limit, reserved for health checks. */
 const HEALTH_CONNECTIONS_MAX = 20;
 const HEALTH_CONNECTIONS_PER_ADDRESS_MAX = 4;
-/** Milliseconds that such a connection lives. */
+/** Lifetime of such a connection in milliseconds. */
 const HEALTH_CONNECTION_MS = 2000;
 /**
  * A connection without a valid key is closed after this many times its idle timeout, even if it
@@ -42,17 +45,17 @@ const KEYLESS_LIFE_IDLE_TIMES = 4;
 
 interface Connection {
   readonly address: string;
-  /** Reserved for a health check. */
+  /** Whether the connection is reserved for a health check. */
   readonly isForHealth: boolean;
   isKeyShown: boolean;
-  /** As of {@link performance.now}. */
+  /** Time of {@link performance.now} at which the connection was opened. */
   readonly openedAtMs: number;
 }
 
 /**
- * Bounds the connections, in all and per address. A few more are accepted for a moment, so that
- * health checks do not take a full process for a dead one. Any other request on those closes them,
- * unanswered.
+ * Limits the connections, in total and per address. A few more are accepted briefly, so that health
+ * checks do not report a full process as dead. Any other request on such a connection closes it
+ * without a response.
  */
 export class Connections {
   private readonly answers: OpenAnswers;
@@ -61,7 +64,7 @@ export class Connections {
   private readonly usual = new AddressCounts();
   private readonly forHealth = new AddressCounts();
   private readonly openRequests = new AddressCounts();
-  /** Without trusted proxies a connection belongs to one caller. */
+  /** Whether proxies are in front. Without trusted proxies, a connection belongs to one caller. */
   private readonly isBehindProxies: boolean;
 
   constructor(server: Server, answers: OpenAnswers, bounds: ConnectionBounds) {
@@ -88,7 +91,7 @@ export class Connections {
     return this.isBehindProxies ? this.admitForwarded(connection, request, answer) : 'serve';
   }
 
-  /** Called when a request has shown a valid key: its connection may be idle for longer. */
+  /** Called when a request has shown a valid key. Its connection may then stay idle for longer. */
   onKeyShown(socket: Socket): void {
     const connection = this.known.get(socket);
     if (!connection || connection.isKeyShown) return;
@@ -96,14 +99,16 @@ export class Connections {
     socket.setTimeout(this.bounds.stallMs);
   }
 
-  /** Returns the idle timeout of a connection in seconds if it differs from the server's. */
+  /**
+   * Returns the idle timeout of a connection in seconds if that differs from the server's timeout.
+   */
   idleSeconds(socket: Socket): number | undefined {
     return this.isKeyless(socket) ? Math.floor(this.bounds.keylessIdleMs / 1000) : undefined;
   }
 
-  /** Called when the last open answer of a connection was written. */
+  /** Called when the last open response of a connection was written. */
   onIdle(socket: Socket): void {
-    // Node has just set the server's keep-alive timeout.
+    // At this point, Node has set the server's keep-alive timeout.
     if (this.isKeyless(socket)) socket.setTimeout(this.bounds.keylessIdleMs);
   }
 
@@ -137,7 +142,7 @@ export class Connections {
 
   private limitKeyless({ openedAtMs }: Connection, socket: Socket, answer: ServerResponse): void {
     const { keylessIdleMs } = this.bounds;
-    // Node has set the server's timeout when the request began.
+    // Node set the server's timeout when the request began.
     socket.setTimeout(keylessIdleMs);
     const ageMs = performance.now() - openedAtMs;
     if (ageMs > KEYLESS_LIFE_IDLE_TIMES * keylessIdleMs) answer.setHeader('connection', 'close');
@@ -170,7 +175,7 @@ function isHealthCheck({ method, url }: IncomingMessage): boolean {
   return method === 'GET' && HEALTH_URLS.includes(url);
 }
 
-/** Counts things per address. */
+/** Counts connections or requests per address. */
 class AddressCounts {
   private readonly counts = new Map<string, number>();
   total = 0;
@@ -193,8 +198,8 @@ class AddressCounts {
 }
 
 /**
- * Returns what counts as one address: an IPv4 address, or the /64 network of an IPv6 address, since
- * one host can use any address of its network.
+ * Returns the unit that is counted as one address: an IPv4 address, or the /64 network of an IPv6
+ * address. One host can use any address of its /64 network.
  */
 function partyOf(address = ''): string {
   if (!ipaddr.isValid(address)) return address;
@@ -214,7 +219,7 @@ function forwardedAddress({ headers }: IncomingMessage, hops: number): string | 
   const forwarded = headers['x-forwarded-for'];
   const addresses = (Array.isArray(forwarded) ? forwarded.join() : (forwarded ?? '')).split(',');
   const item = addresses.at(-hops)?.trim() ?? '';
-  // Some proxies add the caller's port; IPv6 is in brackets then.
+  // Some proxies append the caller's port, and then put an IPv6 address in brackets.
   const [, v6, v4] = /^(?:\[(.*)\](?::\d+)?|([^:]*):\d+)$/.exec(item) ?? [];
   const address = v6 ?? v4 ?? item;
   return ipaddr.isValid(address) ? address : undefined;

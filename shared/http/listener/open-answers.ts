@@ -2,14 +2,14 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 interface ConnectionAnswers {
-  /** In the order of their requests, each with what is called once it is closed. */
+  /** The open responses in the order of their requests, each with its `onClosed` functions. */
   readonly open: Map<ServerResponse, (() => void)[]>;
   last: ServerResponse | undefined;
 }
 
 /**
- * Tracks the answers of each connection that are not written yet. Node itself reports neither the
- * end nor the loss of an answer that is queued after others when its connection closes.
+ * Tracks the responses of each connection that are not yet written. If the connection closes, Node
+ * reports neither the end nor the loss of responses that are queued after others.
  */
 export class OpenAnswers {
   private readonly connections = new Map<Socket, ConnectionAnswers>();
@@ -26,8 +26,8 @@ export class OpenAnswers {
   }
 
   /**
-   * Counts an answer as open until it is written or its connection closes, and calls `onClosed`
-   * then. May be called again for the same answer.
+   * Counts a response as open until it is written or its connection closes, then calls `onClosed`.
+   * May be called again for the same response.
    */
   add(socket: Socket, answer: ServerResponse, onClosed: () => void): void {
     const answers = this.connections.get(socket);
@@ -42,7 +42,7 @@ export class OpenAnswers {
     answer.once('close', () => close(answers, answer));
   }
 
-  /** Returns the open answers of a connection, in the order of their requests. */
+  /** Returns the open responses of a connection, in the order of their requests. */
   of(socket: Socket): ServerResponse[] {
     return [...(this.connections.get(socket)?.open.keys() ?? [])];
   }
@@ -51,12 +51,12 @@ export class OpenAnswers {
     return (this.connections.get(socket)?.open.size ?? 0) === 0;
   }
 
-  /** Returns the answer to the last request of a connection, written or not. */
+  /** Returns the response to the last request of a connection, written or not. */
   last(socket: Socket): ServerResponse | undefined {
     return this.connections.get(socket)?.last;
   }
 
-  /** Returns the connections that had no request yet. Node does not count them as idle. */
+  /** Returns the connections that have not sent a request yet. Node does not count them as idle. */
   unused(): Socket[] {
     return [...this.connections].flatMap(([socket, { last }]) => (last === undefined ? [socket] : []));
   }

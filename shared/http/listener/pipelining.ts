@@ -3,38 +3,38 @@ import type { Socket } from 'node:net';
 import { closeLingering } from './lingering-close.ts';
 import { RequestBody } from './request-body.ts';
 
-/** Open answers of one connection. Beyond them, no request of it is parsed until one is written. */
+/**
+ * Maximum number of open responses of one connection. At this limit, no further request of the
+ * connection is parsed until a response is written.
+ */
 const OPEN_ANSWERS_MAX = 32;
 /**
- * Open answers of all connections, not counting one per connection. Beyond them, each connection
- * has one at a time.
+ * Maximum number of open responses of all connections, not counting one per connection. At this
+ * limit, each connection has one at a time.
  */
 const PIPELINED_ANSWERS_MAX = 1024;
 /** The blank line at the end of a request's headers. */
 const HEAD_END = Buffer.from('\r\n\r\n');
 /** The offset of that blank line in the shortest request, `GET / HTTP/1.1`. */
 const HEAD_END_AT_MIN = 14;
-/** Milliseconds of parsing in a connection's own turn: 64 KiB hold 11,000 chunks. */
+/** Milliseconds of parsing in a connection's own turn, since 64 KiB can hold 11,000 chunks. */
 const TURN_MS = 5;
 
 /** State that the connections of one server share. */
 interface Shared {
   readonly turns: TurnQueue;
-  /** Open answers, not counting one per connection. */
+  /** Open responses, not counting one per connection. */
   pipelinedAnswers: number;
 }
 
 /**
- * Bounds how many requests of a connection are parsed before the earlier ones are answered, and how
- * much of a body is parsed after its own answer.
- *
- * Node's parser gets the bytes of a connection in slices with the headers of at most one request.
- * By itself Node parses everything that it has read of a connection (64 KiB, 3600 requests) before
- * it checks for backpressure. Each request takes a few KiB of memory, and so do 65,536 chunks of
- * one byte.
- *
- * The slices are passed to Node's own `data` listener by one of ours. Without ours Node parses in
- * C++ as it reads, which cannot be interrupted. It costs about 15 µs per request.
+ * Limits how many requests of a connection are parsed before the earlier ones are answered. Also
+ * limits how much of a body is parsed after its own response. Node's parser gets the bytes of a
+ * connection in slices with the headers of at most one request. Without this class, Node parses all
+ * bytes that it has read (64 KiB, up to 3600 requests) before it checks for backpressure. Each
+ * request takes a few KiB of memory. A `data` listener passes the slices to Node's own `data`
+ * listener. Without an additional listener, Node parses in C++ as it reads, which cannot be
+ * interrupted. The listener costs about 15 µs per request.
  */
 export class Pipelining {
   private readonly connections = new WeakMap<Socket, ConnectionParser>();
@@ -53,7 +53,7 @@ export class Pipelining {
     this.connections.get(request.socket)?.onRequest(request, answer);
   }
 
-  /** Called once for each of them, when its answer was written or the connection closed. */
+  /** Called once for each request, when its response was written or the connection closed. */
   onAnswered(socket: Socket): void {
     this.connections.get(socket)?.onAnswered();
   }
@@ -67,13 +67,15 @@ class ConnectionParser {
   private openAnswers = 0;
   /** The body of the request whose headers were parsed last. */
   private body: RequestBody | undefined;
-  /** The turn of the event loop in which bytes were parsed last. */
+  /** The number of the last turn of the event loop in which bytes were parsed. */
   private lastTurn = -1;
-  /** Reading is paused until an answer is written, or until the connection's turn. */
+  /** Whether reading is paused until a response is written, or until the connection's turn. */
   private isWaiting = false;
-  /** Further bytes are discarded: the connection is closing, or no longer speaks HTTP. */
+  /**
+   * Whether further bytes are discarded, because the connection is closing or no longer uses HTTP.
+   */
   private isEnded = false;
-  /** The connection is closed as soon as its open answers are written. */
+  /** Whether the connection is closed as soon as its open responses are written. */
   private isClosing = false;
 
   constructor(socket: Socket, shared: Shared) {
@@ -86,7 +88,9 @@ class ConnectionParser {
     this.lingerInBody();
   }
 
-  /** Makes Node close lingering after an answer with `Connection: close`, while a body arrives. */
+  /**
+   * Makes Node close lingeringly after a response with `Connection: close`, while a body arrives.
+   */
   private lingerInBody(): void {
     const { socket } = this;
     const destroySoon = socket.destroySoon.bind(socket);
@@ -111,11 +115,12 @@ class ConnectionParser {
     if (this.openAnswers > 1) this.shared.pipelinedAnswers -= 1;
     this.openAnswers -= 1;
     this.closeIfAnswered();
-    // Resuming here would alternate reading and answering without ever leaving this turn.
+    // Resuming here would alternate reading and responding without ever leaving this turn of the
+    // event loop.
     if (this.isWaiting) this.shared.turns.add(this);
   }
 
-  /** Continues to read, in the connection's own turn. */
+  /** Continues reading, in the connection's own turn. */
   onTurn(): void {
     if (!this.isWaiting) return;
     this.isWaiting = false;
@@ -127,12 +132,12 @@ class ConnectionParser {
     const { turns } = this.shared;
     const turn = turns.current();
     const isServed = turns.isServed(this);
-    // Every connection may parse one request per turn. More are parsed in its own turn only.
+    // Every connection may parse one request per turn of the event loop, and more in its own turn.
     const mayBegin = this.lastTurn !== turn || isServed;
     const endAtMs = isServed ? performance.now() + TURN_MS : 0;
     for (let at = 0; at < bytes.length && !this.isEnded && !socket.destroyed; ) {
       const rest = at === 0 ? bytes : bytes.subarray(at);
-      // The rest of a body of known length is parsed in one go.
+      // The rest of a body of known length is parsed in one slice.
       const isTurnOver =
         !this.body?.isArrivingWithLength() && (at === 0 ? !mayBegin : performance.now() > endAtMs);
       if (!this.mayParse(isTurnOver)) {
@@ -147,8 +152,8 @@ class ConnectionParser {
   /** Returns whether the parser may be called now; if not, reading is paused. */
   private mayParse(isTurnOver: boolean): boolean {
     const { socket } = this;
-    // Node pauses while a body or an answer piles up. Its parser must not be called until Node
-    // resumes.
+    // Node pauses a connection while data of a body or response accumulates. Its parser must not be
+    // called until Node resumes.
     const isPausedByNode = socket.isPaused();
     const mayContinue = this.body?.isArriving() || this.mayOpenAnswer();
     this.isWaiting = !isPausedByNode && (!mayContinue || isTurnOver);
@@ -171,7 +176,7 @@ class ConnectionParser {
     const slice = length === bytes.length ? bytes : bytes.subarray(0, length);
     const isUnread = body?.isAnswered() ?? false;
     this.parse(slice);
-    // Else these bytes were the headers of another request.
+    // Otherwise these bytes were the headers of another request.
     if (body !== undefined && body === this.body) {
       body.count(slice, isUnread);
       if (body.isTooLongToDiscard()) this.closeAfterAnswers();
@@ -194,7 +199,8 @@ class ConnectionParser {
 }
 
 /**
- * Lets connections that have more bytes parse them, round-robin, one per turn of the event loop.
+ * Lets connections with unparsed bytes parse them round-robin, one connection per turn of the event
+ * loop.
  */
 class TurnQueue {
   private readonly waiting = new Set<ConnectionParser>();
@@ -213,7 +219,9 @@ class TurnQueue {
     return this.served === connection;
   }
 
-  /** Adds a connection to the back of the queue; one that waits already keeps its place. */
+  /**
+   * Adds a connection to the back of the queue. A connection that already waits keeps its place.
+   */
   add(connection: ConnectionParser): void {
     this.waiting.add(connection);
     this.schedule();
@@ -236,7 +244,10 @@ class TurnQueue {
   };
 }
 
-/** Returns the number of bytes up to the end of the next headers; all bytes if they do not end. */
+/**
+ * Returns the number of bytes up to the end of the next headers; returns the number of all bytes if
+ * the headers are incomplete.
+ */
 function headLength(bytes: Buffer): number {
   const at = bytes.indexOf(HEAD_END, HEAD_END_AT_MIN);
   return at === -1 ? bytes.length : at + HEAD_END.length;

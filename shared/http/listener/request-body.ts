@@ -1,27 +1,32 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * Bytes of a chunked body that are parsed in one go, at least: only the parser knows where the body
- * ends. While nobody reads the body, no more than that.
+ * Minimum bytes of a chunked body that are parsed in one slice, since only the parser knows where
+ * the body ends. Also the maximum while the body is not being read.
  */
 const CHUNKED_BYTES = 512;
-/** Upper limit of these bytes: 4 KiB hold 680 chunks of one byte. */
+/**
+ * Maximum bytes of a chunked body that are parsed in one slice: 4 KiB hold 680 chunks of one byte.
+ */
 const CHUNKED_BYTES_MAX = 4096;
 /** The line end of a chunk, then a blank line: the end of the body. */
 const LAST_LINE_END = Buffer.from('\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
 
-/** Bytes read of a body of known length after its answer. They are cheap to parse. */
+/**
+ * Maximum bytes of a body of known length that are read after its response. They are cheap to
+ * parse.
+ */
 const UNREAD_BYTES_MAX = 128 * 1024 * 1024;
 /**
- * Bytes read of a chunked body after its answer, with its framing: more than three times the
- * largest body that an operation accepts.
+ * Maximum bytes of a chunked body that are read after its response, including its framing: more
+ * than three times the largest accepted body.
  */
 const UNREAD_CHUNKED_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Line ends read of a chunked body after its answer, including those of its content. A chunk has
- * two, and takes some 2 µs to parse however small it is. The time itself is not limited: on a busy
- * machine that would close the connections of well-behaved callers.
+ * Maximum line ends of a chunked body that are read after its response, including those of its
+ * content. A chunk has two, and takes about 2 µs to parse, however small. The time itself is not
+ * limited, because a busy machine would then close the connections of well-behaved callers.
  */
 const UNREAD_LINE_ENDS_MAX = 50_000;
 
@@ -29,11 +34,11 @@ const UNREAD_LINE_ENDS_MAX = 50_000;
 export class RequestBody {
   private readonly request: IncomingMessage;
   private readonly answer: ServerResponse;
-  /** Bytes that are not parsed yet; undefined for a chunked body. */
+  /** Bytes of the body that are not parsed yet; undefined for a chunked body. */
   private bytesLeft: number | undefined;
   /** Bytes that were parsed after the request was answered. */
   private unreadBytes = 0;
-  /** Line ends in those bytes, for a chunked body. */
+  /** Line ends among the unread bytes of a chunked body. */
   private unreadLineEnds = 0;
 
   constructor(request: IncomingMessage, answer: ServerResponse) {
@@ -57,7 +62,7 @@ export class RequestBody {
     return this.answer.writableEnded;
   }
 
-  /** Returns how many of these bytes to parse in one go, while the body is arriving. */
+  /** Returns how many of these bytes to parse in one slice while the body is arriving. */
   sliceLength(bytes: Buffer): number {
     if (this.bytesLeft !== undefined) return Math.min(bytes.length, this.bytesLeft);
     if (!this.request.readableFlowing) return Math.min(bytes.length, CHUNKED_BYTES);
@@ -66,7 +71,7 @@ export class RequestBody {
     return at === -1 ? slice.length : at + LAST_LINE_END.length;
   }
 
-  /** Counts bytes of the body that were parsed. `isUnread`: the request was answered before. */
+  /** Counts parsed bytes of the body. `isUnread`: the request was already answered. */
   count(parsed: Buffer, isUnread: boolean): void {
     if (this.isArrivingWithLength()) this.bytesLeft! -= parsed.length;
     if (!isUnread || !this.isArriving()) return;
@@ -74,13 +79,16 @@ export class RequestBody {
     if (this.bytesLeft === undefined) this.unreadLineEnds += countLineEnds(parsed);
   }
 
-  /** Returns whether more came after the answer than the connection is worth. */
+  /**
+   * Returns whether the bytes after the response exceed the limit, so that the connection should be
+   * closed.
+   */
   isTooLongToDiscard(): boolean {
     const bytesMax = this.bytesLeft === undefined ? UNREAD_CHUNKED_BYTES_MAX : UNREAD_BYTES_MAX;
     return this.unreadBytes > bytesMax || this.unreadLineEnds > UNREAD_LINE_ENDS_MAX;
   }
 
-  /** Returns whether chunks pile up because nobody reads the body yet. */
+  /** Returns whether chunks accumulate because the body is not being read yet. */
   isPilingUp(): boolean {
     if (this.bytesLeft !== undefined) return false;
     const { complete, readableFlowing, readableLength } = this.request;

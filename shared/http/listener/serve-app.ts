@@ -9,11 +9,11 @@ export interface ServeAppOptions extends Omit<ListenOptions, 'fetch'> {
   readonly app: Hono<HttpEnv>;
   readonly health: Health;
   readonly logger: Logger;
-  /** Names the listener in the log line of its start. */
+  /** The listener's name in the log line of its start. */
   readonly name: string;
-  /** Milliseconds of normal service after `stop` was called, for load balancers to notice. */
+  /** Milliseconds of normal service after `stop` was called, so that load balancers can notice. */
   readonly drainDelayMs: number;
-  /** Closes what the app uses, after the last request. Called too if listening fails. */
+  /** Closes the resources of the app, after the last request. Also called if listening fails. */
   readonly close: () => Promise<void>;
 }
 
@@ -22,8 +22,8 @@ export interface ServedApp {
   readonly port: number;
   readonly health: Health;
   /**
-   * Shuts down gracefully: becomes unready, serves normally for the drain delay, then answers the
-   * requests in flight and closes what the app uses.
+   * Shuts down gracefully. Becomes unready, serves normally for the drain delay, then waits for the
+   * requests in flight and closes the app's resources.
    */
   stop(): Promise<void>;
 }

@@ -13,33 +13,36 @@ import { answerUnparsable, refusal, refuseBusy } from './unparsable.ts';
 export interface ListenOptions {
   readonly fetch: (request: Request, env: ServedBindings) => Response | Promise<Response>;
   readonly host: string;
-  /** 0 picks a free one. */
+  /** The port; 0 picks a free one. */
   readonly port: number;
-  /** The setting of the port, for error messages. */
+  /** The name of the port's setting, for error messages. */
   readonly portSetting: SettingName;
-  /** Makes the request ids of requests that cannot be parsed. */
+  /** Generates the ids of requests that cannot be parsed. */
   readonly nextId: IdGenerator;
-  /** Milliseconds in which a request must have arrived completely. Default 120,000. */
+  /** Milliseconds within which a request must have arrived completely. Default 120,000. */
   readonly requestTimeoutMs?: number;
-  /** Connections at most; beyond them only health checks are served. Default 5000. */
+  /** Maximum number of connections; above it only health checks are served. Default 5000. */
   readonly connectionsMax?: number;
-  /** Connections per address (for IPv6: per /64) at most. Default: a tenth of all. */
+  /**
+   * Maximum number of connections per address (for IPv6: per /64). Default: a tenth of all
+   * connections.
+   */
   readonly connectionsPerAddressMax?: number;
   /**
-   * Proxies in front whose `X-Forwarded-For` is trusted. Default 0. With trusted proxies the bound
-   * per address applies to the open requests of each forwarded address instead of to connections,
-   * and connections stay open without a valid key.
+   * Number of proxies in front of this process whose `X-Forwarded-For` is trusted. Default 0. With
+   * trusted proxies, the limit per address applies to the open requests of each forwarded address,
+   * not to connections. Connections then stay open without a valid key.
    */
   readonly trustedHops?: number;
   /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
   readonly keepAliveMs?: number;
   /** Milliseconds that a connection which has shown no valid key may be idle. Default 15,000. */
   readonly keylessIdleMs?: number;
-  /** Called for each connection or request that is refused by these bounds. */
+  /** Called for each connection or request that these limits refuse. */
   readonly onRefused?: (refused: RefusedConnection) => void;
   /**
-   * Milliseconds without a byte in either direction after which a connection is closed while a
-   * request is open, so that a caller that does not read its answers cannot hold it for ever.
+   * Milliseconds without a byte in either direction after which a connection with an open request
+   * is closed. So a caller that does not read its responses cannot hold the connection for ever.
    * Default 75,000.
    */
   readonly stallTimeoutMs?: number;
@@ -53,7 +56,7 @@ export interface ListenOptions {
 export interface HttpServer {
   readonly host: string;
   readonly port: number;
-  /** Makes all further answers say `Connection: close`, so that callers move to another process. */
+  /** Adds `Connection: close` to all further responses, so that callers move to another process. */
   startDraining(): void;
   /**
    * Stops accepting connections. Resolves when the requests in flight are answered, or after
@@ -64,16 +67,16 @@ export interface HttpServer {
   destroy(): void;
 }
 
-/** Bytes of request line and headers at most. */
+/** Maximum bytes of request line and headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Node keeps the first 2000 headers and drops the others silently. */
+/** Maximum number of headers. Node keeps the first 2000 headers and silently drops the others. */
 const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 5000;
 const CHECK_TIMEOUTS_MS = 5000;
 /**
- * Longer than the idle timeouts of the usual load balancers (up to 600 s). If this side closed an
- * idle connection first, a request could be lost on it.
+ * Longer than the idle timeouts of the usual load balancers (up to 600 s). If this process closed
+ * an idle connection first, a request on that connection could be lost.
  */
 const KEEP_ALIVE_MS = 620_000;
 const KEYLESS_IDLE_MS = 15_000;
@@ -81,8 +84,8 @@ const REQUEST_TIMEOUT_MS = 120_000;
 const STALL_TIMEOUT_MS = 75_000;
 const CLOSE_TIMEOUT_MS = 10_000;
 /**
- * Bytes that a stream buffers before it pauses its source. Small, because chunks of one byte take
- * some 400 bytes of memory each. It does not slow down a stream that is read.
+ * Bytes that a stream buffers before it pauses its source. Small, because each chunk of one byte
+ * takes about 400 bytes of memory. Does not slow down a stream that is being read.
  */
 const STREAM_BYTES_MAX = 1024;
 /** Milliseconds between two checks for idle connections while the server closes. */
@@ -119,11 +122,11 @@ class Listener implements HttpServer {
       (request, { incoming, outgoing }) =>
         this.answer(request, incoming as IncomingMessage, outgoing as ServerResponse),
       {
-        // HTTP/1.0 clients may send no Host header. The name has no effect.
+        // HTTP/1.0 clients may omit the Host header. The name has no effect.
         hostname: 'localhost',
-        // Node discards the unread rest of a body, within the bounds of request-body.ts. The
+        // Node discards the unread rest of a body, within the limits of request-body.ts. The
         // adapter would destroy the connection after 500 ms, and a caller that is still sending
-        // would see a reset instead of its answer.
+        // would receive a reset instead of its response.
         autoCleanupIncoming: false,
         errorHandler: (error) =>
           error instanceof RequestError
@@ -131,8 +134,8 @@ class Listener implements HttpServer {
             : refusal(options.nextId(), '500-01'),
       },
     );
-    // With the last two, the app decides whether it wants a body that the caller has announced with
-    // `Expect`. Without them Node would ask for the body itself.
+    // The last two events let the app decide whether it accepts a body announced with `Expect`.
+    // Without listeners, Node would request the body itself.
     for (const event of ['request', 'checkContinue', 'checkExpectation'] as const) {
       this.server.on(event, (request, answer) => this.serve(request, answer));
     }
@@ -154,8 +157,8 @@ class Listener implements HttpServer {
     const { server } = this;
     this.isDraining = true;
     return new Promise((resolve) => {
-      // An answer that was written while its body arrived did not say `close`. Its connection
-      // becomes idle later.
+      // A response that was written while its body arrived has no `Connection: close`. Its
+      // connection becomes idle later.
       const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
       const timeout = setTimeout(
         () => server.closeAllConnections(),
@@ -241,8 +244,8 @@ function connectionBounds(options: ListenOptions): ConnectionBounds {
 }
 
 /**
- * Returns why headers must be refused that Node accepts: it would drop some of them, or proxies may
- * read them differently.
+ * Returns why headers that Node accepts must be refused: Node would drop some of them, or proxies
+ * may interpret them differently.
  */
 function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
   if (rawHeaders.length > 2 * HEADERS_MAX) return `has more than ${HEADERS_MAX} headers`;
@@ -254,7 +257,10 @@ function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
   return hosts > 1 ? 'has more than one Host header' : undefined;
 }
 
-/** Reports in the answer that this connection is kept for a shorter time than Node would report. */
+/**
+ * Reports the keep-alive time of this connection in the response if it is shorter than the time
+ * that Node reports.
+ */
 function reportKeepAlive(outgoing: ServerResponse, idleSeconds: number | undefined): void {
   if (idleSeconds === undefined || !outgoing.shouldKeepAlive || outgoing.hasHeader('connection')) return;
   outgoing.setHeader('connection', 'keep-alive');
@@ -262,9 +268,10 @@ function reportKeepAlive(outgoing: ServerResponse, idleSeconds: number | undefin
 }
 
 /**
- * Returns whether the connection must close after the answer. Draining does not close it while a
- * body arrives: that would reset the connection, and the caller may lose its answer. A caller that
- * announced a body that was not asked for may send it or not, so its connection cannot be reused.
+ * Returns whether the connection must close after the response. Draining does not close a
+ * connection while a body arrives: that would reset the connection, and the caller may lose its
+ * response. If a caller announced a body that was not requested, the body may or may not follow, so
+ * the connection cannot be reused.
  */
 function mustClose(incoming: IncomingMessage, isDraining: boolean): boolean {
   if (incoming.headers.expect !== undefined && !incoming.readableDidRead) return true;

@@ -8,7 +8,7 @@ import { REQUEST_ID_HEADER, UNCACHED } from '../headers.ts';
 import { closeLingering } from './lingering-close.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
-/** Returns the answer to a request that does not reach the app. */
+/** Returns the response to a request that does not reach the app. */
 export function refusal(requestId: string, code: '400-01' | '500-01', message?: string): Response {
   const details = message === undefined ? [] : [{ path: 'request', message }];
   return new Response(JSON.stringify(errorEnvelope(requestId, code, details)), {
@@ -35,28 +35,29 @@ export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
 
 /**
  * Answers requests that Node's parser rejects (malformed HTTP, headers too large, request too slow)
- * with the error envelope, after the answers to the earlier requests of the connection. If the
- * answer to the rejected request has already begun, the connection is destroyed.
+ * with the error envelope. The response follows those to the earlier requests of the connection. If
+ * the response to the rejected request has already begun, destroys the connection.
  */
 export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: IdGenerator): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', async (error: Error, stream) => {
     const socket = stream as Socket;
-    // The parser reports more errors for the bytes after the first one.
+    // The parser may report more errors for the bytes after the first error.
     if (refused.has(socket)) return;
     refused.add(socket);
     const last = answers.last(socket);
-    // The body of the last request is what is malformed; all earlier requests are complete.
+    // The malformed part is the body of the last request; all earlier requests are complete.
     const broken = last?.req.complete === false ? last : undefined;
     const earlier = answers.of(socket).filter((answer) => answer !== broken);
     await Promise.all(
       earlier.map((answer) => new Promise<void>((resolve) => answers.add(socket, answer, resolve))),
     );
-    // An answered request may still be sending its body: nobody expects a second answer.
+    // An answered request may still be sending its body; the caller does not expect a second
+    // response.
     if (!socket.writable || broken?.headersSent || errorCode(error) === 'ECONNRESET') socket.destroy();
     else answerAndClose(socket, nextId(), '400-01', [{ path: 'request', message: problemOf(error) }]);
   });
-  // Without a listener Node would destroy the connection, unanswered.
+  // Without a listener, Node would destroy the connection without a response.
   server.on('connect', (_request: IncomingMessage, stream) => {
     const socket = stream as Socket;
     socket.on('error', () => socket.destroy());
@@ -65,7 +66,8 @@ export function answerUnparsable(server: Server, answers: OpenAnswers, nextId: I
 }
 
 /**
- * Writes the answer to a request for which Node has no response object, and closes the connection.
+ * Writes the response to a request for which Node has no response object, and closes the
+ * connection.
  */
 function answerAndClose(
   socket: Socket,

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts';
 
-/** How fast a bucket fills, and how many tokens it holds. */
+/** The rate at which a bucket fills, and its maximum number of tokens. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -15,15 +15,16 @@ export interface Bucket<R extends Rate> {
 
 export interface Buckets<R extends Rate> {
   /**
-   * Returns the current bucket of that name; a full one if it is new. Its rate may have changed.
+   * Returns the current bucket of that name; a full bucket if the name is new. The bucket's rate
+   * may have changed.
    */
   get(name: string, rate: R): Bucket<R>;
   size(): number;
 }
 
-/** Absorbs the rounding errors of fractions of tokens. */
+/** Tolerance for the rounding errors of fractions of tokens. */
 const EPSILON = 1e-6;
-/** The number of buckets at which full ones are first removed. */
+/** The number of buckets from which full ones are removed. */
 const SWEEP_FROM = 1000;
 
 /**
@@ -62,8 +63,8 @@ function refilled<R extends Rate>({ tokens, atMs }: Bucket<R>, rate: R, nowMs: n
 }
 
 /**
- * Takes tokens from all buckets, or from none if one of them holds too few. Returns that bucket; if
- * there are several, the one that takes longest to refill. `debtMax`: how far below zero the
+ * Takes tokens from all buckets, or from none if one of them holds too few. In that case, returns
+ * the bucket that takes longest to refill to the required level. `debtMax`: how far below zero the
  * buckets may be afterwards.
  */
 export function takeFromAll<R extends Rate>(
@@ -90,7 +91,7 @@ export function tokensLeft({ tokens }: Bucket<Rate>): number {
   return Math.max(0, Math.floor(tokens + EPSILON));
 }
 
-/** Returns the whole seconds until the bucket holds `level` tokens; 0 if it does. */
+/** Returns the whole seconds until the bucket holds `level` tokens; 0 if it already does. */
 export function secondsUntil({ tokens, rate }: Bucket<Rate>, level: number): number {
   return Math.max(0, Math.ceil((level - tokens - EPSILON) / rate.perSecond));
 }

@@ -5,13 +5,14 @@ import { refuse } from '../failures.ts';
 import { type Bucket, type Buckets, secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
 import type { Policy, RatePolicy } from './policy.ts';
 
-/** A limit of a caller, as it is after a request. */
+/** A limit of a caller, with its state after a request. */
 export interface LimitState {
   readonly policy: Policy;
   /** How much is left, in the limit's unit. */
   readonly remaining: number;
   /**
-   * Seconds until the limit is unused again; for a refused request, until there is enough for it.
+   * Seconds until the limit is unused again; for a refused request, until enough is available for
+   * that request.
    */
   readonly resetSeconds: number;
 }
@@ -25,15 +26,15 @@ export function bucketState(bucket: Bucket<RatePolicy>, level = bucket.rate.burs
   };
 }
 
-/** Returns the 429-01 of a request over a limit. `more` is appended to the limit's own text. */
+/** Returns the 429-01 of a request over a limit. `more` is appended to the text of the limit. */
 export function overLimit({ policy, resetSeconds }: LimitState, more = ''): Refusal {
   const details = [{ path: policy.name, message: policy.refusal + more }];
   return { code: '429-01', details, retryAfterSeconds: resetSeconds };
 }
 
 /**
- * Adds limits to the fields `RateLimit-Policy` and `RateLimit` of the answer, whatever its status
- * (draft-ietf-httpapi-ratelimit-headers-11). Each call appends to their lists.
+ * Adds limits to the fields `RateLimit-Policy` and `RateLimit` of a response with any status
+ * (draft-ietf-httpapi-ratelimit-headers-11). Each call appends to the lists in these fields.
  */
 export function reportLimits(c: HttpContext, limits: readonly LimitState[]): void {
   for (const { policy, remaining, resetSeconds } of limits) {
@@ -48,8 +49,8 @@ export interface RequestRates {
 }
 
 /**
- * Counts a request of an operation, and refuses it with 429-01 over a rate: that of the tenant, for
- * all its keys, or that of the key. Runs after the scope check and before the body is read.
+ * Counts a request of an operation, and refuses it with 429-01 over a rate: that of the tenant (for
+ * all its keys) or that of the key. Runs after the scope check and before the body is read.
  */
 export function requestRate({ policiesOf, buckets }: RequestRates, operation: string): HttpMiddleware {
   return async (c, next) => {

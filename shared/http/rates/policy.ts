@@ -1,9 +1,9 @@
 import type { Rate } from './buckets.ts';
 
-/** One limit of a caller, with the name that answers report. */
+/** A limit of a caller, with the name that responses report. */
 export interface Policy {
   readonly name: 'requests' | 'key-requests' | 'bytes' | 'records' | 'quota' | 'dead-letters';
-  /** The limit's item of the RateLimit-Policy field. */
+  /** The limit's entry in the RateLimit-Policy field. */
   readonly item: string;
   /** The detail of the 429-01 to a request over the limit. */
   readonly refusal: string;
@@ -11,12 +11,12 @@ export interface Policy {
 
 export type RatePolicy = Policy & Rate;
 
-/** Requests per second of one operation, unless the tenant has a rate of its own. */
+/** Requests per second of one operation, unless the tenant has its own rate. */
 export const REQUESTS_PER_SECOND = 1000;
 /** A burst is this many seconds of the rate. */
 export const BURST_SECONDS = 2;
 
-/** Returns this process's share of the limit on requests of a tenant, or of one key. */
+/** Returns this process's share of the request rate of a tenant, or of one key. */
 export function requestPolicy(
   name: 'requests' | 'key-requests',
   perSecond: number,
@@ -32,7 +32,10 @@ export function requestPolicy(
   };
 }
 
-/** Returns the share of one of `processes`. Its burst is at least `burstMin`. */
+/**
+ * Returns the share of one process among `processes`. The burst of the share is at least
+ * `burstMin`.
+ */
 export function shareOf(perSecond: number, processes: number, burstMin: number): Rate {
   const share = perSecond / processes;
   return { perSecond: share, burst: Math.max(burstMin, Math.floor(share * BURST_SECONDS)) };

@@ -4,22 +4,23 @@ import type { Connection, Pool } from '../../postgres/pool.ts';
 import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/log-records.ts';
 import { type LostSession, terminateSession } from './sql/terminate-session.ts';
 
-/** How one attempt to append ended. */
+/** The outcome of one attempt to append. */
 export type AppendAttempt =
   | { readonly ranges: AppendedRange[] }
   | {
       readonly error: unknown;
       /**
-       * `unsent`: no statement left. `refused`: rolled back. `unknown`: sent, and maybe committed.
+       * `unsent`: no statement was sent. `refused`: rolled back. `unknown`: sent, and possibly
+       * committed.
        */
       readonly effect: 'unsent' | 'refused' | 'unknown';
     };
 
-/** Sends appends one at a time, each only once no earlier one can still commit. */
+/** Sends appends one at a time. Sends the next one only when no earlier one can still commit. */
 export interface AppendSession {
   /**
-   * Calls `take` for the records just before the statement is sent. Ends at `deadlineAtMs` (of
-   * `performance.now()`) at the latest; never rejects.
+   * Calls `take` for the records immediately before the statement is sent. Settles at
+   * `deadlineAtMs` (of `performance.now()`) at the latest; never rejects.
    */
   append(take: () => readonly AppendedRecord[], deadlineAtMs: number): Promise<AppendAttempt>;
 }
@@ -31,15 +32,15 @@ export interface AppendSession {
  */
 export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
   let lost: LostSession | undefined;
-  // With the clock set back, the lost connection would seem younger than its loss, and would not be
+  // If the clock was set back, the lost connection would seem newer than its loss, and would not be
   // terminated.
   const sessionsClock = monotonicClock(clock);
 
   async function attempt(take: () => readonly AppendedRecord[], signal: AbortSignal): Promise<AppendAttempt> {
     const client = await connect(pool, signal);
     if (client === undefined) return { error: timedOut(), effect: 'unsent' };
-    // The clock is monotonic only over its readings, so the start of this connection is read before
-    // its loss.
+    // The clock is monotonic only between its readings, so the start of this connection is read
+    // before its loss.
     sessionsClock.nowMs();
     let broken: Error | undefined;
     const onError = (error: Error) => {
@@ -88,8 +89,8 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
 }
 
 /**
- * Returns undefined if the signal is aborted first; a connection that comes later goes back to the
- * pool.
+ * Checks out a connection. Returns undefined if the signal is aborted first; a later connection
+ * returns to the pool.
  */
 async function connect(pool: Pool, signal: AbortSignal): Promise<Connection | undefined> {
   const connecting = pool.connect();

@@ -3,7 +3,8 @@ import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
 import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
 
 /**
- * One call of publish. Its records are appended all or none, except those that can never be stored.
+ * One call of publish. All of its records are appended or none, except records that can never be
+ * stored.
  */
 export interface PublishCall {
   /** The tenant whose share of the publisher's memory the call holds. */
@@ -13,16 +14,18 @@ export interface PublishCall {
    * The records to send; emptied once the outcome is known, so that the queue does not keep them.
    */
   records: readonly AppendedRecord[];
-  /** Bytes of keys, values and headers; small records are rounded up. */
+  /** Bytes of keys, values and headers; small records count as a minimum size. */
   readonly bytes: number;
-  /** In terms of performance.now(), so that a wall clock that is set back does not prolong it. */
+  /** The deadline by performance.now(), so that setting back the wall clock does not extend it. */
   readonly deadlineAtMs: number;
   settled: boolean;
-  /** A statement with these records was sent and has no answer yet. */
+  /** Whether a statement with these records is in flight. */
   inFlight: boolean;
-  /** A statement with these records ended without an answer, and may have been committed. */
+  /**
+   * Whether a statement with these records ended without an answer, and may have been committed.
+   */
   maybeStored: boolean;
-  /** Settles the call, unless it is settled. */
+  /** Settles the call; does nothing if it is settled already. */
   resolve(outcomes: CallOutcome): void;
 }
 
@@ -35,8 +38,8 @@ export type CallOutcome =
 const RECORD_BYTES_MAX = 2 * 1024 * 1024;
 
 /**
- * A smaller record costs a statement as much as one of this size, so 4 MiB are 5000 records at
- * most.
+ * Minimum bytes that a record counts as. A smaller record costs a statement as much as one of this
+ * size. So a statement of 4 MiB has at most 5000 records.
  */
 const RECORD_BYTES_MIN = 840;
 
@@ -48,7 +51,7 @@ export interface PreparedCall {
   outcomes(outcome: CallOutcome): PublishOutcome[];
 }
 
-/** Separates the records that can never be stored, and those after them in the same partition. */
+/** Separates the records that can never be stored, and later records of the same partition. */
 export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]): PreparedCall {
   const refused = outgoing.map(() => undefined) as (PublishFailure | undefined)[];
   const brokenPartitions = new Set<number>();
@@ -71,8 +74,9 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
 }
 
 /**
- * Bytes that Postgres' text cannot hold would fail all records that are sent with them: such a key,
- * or headers that are no object of texts, are stored as base64 in the headers.
+ * Converts a record to storable columns. A key that a Postgres text cannot hold is stored as base64
+ * in the headers; so are headers that are not an object of texts. Otherwise one such record would
+ * fail all records of its statement.
  */
 function toStorable({ key, headers }: OutgoingRecord): Pick<AppendedRecord, 'key' | 'headers'> {
   if (isStorableText(key) && !isHeaderList(headers)) {
@@ -103,7 +107,7 @@ function outcomesOf(
 
 /**
  * Resolves the calls of a statement with their offsets: a range contains the records of all calls,
- * in their order.
+ * in the order of the calls.
  */
 export function settleAppended(calls: readonly PublishCall[], ranges: readonly AppendedRange[]): void {
   const next = new Map(ranges.map((range) => [`${range.partition} ${range.topic}`, range.first]));

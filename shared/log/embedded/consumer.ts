@@ -12,9 +12,9 @@ export interface ConsumerContext {
 }
 
 /**
- * Reads every partition of one topic, independently of each other. There is no consumer group: one
- * process owns the log. If a second one reads it too, `log_positions` keeps records from being
- * stored twice.
+ * Reads the partitions of one topic independently of each other. There is no consumer group,
+ * because one process owns the log. If a second process reads the log too, `log_positions` prevents
+ * records from being stored twice.
  */
 export class EmbeddedConsumer implements LogConsumer {
   private readonly options: ConsumerOptions;
@@ -56,8 +56,8 @@ export class EmbeddedConsumer implements LogConsumer {
   }
 
   /**
-   * The first offset of the partition that is not handled; undefined while the consumer does not
-   * know it.
+   * Returns the first offset of the partition that is not handled; undefined while the consumer
+   * does not know that offset.
    */
   handledTo(partition: number): bigint | undefined {
     return this.readers.get(partition)?.position();

@@ -12,13 +12,13 @@ import { BoundsWatch } from './watch.ts';
 /** Options of {@link createEmbeddedLog}. */
 export interface EmbeddedLogOptions {
   /**
-   * On the database that holds the log. Publishers and consumers borrow its connections for one
+   * The pool of the database that holds the log. Publishers and consumers use a connection for one
    * statement at a time.
    */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Milliseconds after which records of other processes are seen at the latest. Default 100. */
+  /** Maximum milliseconds until records of other processes are seen. Default 100. */
   readonly pollIntervalMs?: number;
   /** Milliseconds between two searches for records that are too old to keep. Default 60,000. */
   readonly retentionIntervalMs?: number;
@@ -28,16 +28,16 @@ const POLL_INTERVAL_MS = 100;
 const RETENTION_INTERVAL_MS = 60_000;
 
 /**
- * Opens the event log on Postgres: what Kafka is elsewhere, for a single machine. One process
- * consumes it, the owner of the data directory; other processes (commands) only append and read.
- * How long records are kept is stored with each topic.
+ * Opens the event log on Postgres, which replaces Kafka on a single machine. One process, the owner
+ * of the data directory, consumes the log. Other processes (commands) only append and read. The
+ * retention is stored with each topic.
  */
 export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
   const watch = new BoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? POLL_INTERVAL_MS });
   /**
-   * The last consumer of each topic and group. A closed one stays: what it has not handled is not
-   * deleted.
+   * The last consumer of each topic and group. A closed consumer is kept, because records that it
+   * has not handled must not be deleted.
    */
   const consumers = new Map<string, { readonly topic: string; readonly consumer: EmbeddedConsumer }>();
   let retention: { close(): Promise<void> } | undefined;
@@ -59,8 +59,7 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       const { topic, group } = consumerOptions;
       const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch });
       consumers.set(`${group} ${topic}`, { topic, consumer });
-      // Started by the first consumer: a command that only reads or appends is no place for
-      // deletions.
+      // Started by the first consumer: commands that only read or append should not delete records.
       const intervalMs = options.retentionIntervalMs ?? RETENTION_INTERVAL_MS;
       retention ??= startRetention({ pool, clock, logger, intervalMs, handledTo });
       return consumer;

@@ -16,31 +16,31 @@ export interface PartitionReaderOptions {
   readonly logger: Logger;
 }
 
-/** Bytes of values per batch. */
+/** Maximum bytes of values per batch. */
 const BATCH_BYTES_MAX = 4 * 1024 * 1024;
-/** Short: an operator who fixed the cause watches whether the partition makes progress. */
+/**
+ * The maximum is short, because an operator who fixed the cause waits for the partition to make
+ * progress.
+ */
 const START_BACKOFF: Backoff = { minMs: 250, maxMs: 5000 };
 const BATCH_BACKOFF: Backoff = { minMs: 100, maxMs: 5000 };
 
-/** Reads one partition from where the consumer starts it, batch after batch, until it is closed. */
+/** Reads one partition in batches from its start offset, until the reader is closed. */
 export class PartitionReader {
   private readonly options: PartitionReaderOptions;
   private readonly topic: string;
   private readonly partition: number;
   private readonly closing = new AbortController();
   private readonly ended: Promise<void>;
-  /** The next offset to handle; undefined until the consumer has said where to start. */
+  /** The next offset to handle; undefined until the consumer has provided the start offset. */
   private next: bigint | undefined;
   private stopReason: string | undefined;
-  /** Why the last read failed; undefined when it did not. */
+  /** The reason why the last read failed; undefined after a success. */
   private readFailure: string | undefined;
   /** Consecutive batches that ended with `POSITION_LOST`. */
   private lostBatches = 0;
   private restarting = new AbortController();
-  /**
-   * Replaced with each start and not with each wait: Node keeps listeners for as long as their
-   * signal lives.
-   */
+  /** Replaced at each start, not at each wait: listeners stay in memory as long as their signal. */
   private interrupted: AbortSignal;
   private lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
@@ -52,12 +52,12 @@ export class PartitionReader {
     this.ended = this.run();
   }
 
-  /** The next offset to handle; undefined until it is known where to start. */
+  /** Returns the next offset to handle; undefined until the start offset is known. */
   position(): bigint | undefined {
     return this.next;
   }
 
-  /** Records that are not handled, as far as is known. */
+  /** Returns the known number of records that are not handled. */
   lag(): bigint {
     const bounds = this.bounds();
     if (bounds === undefined) return 0n;
@@ -65,12 +65,12 @@ export class PartitionReader {
     return lag > 0n ? lag : 0n;
   }
 
-  /** Why the partition is not read; undefined when it is. */
+  /** Returns why the partition is not being read; undefined while it is. */
   stopped(): string | undefined {
     return this.stopReason ?? this.readFailure;
   }
 
-  /** Asks the consumer again where to start, once the handler has ended. */
+  /** Asks the consumer for the start offset again, once the handler has ended. */
   restart(): void {
     this.restarting.abort();
   }
@@ -98,8 +98,8 @@ export class PartitionReader {
     if (bounds === undefined) return;
     try {
       this.next = await consumer.startOffset(this.partition, bounds);
-      // If there is a record, only its handler can decide whether this is still the log that was
-      // read before.
+      // If there is a record, only its handler can detect whether the log was replaced by another
+      // one.
       if (this.lostBatches === 0 || this.next >= bounds.latest) this.stopReason = undefined;
     } catch (error) {
       this.next = undefined;
@@ -123,7 +123,7 @@ export class PartitionReader {
     if (!this.interrupted.aborted) await this.retry(BATCH_BACKOFF, () => this.handleBatch(from));
   }
 
-  /** Waits for `batchIntervalMs` since the previous batch, unless a full batch waits already. */
+  /** Waits for `batchIntervalMs` since the previous batch, unless a full batch is available. */
   private async linger(from: bigint): Promise<void> {
     const { batchIntervalMs = 0, batchRecordsMax } = this.options.consumer;
     const waitMs = this.lastBatchAtMs + batchIntervalMs - performance.now();
@@ -136,7 +136,7 @@ export class PartitionReader {
     const stored = await this.read(from);
     if (stored.length === 0) return this.skipDeleted(from);
     const records = stored.map(toLogRecord);
-    // Redelivers the same batch until it is handled: a retry must not cut it elsewhere.
+    // Redelivers the same batch until it is handled: a retry must contain the same records.
     await this.retry(BATCH_BACKOFF, () => this.handle(records));
   }
 
@@ -192,7 +192,7 @@ export class PartitionReader {
     else await this.pause(BATCH_BACKOFF.minMs);
   }
 
-  /** Repeats the attempt until it succeeds or the reader is closed. */
+  /** Retries the attempt until it succeeds or the reader is closed. */
   private async retry(backoff: Backoff, attempt: () => Promise<void>): Promise<void> {
     const { topic, partition } = this;
     const onFailure = (error: unknown) =>

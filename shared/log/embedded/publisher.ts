@@ -36,10 +36,10 @@ const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
 /**
  * Appends the records of concurrent callers with one statement at a time; while one is in flight,
- * calls for the next one are collected. If more calls wait than fit into a statement, tenants take
- * turns. A statement without an answer is retried within the deadline, before anything newer. If it
- * was stored nevertheless, the log has its records twice, and consumers deduplicate them by their
- * ids.
+ * calls for the next one are collected. If more calls wait than fit into a statement, tenants are
+ * served round-robin. A statement without an answer is retried within the deadline, before newer
+ * records. If the first attempt was stored after all, the log contains its records twice, and
+ * consumers deduplicate them by id.
  */
 export class EmbeddedPublisher implements Publisher {
   private readonly watch: BoundsWatch;
@@ -92,7 +92,7 @@ export class EmbeddedPublisher implements Publisher {
           if (call.settled) return;
           call.settled = true;
           clearTimeout(timer);
-          // A call in flight keeps its bytes until the statement ends.
+          // A call in flight keeps its memory until the statement ends.
           if (!call.inFlight) this.release(call);
           resolve(outcome);
         },
@@ -108,7 +108,7 @@ export class EmbeddedPublisher implements Publisher {
   }
 
   private async drain(): Promise<void> {
-    // One turn of the event loop, so that concurrent callers share the first statement.
+    // Waits for one turn of the event loop, so that concurrent callers share the first statement.
     await new Promise((resolve) => setImmediate(resolve));
     while (!this.queue.isEmpty()) await this.appendCalls(this.queue.take(STATEMENT_BYTES_MAX));
     this.draining = undefined;
@@ -130,13 +130,15 @@ export class EmbeddedPublisher implements Publisher {
     }
   }
 
-  /** Resolves with the error when the records were not appended, or may not have been. */
+  /**
+   * Appends the records once. Resolves with the error if they were not, or possibly not, appended.
+   */
   private async appendOnce(calls: readonly PublishCall[]): Promise<unknown> {
     let sent: PublishCall[] = [];
     const attempt = await this.session.append(
       () => {
-        // A call that timed out during the connect was answered that nothing was sent, and that
-        // stays true.
+        // A call that timed out while connecting has reported that nothing was sent, so its records
+        // are not sent.
         sent = calls.filter((call) => !call.settled);
         for (const call of sent) call.inFlight = true;
         return sent.flatMap((call) => call.records);
@@ -162,7 +164,9 @@ export class EmbeddedPublisher implements Publisher {
   }
 }
 
-/** Errors without an SQLSTATE are those of connections. */
+/**
+ * Returns whether the append may be retried. Errors without an SQLSTATE are those of connections.
+ */
 function isRetryable(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   return sqlState === undefined || isTransient(sqlState);

@@ -8,7 +8,7 @@ import { readRecords } from './sql/log-records.ts';
 const PAGE_RECORDS_MAX = 1000;
 const PAGE_BYTES_MAX = 4 * 1_048_576;
 
-/** Creates a reader that only reads the log's tables. */
+/** Creates a reader, which runs only read statements on the log's tables. */
 export function createEmbeddedReader(db: Queryable): LogReader {
   return {
     async bounds(topics) {
@@ -36,7 +36,7 @@ export function createEmbeddedReader(db: Queryable): LogReader {
 }
 
 /**
- * Runs a query on the log's tables; rejects with a retryable AppError `LOG_UNAVAILABLE` if the
+ * Runs a query on the log's tables. Rejects with a retryable AppError `LOG_UNAVAILABLE` if the
  * database does not answer.
  */
 export async function askLog<T>(question: () => Promise<T>): Promise<T> {

@@ -14,13 +14,13 @@ export interface RetentionOptions {
   readonly logger: Logger;
   readonly intervalMs: number;
   /**
-   * The first offset that some consumer has not handled; undefined where no consumer reads the
+   * Returns the first offset that some consumer has not handled; undefined if no consumer reads the
    * topic.
    */
   handledTo(topic: string, partition: number): bigint | undefined;
 }
 
-/** Records per statement: few enough that publishers of the partition hardly wait for it. */
+/** Maximum records per statement, so that publishers of the partition hardly wait for it. */
 const RECORDS_MAX = 1000;
 
 /**

@@ -29,13 +29,13 @@ const RETRY_MS = 1000;
 
 /**
  * Knows the bounds of all partitions of the topics that consumers follow, as of the last poll or
- * the last append of this process. One query per poll reads all of them, however many consumers
- * follow; none runs while nobody does.
+ * the last append of this process. One query per poll reads the bounds for all consumers. No query
+ * runs while no consumer follows a topic.
  */
 export class BoundsWatch {
   private readonly options: BoundsWatchOptions;
   private readonly followers = new Map<string, Set<Follower>>();
-  /** By topic, then by partition. A topic is there once a poll has read it. */
+  /** Bounds by topic, then by partition. A topic has an entry once a poll has read it. */
   private readonly known = new Map<string, Map<number, PartitionBounds>>();
   private readonly waiters = new Set<Waiter>();
   private readonly ending = new AbortController();
@@ -47,8 +47,8 @@ export class BoundsWatch {
   }
 
   /**
-   * Starts watching a topic, and reports each of its partitions once; the returned function ends
-   * it.
+   * Starts watching a topic, and reports each of its partitions once. Returns a function that stops
+   * watching.
    */
   follow(topic: string, onPartition: (partition: number) => void): () => void {
     const follower: Follower = { onPartition };
@@ -60,7 +60,7 @@ export class BoundsWatch {
       followers.delete(follower);
       if (followers.size > 0 || this.followers.get(topic) !== followers) return;
       this.followers.delete(topic);
-      // Without followers, no poll keeps these up to date.
+      // Without followers, no poll keeps these bounds up to date.
       this.known.delete(topic);
     };
   }
@@ -75,8 +75,9 @@ export class BoundsWatch {
   }
 
   /**
-   * Resolves once the partition holds the offset (any offset below 0: once its bounds are known),
-   * ends below it (the topic was created again), or the signal is aborted.
+   * Waits for an offset of a partition. Resolves when the partition holds that offset, ends below
+   * it (the topic was recreated), or the signal is aborted. With an offset below 0, resolves when
+   * the partition's bounds are known.
    */
   reached(topic: string, partition: number, offset: bigint, signal: AbortSignal): Promise<void> {
     const bounds = this.bounds(topic, partition);
@@ -102,7 +103,7 @@ export class BoundsWatch {
     if (bounds !== undefined && bounds.latest < latest) this.learn(topic, partition, { ...bounds, latest });
   }
 
-  /** Why the last poll failed; undefined when it did not. */
+  /** Returns why the last poll failed; undefined after a success. */
   problem(): string | undefined {
     return this.pollProblem;
   }
@@ -122,7 +123,7 @@ export class BoundsWatch {
     this.polling = undefined;
   }
 
-  /** Resolves with whether the database answered. */
+  /** Polls once. Resolves with whether the database answered. */
   private async pollOnce(): Promise<boolean> {
     const topics = [...this.followers.keys()];
     const before = new Map(topics.map((topic) => [topic, new Map(this.known.get(topic))]));
@@ -142,7 +143,7 @@ export class BoundsWatch {
     }
   }
 
-  /** Takes over what a poll read, unless this process appended while the answer was on its way. */
+  /** Stores bounds that a poll read, unless this process appended while the poll was in flight. */
   private learnRow(row: StoredBounds, latestBefore: bigint | undefined): void {
     if (!this.followers.has(row.topic)) return;
     const latestNow = this.bounds(row.topic, row.partition)?.latest;

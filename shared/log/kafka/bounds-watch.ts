@@ -1,17 +1,17 @@
 import { singleFlight } from '../../async.ts';
 import type { AskedBounds } from './bounds.ts';
 
-/** The bounds of a topic's partitions; undefined where the topic does not exist. */
+/** The bounds of a topic's partitions; undefined if the topic does not exist. */
 export type TopicBounds = AskedBounds | undefined;
 
-/** Begins a check; the function that it returns completes it with the answer. */
+/** Begins a check, and returns the function that completes the check with the bounds. */
 export type BeginCheck = () => (bounds: TopicBounds) => void;
 
 /** Reads the bounds of followed topics regularly. */
 export interface KafkaBoundsWatch {
   /**
-   * Calls `begin` before each request to the brokers, and the function that it returned with the
-   * answer. Returns a function that stops following.
+   * Follows a topic: calls `begin` before each request to the brokers, and then the function that
+   * `begin` returned. Returns a function that stops following.
    */
   follow(topic: string, begin: BeginCheck): () => void;
   close(): Promise<void>;
@@ -20,9 +20,9 @@ export interface KafkaBoundsWatch {
 const INTERVAL_MS = 5_000;
 
 /**
- * Finds topics that were deleted or recreated. Their readers notice nothing while no record is
- * written: kafkajs silently restarts at the first record. One request serves all topics of the
- * process.
+ * Finds topics that were deleted or recreated. Without this check, their readers notice nothing
+ * until a record is written, and kafkajs then silently restarts at the first record. One request
+ * serves all topics of the process.
  */
 export function createKafkaBoundsWatch(
   ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, AskedBounds>>,
@@ -38,7 +38,7 @@ export function createKafkaBoundsWatch(
       const found = await ask([...followers.keys()]);
       for (const { topic, complete } of begun) complete(found.get(topic));
     } catch {
-      // Consumers report brokers that do not answer.
+      // The consumers already report brokers that do not answer.
     }
   });
 

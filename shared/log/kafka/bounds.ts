@@ -10,14 +10,14 @@ import type { TopicMetadata } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
 
 /**
- * The bounds of a topic by partition; an error where the partition has no leader, or its leader did
+ * The bounds of a topic by partition; an error if the partition has no leader, or its leader did
  * not answer.
  */
 export type AskedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
 
 /**
- * UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED: a topic that the client may not see
- * counts as missing.
+ * Error codes of topics that count as missing, because they do not exist or the client may not see
+ * them: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
  */
 const HIDDEN: ReadonlySet<number> = new Set([3, 29]);
 
@@ -33,9 +33,9 @@ export async function findTopics(
 }
 
 /**
- * Returns the bounds of each partition of the topics that exist. Leaders are asked concurrently,
- * each for its own partitions, so that one that is down hides no other's. Rejects with a retryable
- * AppError where no broker answers.
+ * Returns the bounds of each partition of the topics that exist. Requests are sent concurrently to
+ * all leaders, so that a leader that is down affects only its own partitions. Rejects with a
+ * retryable AppError if no broker answers.
  */
 export async function askBounds(
   connection: KafkaConnection,
@@ -55,7 +55,9 @@ export async function askBounds(
   return bounds;
 }
 
-/** As {@link askBounds}, all or nothing: rejects where one of the partitions has no answer. */
+/**
+ * Returns the same as {@link askBounds}, but rejects if the bounds of any partition are unknown.
+ */
 export async function requireBounds(
   connection: KafkaConnection,
   topics: readonly string[],
@@ -80,7 +82,7 @@ async function find(
   openBroker: OpenBroker,
   topics: readonly string[],
 ): Promise<{ found: TopicMetadata[]; addresses: Map<number, Address> }> {
-  // A request without names asks for all topics.
+  // A request without names would return all topics.
   if (topics.length === 0) return { found: [], addresses: new Map() };
   try {
     const { brokers, topicMetadata } = await askForMetadata(openBroker, seedAddresses(connection), topics);
@@ -103,7 +105,7 @@ function byLeader(topics: readonly TopicMetadata[]): Map<number, TopicPartition[
   return led;
 }
 
-/** Returns the bounds of the partitions, in order, or what failed; never rejects. */
+/** Returns the bounds of the partitions, in order, or their errors; never rejects. */
 async function askLeader(
   openBroker: OpenBroker,
   address: Address | undefined,

@@ -15,15 +15,20 @@ import { type Address, shuffled } from './sockets.ts';
 import type { ProduceTransport } from './transport.ts';
 
 /**
- * Sends produce requests straight to the leaders, on kafkajs's connections and encoders but below
- * its producer. That producer remembers acknowledgements per broker across retries and so resolves
- * with records that were never written (kafkajs #1303), discards the whole answer when one
- * partition of it failed, lets one partition without a leader stop all others, and does not report
- * whether a failed request was ever sent.
+ * Sends produce requests directly to the leaders, with the connections and encoders of kafkajs but
+ * without its producer. That producer has four faults:
+ * - It remembers acknowledgements per broker across retries, and so resolves with records that were
+ * never written (kafkajs #1303).
+ * - It discards the whole response if one partition of it failed.
+ * - One partition without a leader stops all others.
+ * - It does not report whether a failed request was ever sent.
  */
 export class KafkaBrokers implements ProduceTransport {
   private readonly connection: KafkaConnection;
-  /** Both the leader's time to gather acknowledgements and ours to wait for its answer. */
+  /**
+   * Timeout in milliseconds both for the leader to collect acknowledgements and for this process to
+   * wait for its response.
+   */
   private readonly requestTimeoutMs: number;
   private readonly openBroker: OpenBroker;
   /** Node ids by {@link partitionName}. */
@@ -102,10 +107,7 @@ export class KafkaBrokers implements ProduceTransport {
     return this.openBroker(address, nodeId);
   }
 
-  /**
-   * Cuts a broker's connections: requests that are unanswered fail now, and nothing is read from
-   * them again.
-   */
+  /** Cuts a broker's connections: requests in flight fail immediately, and nothing more is read. */
   private drop(nodeId: number): void {
     const broker = this.connected.get(nodeId);
     this.connected.delete(nodeId);
@@ -113,8 +115,8 @@ export class KafkaBrokers implements ProduceTransport {
   }
 
   /**
-   * Returns the brokers to ask for metadata: connected ones first, then known ones, then those of
-   * the settings.
+   * Returns the brokers to ask for metadata: connected ones first, then known ones, then those that
+   * are configured.
    */
   private metadataAddresses(): Address[] {
     const isConnected = (nodeId: number): boolean => this.connected.get(nodeId)?.isConnected() ?? false;

@@ -12,16 +12,16 @@ export interface KafkaConnection extends KafkaSecurity {
   readonly logger: Logger;
 }
 
-/** Milliseconds for a TCP connection to a broker. */
+/** Timeout in milliseconds for a TCP connection to a broker. */
 export const CONNECTION_TIMEOUT_MS = 3_000;
 
-/** Milliseconds until a request that is not a produce request counts as lost. */
+/** Timeout in milliseconds of a request, except produce requests. */
 export const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
- * Returns a kafkajs client with few retries: our own loops retry for longer, with deadlines and a
- * way to close them. Each consumer needs its own client, because kafkajs shares committed offsets
- * between the consumers of one.
+ * Returns a kafkajs client with few retries, because the loops in this folder retry for longer,
+ * with deadlines, and can be closed. Each consumer needs its own client, because kafkajs shares
+ * committed offsets between the consumers of a client.
  */
 export function createKafkaClient(
   connection: KafkaConnection,
@@ -29,7 +29,7 @@ export function createKafkaClient(
 ): Kafka {
   patchKafkajs();
   return new kafkajs.Kafka({
-    // In random order: kafkajs starts with the first broker, and stays with it even if it hangs.
+    // In random order: kafkajs starts with the first broker and continues with it even if it hangs.
     brokers: shuffled(connection.brokers).map(kafkajsSeed),
     ...kafkajsSecurity(connection),
     clientId: connection.clientId,
@@ -43,9 +43,9 @@ export function createKafkaClient(
 }
 
 /**
- * Logs kafkajs's lines at level debug: its errors, such as a restarting broker, are retried by our
- * loops many times per minute, and reported by them when they matter. Only fields that cannot hold
- * a secret are kept.
+ * Returns a log creator that logs the lines of kafkajs at level debug. Errors such as a restarting
+ * broker are retried many times per minute, and are reported by this folder's loops if they
+ * persist. Only fields that cannot contain a secret are kept.
  */
 export function kafkaLogCreator(logger: Logger): logCreator {
   return () =>

@@ -18,25 +18,25 @@ export class OffsetCommits {
     this.logger = logger;
   }
 
-  /** Commits the offset soon. */
+  /** Records the offset for the next commit. */
   mark(partition: number, nextOffset: bigint): void {
     if (this.isStopped) return;
     this.marked.set(partition, nextOffset);
     this.running ??= this.commitAll();
   }
 
-  /** Commits nothing from now on: the assignment has ended. */
+  /** Stops committing: the assignment has ended. */
   stop(): void {
     this.isStopped = true;
   }
 
-  /** Resolves when one commit of everything marked was tried. */
+  /** Commits all recorded offsets, once. Resolves after the attempt. */
   async flush(): Promise<void> {
     await this.running;
   }
 
   private async commitAll(): Promise<void> {
-    // Offsets that are marked in the same turn of the event loop are committed together.
+    // Waits, so that offsets recorded in the same turn of the event loop are committed together.
     await Promise.resolve();
     while (this.marked.size > 0 && !this.isStopped) {
       const offsets = this.marked;

@@ -10,7 +10,7 @@ import { type MetadataResponse, metadataOf } from './protocol/metadata.ts';
 import { kafkajsSecurity } from './security.ts';
 import { type Address, addressOf, createSocketFactory, shuffled } from './sockets.ts';
 
-/** Makes a broker object of kafkajs, which connects by its `connect`. */
+/** Creates a kafkajs broker object, which connects when its `connect` is called. */
 export type OpenBroker = (address: Address, nodeId?: number) => Promise<Broker>;
 
 export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs: number): OpenBroker {
@@ -40,7 +40,7 @@ export function createBrokerOpener(connection: KafkaConnection, requestTimeoutMs
 }
 
 /**
- * Returns the brokers of the settings in random order, so that not every client starts with one
+ * Returns the configured brokers in random order, so that not every client starts with a broker
  * that hangs.
  */
 export function seedAddresses(connection: KafkaConnection): Address[] {
@@ -55,14 +55,13 @@ export function cut(broker: Broker): void {
   for (const { socket } of broker.connectionPool.pool) socket?.destroy(new Error('connection dropped'));
 }
 
-/** Milliseconds until the next broker is asked. */
+/** Milliseconds until the next broker is tried. */
 const METADATA_TIMEOUT_MS = 2_000;
 
 /**
- * Asks brokers for the metadata of topics, one after another until one answers. Each has a
- * connection of its own: brokers answer the requests of a connection in order, so a request after a
- * produce request that waits for a dead replica would wait as long. Rejects with the error of the
- * last broker.
+ * Requests the metadata of topics from one broker after another, until one answers. Uses a new
+ * connection per broker. Brokers answer the requests of a connection in order, so the request could
+ * otherwise wait for a produce request. Rejects with the error of the last broker.
  */
 export async function askForMetadata(
   openBroker: OpenBroker,

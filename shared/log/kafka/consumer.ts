@@ -10,7 +10,7 @@ import { OffsetCheck } from './offset-check.ts';
 import { PartitionReader } from './partition-reader.ts';
 
 const REJOIN_BACKOFF = { minMs: 100, maxMs: 2_000 };
-/** Milliseconds in its group after which a member resets the backoff. */
+/** Milliseconds of group membership after which the backoff is reset. */
 const STABLE_AFTER_MS = 3_000;
 
 /** The dependencies of the consumer, in addition to its options. */
@@ -22,10 +22,10 @@ export interface KafkaConsumerDependencies {
 }
 
 /**
- * Consumes one topic in a consumer group. Whenever its group member ends, for whatever reason, the
- * next one is started. Each assignment makes a new reader for every partition, which asks for its
- * start. The readers of partitions that moved to other members are aborted, and only the present
- * readers' offsets are committed.
+ * Consumes one topic in a consumer group. Whenever its group member ends, starts the next one. Each
+ * assignment creates a new reader for every partition, which asks for the partition's start offset.
+ * Readers of partitions that moved to other members are aborted. Only the offsets of current
+ * readers are committed.
  */
 export class KafkaConsumer implements LogConsumer {
   private readonly options: ConsumerOptions;
@@ -37,15 +37,15 @@ export class KafkaConsumer implements LogConsumer {
   private readonly running: Promise<void>;
   private member: Member | undefined;
   private commits: OffsetCommits | undefined;
-  /** The readers of the present assignment. */
+  /** The readers of the current assignment. */
   private readers = new Map<number, PartitionReader>();
-  /** The end of the last retired reader of each partition. */
+  /** The end of the last retired reader, by partition. */
   private readonly ending = new Map<number, Promise<void>>();
-  /** Readers whose handler may still run, of this assignment and of earlier ones. */
+  /** Readers of this and earlier assignments whose handler may still run. */
   private readonly unfinished = new Set<PartitionReader>();
   private isJoined = false;
   private joinedAtMs: number | undefined;
-  /** The id of a member that crashed and may still be counted in the group. */
+  /** The id of a member that crashed and may still belong to the group. */
   private lostMemberId: string | undefined;
   private problem: string | undefined = 'not connected yet';
   private closed: Promise<void> | undefined;
@@ -83,7 +83,7 @@ export class KafkaConsumer implements LogConsumer {
   private async end(): Promise<void> {
     this.closing.abort();
     this.unfollow();
-    // Readers of earlier members too: their handlers may wait for a database that is down.
+    // Includes readers of earlier members: their handlers may wait for a database that is down.
     for (const reader of this.unfinished) reader.retire(true);
     await Promise.all([...this.unfinished].map(({ done }) => done));
     await this.commits?.flush();

@@ -68,7 +68,7 @@ async function topicConfigs(
   );
 }
 
-/** Kafka's limits are -1 for none. */
+/** Returns a limit of Kafka, which represents "no limit" as -1. */
 function limitOf(text: string | undefined): number {
   const limit = Number(text);
   return limit < 0 ? Number.POSITIVE_INFINITY : limit;

@@ -1,15 +1,18 @@
 import type { LogRecord } from '../log.ts';
 
-/** Fetched bytes of one partition that may wait for its handler; the last fetch may exceed it. */
+/**
+ * Bytes of one partition that may be buffered for its handler. The last fetch may exceed this
+ * limit.
+ */
 const BUFFERED_BYTES_MAX = 1_048_576;
 
 /**
- * Bytes of a record in addition to its value, roughly: its key, its headers and the objects around
+ * Estimated bytes of a record in addition to its value: its key, its headers and the objects around
  * them.
  */
 const RECORD_OVERHEAD_BYTES = 200;
 
-/** The fetched records of one partition that wait for its handler, in order. */
+/** The buffer of one partition: fetched records that wait for its handler, in order. */
 export class FetchBuffer {
   private records: LogRecord[] = [];
   private bytes = 0;
@@ -18,7 +21,7 @@ export class FetchBuffer {
     return this.records.length;
   }
 
-  /** Whether nothing more is to be fetched for now. */
+  /** Returns whether the buffer is full, so that fetching should pause. */
   isFull(): boolean {
     return this.bytes >= BUFFERED_BYTES_MAX;
   }
@@ -30,7 +33,7 @@ export class FetchBuffer {
     }
   }
 
-  /** Takes the oldest records, `recordsMax` at most. */
+  /** Removes and returns the oldest records, `recordsMax` at most. */
   take(recordsMax: number): LogRecord[] {
     const taken = this.records.splice(0, recordsMax);
     for (const record of taken) this.bytes -= bytesOf(record);

@@ -33,15 +33,15 @@ const DEFAULT_TIMES: MemberTimes = {
   fetchWaitMs: 200,
 };
 
-/** The minimum timeout of a produce request, which else is the deadline of its callers. */
+/** Minimum timeout of a produce request. The timeout is otherwise the deadline of its callers. */
 const PRODUCE_TIMEOUT_MIN_MS = 1_000;
 
-/** Returns the event log on Apache Kafka. It connects when it is first used. */
+/** Returns the event log on Apache Kafka. Connects at its first use. */
 export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
   const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
-  /** The partitions of one assignment ask at the same time and share one request. */
+  /** The readers of one assignment request bounds at the same time, and share one request. */
   const topicBounds = singleFlight(async (topic: string): Promise<AskedBounds> => {
     const bounds = (await askBounds(connection, [topic])).get(topic);
     if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
@@ -78,8 +78,8 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
 }
 
 /**
- * Opens a connection for one request: requests are rare, and a permanent connection would have to
- * be monitored and rebuilt.
+ * Opens a connection for one request. Requests are rare, and a permanent connection would have to
+ * be monitored and reconnected.
  */
 async function withAdmin<T>(connection: KafkaConnection, work: (admin: Admin) => Promise<T>): Promise<T> {
   const admin = createKafkaClient(connection).admin();

@@ -74,7 +74,7 @@ declare module 'kafkajs/src/cluster/index.js' {
   export default class Cluster {
     constructor(options: object);
     getNodeIds(): string[];
-    /** By node id; -1 where there is none. */
+    /** Node ids of leaders, each with its partitions; -1 for partitions without a leader. */
     findLeaderForPartitions(topic: string, partitions: readonly number[]): Record<string, number[]>;
     fetchTopicsOffset(topics: readonly TopicPartitions[]): Promise<TopicPartitions[]>;
   }
@@ -98,7 +98,7 @@ declare module 'kafkajs/src/cluster/connectionPoolBuilder.js' {
 declare module 'kafkajs/src/network/connection.js' {
   export default class Connection {
     constructor(options: object);
-    /** What came of an answer that is not whole yet. */
+    /** The received parts of an incomplete response. */
     chunks: Buffer[];
     bytesBuffered: number;
     bytesNeeded: number;
@@ -113,7 +113,7 @@ declare module 'kafkajs/src/network/socketFactory.js' {
 }
 
 declare module 'kafkajs/src/consumer/runner.js' {
-  /** What a consumer's loops run in. */
+  /** Runs a consumer's loops. */
   export default class Runner {
     constructor(options: object);
     readonly running: boolean;

@@ -6,15 +6,15 @@ import type { ProduceTransport } from './transport.ts';
 const BACKOFF = { minMs: 20, maxMs: 1_000 };
 
 /**
- * Asks the cluster for the leaders of partitions: one request at a time, with backoff while some
- * leader is unknown.
+ * Requests the leaders of partitions from the cluster: one request at a time, with backoff while
+ * some leader is unknown.
  */
 export class LeaderRefresh {
   private readonly transport: Pick<ProduceTransport, 'refresh'>;
   private readonly logger: Logger;
   private running = false;
   private problem: string | undefined;
-  /** Requests in a row after which some leader was unknown. */
+  /** Consecutive requests after which some leader was still unknown. */
   private attempts = 0;
   private notBeforeMs = 0;
 
@@ -28,17 +28,19 @@ export class LeaderRefresh {
     this.attempts = 0;
   }
 
-  /** Whether a request may be sent now; false while one is in flight. */
+  /** Returns whether a request may be sent now; false while one is in flight. */
   isDue(nowMs: number): boolean {
     return !this.running && this.notBeforeMs <= nowMs;
   }
 
-  /** When the next request is due, by `performance.now()`; infinite while one is in flight. */
+  /**
+   * Returns when the next request is due, by `performance.now()`; infinite while one is in flight.
+   */
   dueAtMs(): number {
     return this.running ? Number.POSITIVE_INFINITY : this.notBeforeMs;
   }
 
-  /** Sends one request; never rejects. `isQuiet` turns the log message off. */
+  /** Sends one request; never rejects. `isQuiet` returns true to suppress the log message. */
   async run(topics: readonly string[], isQuiet: () => boolean): Promise<void> {
     this.running = true;
     let reason: string | undefined;
@@ -47,7 +49,7 @@ export class LeaderRefresh {
     } catch (error) {
       reason = errorMessage(error);
     }
-    // Once per reason: requests are retried every second.
+    // Logged once per reason, because requests are retried every second.
     if (reason !== undefined && reason !== this.problem && !isQuiet()) {
       this.logger.warn({ reason }, 'partition leaders unknown, retrying');
     }

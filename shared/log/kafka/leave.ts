@@ -3,12 +3,13 @@ import { withDeadline } from '../../async.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
 import { createBrokerOpener, cut, seedAddresses } from './connect.ts';
 
-/** Milliseconds for the whole attempt: it only makes the next join faster. */
+/** Timeout in milliseconds for the whole attempt, whose only purpose is a faster next join. */
 const LEAVE_TIMEOUT_MS = 2_000;
 
 /**
- * Removes a crashed member from its group. kafkajs leaves only on an orderly stop, and the group
- * would admit the successor only after the session timeout. Returns whether the member is gone.
+ * Removes a crashed member from its group. kafkajs leaves a group only on an orderly stop. Without
+ * this request, the group would admit the successor only after the session timeout. Returns whether
+ * the member is gone.
  */
 export async function leaveGroup(
   connection: KafkaConnection,

@@ -15,20 +15,21 @@ export interface MemberTimes {
   readonly rebalanceTimeoutMs: number;
   readonly heartbeatIntervalMs: number;
   /**
-   * How long a fetch waits for records; also how late a partition that was paused is fetched again.
+   * Milliseconds that a fetch waits for records. A partition that was paused may be fetched again
+   * this much later.
    */
   readonly fetchWaitMs: number;
 }
 
 export interface MemberEvents {
-  /** The member joined with these partitions; all of them are paused. */
+  /** Called when the member has joined with these partitions; all of them are paused. */
   assigned(partitions: readonly number[]): void;
-  /** Records were fetched. Returns false when they must not count as fetched. */
+  /** Called with fetched records. Returns false if these must not count as fetched. */
   fetched(partition: number, fetched: FetchedRecords): boolean;
 }
 
 /**
- * One membership of the group: from connecting until it fails or is ended. Not reusable after
+ * One membership of the group, from connecting until it fails or is ended. Not reusable after
  * `ended`.
  */
 export interface Member {
@@ -36,27 +37,29 @@ export interface Member {
   pause(partition: number): void;
   resume(partition: number): void;
   /**
-   * Commits once, under the present membership. Rejects when the group refuses. `commitOffsets` of
-   * kafkajs would retry after a rebalance, for partitions that another member owns by then (kafkajs
-   * #1046), so it is used only until the first records were fetched: a fetch brings the other way.
+   * Commits once, under the current membership. Rejects if the group refuses the commit.
+   * `commitOffsets` of kafkajs would retry after a rebalance, when another member may own the
+   * partitions (kafkajs #1046). It is used only until the first fetch, which provides another
+   * function for commits.
    */
   commit(offsets: ReadonlyMap<number, bigint>): Promise<void>;
-  /** Returns its id in the group; undefined before it joined. */
+  /** Returns the member's id in the group; undefined before it has joined. */
   memberId(): string | undefined;
   /** Leaves the group and closes all connections. */
   end(): Promise<void>;
-  /** Resolves with the reason in words. */
+  /** Resolves with the reason of the end as text. */
   readonly ended: Promise<string>;
 }
 
 /** Milliseconds that leaving the group may take before the connections are cut. */
 const LEAVE_TIMEOUT_MS = 5_000;
 const WATCH_INTERVAL_MS = 1_000;
-/** Bytes of one partition in one fetch; a larger record comes alone. */
+/** Bytes of one partition in one fetch; a larger record is fetched alone. */
 const FETCH_BYTES_MAX = 1_048_576;
 
 /**
- * Joins the group and fetches, with kafkajs. Records of a partition come only after its `resume`.
+ * Joins the group and fetches, with kafkajs. Records of a partition are fetched only after its
+ * `resume`.
  */
 export function startMember(
   connection: KafkaConnection,
@@ -69,12 +72,11 @@ export function startMember(
 }
 
 /**
- * A group member that only fetches and holds the membership: each batch is handed over and counts
+ * A group member that only fetches and holds the membership. Each batch is handed over and counts
  * as fetched immediately, so that kafkajs's loop never waits for a handler and heartbeats continue.
- *
- * kafkajs consumers have stopped for ever after a coordinator failed over (kafkajs #1630, #1011). A
- * watch therefore ends this one when it crashed, and also when it had no heartbeat for as long as
- * the group waits for one.
+ * kafkajs consumers have stopped for ever after a coordinator failover (kafkajs #1630, #1011). A
+ * watch therefore ends the member after a crash, and if it sent no heartbeat for the session
+ * timeout.
  */
 class KafkajsMember implements Member {
   readonly ended: Promise<string>;
@@ -115,7 +117,7 @@ class KafkajsMember implements Member {
       heartbeatInterval: times.heartbeatIntervalMs,
       maxWaitTimeInMs: times.fetchWaitMs,
       maxBytesPerPartition: FETCH_BYTES_MAX,
-      // A partition that had no leader is read again after this.
+      // Partitions without a leader are read again after this many milliseconds.
       metadataMaxAge: 10_000,
       allowAutoTopicCreation: false,
       retry: {
@@ -215,8 +217,8 @@ class KafkajsMember implements Member {
   }
 
   /**
-   * Runs a call that throws while kafkajs stops by itself. Nothing is fetched any more then, and
-   * `ended` follows.
+   * Runs a call. An error means that kafkajs is stopping by itself: nothing more is fetched, and
+   * `ended` resolves soon.
    */
   private whileRunning(call: () => void): void {
     if (this.isOver) return;
@@ -228,8 +230,8 @@ class KafkajsMember implements Member {
   }
 
   /**
-   * Lets a crash report its reason first: it disconnects before that, in the same turn of the event
-   * loop.
+   * Ends the member after one turn of the event loop, so that a crash reports its reason first. On
+   * a crash, kafkajs disconnects before it reports the reason.
    */
   private finishSoon(reason: string): void {
     setTimeout(() => void this.finish(reason), 0);
@@ -251,8 +253,7 @@ class KafkajsMember implements Member {
 }
 
 /**
- * Tracks a client's sockets, so that a client that hangs can be ended: its sockets are cut and it
- * gets no new ones.
+ * Tracks a client's sockets. If the client hangs, its sockets can be cut, and it gets no new ones.
  */
 function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   const sockets = new Set<Socket>();

@@ -4,14 +4,14 @@ import type { TopicBounds } from './bounds-watch.ts';
 import type { PartitionReader } from './partition-reader.ts';
 
 /**
- * Checks in a row without an answer after which a partition counts as stopped: elections take a
- * moment.
+ * Consecutive checks without bounds that are tolerated before a partition counts as stopped, since
+ * leader elections take a moment.
  */
 const FAILED_CHECKS_MAX = 1;
 
 /**
- * Compares where idle readers wait with what their partitions hold. A reader whose offset is out of
- * bounds is restarted: its topic was deleted or recreated. A partition whose bounds
+ * Compares the offsets of idle readers with the bounds of their partitions. A reader with an offset
+ * out of bounds is restarted, because its topic was deleted or recreated. A partition whose bounds
  * cannot be read is reported as stopped.
  */
 export class OffsetCheck {
@@ -29,8 +29,8 @@ export class OffsetCheck {
   }
 
   /**
-   * Notes where the readers are, before the brokers are asked. The function that it returns takes
-   * the answer.
+   * Records the offsets of the readers before the request to the brokers. Returns the function that
+   * takes the bounds.
    */
   begin(readers: ReadonlyMap<number, PartitionReader>): (bounds: TopicBounds) => void {
     const noted = [...readers].map(([partition, reader]) => ({
@@ -40,14 +40,14 @@ export class OffsetCheck {
     }));
     return (bounds) => {
       for (const { partition, reader, offset } of noted) {
-        // A reader that has moved since may be ahead of the answer.
+        // A reader that has moved since then may be ahead of these bounds.
         if (offset === undefined || reader.fetchOffset() !== offset) this.unanswered.delete(reader);
         else this.compare(partition, reader, offset, bounds);
       }
     };
   }
 
-  /** Returns why the partition of this reader counts as stopped; undefined when it does not. */
+  /** Returns why the partition of this reader counts as stopped; undefined if it does not. */
   problemOf(reader: PartitionReader): string | undefined {
     const { checks, reason } = this.unanswered.get(reader) ?? { checks: 0, reason: undefined };
     return checks > FAILED_CHECKS_MAX ? reason : undefined;

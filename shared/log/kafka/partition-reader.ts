@@ -5,23 +5,25 @@ import { type ConsumerOptions, type LogRecord, type PartitionBounds, POSITION_LO
 import { FetchBuffer } from './fetch-buffer.ts';
 
 const HANDLER_BACKOFF = { minMs: 100, maxMs: 5_000 };
-/** The maximum is short: an operator who has fixed the cause watches whether reading starts. */
+/** The maximum is short, because an operator who fixed the cause waits for reading to start. */
 const START_BACKOFF = { minMs: 1_000, maxMs: 5_000 };
 
 /** The functions of the group member that fetches for a partition's reader. */
 export interface PartitionSource {
   bounds(partition: number): Promise<PartitionBounds>;
-  /** The next fetch starts at this offset. */
+  /** Sets the offset at which the next fetch starts. */
   seek(partition: number, offset: bigint): void;
   pause(partition: number): void;
   resume(partition: number): void;
-  /** All records below this offset were handled, by this reader or before it started. */
+  /**
+   * Called when all records below this offset were handled, by this reader or before it started.
+   */
   handled(partition: number, nextOffset: bigint): void;
 }
 
 /** The result of one fetch for one partition. */
 export interface FetchedRecords {
-  /** The offset that was asked for. */
+  /** The offset that was requested. */
   readonly fetchedFrom: bigint;
   readonly records: readonly LogRecord[];
   /** The offset at which the next fetch starts. */
@@ -36,17 +38,17 @@ export interface PartitionReaderOptions {
   readonly source: PartitionSource;
   readonly logger: Logger;
   /**
-   * The end of this partition's reader of an earlier assignment: its handler must have ended before
-   * this one starts.
+   * The end of the previous assignment's reader of this partition. Its handler must have ended
+   * before this reader starts.
    */
   readonly previous: Promise<void>;
 }
 
 /**
- * Reads one partition for the time of one assignment: asks where to start, hands out batches one at
- * a time, and ends when it is retired. The partition is paused while its start is unknown and while
- * its buffer is full, so that a slow or stopped partition delays neither the others nor the
- * heartbeats.
+ * Reads one partition during one assignment. Asks for the start offset, delivers batches one at a
+ * time, and ends when the reader is retired. The partition is paused while its start offset is
+ * unknown and while its buffer is full. So a slow or stopped partition delays neither other
+ * partitions nor heartbeats.
  */
 export class PartitionReader {
   /** Resolves when the last handler has ended. */
@@ -57,16 +59,16 @@ export class PartitionReader {
   private readonly logger: Logger;
   /** Aborts the batch that is being handled. */
   private readonly aborting = new AbortController();
-  /** Ends the reading after that batch. */
+  /** Aborted when reading must end after that batch. */
   private readonly retiring = new AbortController();
   private readonly buffer = new FetchBuffer();
   private isPaused = true;
-  /** The offset at which the next fetch starts; undefined until the start is known. */
+  /** The offset at which the next fetch starts; undefined until the start offset is known. */
   private nextFetch: bigint | undefined;
   private handledTo: bigint | undefined;
   private latest = 0n;
   private stopReason: string | undefined;
-  /** Batches in a row that failed with `POSITION_LOST`. */
+  /** Consecutive batches that failed with `POSITION_LOST`. */
   private lostBatches = 0;
   private nextBatchAtMs = Number.NEGATIVE_INFINITY;
   private wake: (() => void) | undefined;
@@ -80,13 +82,13 @@ export class PartitionReader {
   }
 
   /**
-   * Takes fetched records. Returns false when they do not continue what was read: then none of them
+   * Takes fetched records. Returns false if they do not follow the previous ones; then none of them
    * counts as fetched.
    */
   offer({ fetchedFrom, records, nextOffset, latest }: FetchedRecords): boolean {
     if (this.nextFetch === undefined || this.retiring.signal.aborted) return false;
-    // The offset was out of range, or a fetch from before the start came late. Only the owner of
-    // the positions can decide whether records are missing.
+    // The offset was out of range, or a fetch from before the start arrived late. Only the handler
+    // can decide whether records are missing.
     if (fetchedFrom !== this.nextFetch) {
       this.restart();
       return false;
@@ -99,20 +101,22 @@ export class PartitionReader {
     return true;
   }
 
-  /** Returns where the next fetch starts; undefined until the start is known. */
+  /**
+   * Returns the offset at which the next fetch starts; undefined until the start offset is known.
+   */
   fetchOffset(): bigint | undefined {
     return this.nextFetch;
   }
 
   /**
-   * Takes note of where the partition ends, so that records count as lag even while they cannot be
+   * Records the end of the partition, so that its records count as lag even if they cannot be
    * fetched.
    */
   noteEnd(latest: bigint): void {
     if (latest > this.latest) this.latest = latest;
   }
 
-  /** Drops what was fetched, and asks for the start again once the handler has ended. */
+  /** Drops fetched records, and asks for the start offset again once the handler has ended. */
   restart(): void {
     if (this.nextFetch === undefined) return;
     this.setPaused(true);
@@ -121,7 +125,7 @@ export class PartitionReader {
     this.wake?.();
   }
 
-  /** Returns why the partition is not read, in words; undefined when it is. */
+  /** Returns why the partition is not being read, as text; undefined while it is. */
   stoppedBecause(): string | undefined {
     return this.stopReason;
   }
@@ -130,7 +134,9 @@ export class PartitionReader {
     return this.handledTo === undefined || this.latest < this.handledTo ? 0n : this.latest - this.handledTo;
   }
 
-  /** Hands out nothing new; `abort` also aborts the signal of the batch that is being handled. */
+  /**
+   * Stops delivering batches; `abort` also aborts the signal of the batch that is being handled.
+   */
   retire(abort: boolean): void {
     this.retiring.abort();
     if (abort) this.aborting.abort();
@@ -163,8 +169,8 @@ export class PartitionReader {
     const bounds = await this.source.bounds(this.partition);
     const offset = await this.consumer.startOffset(this.partition, bounds);
     if (this.retiring.signal.aborted) return;
-    // If there is a record, only its handler can decide whether this is still the log that was read
-    // before.
+    // If there is a record, only its handler can detect whether the log was replaced by another
+    // one.
     if (this.lostBatches === 0 || offset >= bounds.latest) this.stopReason = undefined;
     this.latest = bounds.latest;
     this.nextFetch = offset;
@@ -174,7 +180,10 @@ export class PartitionReader {
     this.source.handled(this.partition, offset);
   }
 
-  /** Whether the batch interval is still running and the batch could grow. */
+  /**
+   * Returns whether to wait for more records: the batch interval has not passed, and the batch can
+   * grow.
+   */
   private mustGather(): boolean {
     return this.buffer.length < this.consumer.batchRecordsMax && performance.now() < this.nextBatchAtMs;
   }
@@ -191,8 +200,8 @@ export class PartitionReader {
   }
 
   /**
-   * Gives a batch to the handler until it succeeds. Returns false when the batch is given up:
-   * retired, or position lost.
+   * Gives a batch to the handler until the handler succeeds. Returns false if the batch is
+   * abandoned because the reader was retired or the position lost.
    */
   private async handleUntilDone(records: readonly LogRecord[]): Promise<boolean> {
     const { topic } = this.consumer;
@@ -238,10 +247,7 @@ export class PartitionReader {
     else this.source.resume(this.partition);
   }
 
-  /**
-   * Resolves when something was fetched, the partition was retired, or its start is to be asked
-   * for.
-   */
+  /** Resolves when records were fetched, the reader was retired, or a restart was requested. */
   private untilWoken(): Promise<void> {
     return new Promise((resolve) => {
       this.wake = () => {

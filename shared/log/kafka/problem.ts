@@ -9,8 +9,8 @@ import type { KafkaSecurity } from './security.ts';
 export const LOG_ACCESS_REFUSED = 'LOG_ACCESS_REFUSED';
 
 /**
- * Returns an error of kafkajs as an AppError that names the setting at fault: `LOG_ACCESS_REFUSED`
- * or `LOG_UNAVAILABLE`.
+ * Returns a kafkajs error as an AppError, `LOG_ACCESS_REFUSED` or `LOG_UNAVAILABLE`, that names the
+ * setting at fault.
  */
 export function kafkaError(error: unknown, security: KafkaSecurity): AppError {
   if (error instanceof AppError) return error;
@@ -40,8 +40,8 @@ export function refusalOf(error: unknown, security: KafkaSecurity): string | und
 }
 
 /**
- * Returns why a consumer is not in its group. kafkajs drops the brokers' error when it asks for the
- * coordinator.
+ * Returns why a consumer is not in its group. kafkajs drops the brokers' error when it looks up the
+ * group's coordinator.
  */
 export function memberProblem(error: unknown, security: KafkaSecurity): string {
   const text = refusalOf(error, security) ?? connectionProblem(error, security) ?? errorMessage(error);
@@ -100,7 +100,8 @@ function tlsRefusal(fault: TlsFault): string {
 }
 
 /**
- * A listener of another security protocol than configured closes the connection without an error.
+ * Returns advice on an unreachable cluster. A listener with another security protocol than
+ * configured closes connections without an error.
  */
 function adviceFor(error: unknown, { tls, sasl }: KafkaSecurity): string {
   if (!chainOf(error).some(isHangUp)) {
@@ -114,7 +115,7 @@ function isHangUp(error: object): boolean {
   return (error as Error).name === 'KafkaJSConnectionClosedError' || errorCode(error) === 'ECONNRESET';
 }
 
-/** Whether the user lacks a right. */
+/** Returns whether the error means that the user lacks a right. */
 export const isNotAllowed = (error: unknown): boolean => chainOf(error).some(lacksRight);
 
 function lacksRight(error: object): boolean {

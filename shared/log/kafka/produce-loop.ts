@@ -7,11 +7,11 @@ import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 import { failFrom, PartitionQueue, type QueueEntry, settle } from './publish-queue.ts';
 import type { ProduceTransport } from './transport.ts';
 
-/** Bytes of one partition in one request, unless a single record is larger. */
+/** Maximum bytes of one partition in one request, unless a single record is larger. */
 const BATCH_BYTES_MAX = 1_048_576;
 /**
- * Bytes of all partitions in one request: a leader of many busy partitions gets several requests,
- * one after another.
+ * Maximum bytes of all partitions in one request. A leader of many busy partitions receives several
+ * requests, one after another.
  */
 const REQUEST_BYTES_MAX = 8 * 1_048_576;
 const RETRY_BACKOFF = { minMs: 20, maxMs: 1_000 };
@@ -23,10 +23,10 @@ interface Batch {
 }
 
 /**
- * Sends what waits for the partitions to their leaders. At most one request per leader and one per
- * partition is in flight, so the records of a partition arrive in order, and what is published
- * meanwhile goes with the next request. Records that were not acknowledged by name are sent again
- * before anything newer of their partition.
+ * Sends the queued records of partitions to their leaders. At most one request per leader and one
+ * per partition is in flight. So the records of a partition arrive in order, and records published
+ * meanwhile are sent with the next request. Records that were not individually acknowledged are
+ * sent again before newer ones of their partition.
  */
 export class ProduceLoop {
   private readonly transport: ProduceTransport;
@@ -34,9 +34,7 @@ export class ProduceLoop {
   private readonly log: RateLimitedLog;
   private readonly leaders: LeaderRefresh;
   private readonly queues = new Map<string, PartitionQueue>();
-  /**
-   * Queues with something to send and nothing in flight, in the order in which they began to wait.
-   */
+  /** Queues with unsent entries and nothing in flight, in the order in which they began to wait. */
   private readonly waiting = new Set<PartitionQueue>();
   private readonly busyLeaders = new Set<number>();
   private isScheduled = false;
@@ -82,8 +80,8 @@ export class ProduceLoop {
   }
 
   /**
-   * Runs in the next turn of the event loop, so that records published in the same turn share a
-   * request.
+   * Schedules a run for the next turn of the event loop, so that records published in the same turn
+   * share a request.
    */
   private schedule(): void {
     if (this.isScheduled) return;
@@ -174,7 +172,7 @@ export class ProduceLoop {
     if (!queue.isEmpty()) this.waiting.add(queue);
   }
 
-  /** Entries that are left unsettled here are sent again. */
+  /** Handles the failure of a batch. Entries that stay unsettled are sent again. */
   private takeFailure({ queue, entries }: Batch, answer: Exclude<ProduceAnswer, { kind: 'stored' }>): void {
     if (answer.maybeStored) for (const entry of entries) entry.maybeStored = true;
     if (answer.kind === 'unanswered' || answer.retryable) {
@@ -182,7 +180,7 @@ export class ProduceLoop {
       queue.notBeforeMs = performance.now() + backoffMs(queue.failures, RETRY_BACKOFF);
       this.transport.forget(queue.topic, queue.partition);
     } else if (entries.length > 1) {
-      // One record of the batch is refused, and leaders rarely say which one.
+      // The leader refused one record of the batch, and leaders rarely name that record.
       queue.isolated = entries.length;
     } else {
       queue.isolated = Math.max(0, queue.isolated - 1);
@@ -192,8 +190,8 @@ export class ProduceLoop {
   }
 
   /**
-   * Returns the memory of a settled entry, which must not be kept then. Returns whether the entry
-   * is settled.
+   * Releases the memory of a settled entry, which the caller must then drop. Returns whether the
+   * entry is settled.
    */
   private releaseSettled(entry: QueueEntry): boolean {
     if (entry.settled) this.memory.give(entry.tenantId, entry.bytes);

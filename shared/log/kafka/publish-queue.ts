@@ -20,9 +20,9 @@ export interface QueueEntry {
   readonly record: OutgoingRecord;
   readonly bytes: number;
   readonly queue: PartitionQueue;
-  /** Part of the request that is in flight for its partition. */
+  /** Whether the entry is part of the request in flight for its partition. */
   inFlight: boolean;
-  /** An earlier attempt may have stored it. */
+  /** Whether an earlier attempt may have stored the record. */
   maybeStored: boolean;
   settled: boolean;
 }
@@ -32,18 +32,17 @@ export class PartitionQueue {
   readonly topic: string;
   readonly partition: number;
   inFlight = false;
-  /** Failed attempts in a row. */
+  /** Consecutive failed attempts. */
   failures = 0;
   /** After a failure: the earliest time of the next attempt, by `performance.now()`. */
   notBeforeMs = 0;
   /**
-   * How many of the next entries are sent one per request, because the leader refused them
-   * together.
+   * Number of next entries that are sent one per request, because the leader refused them together.
    */
   isolated = 0;
   /**
-   * Entries that were sent and not acknowledged, oldest first: they are sent before anything that
-   * waits.
+   * Entries that were sent and not acknowledged, oldest first: they are sent before waiting
+   * entries.
    */
   private unacknowledged: QueueEntry[] = [];
   private readonly backlog = new PublishBacklog<QueueEntry>();
@@ -61,11 +60,11 @@ export class PartitionQueue {
     this.backlog.add(entry);
   }
 
-  /** Takes the next entries, up to `bytesMax` but at least one. */
+  /** Removes and returns the next entries, up to `bytesMax` but at least one. */
   takeBatch(bytesMax: number): QueueEntry[] {
     const again = this.unacknowledged;
     if (again.length === 0) {
-      // The entries that were refused together all have an outcome.
+      // All entries that were refused together have an outcome.
       this.isolated = 0;
       return this.backlog.take(bytesMax);
     }
@@ -75,7 +74,7 @@ export class PartitionQueue {
     return again.concat(this.backlog.take(bytesMax - bytes, 0));
   }
 
-  /** Puts entries of the last batch back, before everything else. */
+  /** Puts entries of the last batch back to the front. */
   putBack(entries: readonly QueueEntry[]): void {
     if (entries.length > 0) this.unacknowledged = entries.concat(this.unacknowledged);
   }
@@ -99,12 +98,14 @@ export function settle(entry: QueueEntry, outcome: PublishOutcome): void {
   if (call.unsettled === 0) call.resolve(call.outcomes);
 }
 
-/** Fails an entry. Its outcome is unknown when an attempt may have stored it, or still may. */
+/**
+ * Fails an entry. The outcome is unknown if an attempt may have stored the record, or still may.
+ */
 export function fail(entry: QueueEntry, reason: PublishFailure): void {
   settle(entry, { ok: false, reason, outcomeUnknown: entry.maybeStored || entry.inFlight });
 }
 
-/** Fails an entry and all later ones of its call and partition: they must not overtake it. */
+/** Fails an entry and all later entries of its call and partition, which must not overtake it. */
 export function failFrom(entry: QueueEntry, reason: PublishFailure): void {
   fail(entry, reason);
   for (const later of entry.call.entries) {

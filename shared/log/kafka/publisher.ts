@@ -11,15 +11,17 @@ import type { ProduceTransport } from './transport.ts';
 const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;
 
 /**
- * Publishes to a Kafka cluster: admits calls to its memory, gives each of their records an outcome
- * by the deadline, and leaves the sending to {@link ProduceLoop}. If more records wait for a
- * partition than fit into a request, tenants take turns.
+ * Publishes to a Kafka cluster. Reserves memory for calls and gives each of their records an
+ * outcome by the deadline; {@link ProduceLoop} sends them. If more records wait for a partition
+ * than fit into a request, tenants are served round-robin.
  */
 export class KafkaPublisher implements Publisher {
   private readonly deadlineMs: number;
   private readonly memory: TenantShares;
   private readonly loop: ProduceLoop;
-  /** Oldest first. All have the same time, so the oldest one is due first. */
+  /**
+   * The calls in flight, oldest first. All have the same timeout, so the oldest call is due first.
+   */
   private readonly calls = new Set<PublishCall>();
   private deadlineTimer: NodeJS.Timeout | undefined;
   private isClosed = false;
@@ -107,8 +109,8 @@ export class KafkaPublisher implements Publisher {
 }
 
 /**
- * Returns the sizes of a call's records, and the outcomes of those that are too large or come after
- * one that is.
+ * Returns the sizes of a call's records, and the outcomes of records that are too large or follow
+ * such a record.
  */
 function admit(records: readonly OutgoingRecord[]): {
   sizes: number[];

@@ -10,18 +10,18 @@ import { metadataOf } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
 
 const PAGE_BYTES_MAX = 4 * 1_048_576;
-/** Milliseconds that a busy broker may take; records that exist are returned without waiting. */
+/** Milliseconds that a busy broker may take. Existing records are returned without waiting. */
 const FETCH_WAIT_MS = 500;
 const EMPTY_FETCHES_MAX = 5;
 
 /**
- * Fetches straight from the leaders, below kafkajs's consumer, which would need a group: a group
- * that only looked would remain on the brokers, and appear in every lag tool.
+ * Fetches directly from the leaders, without a kafkajs consumer, which would need a group. A group
+ * that only reads once would remain on the brokers, and appear in every lag tool.
  */
 export class KafkaReader implements LogReader {
   private readonly connection: KafkaConnection;
   private readonly openBroker: OpenBroker;
-  /** By `host:port`. */
+  /** Connected brokers by `host:port`. */
   private readonly connected = new Map<string, Broker>();
 
   constructor(connection: KafkaConnection) {
@@ -46,7 +46,7 @@ export class KafkaReader implements LogReader {
       const wanted = records.filter(({ offset }) => offset < to);
       if (wanted.length > 0) yield wanted;
     }
-    // Callers list, replay or compare the records: a missing part must be an error.
+    // Callers list, replay or compare the records: a missing range must be an error.
     if (from < to) throw unfinished(range, from);
   }
 
@@ -67,7 +67,7 @@ export class KafkaReader implements LogReader {
         topics: [{ topic, partitions: [wanted] }],
       });
       const messages = responses[0]?.partitions[0]?.messages ?? [];
-      // A broker returns whole batches, also records before the offset asked for.
+      // A broker returns whole batches, which may begin before the requested offset.
       return messages.map(toLogRecord).filter(({ offset }) => offset >= from);
     } catch (error) {
       throw new AppError('LOG_UNAVAILABLE', `Kafka does not answer (${errorMessage(error)})`, {
@@ -107,8 +107,8 @@ export class KafkaReader implements LogReader {
 }
 
 /**
- * Brokers answer like this to a client that they throttle; a new leader may not yet know that it
- * may return the end.
+ * Returns the error after repeated empty fetches. Brokers send an empty response to a client that
+ * they throttle. A new leader may not know yet that it may return the newest records.
  */
 function unfinished({ topic, partition, to }: LogRange, from: bigint): AppError {
   return new AppError(

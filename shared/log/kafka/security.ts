@@ -5,7 +5,7 @@ import type { Config, KafkaSetting } from '../../config/config.ts';
 
 /** How the brokers and this process authenticate to each other. */
 export interface KafkaSecurity {
-  /** TLS, with certificates and keys in PEM form; undefined: a plain connection. */
+  /** TLS options, with certificates and keys in PEM form; undefined: connections without TLS. */
   readonly tls?: Readonly<Pick<ConnectionOptions, 'ca' | 'cert' | 'key'>> | undefined;
   readonly sasl?: KafkaSasl | undefined;
 }
@@ -17,8 +17,8 @@ export interface KafkaSasl {
 }
 
 /**
- * Returns the brokers of the settings and their security, for `createKafkaLog`. Reads the files
- * that the settings name; `loadConfig` has checked that they are readable.
+ * Returns the configured brokers and their security, for `createKafkaLog`. Reads the files that the
+ * settings name, which `loadConfig` has checked.
  */
 export function kafkaOptionsOf(
   config: Config<KafkaSetting>,
@@ -36,8 +36,7 @@ export function kafkaOptionsOf(
 }
 
 /**
- * Returns kafkajs's security options. They are new objects each time, because kafkajs modifies
- * them.
+ * Returns kafkajs's security options. Returns new objects each time, because kafkajs modifies them.
  */
 export function kafkajsSecurity({ tls, sasl }: KafkaSecurity): {
   ssl?: ConnectionOptions;

@@ -8,14 +8,14 @@ export interface Address {
 }
 
 /**
- * The domain of names that stand for IPv6 addresses, with hyphens instead of colons, as on Windows.
+ * The domain of names that encode IPv6 addresses, with hyphens instead of colons, as on Windows.
  */
 const LITERAL = '.ipv6-literal.net';
 
 /**
- * Returns a broker of the settings in the form for kafkajs, which splits at the first colon. An
- * IPv6 address becomes a name, which is never resolved: {@link createSocketFactory} converts it
- * back.
+ * Returns a configured broker in the form for kafkajs, which splits the text at the first colon.
+ * Encodes an IPv6 address as a name, which is never resolved: {@link createSocketFactory} decodes
+ * it.
  */
 export function kafkajsSeed(broker: string): string {
   const { host, port } = addressOf(broker);
@@ -28,7 +28,7 @@ export function addressOf(broker: string): Address {
   return { host: broker.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(broker.slice(colon + 1)) };
 }
 
-/** Returns kafkajs's socket factory, extended to IPv6 addresses. */
+/** Returns kafkajs's socket factory with support for IPv6 addresses. */
 export function createSocketFactory(): ISocketFactory {
   const connect = kafkajsSocketFactory();
   return (options) => connect({ ...options, host: dialled(options.host) });

@@ -1,20 +1,22 @@
 import type { TopicDescription, TopicSpec } from '../log.ts';
 
 /**
- * Bytes of a batch that a topic must accept: twice the bytes per partition of a produce request.
+ * Bytes of a batch that a topic must accept: twice the maximum bytes per partition of a produce
+ * request.
  */
 export const BATCH_BYTES_MAX = 2 * 1_048_576;
 
-/** Replicas that must have a record before it is acknowledged. */
+/** Number of replicas that must have a record before it is acknowledged. */
 const IN_SYNC_MIN = 2;
 const REPLICAS_MIN = 3;
 
 /**
- * How brokers store batches, in whatever compression they come. kafkajs reads only uncompressed and
- * gzip batches, and one unreadable batch stops its topic. Our batches are sent uncompressed.
+ * The compression in which brokers store batches, regardless of the producer's. kafkajs reads only
+ * uncompressed and gzip batches, and one unreadable batch stops its topic. Sluice sends batches
+ * uncompressed.
  */
 export const COMPRESSION = 'uncompressed';
-/** Kafka's own `segment.ms`. */
+/** Kafka's default of `segment.ms`. */
 const BROKERS_SEGMENT_MS = 7 * 86_400_000;
 const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
 
@@ -49,8 +51,8 @@ export interface TopicShortfall {
 }
 
 /**
- * Returns the shortfalls of topics in replicas, acknowledgements, elections, batch size, retention,
- * segments and compression. Ignores topics that do not exist.
+ * Returns the shortfalls of topics in replication, acknowledgements, leader elections, batch size,
+ * retention, segments and compression. Ignores topics that do not exist.
  */
 export function topicShortfalls(
   specs: readonly TopicSpec[],

@@ -7,19 +7,19 @@ import { topicShortfalls } from './topic-check.ts';
 /** Options of {@link watchTopics}. */
 export interface TopicWatchOptions {
   readonly log: Pick<EventLog, 'describeTopics'>;
-  /** The topics as they should be. */
+  /** The required properties of the topics. */
   readonly specs: readonly TopicSpec[];
   readonly logger: Logger;
   /**
-   * Milliseconds until the first retry where the log does not answer; doubled up to a minute.
-   * Default 2000.
+   * Milliseconds until the first retry if the log does not answer; doubled up to a minute. Default
+   * 2000.
    */
   readonly retryMs?: number;
 }
 
 /**
- * Compares the topics with what they should be, once, as soon as the log answers. Logs one warning
- * per shortfall. Runs in the background until `close`, and keeps no process alive.
+ * Compares the topics with their required properties, once, as soon as the log answers. Logs one
+ * warning per shortfall. Runs in the background until `close`, and keeps no process alive.
  */
 export function watchTopics({ log, specs, logger, retryMs = 2000 }: TopicWatchOptions): { close(): void } {
   const closing = new AbortController();

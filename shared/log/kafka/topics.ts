@@ -9,9 +9,9 @@ const LEADERS_TIMEOUT_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
 /**
- * Creates the topics that are missing and waits until each of their partitions has a leader. Topics
- * that exist are left as they are. Throws AppError `TOPIC_REFUSED` (not retryable) when Kafka does
- * not create one, `LOG_UNAVAILABLE` (retryable) when leaders do not come.
+ * Creates missing topics and waits until each of their partitions has a leader. Leaves existing
+ * topics unchanged. Throws AppError `TOPIC_REFUSED` (not retryable) if Kafka refuses to create one.
+ * Throws `LOG_UNAVAILABLE` (retryable) if no leaders are elected in time.
  */
 export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): Promise<string[]> {
   if (specs.length === 0) return [];
@@ -27,10 +27,10 @@ export async function createTopics(admin: Admin, specs: readonly TopicSpec[]): P
   return created;
 }
 
-/** Returns false when another process created it first. */
+/** Creates a topic. Returns false if another process created it first. */
 async function createTopic(admin: Admin, spec: TopicSpec): Promise<boolean> {
   try {
-    // With `waitForLeaders`, kafkajs has thrown although the topic was created; leadersElected
+    // kafkajs may throw with `waitForLeaders` although it created the topic, so leadersElected
     // waits instead.
     return await admin.createTopics({ waitForLeaders: false, topics: [topicConfig(spec)] });
   } catch (error) {
@@ -52,7 +52,7 @@ function topicConfig(spec: TopicSpec): ITopicConfig {
     // Retention follows the broker's clock, not the producer's.
     'message.timestamp.type': 'LogAppendTime',
     'retention.ms': String(spec.retentionMs),
-    // Brokers may have other defaults; records are deleted by their age only.
+    // Overrides the brokers' defaults: records are deleted by age only.
     'retention.bytes': '-1',
     'cleanup.policy': 'delete',
     'compression.type': COMPRESSION,
@@ -67,8 +67,8 @@ function topicConfig(spec: TopicSpec): ITopicConfig {
 }
 
 /**
- * Waits for leaders. For a moment, the metadata of a new topic is an error or has partitions
- * without a leader.
+ * Waits until all partitions have a leader. For a moment, the metadata of a new topic is an error
+ * or has partitions without a leader.
  */
 async function leadersElected(admin: Admin, topics: readonly string[]): Promise<void> {
   const giveUpAtMs = performance.now() + LEADERS_TIMEOUT_MS;

@@ -1,10 +1,10 @@
 import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 
-/** The connection of a publisher to the leaders; tests replace it by a script. */
+/** The connection of a publisher to the leaders. Tests replace it with a scripted one. */
 export interface ProduceTransport {
   /** Returns the last known leader of a partition; undefined before a refresh. */
   leaderOf(topic: string, partition: number): number | undefined;
-  /** Drops the known leader of a partition, which was wrong. */
+  /** Drops the known leader of a partition, because it was wrong. */
   forget(topic: string, partition: number): void;
   /**
    * Reads the leaders of these topics' partitions. Rejects with a retryable AppError
@@ -12,7 +12,7 @@ export interface ProduceTransport {
    */
   refresh(topics: readonly string[]): Promise<void>;
   /**
-   * Sends one request (acks of all in-sync replicas). Resolves with one answer per batch, in order;
+   * Sends one request (acks of all in-sync replicas). Resolves with one result per batch, in order;
    * never rejects.
    */
   produce(leader: number, batches: readonly ProduceBatch[]): Promise<ProduceAnswer[]>;

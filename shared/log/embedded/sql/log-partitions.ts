@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../postgres/pool.ts';
 
-/** The offsets of one partition: the first one kept, and the one that the next record gets. */
+/** The offsets of one partition: that of the first record kept, and that of the next record. */
 export interface StoredBounds {
   readonly topic: string;
   readonly partition: number;
@@ -36,8 +36,8 @@ export async function readRetained(db: Queryable): Promise<RetainedPartition[]> 
 }
 
 /**
- * Creates a topic's partitions unless it exists; resolves with whether it did. An existing topic
- * stays as it is.
+ * Creates a topic with its partitions; resolves with whether it was created. An existing topic
+ * stays unchanged.
  */
 export async function createLogTopic(
   db: Queryable,

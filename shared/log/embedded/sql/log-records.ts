@@ -8,7 +8,10 @@ export interface AppendedRecord {
   readonly partition: number;
   readonly key: string;
   readonly value: Buffer;
-  /** As JSON: an object of strings, or a list as StoredRecord describes it; null: no headers. */
+  /**
+   * The headers as JSON: an object of strings, or a list as described at StoredRecord; null: no
+   * headers.
+   */
   readonly headers: string | null;
 }
 
@@ -17,14 +20,14 @@ export interface AppendedRange {
   readonly topic: string;
   readonly partition: number;
   readonly count: number;
-  /** Undefined where the partition does not exist: nothing was stored there. */
+  /** Undefined if the partition does not exist: nothing was stored in it. */
   readonly first: bigint | undefined;
 }
 
 /**
  * Appends all records in one statement, in the order given, and resolves with one range per
- * partition. The partitions' rows are locked in order and stay locked until the statement commits.
- * So two such statements never deadlock, and no offset becomes visible before a lower one.
+ * partition. Locks the partitions' rows in order until the statement commits. So concurrent calls
+ * never deadlock, and no offset becomes visible before a lower one.
  */
 export async function appendRecords(
   db: Queryable,
@@ -50,9 +53,9 @@ export async function appendRecords(
   return ranges.map((range, position) => ({ ...range, first: firsts.get(position) }));
 }
 
-// The values are sent as one bytea and cut here: an array of bytea would be sent as hexadecimal
-// text, twice the size. The statement contains the settings of a transaction: two more round trips
-// would be a third of what an append takes.
+// The values are sent as one bytea and split here, because an array of bytea would be sent as
+// hexadecimal text of twice the size. The statement also sets the transaction's settings, which
+// saves two round trips, a third of the time of an append.
 const APPEND = `
   with durable as materialized (
     ${DURABLE}
@@ -113,7 +116,7 @@ function columnsOf(
     columns.range.push(range);
     columns.index.push(nextIndex[range]!++);
     columns.key.push(record.key);
-    // Not NULL, which with array_nulls = off is a text.
+    // An empty text instead of NULL, which Postgres reads as a text if array_nulls is off.
     columns.headers.push(record.headers ?? '');
     columns.start.push(start);
     columns.length.push(record.value.length);
@@ -127,11 +130,12 @@ export interface ReadRange {
   readonly topic: string;
   readonly partition: number;
   /**
-   * The first offset wanted; if it is deleted, reading begins with the first record that exists.
+   * The first offset to read. If its record is deleted, reading begins with the first record that
+   * exists.
    */
   readonly from: bigint;
   readonly recordsMax: number;
-  /** Bytes of values; the first record is returned whatever its size. */
+  /** Maximum bytes of values. The first record is returned regardless of its size. */
   readonly bytesMax: number;
 }
 
@@ -140,7 +144,7 @@ export interface StoredRecord {
   readonly offset: bigint;
   readonly key: string;
   readonly value: Buffer;
-  /** A list: the key's bytes in base64, and pairs of name and value. */
+  /** As a list: the key's bytes in base64, then pairs of name and value. */
   readonly headers: Record<string, string> | [string, [string, string | null][]] | null;
   /** Milliseconds since the Unix epoch. */
   readonly appendedAtMs: number;
@@ -175,8 +179,8 @@ export interface DeletableRange {
 
 /**
  * Deletes records from the partition's start that were appended before `olderThan`, at most
- * `recordsMax`; resolves with their number. One statement, so that the partition's first offset is
- * right whenever it is read.
+ * `recordsMax`; resolves with their number. Uses one statement, so that readers always see the
+ * correct first offset of the partition.
  */
 export async function deleteOldRecords(
   db: Queryable,

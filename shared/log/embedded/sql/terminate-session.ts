@@ -7,13 +7,13 @@ export interface LostSession {
   readonly lostAt: Date;
 }
 
-/** Milliseconds that the server waits for the session's end. */
+/** Milliseconds that the server waits for the end of the session. */
 const PATIENCE_MS = 1000;
 
 /**
- * Ends the session and waits for its end, so that none of its statements can still commit. Resolves
- * with false when the session has not ended in time. A session that began after the loss only has
- * the same process id, and is not ended.
+ * Terminates the session and waits for its end, so that none of its statements can still commit.
+ * Resolves with false if the session has not ended in time. Does not terminate a newer session, to
+ * which the server has given the same process id.
  */
 export async function terminateSession(db: Queryable, session: LostSession): Promise<boolean> {
   const result = await db.query<{ ended: boolean }>(

@@ -1,12 +1,12 @@
 import RequestQueue from 'kafkajs/src/network/requestQueue/index.js';
 
-/** kafkajs's own time between two checks of a queue. */
+/** The interval at which kafkajs checks a queue. */
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * Patches kafkajs #1704: a connection that was ever used checks its request queue for ever, with a
- * negative delay. That is a timer per millisecond and connection, and a TimeoutNegativeWarning on
- * Node 24. The check is needed only while a request waits.
+ * Patches kafkajs #1704: a connection that was once used checks its request queue for ever, with a
+ * negative delay. This costs one timer per millisecond and connection, and causes a
+ * TimeoutNegativeWarning on Node 24. The check is needed only while a request waits.
  */
 export function patchIdleQueueTimer(): void {
   RequestQueue.prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {

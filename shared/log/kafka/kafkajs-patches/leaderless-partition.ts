@@ -6,10 +6,11 @@ import { metadataOf } from '../protocol/metadata.ts';
 const fetchTopicsOffset = Cluster.prototype.fetchTopicsOffset;
 
 /**
- * Patches kafkajs #1520: one partition without a leader fails the whole metadata response. No other
- * partition of its topic is read then and, where all topics are asked for, no topic at all. With
- * the patch such a partition has the leader -1, which is no broker's id: it is not fetched until
- * the next metadata response names a leader. Requests for offsets leave it out.
+ * Patches kafkajs #1520: one partition without a leader fails the whole metadata response. As a
+ * result, no other partition of its topic is read. If the request was for all topics, no topic is
+ * read at all. With the patch such a partition has the leader -1, which is no broker's id. The
+ * partition is not fetched until a later metadata response names a leader, and is left out of
+ * requests for offsets.
  */
 export function patchLeaderlessPartition(): void {
   Broker.prototype.metadata = async function (this: Broker, topics: string[] = []) {

@@ -1,14 +1,14 @@
 import Connection from 'kafkajs/src/network/connection.js';
 
-/** Bytes of the length with which a response begins. */
+/** Bytes of the length field at the start of a response. */
 const LENGTH_BYTES = 4;
 
 const connect = Connection.prototype.connect;
 
 /**
- * Patches the probable cause of kafkajs #715. A connection that is reset in the middle of a
- * response, and connected again, takes the next response for the rest of the partial one. It reads
- * lengths from the middle of records; responses never arrive, or an uncaught error ends the
+ * Patches the probable cause of kafkajs #715. After a reset in the middle of a response and a
+ * reconnect, the connection treats the next response as the rest of the partial one. Lengths are
+ * then read from the middle of records: responses never arrive, or an uncaught error ends the
  * process. The patch discards the partial response.
  */
 export function patchPartialResponse(): void {

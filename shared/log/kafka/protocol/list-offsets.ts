@@ -5,7 +5,7 @@ import protocol from 'kafkajs/src/protocol/requests/index.js';
 import type { PartitionBounds } from '../../log.ts';
 import { unchecked } from './metadata.ts';
 
-/** Kafka's id of a client that is no replica. */
+/** Kafka's replica id of a client, which is not a replica. */
 export const NO_REPLICA = -1;
 /** Kafka's isolation level in which all records of the log are visible. */
 export const READ_UNCOMMITTED = 0;
@@ -19,8 +19,8 @@ export interface TopicPartition {
 }
 
 /**
- * Connects to a broker and asks for the bounds of partitions that it leads. Returns them, or their
- * errors, in order.
+ * Connects to a broker and requests the bounds of partitions that it leads. Returns the bounds or
+ * errors of the partitions, in order.
  */
 export async function listBounds(
   broker: Broker,

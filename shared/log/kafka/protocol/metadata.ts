@@ -2,26 +2,26 @@ import type Broker from 'kafkajs/src/broker/index.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
 
-/** Kafka's answer as kafkajs decodes it, before it throws for the first error inside. */
+/** Kafka's response as decoded by kafkajs, before kafkajs throws the first error inside. */
 export interface MetadataResponse {
   readonly brokers: readonly { readonly nodeId: number; readonly host: string; readonly port: number }[];
   readonly topicMetadata: readonly TopicMetadata[];
 }
 
 export interface TopicMetadata {
-  /** 0: none. */
+  /** The error code of the topic; 0: none. */
   readonly topicErrorCode: number;
   readonly topic: string;
   readonly partitionMetadata: readonly {
     readonly partitionId: number;
-    /** Its broker's node id; -1 where it has none. */
+    /** The node id of the partition's leader; -1 if there is none. */
     readonly leader: number;
   }[];
 }
 
 /**
- * Asks a broker that is connected for the metadata of topics; without names, of all. Errors of
- * topics are in the answer.
+ * Requests the metadata of topics from a connected broker; without names, of all topics. The
+ * response contains the errors of topics.
  */
 export async function metadataOf(broker: Broker, topics: readonly string[]): Promise<MetadataResponse> {
   const { request, response } = broker.lookupRequest(
@@ -35,5 +35,5 @@ export async function metadataOf(broker: Broker, topics: readonly string[]): Pro
   return answer as MetadataResponse;
 }
 
-/** A parser for answers whose errors are looked at part by part. */
+/** Returns a decoded response unchanged, so that the caller can check the error of each part. */
 export const unchecked = async (decoded: unknown): Promise<unknown> => decoded;

@@ -13,7 +13,7 @@ export interface ProduceBatch {
   readonly records: readonly OutgoingRecord[];
 }
 
-/** The answer for one batch. */
+/** The result of one batch. */
 export type ProduceAnswer =
   | { readonly kind: 'stored'; readonly baseOffset: bigint }
   | {
@@ -21,28 +21,27 @@ export type ProduceAnswer =
       /** Kafka's name of the error, such as NOT_LEADER_FOR_PARTITION. */
       readonly type: string;
       readonly retryable: boolean;
-      /** False when the error says that nothing was stored. */
+      /** False if the error means that nothing was stored. */
       readonly maybeStored: boolean;
     }
   | {
       readonly kind: 'unanswered';
-      /** False when the request was never written to a connection. */
+      /** False if the request was never written to a connection. */
       readonly maybeStored: boolean;
       readonly cause: string;
     };
 
 /**
- * Answers after which the leader may nevertheless have stored the records: REQUEST_TIMED_OUT,
+ * Errors after which the leader may have stored the records anyway: REQUEST_TIMED_OUT,
  * NOT_ENOUGH_REPLICAS_AFTER_APPEND.
  */
 const MAYBE_STORED_CODES = new Set([7, 20]);
 /**
- * UNKNOWN_SERVER_ERROR: the records may be stored, and would fail again if they were sent together
- * again.
+ * UNKNOWN_SERVER_ERROR: the records may be stored. Sending them together again would fail again.
  */
 const UNKNOWN_SERVER_ERROR_CODE = -1;
 
-/** A produce request (acks of all in-sync replicas), encoded for a broker that is connected. */
+/** A produce request (acks of all in-sync replicas), encoded for a connected broker. */
 export interface EncodedProduceRequest {
   readonly request: KafkajsRequest;
   readonly body: KafkajsEncodable;
@@ -50,8 +49,8 @@ export interface EncodedProduceRequest {
 }
 
 /**
- * Encodes record batches, uncompressed, in the version of the protocol that the broker and kafkajs
- * share.
+ * Encodes record batches, uncompressed, in a protocol version that both the broker and kafkajs
+ * support.
  */
 export async function encodeProduceRequest(
   broker: Broker,
@@ -80,8 +79,8 @@ function topicData(batches: readonly ProduceBatch[]): object[] {
 }
 
 /**
- * Returns the record as kafkajs encodes it: of headers it takes an object only, with a list where a
- * name is repeated.
+ * Converts a record to the form that kafkajs encodes: headers are an object, with a list of values
+ * for repeated names.
  */
 function toMessage(record: OutgoingRecord): object {
   if (!isHeaderList(record.headers)) return record;
@@ -93,7 +92,7 @@ function toMessage(record: OutgoingRecord): object {
   return { ...record, headers };
 }
 
-/** Kafka's answer as kafkajs decodes it, before it throws for the first error inside. */
+/** Kafka's response as decoded by kafkajs, before kafkajs throws the first error inside. */
 export interface ProduceResponse {
   readonly topics: readonly {
     readonly topicName: string;
@@ -106,7 +105,7 @@ export interface ProduceResponse {
 }
 
 /**
- * Returns each batch's own answer. A batch that the response does not name was not acknowledged.
+ * Returns the result of each batch. A batch that is missing in the response was not acknowledged.
  */
 export function produceAnswers(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
   const named = new Map<string, { errorCode: number; baseOffset: string }>();
@@ -139,8 +138,8 @@ function refusalAnswer(errorCode: number): ProduceAnswer {
 }
 
 /**
- * Upper bound of what a record takes inside a record batch: lengths as varints of five bytes,
- * timestamp and offset. Source: the record format, version 2, of Kafka's protocol guide.
+ * Returns an upper bound of the size of a record inside a record batch: lengths as varints of five
+ * bytes, timestamp and offset. Source: the record format, version 2, in Kafka's protocol guide.
  */
 export function recordBytes(record: OutgoingRecord): number {
   let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
