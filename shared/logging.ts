@@ -16,18 +16,18 @@ const SECRET_NAMES = [
 ];
 
 /**
- * Where log lines go. pino's own destination is not used: it retries a full disk for ever, and
- * blocks the process meanwhile.
+ * The destination of log lines. pino's own destination is not used, because it blocks the process
+ * while it retries a full disk for ever.
  */
 export interface LogDestination extends DestinationStream {
-  /** As of {@link Output}: sets what is called with the number of lines that were dropped. */
+  /** Sets the function that is called with the number of dropped lines, as {@link Output} does. */
   onDropped?(report: (lines: number) => void): void;
 }
 
 /**
- * Returns the logger of a process. It writes JSON lines with `service` and ISO times, and reports
- * lines that the destination dropped. Secrets are never passed to a logger; the redaction is a
- * second line of defence.
+ * Returns the logger of a process. The logger writes JSON lines with `service` and ISO times, and
+ * reports lines that the destination dropped. Callers must not pass secrets to the logger;
+ * redaction is only a second safeguard.
  */
 export function createLogger(service: string, level: string, destination: LogDestination): Logger {
   const options = {

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Milliseconds of work in one turn of the event loop; the step that exceeds them is completed. */
+/**
+ * Milliseconds of work in one turn of the event loop. A step that exceeds this time is completed.
+ */
 const SLICE_MS = 4;
 
 /**
@@ -17,7 +19,9 @@ async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise
   }
 }
 
-/** Returns `values.map(work)`, but yields to the event loop in between: 1000 items take about 30 ms. */
+/**
+ * Returns `values.map(work)`, and yields to the event loop in between. 1000 items take about 30 ms.
+ */
 export function mapInSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
   return runInSlices(mapOneByOne(values, work));
 }

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { AppError } from './errors.ts';
 
 /**
- * Returns the folder of this package, for its sources and its compiled code alike. Throws AppError
- * `PACKAGE_INCOMPLETE`.
+ * Returns the folder of this package, from its sources as well as from its compiled code. Throws
+ * AppError `PACKAGE_INCOMPLETE`.
  */
 export function packageRoot(): string {
   let directory = dirname(fileURLToPath(import.meta.url));

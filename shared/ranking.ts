@@ -1,15 +1,19 @@
-/** An owner of a number of entries. */
+/** A holder of a number of entries. */
 export interface Holder {
   count: number;
 }
 
 /**
- * Ranks holders by their counts, which change by one at a time. All operations take constant time.
+ * Ranks holders by their counts, which change by one at a time. All operations run in constant
+ * time.
  */
 export interface Ranking<T extends Holder> {
   /** Sets the holder's count, and moves it to the end of those with the same count. */
   move(holder: T, count: number): void;
-  /** Returns the holder with the highest count; of several, the one that was moved longest ago. */
+  /**
+   * Returns the holder with the highest count; among equal counts, the one that was moved the
+   * longest time ago.
+   */
   first(): T | undefined;
 }
 

@@ -2,7 +2,9 @@ import type { Logger } from './logging.ts';
 
 /** A log for lines that remote callers can cause at any rate. */
 export interface RateLimitedLog {
-  /** `kind` separates lines of one message; it must not come from a caller. */
+  /**
+   * Logs a warning. `kind` separates lines with the same message, and must not come from a caller.
+   */
   warn(fields: object, message: string, kind?: string): void;
   error(fields: object, message: string, kind?: string): void;
 }
@@ -10,7 +12,7 @@ export interface RateLimitedLog {
 type Level = 'warn' | 'error';
 
 interface Repeated {
-  /** Lines of the kind since the last one that was written. */
+  /** Number of lines of the kind since the last one that was written. */
   count: number;
   write(count: number): void;
 }
@@ -18,8 +20,8 @@ interface Repeated {
 const INTERVAL_MS = 1000;
 
 /**
- * Writes the first line of each kind (level, message and `kind`) immediately, then at most one per
- * second: the latest one, with the number of lines that it stands for as `count`.
+ * Writes the first line of each kind (level, message and `kind`) immediately. Then writes at most
+ * one line per second: the latest one, with the number of lines that it represents as `count`.
  */
 export function createRateLimitedLog(logger: Logger): RateLimitedLog {
   const recent = new Map<string, Repeated>();

@@ -2,22 +2,22 @@
 export interface TenantSharesOptions {
   readonly bytesMax: number;
   /**
-   * Lets a tenant that holds nothing take all that is free, so that one large request can succeed.
-   * Default false.
+   * Whether a tenant that holds nothing may take all free bytes, so that one large request can
+   * succeed. Default false.
    */
   readonly firstTakesAll?: boolean;
 }
 
 /**
  * Divides a bounded number of bytes between tenants; never waits. No tenant may hold more than it
- * leaves free: one alone gets half, n of them get equal parts and leave one more of that size. So
- * neither a flood nor slow requests of one tenant take the last room of others.
+ * leaves free. A single tenant gets half; n tenants get a part of 1 / (n + 1) each. So neither many
+ * nor slow requests of one tenant take the last bytes of other tenants.
  */
 export class TenantShares {
   private readonly bytesMax: number;
   private readonly firstTakesAll: boolean;
   private held = 0;
-  /** By tenant; only tenants that hold something. */
+  /** Bytes by tenant, without tenants that hold none. */
   private readonly heldBy = new Map<string, number>();
 
   constructor({ bytesMax, firstTakesAll = false }: TenantSharesOptions) {
@@ -30,7 +30,7 @@ export class TenantShares {
     return this.held;
   }
 
-  /** Takes bytes for a tenant; returns false, and takes none, where there is no room for them. */
+  /** Takes bytes for a tenant. If too few are free, takes none and returns false. */
   take(tenantId: string, bytes: number): boolean {
     const own = this.heldBy.get(tenantId) ?? 0;
     const free = this.bytesMax - this.held - bytes;
@@ -40,7 +40,7 @@ export class TenantShares {
     return true;
   }
 
-  /** Gives bytes back that were taken. */
+  /** Gives back bytes that were taken. */
   give(tenantId: string, bytes: number): void {
     this.add(tenantId, this.heldBy.get(tenantId) ?? 0, -bytes);
   }

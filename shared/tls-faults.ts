@@ -1,6 +1,4 @@
-/**
- * Why a TLS handshake failed, from the codes of Node's TLS and of OpenSSL.
- */
+/** The reason why a TLS handshake failed, from the codes of Node's TLS and of OpenSSL. */
 export type TlsFault = 'untrusted' | 'expired' | 'other-name' | 'certificate-wanted' | 'no-tls';
 
 const UNTRUSTED = new Set([
@@ -21,7 +19,7 @@ const CERTIFICATE_WANTED = new Set([
   'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
 ]);
 
-/** Returns what the code of an error says; undefined where it is not a code of TLS. */
+/** Returns the fault that an error code means; undefined if the code is not a TLS code. */
 export function tlsFault(code: string | undefined): TlsFault | undefined {
   if (code === undefined) return undefined;
   if (UNTRUSTED.has(code)) return 'untrusted';

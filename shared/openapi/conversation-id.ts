@@ -1,7 +1,7 @@
 import { CONVERSATION_ID_SCHEMA } from '../http/conversation-id.ts';
 import type { OperationParameter } from './operation.ts';
 
-/** Of the operations about one conversation, on both listeners. */
+/** The path parameter of all operations about one conversation, on both listeners. */
 export const CONVERSATION_ID_PARAMETER: OperationParameter = {
   name: 'conversationId',
   in: 'path',

@@ -15,17 +15,17 @@ import type { OperationAnswer, OperationDescription, OperationExample, Operation
 
 export interface DocumentParts {
   readonly title: string;
-  /** Markdown. */
+  /** The description as Markdown. */
   readonly description: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly operations: Operations;
-  /** By name, for `schemaRef`. */
+  /** Schemas by name, for `schemaRef`. */
   readonly schemas: Readonly<Record<string, JsonSchema>>;
 }
 
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEMES = { apiKeyId: API_ID_HEADER, apiKeySecret: API_SECRET_HEADER };
-/** Both headers together. */
+/** The security requirement of an operation: both headers together. */
 const KEY = { apiKeyId: [], apiKeySecret: [] };
 
 export function schemaRef(name: string): JsonSchema {
@@ -133,7 +133,7 @@ function requestBody(
     content: {
       [JSON_TYPE]: {
         schema,
-        // Refused requests violate the schema, so only their answers are shown.
+        // Requests that are refused violate the schema, so only their responses are shown.
         examples: Object.fromEntries(
           examples
             .filter(([, { body, status }]) => body !== undefined && status < 400)

@@ -10,7 +10,7 @@ import type { JsonSchema } from '../contracts/json-schema.ts';
 import { UNCACHED } from '../http/headers.ts';
 import type { OperationDescription } from './operation.ts';
 
-/** A generated id, in examples. */
+/** A generated id, used in examples. */
 export const EXAMPLE_ULID = '01KE1B3Q0D5W8X2Y4Z6A7C9E1G';
 
 /** Returns the error envelope of an example. */
@@ -22,7 +22,7 @@ export function exampleError(code: ErrorCode, ...details: ErrorDetail[]): JsonSc
 const CHECKS: readonly ErrorCode[] = ['400-01', '401-01', '403-01', '404-01', '429-01', '500-01', '503-01'];
 const BODY_CHECKS: readonly ErrorCode[] = ['413-01'];
 
-/** Returns the codes that an operation answers, in the order of the error table. */
+/** Returns the error codes that an operation returns, in the order of the error table. */
 export function errorCodes({ scope, body, refusals = [] }: OperationDescription): readonly ErrorCode[] {
   if (scope === undefined) return [];
   const codes = new Set([...CHECKS, ...(body ? BODY_CHECKS : []), ...refusals]);
@@ -47,12 +47,12 @@ const MEANINGS: Readonly<Record<ErrorCode, string>> = {
 };
 const BODY_UNREADABLE = 'The body is not one JSON object in UTF-8 with `Content-Type: application/json`.';
 
-/** Returns the meaning of a code for the caller of an operation. */
+/** Returns the description of an error code for callers of an operation. */
 export function errorMeaning(code: ErrorCode, { ownErrors, body }: OperationDescription): string {
   return ownErrors?.[code]?.meaning ?? (code === '400-01' && body ? BODY_UNREADABLE : MEANINGS[code]);
 }
 
-/** Returns the error envelope shown for a code that no example of the operation has. */
+/** Returns the error envelope that is shown for a code without an example in the operation. */
 export function usualError(code: ErrorCode, operation: OperationDescription): JsonSchema {
   return exampleError(code, ...(operation.ownErrors?.[code]?.details ?? usualDetails(code, operation)));
 }
@@ -105,10 +105,12 @@ export const ERROR_SCHEMA: JsonSchema = {
 };
 
 const WITH_RETRY_AFTER: readonly (ErrorCode | undefined)[] = ['429-01', '503-01'];
-/** Answered before limits are checked. */
+/** Codes that are returned before limits are checked. */
 const BEFORE_LIMITS: readonly (ErrorCode | undefined)[] = ['401-01', '403-01'];
 
-/** Returns the names of the headers of an operation's answer: that of an error code, or a success. */
+/**
+ * Returns the names of the headers of an operation's response to an error code, or of a success.
+ */
 export function answerHeaders(
   { scope }: OperationDescription,
   code: ErrorCode | undefined,
@@ -121,7 +123,7 @@ export function answerHeaders(
   ];
 }
 
-/** The headers of answers. */
+/** The headers of responses. */
 export const ANSWER_HEADERS: JsonSchema = {
   'x-request-id': {
     description: 'Id of the request in logs: the one that was sent if it is valid, else a generated one.',

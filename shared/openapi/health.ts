@@ -18,7 +18,7 @@ export const HEALTH_SCHEMA: JsonSchema = {
   },
 };
 
-/** The operations of every listener that need no API key. */
+/** The operations without an API key, which every listener has. */
 export const HEALTH_OPERATIONS: Operations = {
   'GET /health/live': health('live', 'Whether the process works', 'The process should be restarted.'),
   'GET /health/ready': health(

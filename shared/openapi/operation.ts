@@ -2,14 +2,14 @@ import type { ErrorCode, ErrorDetail } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import type { Scope } from '../contracts/scopes.ts';
 
-/** A request and its answer, both as they are sent. Generated ids stand for any. */
+/** A request and its response, both as sent. Generated ids are examples. */
 export interface OperationExample {
   readonly summary: string;
   /** Values of path and query parameters. */
   readonly parameters?: Readonly<Record<string, string>>;
   readonly body?: JsonSchema;
   readonly status: number;
-  /** Undefined: no body. */
+  /** The schema of the response's body; undefined: no body. */
   readonly answer?: JsonSchema;
 }
 
@@ -23,36 +23,38 @@ export interface OperationParameter {
 
 export interface OperationAnswer {
   readonly description: string;
-  /** Undefined: no body. */
+  /** The schema of the request's body; undefined: no body. */
   readonly schema?: JsonSchema;
   readonly links?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** The meaning of a code for one operation, if it differs from that of most. */
+/**
+ * The description of an error code for one operation, if it differs from that for most operations.
+ */
 export interface OwnError {
   readonly meaning?: string;
-  /** The details shown if no example of the operation has the code. */
+  /** The details that are shown if no example of the operation has the code. */
   readonly details?: readonly ErrorDetail[];
 }
 
-/** The description of an operation, in addition to its method and path. */
+/** The description of an operation, except its method and path. */
 export interface OperationDescription {
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly description: string;
-  /** Undefined: no API key is required. */
+  /** The required scope; undefined: no API key is required. */
   readonly scope?: Scope;
   readonly parameters?: readonly OperationParameter[];
   readonly body?: { readonly schema: JsonSchema; readonly bytesMax: number };
-  /** By status: those that are not the error envelope. */
+  /** Responses by status, except the error envelope. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** The codes of the operation's own refusals; `errorCodes` adds those of the checks before it. */
+  /** The error codes of the operation itself; `errorCodes` adds those of the preceding checks. */
   readonly refusals?: readonly ErrorCode[];
   readonly ownErrors?: Readonly<Partial<Record<ErrorCode, OwnError>>>;
-  /** By name, in an order in which they can be sent. */
+  /** Examples by name, in an order in which they can be sent. */
   readonly examples: Readonly<Record<string, OperationExample>>;
 }
 
-/** By method and path as routes are written: `GET /things/:id`. */
+/** Operations by method and path, in the form of routes: `GET /things/:id`. */
 export type Operations = Readonly<Record<string, OperationDescription>>;

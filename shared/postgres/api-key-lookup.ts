@@ -6,7 +6,10 @@ import { epochMs } from './times.ts';
 /** An API key as stored. Expiry is checked at each use, so that a cached key still expires. */
 export interface ApiKey {
   readonly apiKeyId: string;
-  /** Changes whenever the key or its tenant changes in a column that is read here. */
+  /**
+   * The version of the key. Changes whenever a column of the key or its tenant changes that is read
+   * here.
+   */
   readonly version: string;
   readonly tenantId: string;
   readonly secretSha256: Buffer;
@@ -19,13 +22,13 @@ export interface ApiKey {
   readonly revoked: boolean;
   readonly tenantDisabled: boolean;
   readonly limits: {
-    /** Requests per second of all the tenant's keys together. */
+    /** Requests per second of all keys of the tenant together. */
     readonly tenantRate: RequestRate;
-    /** Requests per second of this key. */
+    /** Requests per second of this key; undefined: no limit of its own. */
     readonly keyRate: number | undefined;
-    /** Bytes per second of the bodies of all the tenant's keys together. */
+    /** Bytes of bodies per second of all keys of the tenant together. */
     readonly byteRate: ByteRate;
-    /** The tenant's records per day. */
+    /** Records per day of the tenant; undefined: no quota. */
     readonly dailyQuota: number | undefined;
   };
 }
@@ -52,7 +55,7 @@ interface Row {
 /** A key that a process has read earlier. */
 export type SeenKey = Pick<ApiKey, 'apiKeyId' | 'version'>;
 
-/** The present state of such a key; `now` is undefined when it no longer exists. */
+/** The current state of such a key; `now` is undefined if the key no longer exists. */
 export interface ChangedKey {
   readonly apiKeyId: string;
   readonly now: ApiKey | undefined;
@@ -77,7 +80,7 @@ const KEYS = `
            where k.api_key_id = any($1::text[])) as found`;
 
 /**
- * Returns the keys that exist among `apiKeyIds`, revoked and expired ones included. Rejects after
+ * Returns the keys with these ids that exist, including revoked and expired ones. Rejects after
  * `deadlineMs`.
  */
 export async function findApiKeys(
@@ -90,8 +93,8 @@ export async function findApiKeys(
 }
 
 /**
- * Returns the keys that have changed, usually few: reading all of them would take most of the time.
- * Rejects after `deadlineMs`.
+ * Returns only the keys that have changed, which are usually few, because reading all keys takes
+ * longer. Rejects after `deadlineMs`.
  */
 export async function findChangedApiKeys(
   pool: Pool,
@@ -143,8 +146,8 @@ export interface KeyUse {
 }
 
 /**
- * Moves the last-used times of API keys forward by at least `stepMs`, so that of several processes
- * that see a key, one writes in that time. Rows are locked in the order of their ids. Idempotent.
+ * Advances the last-used times of API keys, by at least `stepMs`. So if several processes see a
+ * key, only one of them writes per `stepMs`. Rows are locked in the order of their ids. Idempotent.
  * Rejects after `deadlineMs`.
  */
 export async function recordKeyUses(

@@ -2,7 +2,9 @@ import { newApiKeySecret } from '../api-key-secrets.ts';
 import { inTransaction, type Pool, type Queryable } from './pool.ts';
 import { epochMs, toDate } from './times.ts';
 
-/** API keys as operators and tenants manage them. Requests look them up by api-key-lookup.ts. */
+/**
+ * Management of API keys by operators and tenants. Requests look keys up with api-key-lookup.ts.
+ */
 
 export interface NewApiKey {
   readonly apiKeyId: string;
@@ -10,12 +12,12 @@ export interface NewApiKey {
   /** A display name. */
   readonly name?: string | null;
   readonly scopes: readonly string[];
-  /** Requests per second of this key; undefined: the tenant's rate only. */
+  /** Requests per second of this key; undefined: only the tenant's rate applies. */
   readonly rate: number | undefined;
   readonly createdAtMs: number;
-  /** Default: never. */
+  /** When the key expires. Default: never. */
   readonly expiresAtMs?: number | null;
-  /** The API key that creates it. Default: none, for the command. */
+  /** The API key that creates this one. Default: none, for the command. */
   readonly createdBy?: string | null;
 }
 
@@ -48,41 +50,44 @@ export interface ApiKeyDescription {
   readonly tenantId: string;
   /** The tenant's name. */
   readonly tenant: string;
-  /** Null: none. */
+  /** The key's display name; null: none. */
   readonly name: string | null;
   readonly scopes: readonly string[];
-  /** Requests per second of this key; null: the tenant's rate only. */
+  /** Requests per second of this key; null: only the tenant's rate applies. */
   readonly rate: number | null;
   readonly createdAtMs: number;
-  /** The API key that created it; null: the command did, or a release that did not store it. */
+  /**
+   * The API key that created this one; null: created by the command, or by a release that did not
+   * store it.
+   */
   readonly createdBy: string | null;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
-  /** When the previous secret expires; null where there is none. */
+  /** When the previous secret expires; null if there is none. */
   readonly previousValidUntilMs: number | null;
-  /** Up to a minute late; null: never. */
+  /** When the key was last used, with a delay of up to one minute; null: never. */
   readonly lastUsedAtMs: number | null;
 }
 
 export interface ApiKeyFilter {
-  /** Default: all tenants. */
+  /** Only keys of this tenant. Default: of all tenants. */
   readonly tenantId?: string | undefined;
   /** Only this key. */
   readonly apiKeyId?: string | undefined;
-  /** Only keys that this one created. */
+  /** Only keys that this key created. */
   readonly createdBy?: string | undefined;
   /**
-   * Only keys after this one in the list: the last one of the previous page. No keys where it does
-   * not exist.
+   * Only keys after this one in the list, which is the last key of the previous page. If the key
+   * does not exist, the list is empty.
    */
   readonly after?: string | undefined;
-  /** Keys at most. Default: all. */
+  /** Maximum number of keys. Default: no limit. */
   readonly limit?: number | undefined;
 }
 
 /**
- * Returns keys, revoked and expired ones included: of one tenant oldest first, of all by the
- * tenant's name before that.
+ * Returns keys, including revoked and expired ones. Keys of a tenant are sorted by age, oldest
+ * first; keys of all tenants are first sorted by the tenant's name.
  */
 export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<ApiKeyDescription[]> {
   const { tenantId, apiKeyId, createdBy, after, limit } = filter;
@@ -113,11 +118,11 @@ export async function listApiKeys(db: Queryable, filter: ApiKeyFilter): Promise<
 
 export interface Rotation {
   readonly apiKeyId: string;
-  /** Only a key of this tenant. Default: any tenant. */
+  /** Only rotates a key of this tenant. Default: of any tenant. */
   readonly tenantId?: string;
   readonly nowMs: number;
   /**
-   * Milliseconds for which the previous secret stays valid; 0 ends all previous secrets
+   * Milliseconds for which the previous secret stays valid; with 0, previous secrets become invalid
    * immediately.
    */
   readonly overlapMs: number;
@@ -128,8 +133,8 @@ export type Rotated =
       readonly ok: true;
       readonly secret: string;
       /**
-       * When the previous secret expires, at the latest with the key; null: it is not valid any
-       * more.
+       * When the previous secret expires, which is not later than the key; null: it is no longer
+       * valid.
        */
       readonly previousValidUntilMs: number | null;
       /** When the key itself expires; null: never. */
@@ -140,7 +145,7 @@ export type Rotated =
 
 /**
  * Gives an API key a new secret. At most two secrets are valid at a time, so an overlap is refused
- * while that of an earlier rotation lasts. Concurrent rotations are serialized.
+ * during the overlap of an earlier rotation. Concurrent rotations are serialized.
  */
 export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<Rotated> {
   const { apiKeyId, tenantId, nowMs, overlapMs } = rotation;
@@ -176,9 +181,9 @@ export async function rotateApiKey(db: Queryable, rotation: Rotation): Promise<R
 }
 
 /**
- * Revokes an API key. Returns when it was revoked, in milliseconds since the Unix epoch (a key that
- * was revoked already keeps its time); undefined when it does not exist, or belongs to another
- * tenant than the given one. Takes effect when gateways refresh their keys.
+ * Revokes an API key. Returns when the key was revoked, in milliseconds since the Unix epoch; an
+ * earlier revocation keeps its time. Returns undefined if the key does not exist, or belongs to
+ * another tenant than the given one. Takes effect when gateways refresh their keys.
  */
 export async function revokeApiKey(
   db: Queryable,
@@ -196,9 +201,9 @@ export async function revokeApiKey(
 }
 
 export interface RevokedTree {
-  /** When the key itself was revoked; a key that was revoked already keeps its time. */
+  /** When the key itself was revoked; an earlier revocation keeps its time. */
   readonly revokedAtMs: number;
-  /** Ids of the keys that this call revoked, the key itself included. */
+  /** Ids of the keys that this call revoked, including the key itself. */
   readonly revokedKeys: readonly string[];
   /** Ids of the endpoints that this call disabled. */
   readonly disabledEndpoints: readonly string[];
@@ -208,9 +213,9 @@ export interface RevokedTree {
 const REASON = 'revoked';
 
 /**
- * Revokes an API key and, recursively, the keys that it created, and disables the webhook endpoints
- * that any of them created. Returns undefined when the key does not exist, or belongs to another
- * tenant than the given one. Idempotent.
+ * Revokes an API key and, recursively, the keys that it created. Disables the webhook endpoints
+ * that any of these keys created. Returns undefined if the key does not exist, or belongs to
+ * another tenant than the given one. Idempotent.
  */
 export async function revokeApiKeyAndMade(
   pool: Pool,
@@ -219,7 +224,8 @@ export async function revokeApiKeyAndMade(
   tenantId?: string,
 ): Promise<RevokedTree | undefined> {
   return await inTransaction(pool, async (client) => {
-    // No key or endpoint can be created until this ends: creating one locks the tenant too.
+    // No key or endpoint can be created until this transaction ends, because creating one locks the
+    // tenant too.
     const { rows: owners } = await client.query<{ tenantId: string }>(
       `select tenant_id as "tenantId" from tenants
         where tenant_id = (select tenant_id from api_keys
@@ -229,7 +235,7 @@ export async function revokeApiKeyAndMade(
     );
     const owner = owners[0]?.tenantId;
     if (owner === undefined) return undefined;
-    // Locked in the order of their ids, as in every statement that changes several keys.
+    // Locks in the order of ids, as all statements that change several keys do.
     const { rows: keys } = await client.query<Pick<ApiKeyDescription, 'apiKeyId' | 'revokedAtMs'>>(
       `with recursive made as (
          select $2::text as api_key_id

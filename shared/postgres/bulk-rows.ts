@@ -17,7 +17,7 @@ export type ColumnType =
   | 'json'
   | 'text[]';
 
-/** One column of a bulk statement, and where a row's value for it comes from. */
+/** One column of a bulk statement, and the function that returns a row's value for the column. */
 export interface Column<Row> {
   readonly name: string;
   readonly type: ColumnType;
@@ -25,8 +25,8 @@ export interface Column<Row> {
 }
 
 /**
- * Inserts the rows as one statement, and resolves with the rows that it returns. `suffix` follows
- * the rows (`on conflict …`, `returning …`). Without rows, it sends no statement.
+ * Inserts the rows as one statement, and resolves with the rows that the statement returns.
+ * `suffix` follows the rows (`on conflict …`, `returning …`). Without rows, it sends no statement.
  */
 export async function insertRows<Row, Returned = never>(
   db: Queryable,
@@ -63,8 +63,8 @@ export interface UnnestedRows {
 }
 
 /**
- * Returns rows as one array parameter per column, the fastest way to send many. Rows must be sorted
- * by their key, so that concurrent statements cannot deadlock.
+ * Returns rows as one array parameter per column, the fastest way to send many rows. Rows must be
+ * sorted by their key, so that concurrent statements cannot deadlock.
  */
 export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): UnnestedRows {
   const names = columns.map(({ name }) => `"${name}"`);
@@ -76,8 +76,9 @@ export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly 
   };
 }
 
-// unnest flattens arrays of arrays, so text[] travels as array literals; json as text, or the
-// driver would parse it; utf8 as text, because hexadecimal is twice as long.
+// Returns the array type of a parameter. unnest flattens arrays of arrays, so a text[] is sent as
+// an array literal. json is sent as text, or the driver would parse it; utf8 is sent as text,
+// because hexadecimal is twice as long.
 function arrayTypeOf(type: ColumnType): string {
   return type === 'text[]' || type === 'json' || type === 'utf8' ? 'text[]' : `${type}[]`;
 }
@@ -89,7 +90,7 @@ function expressionOf(type: ColumnType, name: string): string {
 
 /**
  * Returns the text form of a Postgres array; null and undefined become NULL. The driver's own
- * conversion escapes numbers too, which was almost a fifth of the garbage of a busy process.
+ * conversion also escapes numbers, which caused almost a fifth of the garbage of a busy process.
  */
 export function arrayText(type: ColumnType, values: readonly unknown[]): string {
   const elementOf = ELEMENTS[type];

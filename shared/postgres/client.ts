@@ -9,15 +9,15 @@ export interface Client extends Queryable, ConnectionEvents {
 /** Options of {@link openClient}. */
 export interface ClientOptions {
   readonly connectionString: string;
-  /** Shown in pg_stat_activity. */
+  /** The name that pg_stat_activity shows. */
   readonly applicationName: string;
-  /** Milliseconds to wait for the connection. Default 5000. */
+  /** Milliseconds to wait for the connection to open. Default 5000. */
   readonly connectionTimeoutMs?: number;
 }
 
 /**
  * Opens one connection outside any pool, for session locks and for probes of a server. When the
- * server closes it, queries fail and `end` is emitted; no error is.
+ * server closes the connection, queries fail and `end` is emitted, but not `error`.
  */
 export async function openClient(options: ClientOptions): Promise<Client> {
   const client = new pg.Client({

@@ -3,14 +3,15 @@ import type { Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
 
 /**
- * Erasures exclude the batches of one tenant by advisory locks. Tenants share {@link LOCK_SLOTS} of
- * them, because a batch holds the locks of all its tenants and the server's lock table is bounded.
+ * The class of the advisory locks by which an erasure excludes the batches of one tenant. Tenants
+ * share {@link LOCK_SLOTS} locks, because a batch holds the locks of all its tenants and the
+ * server's lock table is limited.
  */
 const LOCK_CLASS = 0x51_1c_e1;
 const LOCK_SLOTS = 64;
 /**
- * The lock of erasures of the previous release, for all tenants: in an upgrade, workers are
- * replaced before admin listeners.
+ * The lock that erasures of the previous release take, for all tenants. During an upgrade, workers
+ * are replaced before admin listeners.
  */
 const PREVIOUS_LOCK = 7_284_417_003;
 
@@ -20,12 +21,12 @@ export interface ConversationOfTenant {
 }
 
 /**
- * Locks out erasures of these tenants until the caller's transaction has ended, and waits for those
- * being recorded. Without it, an erasure could miss uncommitted rows whose writer had checked
- * before the erasure was visible.
+ * Blocks erasures of these tenants until the caller's transaction has ended, and waits for erasures
+ * that are being recorded. Otherwise an erasure could miss uncommitted rows, if their writer had
+ * checked for erasures before this one was visible.
  */
 export async function holdErasures(db: Queryable, tenantIds: readonly string[]): Promise<void> {
-  // Always in the same order: a batch that waits for one slot must not hold a later one.
+  // Locked in a fixed order: a batch that waits for one slot must not hold a later one.
   const slots = [...new Set(tenantIds.map(slotOf))].sort((a, b) => a - b);
   await db.query('select pg_advisory_xact_lock_shared($1)', [PREVIOUS_LOCK]);
   await db.query('select pg_advisory_xact_lock_shared($1::int, slot) from unnest($2::int[]) as slot', [
@@ -35,7 +36,7 @@ export async function holdErasures(db: Queryable, tenantIds: readonly string[]):
 }
 
 /**
- * Locks out the tenant's batches until the caller's transaction has ended, and waits for those in
+ * Blocks the tenant's batches until the caller's transaction has ended, and waits for batches in
  * progress.
  */
 export async function holdWriters(db: Queryable, tenantId: string): Promise<void> {
@@ -46,12 +47,12 @@ function slotOf(tenantId: string): number {
   return createHash('sha256').update(tenantId).digest().readUInt32BE(0) % LOCK_SLOTS;
 }
 
-/** When the credentials of a conversation were last erased on request. */
+/** The time of the last erasure on request of a conversation's credentials. */
 export interface RecordedErasure extends ConversationOfTenant {
   readonly erasedAtMs: number;
 }
 
-/** Returns the erasures of these conversations; conversations without one are left out. */
+/** Returns the erasures of these conversations. Leaves out conversations without one. */
 export async function findErasures(
   db: Queryable,
   conversations: readonly ConversationOfTenant[],

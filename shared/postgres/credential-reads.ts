@@ -5,8 +5,8 @@ import { ensureTimePartitions, listTimePartitions, type Week } from './time-part
 import { epochMs, toDate } from './times.ts';
 
 /**
- * The outcome of a request for a conversation's credentials. Only `read` disclosed any. `erasure`
- * was a request to erase them.
+ * The outcome of a request for a conversation's credentials. Only `read` disclosed credentials.
+ * `erasure` was a request to erase credentials.
  */
 export type CredentialReadOutcome =
   | 'read'
@@ -17,26 +17,29 @@ export type CredentialReadOutcome =
   | 'unreadable'
   | 'erasure';
 
-/** One line of the audit. Never holds a part of the credentials. */
+/** One entry of the audit log. Never contains a part of the credentials. */
 export interface CredentialRead {
   readonly tenantId: string;
   readonly readId: string;
   readonly readAtMs: number;
-  /** The key that asked. */
+  /** The key of the request. */
   readonly apiKeyId: string;
   readonly requestId: string;
   readonly conversationId: string;
   readonly outcome: CredentialReadOutcome;
-  /** The submission; null where there was none. */
+  /** The submission; null if there was none. */
   readonly eventId: string | null;
 }
 
-/** Writes a line of the audit; resolves once it is committed. */
+/** Writes an entry to the audit log. Resolves once the entry is committed. */
 export async function insertCredentialRead(pool: Pool, read: CredentialRead): Promise<void> {
   await insertInReadPartition(pool, read.readAtMs, () => writeCredentialRead(pool, read));
 }
 
-/** Runs a write to the audit. If its week has no partition, creates that and repeats the write. */
+/**
+ * Runs a write to the audit log. If its week has no partition, creates the partition and retries
+ * the write.
+ */
 export async function insertInReadPartition<T>(
   pool: Pool,
   readAtMs: number,
@@ -45,15 +48,17 @@ export async function insertInReadPartition<T>(
   try {
     return await write();
   } catch (error) {
-    // Workers create the partitions in advance. If none has run for weeks, the row's week has none
-    // yet.
+    // Workers create the partitions in advance. If no worker has run for weeks, the row's week has
+    // no partition yet.
     if (errorCode(error) !== SQLSTATE.CHECK_VIOLATION) throw error;
     await ensureTimePartitions(pool, 'credential_reads', readAtMs, readAtMs);
     return await write();
   }
 }
 
-/** Writes a line of the audit as part of a transaction, inside {@link insertInReadPartition}. */
+/**
+ * Writes an entry to the audit log as part of a transaction, inside {@link insertInReadPartition}.
+ */
 export async function writeCredentialRead(db: Queryable, read: CredentialRead): Promise<void> {
   await db.query(
     `insert into credential_reads
@@ -72,7 +77,7 @@ export async function writeCredentialRead(db: Queryable, read: CredentialRead): 
   );
 }
 
-/** The last line of a page of the audit: the next page begins after it. */
+/** The last entry of a page of the audit log: the next page begins after it. */
 export interface CredentialReadPlace {
   readonly readAtMs: number;
   readonly readId: string;
@@ -80,23 +85,21 @@ export interface CredentialReadPlace {
 
 export interface CredentialReadFilter {
   readonly tenantIds: readonly string[];
-  /** Undefined: all conversations. */
+  /** Only entries of this conversation; undefined: of all conversations. */
   readonly conversationId?: string | undefined;
-  /** Only older lines. */
+  /** Only entries that are older than this one. */
   readonly before?: CredentialReadPlace | undefined;
-  /** Lines at most. */
+  /** Maximum number of entries. */
   readonly limit: number;
 }
 
-/**
- * Weeks that the first statement reads; each further statement reads twice as many as the previous
- * one.
- */
+/** Weeks that the first statement reads; each further statement reads twice as many. */
 const FIRST_WEEKS = 2;
 
 /**
- * Returns lines of the audit, newest first. Reads back in time until it has enough: most pages span
- * few weeks, and a statement without a bound on the time is planned for every week that is kept.
+ * Returns entries of the audit log, newest first. Reads back in time until there are enough, as
+ * most pages span few weeks. A statement without a limit on the time would be planned for every
+ * stored week.
  */
 export async function listCredentialReads(
   db: Queryable,

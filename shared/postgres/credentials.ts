@@ -5,30 +5,33 @@ import { inTransaction, type Pool } from './pool.ts';
 
 export interface Erasure extends ConversationOfTenant {
   readonly erasedAtMs: number;
-  /** The id of the line in the audit. */
+  /** The id of the entry in the audit log. */
   readonly readId: string;
-  /** The API key that asked. */
+  /** The API key of the request. */
   readonly apiKeyId: string;
   readonly requestId: string;
 }
 
-/** Runs one step of an erasure when the tenant has a slot for work on the database. */
+/** Runs one step of an erasure when the tenant has a slot for database work. */
 export type RunStep = <T>(step: () => Promise<T>) => Promise<T>;
 
-/** Shorter than the 30 s after which the server ends a worker that hangs in its transaction. */
+/**
+ * Shorter than the 30 s after which the server terminates the idle transaction of a worker that
+ * hangs.
+ */
 const LOCK_WAIT_MS = 5000;
 /** Rows per step, about 10 ms of work. */
 const STEP_ROWS = 1000;
 
 /**
  * Erases the stored submissions of a conversation and the values of its dead letters. Submissions
- * that are still in the log are stored without their ciphertext. Returns the number of submissions
- * erased, once they and the audit's line are committed.
+ * that are still in the log will be stored without their ciphertext. Returns the number of erased
+ * submissions, once the erasure and its audit entry are committed.
  *
- * The erasure is recorded first; from then on the submissions cannot be read. Only that short
- * transaction excludes the workers' batches. The rows are erased in steps, each in a transaction of
- * its own without that lock, so that an erasure of any size blocks no others. Repeating an
- * interrupted erasure completes it.
+ * The erasure is recorded first; from then on, the submissions cannot be read. Only that short
+ * transaction blocks the workers' batches. The rows are erased in steps, each in its own
+ * transaction without that lock, so that large erasures block no others. Repeating an interrupted
+ * erasure completes it.
  */
 export async function eraseCredentials(
   pool: Pool,
@@ -51,8 +54,8 @@ export async function eraseCredentials(
 }
 
 /**
- * Returns stored submissions that have a later time than the erasure, from gateways whose clock is
- * ahead. Usually none.
+ * Returns stored submissions with a later time than the erasure, which come from gateways whose
+ * clock is ahead. There are usually none.
  */
 async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
   const { tenantId, conversationId, erasedAtMs } = erasure;
@@ -65,7 +68,7 @@ async function findAhead(pool: Pool, erasure: Erasure): Promise<string[]> {
   return rows.map(({ eventId }) => eventId);
 }
 
-/** Records the erasure, so that every batch that is committed later sees it. */
+/** Records the erasure. All batches that commit later see this record. */
 async function recordErasure(pool: Pool, erasure: Erasure): Promise<void> {
   const { tenantId, conversationId, erasedAtMs, readId, apiKeyId, requestId } = erasure;
   await inTransaction(
@@ -96,7 +99,7 @@ async function recordErasure(pool: Pool, erasure: Erasure): Promise<void> {
 
 interface EraseStep {
   readonly erased: number;
-  /** The id after which the next step begins; undefined after the last one. */
+  /** The last id of this step, after which the next step begins; undefined after the last step. */
   readonly last: string | undefined;
 }
 

@@ -6,7 +6,7 @@ import type { Queryable } from './pool.ts';
 export const ERASE = 'set value = null, key_id = null, bytes = bytes - octet_length(value)';
 
 /**
- * Returns the dead letters without the values that were erased on request. Erasures wait until the
+ * Returns the dead letters, without values that were erased on request. Erasures wait until the
  * caller's transaction ends.
  */
 export async function withoutErasedCredentials(

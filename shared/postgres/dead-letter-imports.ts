@@ -3,8 +3,8 @@ import type { LogReader } from '../log/log.ts';
 import type { Queryable } from './pool.ts';
 
 /**
- * The offset at which the import of each partition continues, by topic. Partitions that were never
- * imported are left out.
+ * The offset at which the import of each partition continues, by topic. Leaves out partitions that
+ * were never imported.
  */
 export type ImportedOffsets = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
@@ -24,8 +24,8 @@ export async function readImportedOffsets(
 }
 
 /**
- * A partition of a dead-letter topic of earlier releases that holds records which are not imported:
- * from here to its end.
+ * A partition of a dead-letter topic of earlier releases with records that are not yet imported:
+ * from this offset to the end.
  */
 export interface ImportRange {
   readonly topic: string;
@@ -35,8 +35,8 @@ export interface ImportRange {
 }
 
 /**
- * Returns the ranges of the dead-letter topics of earlier releases that are not imported into the
- * table. Throws a retryable AppError `LOG_UNAVAILABLE`.
+ * Returns the ranges of the dead-letter topics of earlier releases that are not yet imported into
+ * the table. Throws a retryable AppError `LOG_UNAVAILABLE`.
  */
 export async function findImports(db: Queryable, reader: LogReader, prefix: string): Promise<ImportRange[]> {
   const topics = KINDS.map((kind) => deadLetterTopicOf(topicOf(prefix, kind)));
@@ -47,7 +47,7 @@ export async function findImports(db: Queryable, reader: LogReader, prefix: stri
       .sort(([a], [b]) => a - b)
       .flatMap(([partition, { earliest, latest }]) => {
         const next = imported.get(topic)?.get(partition) ?? 0n;
-        // A partition that ends before the stored offset is another one.
+        // A partition that ends before the stored offset was recreated.
         const from = next > earliest && next <= latest ? next : earliest;
         return from < latest ? [{ topic, partition, from, to: latest }] : [];
       }),

@@ -5,7 +5,7 @@ import type { Queryable } from './pool.ts';
 
 /** A record that could not be stored. */
 export interface DeadLetter extends TopicPosition {
-  /** '' if the record does not name it. */
+  /** The tenant's id; '' if the record does not contain it. */
   readonly tenantId: string;
   readonly recordId: string;
   readonly entity: string;
@@ -13,7 +13,7 @@ export interface DeadLetter extends TopicPosition {
   readonly stage: string;
   /** Text for operators, without values of the record. */
   readonly error: string;
-  /** Key, value and headers as received; null: there was none, or it was erased. */
+  /** Key, value and headers as received; null: the record had none, or they were erased. */
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Buffer;
@@ -21,20 +21,21 @@ export interface DeadLetter extends TopicPosition {
   readonly keyId: string | null;
   readonly acceptedAtMs: number;
   readonly failedAtMs: number;
-  /** When the value is erased; null: with the row. */
+  /** When the value is erased; null: when the row is deleted. */
   readonly valueExpiresAtMs: number | null;
   readonly expiresAtMs: number;
   /**
-   * The number of the replay that failed; 0: none, or one of a release that did not number them.
+   * The number of the replay that failed; 0: no replay, or a replay by a release that did not
+   * number replays.
    */
   readonly replay: number;
-  /** Offset in the dead-letter topic that it is imported from. */
+  /** The offset in the dead-letter topic from which the dead letter is imported. */
   readonly importedOffset: bigint | null;
 }
 
-/** Bytes of the rows of one statement; a larger row has a statement of its own. */
+/** Maximum bytes of rows in one statement; a larger row has its own statement. */
 const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
-/** Bytes of a row in addition to key, value and headers, roughly. */
+/** Estimated bytes of a row in addition to key, value and headers. */
 const ROW_BYTES = 512;
 
 const COLUMNS: readonly Column<DeadLetter>[] = [
@@ -59,8 +60,8 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
 ];
 
 /**
- * Columns that locate the bytes of a row in one parameter with the bytes of all rows: an array of
- * bytea would be sent as hexadecimal text.
+ * Columns that locate the bytes of each row. One parameter contains the bytes of all rows, because
+ * an array of bytea would be sent as hexadecimal text.
  */
 const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
 
@@ -82,17 +83,18 @@ const INSERT = `
          replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
 
 /**
- * A replay that failed reopens its row, unless a later replay is in flight or the row is settled. A
- * replay without a number, and a record that is read again, reopen every row that is not being
- * replayed.
+ * The condition under which a failed record reopens its row. A failed replay reopens its row unless
+ * a later replay is in flight or the row is settled. A replay without a number, and a record that
+ * is read again, reopen every row that is not being replayed.
  */
 const FAILED_AGAIN = `
   where case excluded.replay when 0 then d.state <> 'replaying'
         else excluded.replay >= d.replay and d.state in ('open', 'replaying') end`;
 
 /**
- * Among imports of one position the last one wins. A row that is being replayed is reopened if it
- * failed since: a worker of an earlier release may have rejected the replay.
+ * The condition under which an import reopens an existing row. Of several imports of one position,
+ * the last one counts. A row that is being replayed is reopened if it has failed since then,
+ * because a worker of an earlier release may have rejected the replay.
  */
 const IMPORTED_AGAIN = `
   where d.imported_offset < excluded.imported_offset
@@ -151,7 +153,7 @@ function bytesOf({ key, value, headers, error }: DeadLetter): number {
   return ROW_BYTES + (key?.length ?? 0) + (value?.length ?? 0) + headers.length + error.length;
 }
 
-/** Returns a number below 0 if `a` comes before `b`. */
+/** Compares two positions. Returns a number below 0 if `a` comes before `b`. */
 export function comparePositions(a: TopicPosition, b: TopicPosition): number {
   const order = a.generation - b.generation || a.partition - b.partition;
   return order || (a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0);

@@ -2,7 +2,7 @@ import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
 
-/** One of the values that a key encrypted, for checking whether a ring can read them. */
+/** One of the values that a key encrypted, to check whether a ring can decrypt it. */
 export interface EncryptedSample {
   /** The kind of the value, for messages. */
   readonly of: 'webhook secrets' | 'credentials' | 'dead letters';
@@ -19,7 +19,7 @@ interface Row {
   readonly ciphertext: Buffer;
 }
 
-/** Returns one signing secret per key that encrypted any. Rejects after `deadlineMs`. */
+/** Returns one signing secret per key that encrypted secrets. Rejects after `deadlineMs`. */
 export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<Row>(
     pool,
@@ -40,8 +40,8 @@ export async function sampleWebhookSecrets(pool: Pool, deadlineMs: number): Prom
 }
 
 /**
- * Returns one value per key that encrypted any of the newest 1000 credentials. Fast for any number.
- * Rejects after `deadlineMs`.
+ * Returns one value per key among the newest 1000 credentials. Takes little time with any number of
+ * credentials. Rejects after `deadlineMs`.
  */
 export async function sampleNewestCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const rows = await queryWithDeadline<Row>(

@@ -9,15 +9,15 @@ export interface EventTrace {
   readonly kind: Kind;
   readonly status: 'stored' | 'dead-lettered';
   readonly acceptedAtMs: number;
-  /** When it was stored, or became a dead letter. */
+  /** When the record was stored, or became a dead letter. */
   readonly storedAtMs: number;
-  /** Its first position, which also names its dead letter. */
+  /** The record's first position, which also identifies its dead letter. */
   readonly position: TopicPosition;
-  /** Number of conflicting records under its id. */
+  /** Number of conflicting records with the same id. */
   readonly conflicts: number;
-  /** When the last conflict came, and the position that names its dead letter. */
+  /** The time of the last conflict, and the position that identifies its dead letter. */
   readonly lastConflict: { readonly atMs: number; readonly position: TopicPosition } | null;
-  /** Why it was dead-lettered. */
+  /** The reason why the record became a dead letter. */
   readonly error: string | null;
 }
 
@@ -28,7 +28,7 @@ interface Row extends Omit<EventTrace, 'position' | 'lastConflict'>, TopicPositi
   readonly conflictOffset: bigint | null;
 }
 
-/** Returns the records of these kinds that have the id, sorted by kind. */
+/** Returns the records of these kinds with the id, sorted by kind. */
 export async function findEvents(
   db: Queryable,
   tenantId: string,

@@ -1,16 +1,19 @@
 import type { Queryable } from './pool.ts';
 
-/** How far a partition is stored, and which records are suspected of crashing the process. */
+/**
+ * The position up to which a partition is stored, and the records that are suspected of crashing
+ * the process.
+ */
 export interface PositionRow {
   readonly generation: number;
   readonly nextOffset: bigint;
-  /** Fingerprint of the record at nextOffset - 1; null before the first. */
+  /** Fingerprint of the record at nextOffset - 1; null before the first record. */
   readonly lastId: string | null;
-  /** Starts since the last commit, the running one included. */
+  /** Starts since the last commit, including the current one. */
   readonly starts: number;
-  /** Records before this offset are processed one at a time; null when none is suspected. */
+  /** Records before this offset are processed one at a time; null if no record is suspected. */
   readonly suspectEnd: bigint | null;
-  /** The record that was processed alone last, and in how many starts. */
+  /** The last record that was processed alone, and the number of starts in which it was. */
   readonly aloneOffset: bigint | null;
   readonly aloneStarts: number;
 }
@@ -20,7 +23,7 @@ export const POSITION_COLUMNS = `generation, next_offset as "nextOffset", last_i
   alone_offset as "aloneOffset", alone_starts as "aloneStarts"`;
 
 /**
- * Reads all positions of a topic by partition; with `lock`, locks them in order until the
+ * Reads all positions of a topic by partition. With `lock`, locks them in order until the
  * transaction ends.
  */
 export async function positionsOf(

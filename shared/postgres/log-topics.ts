@@ -10,10 +10,13 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** Retention of accepted records. Records that workers have not stored by then are lost. */
 export const TOPIC_RETENTION_MS = 7 * DAY_MS;
-/** A log deletes whole segments only, so a quiet partition keeps records for this much longer. */
+/**
+ * Maximum age of a segment. Only whole segments are deleted, so records of a quiet partition are
+ * kept for this much longer.
+ */
 const SEGMENT_MS = 12 * HOUR_MS;
 const CREDENTIALS_SEGMENT_MS = HOUR_MS;
-/** Copies of each partition, so that one broker can be lost while another restarts. */
+/** Replicas of each partition, so that one broker can fail while another restarts. */
 export const REPLICAS = 3;
 
 /** A row of log_topics. */
@@ -22,8 +25,8 @@ export interface RegisteredTopic extends TopicLayout {
 }
 
 /**
- * Returns the five topics of a prefix. Credentials have shorter segments, so that they leave the
- * log sooner.
+ * Returns the five topics of a prefix. Credentials have shorter segments, so that they are deleted
+ * from the log sooner.
  */
 export function topicSpecs(
   prefix: string,
@@ -38,14 +41,14 @@ export function topicSpecs(
 }
 
 /**
- * Returns the five topics as they should be, for the check of existing ones. Their number of
+ * Returns the required properties of the five topics, to check existing topics. Their number of
  * partitions is not checked.
  */
 export const expectedTopics = (prefix: string): TopicSpec[] =>
   topicSpecs(prefix, { partitions: 1, replicas: REPLICAS });
 
 /**
- * Registers the layouts of the topics, and returns the names that were new. Throws AppError
+ * Registers the layouts of the topics, and returns the names of new topics. Throws AppError
  * `TOPIC_LAYOUT_DIFFERS` (not retryable) when a topic is registered with more partitions, because
  * the partition of every key depends on their number. A topic that is registered with fewer keeps
  * that number. `tenantPartitions` applies to new topics only.

@@ -11,7 +11,7 @@ import { SQLSTATE } from './sqlstate.ts';
 
 /** Options of {@link migrate}. */
 export interface MigrateOptions {
-  /** Address and credentials of a role that may create tables. */
+  /** Address and credentials of a database role that may create tables. */
   readonly connectionString: string;
   readonly logger: Logger;
   /** The folder of the SQL files. Default: shared/postgres/migrations of this package. */
@@ -20,8 +20,8 @@ export interface MigrateOptions {
 
 const MIGRATIONS_TABLE = 'schema_migrations';
 /**
- * Settings of the migrations' session, so that no migration depends on a default and none is cut
- * short. A database that is read-only by default stays so.
+ * Settings of the migrations' session. Migrations must not depend on defaults or be cancelled by a
+ * timeout. A database that is read-only by default stays read-only.
  */
 const SESSION = `set default_transaction_isolation = 'read committed'; set statement_timeout = 0; set lock_timeout = 0;
   set idle_in_transaction_session_timeout = 0; set standard_conforming_strings = on; set array_nulls = on;
@@ -29,13 +29,13 @@ const SESSION = `set default_transaction_isolation = 'read committed'; set state
 
 /**
  * Applies the migrations that the database lacks, each in a transaction of its own, and returns
- * their names. Concurrent runs are safe: one applies, the others wait for it and find nothing to
- * do. Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or with the database's
- * error; migrations before the failed one stay applied.
+ * their names. Concurrent runs are safe: one applies the migrations, while other runs wait and then
+ * find nothing to apply. Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or with
+ * the database's error; migrations before the failed one stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { logger } = options;
-  // A connection of its own: the lock that serializes runs belongs to the session.
+  // Uses its own connection, because the lock that serializes runs belongs to the session.
   const client = await openClient({
     connectionString: options.connectionString,
     applicationName: 'sluice-migrate',
@@ -56,8 +56,7 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
       migrationsTable: MIGRATIONS_TABLE,
       singleTransaction: false,
       advisoryLockMode: 'wait',
-      // Names are compared as sets by checkSchema; a database that knows more than this release is
-      // no error.
+      // checkSchema compares names as sets, so migrations of a newer release are no error.
       checkOrder: false,
       logger: {
         info: (text) => logger.debug(text),
@@ -72,9 +71,9 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
 }
 
 /**
- * Resolves when this release can use the database's schema, which may have more than this release
- * knows. Rejects with AppError `SCHEMA_OUTDATED` when migrations are missing, and `SCHEMA_TOO_NEW`
- * when a newer release has changed the schema incompatibly; neither is retryable.
+ * Resolves if this release can use the database's schema, which may contain additions of a newer
+ * release. Rejects with AppError `SCHEMA_OUTDATED` if migrations are missing, and `SCHEMA_TOO_NEW`
+ * if a newer release has changed the schema incompatibly; neither is retryable.
  */
 export async function checkSchema(db: Queryable, directory?: string): Promise<void> {
   const names = migrationNames(directory);
@@ -91,8 +90,8 @@ export async function checkSchema(db: Queryable, directory?: string): Promise<vo
 }
 
 /**
- * Returns the number of this release's newest migration, which `min_compatible_version` is compared
- * with.
+ * Returns the number of this release's newest migration, which is compared with
+ * `min_compatible_version`.
  */
 export function schemaVersion(names: readonly string[] = migrationNames()): number {
   return Math.max(0, ...names.map((name) => Number.parseInt(name, 10)));
@@ -114,7 +113,7 @@ function refuseTooNew(schema: Schema, names: readonly string[]): void {
   );
 }
 
-/** Reads the state of the database's schema; undefined where no migration ever ran. */
+/** Reads the state of the database's schema; undefined if no migration has run yet. */
 async function readSchema(db: Queryable): Promise<Schema | undefined> {
   try {
     const migrations = await db.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);

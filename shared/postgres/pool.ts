@@ -13,7 +13,9 @@ export interface QueryResult<Row> {
 export interface Statement {
   readonly text: string;
   readonly values?: unknown[];
-  /** Milliseconds without an answer after which it rejects. Default: the pool's limit. */
+  /**
+   * Milliseconds without a response after which the statement rejects. Default: the pool's timeout.
+   */
   readonly query_timeout?: number | undefined;
 }
 
@@ -25,13 +27,16 @@ export interface Queryable {
 
 /** A pool of connections to one database. */
 export interface Pool extends Queryable {
-  /** Checks out a connection, which the caller must release. Rejects when none is free in time. */
+  /**
+   * Checks out a connection, which the caller must release. Rejects if no connection is free in
+   * time.
+   */
   connect(): Promise<Connection>;
   /** Closes all connections, and resolves when the last one has been released. */
   end(): Promise<void>;
   /** Calls `listener` with each new connection. */
   on(event: 'connect', listener: (client: Connection) => void): unknown;
-  /** Callers that wait for a connection. */
+  /** Number of callers that wait for a connection. */
   readonly waitingCount: number;
   readonly options: Pick<PoolOptions, 'max'>;
 }
@@ -40,7 +45,7 @@ export interface Pool extends Queryable {
 export interface Connection extends Queryable, ConnectionEvents {
   /** Process id of the server's backend; null before it is known. */
   readonly processID: number | null;
-  /** Returns the connection to the pool, or closes it where an error or `true` is given. */
+  /** Returns the connection to the pool, or closes it if an error or `true` is given. */
   release(discard?: Error | boolean): void;
 }
 
@@ -55,26 +60,26 @@ export interface ConnectionEvents {
 
 export interface PoolOptions {
   readonly connectionString: string;
-  /** Connections at most. */
+  /** Maximum number of connections. */
   readonly max: number;
-  /** Shown in pg_stat_activity. */
+  /** The name that pg_stat_activity shows. */
   readonly applicationName: string;
   readonly logger: Logger;
   /** Milliseconds to wait for a connection. Default 5000. */
   readonly connectionTimeoutMs?: number;
   /**
    * Milliseconds without an answer after which a statement fails and its connection is discarded: a
-   * server or a network that went silent reports no error. Default: no limit.
+   * server or network that stops responding reports no error. Default: no limit.
    */
   readonly answerTimeoutMs?: number;
 }
 
-/** A connection that does not answer a rollback in this time is discarded. */
+/** Milliseconds after which a connection that does not answer a rollback is discarded. */
 const ROLLBACK_TIMEOUT_MS = 5000;
 
 /**
- * The types of results: int8 is a bigint. Numeric is a number, because statements return it for
- * times only: see epochMs in times.ts.
+ * Returns the type parsers of results. int8 becomes a bigint. numeric becomes a number, because
+ * statements return it only for times: see epochMs in times.ts.
  */
 export function resultTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
@@ -84,8 +89,8 @@ export function resultTypes(): pg.CustomTypesConfig {
 }
 
 /**
- * Creates a pool with {@link resultTypes}. A statement that writes outside a transaction gets one
- * of its own, see {@link beginStatement}. A database that goes down never ends the process.
+ * Creates a pool with {@link resultTypes}. A statement that writes outside a transaction gets its
+ * own transaction, see {@link beginStatement}. Losing the database never ends the process.
  */
 export function createPool(options: PoolOptions): Pool {
   const pool = new pg.Pool({
@@ -94,15 +99,16 @@ export function createPool(options: PoolOptions): Pool {
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types: resultTypes(),
     ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
-    // Certificates are read once, here: a file that is removed later must not end the process.
+    // Reads certificates once, here: removing a file later must not end the process.
     ...parseIntoClientConfig(options.connectionString),
   });
   // Without a handler, the end of an idle connection would end the process.
   pool.on('error', (error) =>
     options.logger.warn({ reason: error.message }, 'idle database connection lost'),
   );
-  // The pool stops listening before a caller of `connect` can: without this handler, a connection
-  // that is lost in between would end the process. Its next query fails.
+  // The pool removes its own error handler before a caller of `connect` can add one. Without this
+  // handler, a connection that is lost in between would end the process. The connection's next
+  // query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return withOwnTransactions(pool as unknown as Pool);
 }
@@ -128,8 +134,8 @@ const IDLE_TIMEOUT_MS = 30_000;
 
 export interface TransactionOptions {
   /**
-   * Milliseconds without a statement after which the server ends the transaction, so that a process
-   * that is frozen or disconnected does not hold its locks. Default 30,000.
+   * Milliseconds without a statement after which the server ends the transaction, so that a frozen
+   * or disconnected process does not hold locks. Default 30,000.
    */
   readonly idleTimeoutMs?: number;
   /**
@@ -138,8 +144,8 @@ export interface TransactionOptions {
    */
   readonly lockTimeoutMs?: number;
   /**
-   * Milliseconds after which the server cancels a statement (SQLSTATE 57014). A shorter limit of
-   * the session applies. Default: the session's limit.
+   * Milliseconds after which the server cancels a statement (SQLSTATE 57014). A shorter timeout of
+   * the session still applies. Default: the session's limit.
    */
   readonly statementTimeoutMs?: number;
   /**
@@ -149,9 +155,9 @@ export interface TransactionOptions {
 }
 
 /**
- * Runs `work` in one transaction on one connection, and rolls back when it throws. A connection on
- * which the rollback fails too is discarded. After an error of COMMIT itself the outcome is
- * unknown: `work` must be idempotent.
+ * Runs `work` in one transaction on one connection, and rolls back if `work` throws. Discards the
+ * connection if the rollback fails too. After an error of COMMIT itself the outcome is unknown, so
+ * `work` must be idempotent.
  */
 export async function inTransaction<T>(
   pool: Pool,
@@ -188,9 +194,9 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement
 }
 
 /**
- * Begins a transaction, in one round trip, with the settings that its statements rely on: a
- * database, a role or a pooler may have set others for the session. Read-only defaults,
- * statement_timeout and transaction_timeout stay the operator's.
+ * Returns the statement that begins a transaction, in one round trip, with the settings on which
+ * its statements rely. A database, a role or a pooler may have changed these settings for the
+ * session. Read-only defaults, statement_timeout and transaction_timeout are left to the operator.
  */
 export function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
@@ -207,7 +213,7 @@ export function beginStatement(options: TransactionOptions = {}): string {
 }
 
 const STATEMENT_SETTINGS = {
-  // Bulk statements send NULL inside arrays; with `off` it would be a text.
+  // Bulk statements send NULL inside arrays, which with `off` would be read as text.
   array_nulls: 'on',
   client_encoding: 'UTF8',
   // Fixes the text form of times inside statements.
@@ -215,13 +221,13 @@ const STATEMENT_SETTINGS = {
 };
 
 /**
- * Makes the transaction's commit durable, also as a part of its only statement: a reported commit
- * must survive a crash. Other settings of synchronous_commit, which wait for standbys or for none,
+ * Makes the commit of the transaction durable: a reported commit must survive a crash. Can be part
+ * of the transaction's only statement. Changes only synchronous_commit = off; all other values
  * stay.
  */
 export const DURABLE = `select set_config('synchronous_commit', 'on', true) as mode where current_setting('synchronous_commit') = 'off'`;
 
-/** Lowers the session's statement_timeout, of which 0 means no limit. */
+/** Returns SQL that lowers the session's statement_timeout, where 0 means no limit. */
 function lowerStatementTimeout(ms: number): string {
   return `select set_config('statement_timeout', '${ms}', true)
     where current_setting('statement_timeout')::interval not between interval '1 ms' and interval '${ms} ms'`;

@@ -3,19 +3,20 @@ import { AppError } from '../errors.ts';
 import type { Pool } from './pool.ts';
 
 /**
- * AppError code (retryable) of a statement that had no answer in time, or for which no connection
- * was free.
+ * AppError code (retryable) of a statement without an answer in time, or without a free connection.
  */
 export const DATABASE_TIMEOUT = 'DATABASE_TIMEOUT';
 
-/** Statements that may wait for a connection; the next ones are rejected immediately. */
+/**
+ * Maximum number of statements that wait for a connection; further ones are rejected immediately.
+ */
 const WAITING_MAX = 500;
 
 /**
- * Runs one statement outside a transaction. Rejects after `deadlineMs`, the wait for a connection
- * included. The deadline is kept here and not by the server, so that it also holds when the server
- * does not answer at all. The connection of a statement that timed out is discarded. Only for reads
- * and idempotent writes: the statement may still take effect.
+ * Runs one statement outside a transaction. Rejects after `deadlineMs`, including the wait for a
+ * connection. This process enforces the deadline, so that it also applies if the server does not
+ * answer. The connection of a statement that timed out is discarded. Only for reads and idempotent
+ * writes, because the statement may still take effect.
  */
 export async function queryWithDeadline<Row>(
   pool: Pool,
@@ -28,7 +29,7 @@ export async function queryWithDeadline<Row>(
   }
   const timedOut = () =>
     new AppError(DATABASE_TIMEOUT, `no answer within ${deadlineMs} ms`, { retryable: true });
-  // After its own timeout the pool discards the connection.
+  // The pool discards the connection after this timeout.
   const statement = { text, values, query_timeout: deadlineMs };
   const { rows } = await withDeadline(pool.query<Row>(statement), deadlineMs, timedOut);
   return rows;

@@ -2,17 +2,18 @@ import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { type TlsFault, tlsFault } from '../tls-faults.ts';
 import { isServerError, SQLSTATE } from './sqlstate.ts';
 
-/** Code of the AppError (not retryable) of a database that refuses who we are or does not exist. */
+/**
+ * Code of the AppError (not retryable) of a database that refuses the connection, its role or
+ * password, or does not exist.
+ */
 export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 
-/**
- * The message of the driver's error, which has no code, when a server answers that it has no TLS.
- */
+/** The driver's error message, which has no code, if the server does not support TLS. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
 /**
- * Returns a sentence, with the setting, that says why a connection to the database was refused, by
- * the server or by this process; undefined for other errors. Never repeats the address or the
+ * Returns a sentence that says why a connection was refused, by the database or by this process,
+ * and names the setting. Returns undefined for other errors. Never contains the address or the
  * password.
  */
 export function databaseRefusal(error: unknown): string | undefined {
@@ -34,8 +35,8 @@ export function databaseRefusal(error: unknown): string | undefined {
 }
 
 /**
- * Returns a sentence that says why the database cannot be used now, and what to check. Never
- * repeats the address.
+ * Returns a sentence that says why the database is unavailable, and what to check. Never contains
+ * the address.
  */
 export function databaseTrouble(error: unknown): string {
   const refusal = databaseRefusal(error);
@@ -45,7 +46,7 @@ export function databaseTrouble(error: unknown): string {
     return 'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`';
   }
   if (isServerError(error)) return `the database rejects the statement (SQLSTATE ${code})`;
-  // The driver's own sentences have no code.
+  // The driver's own errors have no code.
   const reason = (!(error instanceof AppError) && code) || errorMessage(error) || 'no connection';
   return `the database does not answer (${reason}): check that it runs, and its host and port in DATABASE_URL`;
 }

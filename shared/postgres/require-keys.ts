@@ -7,7 +7,7 @@ import type { Pool } from './pool.ts';
 const DEADLINE_MS = 5000;
 
 /**
- * Returns the keys of the ring with other bytes than the keys of their ids that encrypted stored
+ * Returns the keys of the ring that differ from the keys with the same ids that encrypted stored
  * values.
  */
 export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<ReturnType<typeof wrongKeys>> {
@@ -15,9 +15,10 @@ export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<Retur
 }
 
 /**
- * Rejects with AppError `KEY_WRONG` when a key of the ring has other bytes than the one of its id
- * in use: other processes could not read what this one encrypts. A key that the ring lacks is no
- * error, because it does no further harm. Returns one sentence per value that the ring cannot read.
+ * Rejects with AppError `KEY_WRONG` if a key of the ring differs from the key in use with the same
+ * id. Other processes could not decrypt the values that this process encrypts. A key that the ring
+ * lacks is no error, because it cannot cause further damage. Returns one sentence per value that
+ * the ring cannot decrypt.
  */
 export async function requireKeys(pool: Pool, keyRing: KeyRing): Promise<string[]> {
   const stored = await samples(pool);

@@ -15,11 +15,11 @@ export interface RequireSchemaOptions {
   /** The key ring of a process that encrypts: see {@link requireKeys}. */
   readonly keyRing?: KeyRing;
   /**
-   * Called when a database that was down at the start turns out to be unusable; the process must
+   * Called if a database that was down at the start turns out to be unusable. The process must then
    * end.
    */
   readonly onUnfit: (error: unknown) => void;
-  /** Milliseconds between two attempts to reach it. Default 2000. */
+  /** Milliseconds between two attempts to reach the database. Default 2000. */
   readonly retryMs?: number;
 }
 
@@ -29,7 +29,7 @@ const RETRY_MS = 2000;
  * Rejects when this release cannot use the database. AppErrors: DATABASE_TOO_OLD,
  * DATABASE_UNSUITABLE (the server), SCHEMA_OUTDATED, SCHEMA_TOO_NEW (the schema), KEY_WRONG (a key
  * differs from the one in use), DATABASE_REFUSED (the connection). A database that is down is no
- * error: it is logged, and the check is made as soon as it answers.
+ * error: this is logged, and the check runs as soon as the database answers.
  */
 export async function requireSchema(options: RequireSchemaOptions): Promise<void> {
   const { logger } = options;

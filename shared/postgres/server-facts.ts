@@ -6,12 +6,12 @@ import { epochMs } from './times.ts';
 const POSTGRES_MIN = 15;
 const VERSIONS_PER_MAJOR = 10_000;
 
-/** The required encoding of the database and of sessions: it can hold every text. */
+/** The required encoding of the database and of sessions: UTF-8 can represent every text. */
 const ENCODING = 'UTF8';
 
-/** Properties of the server, the database and the session that are checked at start. */
+/** Properties of the server, the database and the session that are checked at the start. */
 export interface ServerFacts {
-  /** As in server_version_num, e.g. 150004. */
+  /** The version in the format of server_version_num, e.g. 150004. */
   readonly version: number;
   /** The server's clock. */
   readonly nowMs: number;
@@ -23,7 +23,7 @@ export interface ServerFacts {
   readonly replicationRole: string;
 }
 
-/** Reads the version, the clock, and the settings that statements cannot override. */
+/** Reads the version, the clock, and settings that statements cannot override. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
   const { rows } = await db.query<ServerFacts>(
     `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as "nowMs",
@@ -41,8 +41,8 @@ export const majorOf = (version: number): number => Math.floor(version / VERSION
 export const DATABASE_UNSUITABLE = 'DATABASE_UNSUITABLE';
 
 /**
- * Throws an AppError when the server is too old (`DATABASE_TOO_OLD`), or when the database, its
- * role or a pooler has a setting that statements cannot override (`DATABASE_UNSUITABLE`). Neither
+ * Throws an AppError if the server is too old (`DATABASE_TOO_OLD`). Throws `DATABASE_UNSUITABLE` if
+ * the database, its role or a pooler has a wrong setting that statements cannot override. Neither
  * is retryable.
  */
 export function requireServer(facts: ServerFacts): void {

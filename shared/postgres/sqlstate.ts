@@ -1,9 +1,9 @@
 import { AppError, errorCode } from '../errors.ts';
 
-/** The SQLSTATEs that the product acts on, by their names in Postgres' manual (appendix A). */
+/** The SQLSTATEs that are handled in the code, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
   UNIQUE_VIOLATION: '23505',
-  /** Also: a partitioned table has no partition for the row. */
+  /** Also reported if a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
   IDLE_IN_TRANSACTION_SESSION_TIMEOUT: '25P03',
   TRANSACTION_TIMEOUT: '25P04',
@@ -17,34 +17,35 @@ export const SQLSTATE = {
 } as const;
 
 /**
- * Classes of errors that depend on the server's state and not on the statement, so that a retry may
- * succeed: connection, transaction rollback, resources, object in use, operator intervention,
- * system.
+ * Classes of errors that depend on the server's state, so that a retry may succeed: connection,
+ * transaction rollback, resources, object in use, operator intervention, system.
  */
 const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58']);
 
-/** Returns whether the server itself reported the error: only those have a severity. */
+/**
+ * Returns whether the server itself reported the error: only the server's errors have a severity.
+ */
 export function isServerError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'severity' in error;
 }
 
 /**
- * Returns the SQLSTATE of an error that the server reported. Errors of sockets and of our own have
- * other codes.
+ * Returns the SQLSTATE of an error that the server reported. Errors of sockets and of this code
+ * have other codes.
  */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = isServerError(error) ? errorCode(error) : undefined;
   return code && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Returns the first two characters, which name the kind of error. */
+/** Returns the SQLSTATE's class, which is its first two characters. */
 export const sqlStateClass = (sqlState: string): string => sqlState.slice(0, 2);
 
 export const isTransient = (sqlState: string): boolean => TRANSIENT_CLASSES.has(sqlStateClass(sqlState));
 
 /**
- * Returns whether what a statement threw may succeed later: the server is down, busy or
- * unreachable. Defects do not.
+ * Returns whether a failed statement may succeed later: the server is down, busy or unreachable.
+ * Returns false for defects.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof AppError) return error.retryable;

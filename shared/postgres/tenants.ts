@@ -3,12 +3,12 @@ import type { Queryable } from './pool.ts';
 import { SQLSTATE } from './sqlstate.ts';
 
 /**
- * Requests per second of each operation, with 20 records for each of them: a number, no limit, or
- * the product's default.
+ * Requests per second of each operation, with 20 records per request: a number, no limit, or the
+ * default of Sluice.
  */
 export type RequestRate = number | 'none' | 'default';
 
-/** Bytes per second of unpacked bodies: a number, no limit, or the product's default. */
+/** Bytes per second of decompressed bodies: a number, no limit, or the default of Sluice. */
 export type ByteRate = number | 'none' | 'default';
 
 export interface Tenant {

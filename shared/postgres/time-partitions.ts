@@ -4,7 +4,7 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05, the first Monday of the epoch. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
-/** An arbitrary number for an advisory lock that nothing else in the database takes. */
+/** An arbitrary number of an advisory lock that no other code takes. */
 const PARTITIONS_LOCK = 7_305_411_902;
 
 /** The append-only tables that are partitioned by week. */
@@ -26,10 +26,10 @@ export function isTimePartitioned(table: string): table is TimePartitionedTable 
 }
 
 /**
- * Creates the table's missing weekly partitions for all times from `fromMs` to `toMs`
- * (milliseconds, both included), and resolves with their names. Does not block inserts: a new table
- * is attached, which locks the parent only against other attaches. Any number of processes may do
- * it concurrently.
+ * Creates missing weekly partitions of the table for all times from `fromMs` to `toMs`
+ * (milliseconds, both inclusive), and resolves with their names. Does not block inserts: a new
+ * table is attached, which locks the parent only against other attaches. Any number of processes
+ * may do it concurrently.
  */
 export async function ensureTimePartitions(
   pool: Pool,
@@ -43,7 +43,7 @@ export async function ensureTimePartitions(
   if (missing.length === 0) return [];
   return inTransaction(pool, async (client) => {
     await client.query('select pg_advisory_xact_lock($1)', [PARTITIONS_LOCK]);
-    // Another process may have created them while this one waited.
+    // Another process may have created partitions while this one waited for the lock.
     const still = await missingPartitions(client, table, weeks);
     for (const week of still) {
       const name = timePartitionName(table, week);
@@ -62,7 +62,7 @@ export function timePartitionName(table: TimePartitionedTable, timeMs: number): 
   return `${table}_p${isoTime(weekStartMs(timeMs)).slice(0, 10).replaceAll('-', '')}`;
 }
 
-/** A week of a table: from `fromMs`, included, to `toMs`, not included. */
+/** A week of a table: from `fromMs` (inclusive) to `toMs` (exclusive). */
 export interface Week {
   readonly fromMs: number;
   readonly toMs: number;

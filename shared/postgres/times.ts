@@ -2,10 +2,10 @@ import type { Clock } from '../clock.ts';
 import type { Queryable } from './pool.ts';
 
 /**
- * Returns SQL that reads a timestamptz as whole milliseconds since the Unix epoch. Its type is
- * numeric, which pools and clients parse as a number: see pool.ts. Statements never return a
- * timestamptz itself, because its text depends on DateStyle and TimeZone, which a database, a role
- * or a pooler may set; nor a double precision, which extra_float_digits rounds.
+ * Returns SQL that reads a timestamptz as whole milliseconds since the Unix epoch. The SQL's type
+ * is numeric, which pools and clients parse as a number: see pool.ts. Statements never return a
+ * timestamptz, because its text depends on DateStyle and TimeZone, which a database, role or pooler
+ * may set. They never return a double precision, because extra_float_digits may round it.
  */
 export function epochMs(expression: string): string {
   return `floor(extract(epoch from ${expression}) * 1000)`;
@@ -22,8 +22,9 @@ export function dayOf(timeMs: number): string {
 }
 
 /**
- * Returns the earlier time of this process and of the database, in milliseconds since the Unix
- * epoch. Deletions of expired rows use it, because one clock that is ahead must not delete any.
+ * Returns the time of this process or of the database, whichever is earlier, in milliseconds since
+ * the Unix epoch. Used to delete expired rows, because one clock that is ahead must not delete rows
+ * too early.
  */
 export async function earlierNow(db: Queryable, clock: Clock): Promise<number> {
   const { rows } = await db.query<{ nowMs: number }>(`select ${epochMs('clock_timestamp()')} as "nowMs"`);

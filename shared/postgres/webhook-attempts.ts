@@ -2,18 +2,18 @@ import { type Column, insertRows } from './bulk-rows.ts';
 import type { Queryable } from './pool.ts';
 import type { EndpointId } from './webhook-endpoints.ts';
 
-/** One attempt as its endpoint's owner may read it. */
+/** One attempt, as shown to the endpoint's owner. */
 export interface AttemptRecord {
   readonly messageId: string;
-  /** From 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly createdAtMs: number;
   readonly durationMs: number;
-  /** HTTP status; null without an answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
-  /** Why it failed, as text; null when delivered. */
+  /** The reason of the failure as text; null if the webhook was delivered. */
   readonly error: string | null;
-  /** First bytes of the answer's body. */
+  /** First bytes of the response's body. */
   readonly answer: Buffer | null;
 }
 

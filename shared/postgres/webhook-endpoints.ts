@@ -8,7 +8,7 @@ export interface EndpointId {
 
 export interface NewEndpoint extends EndpointId {
   readonly url: string;
-  /** Null: all types, those that later releases add included. */
+  /** The subscribed types; null: all types, including those of later releases. */
   readonly eventTypes: readonly string[] | null;
   /** The signing secret, encrypted with the key ring. */
   readonly secret: { readonly keyId: string; readonly ciphertext: Buffer };
@@ -17,7 +17,7 @@ export interface NewEndpoint extends EndpointId {
   readonly createdBy?: string | null;
 }
 
-/** Adds an endpoint, which receives the events from now on. */
+/** Adds an endpoint, which receives events from then on. */
 export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Promise<void> {
   await db.query(
     `insert into webhook_endpoints
@@ -39,10 +39,10 @@ export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Prom
 }
 
 /**
- * Adds an endpoint, unless the tenant has `endpointsMax` endpoints or more, or the key that creates
- * it was revoked; returns the outcome. Concurrent calls for one tenant are serialized by its row,
- * so that together they stay within the limit. Revocations take the same lock, so that a key that
- * is being revoked creates no other.
+ * Adds an endpoint, unless the tenant has reached `endpointsMax` endpoints or the creating key was
+ * revoked. Returns the outcome. The lock of the tenant's row serializes concurrent calls, so that
+ * together they stay within the limit. Revocations take the same lock, so that a key that is being
+ * revoked creates no endpoint.
  */
 export async function createEndpointUpTo(
   pool: Pool,
@@ -70,15 +70,15 @@ export async function createEndpointUpTo(
   });
 }
 
-/** An endpoint as its owner sees it; never with its secret. */
+/** An endpoint, as shown to its owner, without its secret. */
 export interface Endpoint extends EndpointId {
   readonly url: string;
-  /** Null: all types. */
+  /** The subscribed types; null: all types. */
   readonly eventTypes: readonly string[] | null;
   readonly state: 'enabled' | 'disabled';
   /**
-   * Why it was disabled: `gone` (it answered 410), `failing` (for 5 days) or `revoked` (the key
-   * that created it); else null.
+   * The reason why the endpoint was disabled: `gone` (it answered 410), `failing` (for 5 days) or
+   * `revoked` (its creator was revoked); else null.
    */
   readonly disabledReason: string | null;
   /** Failed attempts since the last success. */
@@ -88,13 +88,16 @@ export interface Endpoint extends EndpointId {
   /** The end of the pause that the endpoint asked for; null without one. */
   readonly pausedUntilMs: number | null;
   readonly createdAtMs: number;
-  /** The API key that created it; null: the command did, or a release that did not store it. */
+  /**
+   * The API key that created the endpoint; null: created by the command, or by a release that did
+   * not store it.
+   */
   readonly createdBy: string | null;
 }
 
 /**
- * Returns the tenants' endpoints, oldest first, without deleted ones; with `endpointId`, only that
- * one.
+ * Returns the endpoints of the tenants, oldest first, without deleted ones; with `endpointId`, only
+ * that endpoint.
  */
 export async function findEndpoints(
   db: Queryable,
@@ -115,8 +118,9 @@ export async function findEndpoints(
 }
 
 /**
- * Deletes an endpoint and erases its secret; returns whether it existed. The row stays, because
- * events for it may be being written. Dispatchers drop its waiting deliveries.
+ * Deletes an endpoint and erases its secret; returns whether the endpoint existed. The row is kept,
+ * because concurrent transactions may be writing events for the endpoint. Dispatchers drop its
+ * waiting deliveries.
  */
 export async function deleteEndpoint(
   db: Queryable,

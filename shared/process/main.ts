@@ -5,8 +5,8 @@ import { errorCode, errorMessage } from '../errors.ts';
 export const WRONG_USAGE = 'WRONG_USAGE';
 
 /**
- * Runs the start of a process; a failure ends it by {@link cannotStart}. `name` is the process's
- * name in the message.
+ * Runs the start of a process. A failure ends the process with {@link cannotStart}. `name` is the
+ * process's name in messages.
  */
 export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
   try {

@@ -4,8 +4,8 @@ import { isatty } from 'node:tty';
 import { settledWithDeadline } from '../async.ts';
 
 /**
- * Standard output of a service. A slow or closed reader, or a full disk, neither blocks nor ends
- * the process.
+ * Standard output of a service. Neither a slow or closed reader nor a full disk blocks or ends the
+ * process.
  */
 export interface Output {
   /**
@@ -16,27 +16,29 @@ export interface Output {
   /** Sets a function that is called with the number of dropped writes when output works again. */
   onDropped(report: (count: number) => void): void;
   /**
-   * Writes waiting lines, as far as that is possible without waiting for a reader. For the `exit`
+   * Writes buffered lines as far as possible without waiting for a reader. Used by the `exit`
    * event.
    */
   flushSync(): void;
-  /** Resolves once everything is written, nothing can be written, or the time is up. */
+  /**
+   * Resolves when everything is written, writing has failed for good, or the timeout has passed.
+   */
   end(timeoutMs: number): Promise<void>;
 }
 
-/** Where bytes go: an open file, or a stream that queues what its reader does not take. */
+/** The destination of bytes: an open file, or a stream that buffers bytes for its reader. */
 export interface Sink {
   send(bytes: Buffer, done: (error: Error | null | undefined, written: number) => void): void;
-  /** Writes without waiting for a reader; what cannot be written is lost. */
+  /** Writes without waiting for a reader; bytes that cannot be written are lost. */
   sendSync(bytes: Buffer): void;
 }
 
-/** Bytes that wait at most, in addition to the {@link CHUNK_BYTES} being written. */
+/** Maximum bytes that are buffered, in addition to the {@link CHUNK_BYTES} being written. */
 const BUFFER_BYTES_MAX = 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 /**
- * Milliseconds between attempts while writing fails: a full disk may be freed, a FIFO may get
- * another reader.
+ * Milliseconds between attempts while writing fails: a full disk may be freed, a FIFO may get a new
+ * reader.
  */
 const RETRY_MS = 1000;
 const STDOUT_FD = 1;
@@ -51,18 +53,21 @@ export function openOutput(): Output {
   return output;
 }
 
-/** An output with bounded memory on a sink. */
+/** An output to a sink with bounded memory. */
 export class BufferedOutput implements Output {
   private readonly sink: Sink;
   private waiting: string[] = [];
   private waitingBytes = 0;
-  /** What is being written, or what is left of it. */
+  /** The bytes that are being written, or their rest. */
   private chunk: Buffer | undefined;
   private isSending = false;
   private retryTimer: NodeJS.Timeout | undefined;
   private dropped = 0;
   private report: (count: number) => void = () => {};
-  /** A report is accepted even if the buffer is full: there is one per written chunk. */
+  /**
+   * Whether a report is being written. A report is accepted even if the buffer is full, because
+   * there is one per written chunk.
+   */
   private isReporting = false;
   private onSettled: (() => void) | undefined;
   private isAbandoned = false;
@@ -105,7 +110,7 @@ export class BufferedOutput implements Output {
     });
     await settledWithDeadline(settled, timeoutMs);
     this.onSettled = undefined;
-    // A write that hangs now would also hang the synchronous one at the exit.
+    // A write that hangs now would also block the synchronous write at the exit.
     this.isAbandoned = this.isSending;
   }
 
@@ -138,9 +143,7 @@ export class BufferedOutput implements Output {
     return Buffer.from(this.waiting.splice(0, count).join(''));
   }
 
-  /**
-   * Reports dropped lines after the lines that were kept, where the dropped ones would have been.
-   */
+  /** Reports dropped lines at their place in the output: after the lines that were kept. */
   private reportDropped(): void {
     if (this.dropped === 0) return;
     const count = this.dropped;
@@ -161,7 +164,8 @@ export class BufferedOutput implements Output {
 }
 
 /**
- * Whether it is written like a file: regular files, and devices without a reader such as /dev/null.
+ * Returns whether a descriptor is written like a file: regular files, and devices without a reader
+ * such as /dev/null.
  */
 function isFile(fd: number): boolean {
   const stats = fstatSync(fd);
@@ -177,7 +181,7 @@ function releaseTerminals(): void {
   for (const fd of [0, 1, 2]) {
     if (!fstatSync(fd).isCharacterDevice() || isatty(fd)) continue;
     closeSync(fd);
-    // The lowest free number is reused, which is that of the closed stream.
+    // Opening a file reuses the lowest free number, which is that of the closed stream.
     openSync(devNull, 'r+');
   }
 }
@@ -203,17 +207,17 @@ function fileSink(fd: number): Sink {
 
 /** Returns a sink on a pipe, a socket or a terminal, whose reader may stop or close it. */
 function streamSink(stream: NodeJS.WriteStream): Sink {
-  // Each write gets its own error; without a listener it would end the process too.
+  // Each write reports its own error; without a listener, the error would also end the process.
   stream.on('error', () => {});
-  // Node makes terminals blocking, so that Ctrl-S would stop the process. There is no public way to
-  // turn that off.
+  // Node makes terminals blocking, so that Ctrl-S would stop the process. No public API turns that
+  // off.
   if (stream.isTTY) (stream as unknown as BlockingStream)._handle?.setBlocking?.(false);
   return {
     send(bytes, done) {
       stream.write(bytes, (error) => done(error, bytes.length));
     },
     sendSync(bytes) {
-      // The pipe accepts what it has room for; the process ends before the rest is written.
+      // The pipe accepts as much as fits; the process ends before the rest is written.
       if (stream.writableLength === 0) stream.write(bytes);
     },
   };

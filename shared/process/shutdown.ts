@@ -3,7 +3,7 @@ import type { Output } from './output.ts';
 
 export interface StopOptions {
   readonly logger: Logger;
-  /** The output of the logger. The exit waits for it, {@link FLUSH_MS} at most. */
+  /** The output of the logger. The exit waits for the output, {@link FLUSH_MS} at most. */
   readonly output: Pick<Output, 'end'>;
   /** Milliseconds that `stop` may take. Default 30,000. */
   readonly graceMs?: number;
@@ -11,20 +11,20 @@ export interface StopOptions {
    * Milliseconds within which a second signal counts as a repetition of the first. Default 1000.
    */
   readonly sameSignalMs?: number;
-  /** Stops everything, in order. */
+  /** Stops all parts of the process, in order. */
   readonly stop: () => Promise<void>;
-  /** For tests. Default: the process itself. */
+  /** The process whose signals are handled. Default: this process; set in tests. */
   readonly process?: Pick<NodeJS.Process, 'on' | 'exit'>;
 }
 
-/** npm forwards the Ctrl-C that the terminal has sent to this process already. */
+/** npm forwards a Ctrl-C that the terminal has already sent to this process. */
 const SAME_SIGNAL_MS = 1000;
-/** Time for the last log lines when their reader is slow. */
+/** Milliseconds to write the last log lines if their reader is slow. */
 const FLUSH_MS = 1000;
 
 /**
- * Shuts the process down on SIGTERM, SIGINT or SIGHUP (its terminal was closed). It exits with 0
- * when `stop` resolves within the grace period, else with 1. A second SIGTERM or SIGINT exits
+ * Shuts the process down on SIGTERM, SIGINT or SIGHUP (its terminal was closed). The process exits
+ * with 0 if `stop` resolves within the grace period, else with 1. A second SIGTERM or SIGINT exits
  * immediately; a SIGHUP does not, because systems may send one together with a SIGTERM. An uncaught
  * exception is logged before it ends the process.
  */
