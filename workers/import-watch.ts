@@ -13,7 +13,7 @@ export interface ImportWatchDeps {
   readonly intervalMs?: number;
 }
 
-/** Warns while dead-letter topics of earlier releases hold what is not imported. */
+/** Warns while dead-letter topics of earlier releases contain records that are not imported. */
 export function startImportWatch(deps: ImportWatchDeps): { close(): Promise<void> } {
   const { intervalMs = 600_000 } = deps;
   let looking = look(deps);
@@ -38,7 +38,7 @@ async function look({ pool, log, logger, prefix }: ImportWatchDeps): Promise<voi
     const records = Number(ranges.reduce((sum, { from, to }) => sum + (to - from), 0n));
     logger.warn({ topics, records, next: 'sluice dead-letters import' }, 'dead letters not imported');
   } catch (error) {
-    // The workers report a log or a database that does not answer.
+    // The workers already report a log or database that does not answer.
     logger.debug({ reason: errorMessage(error) }, 'dead-letter topics not checked');
   } finally {
     await reader.close();

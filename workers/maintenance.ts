@@ -16,13 +16,13 @@ export interface MaintenanceDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   /**
-   * How long submissions from before an erasure may still arrive with their ciphertext, in
-   * milliseconds.
+   * Maximum milliseconds for which submissions from before an erasure may still arrive with their
+   * ciphertext.
    */
   readonly erasuresKeptMs: number;
   /**
-   * How long the log may still deliver a record that it took before its id expired, in
-   * milliseconds.
+   * Maximum milliseconds for which the log may still deliver a record that it accepted before its
+   * id expired.
    */
   readonly expiredIdsKeptMs: number;
   /** Milliseconds between two rounds. Default 60,000. */
@@ -34,13 +34,16 @@ const DAY_MS = 86_400_000;
 const PARTITIONS_AHEAD_MS = 14 * DAY_MS;
 /** Days for which a tenant's counts of records are kept: at least the last month. */
 const USAGE_DAYS = 35;
-/** Rows per statement, and statements per round: the rest waits for the next round. */
+/**
+ * Maximum rows per statement, and maximum statements per round. The remaining rows wait for the
+ * next round.
+ */
 const ROWS_MAX = 1000;
 const STATEMENTS_MAX = 100;
 
 /**
  * Creates time partitions ahead, and deletes expired rows, immediately and then at every interval.
- * Any number of processes may do it concurrently.
+ * Any number of processes may run it concurrently.
  */
 export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
   const stopped = new AbortController();
@@ -69,8 +72,8 @@ async function run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void> {
 type Task = (deps: MaintenanceDeps, signal: AbortSignal) => Promise<void>;
 
 /**
- * Returns a task that deletes rows which expired `keptMs` ago, by the clocks of both this process
- * and the database.
+ * Returns a task that deletes rows that expired `keptMs` ago according to the clocks of both this
+ * process and the database.
  */
 const sweep =
   (

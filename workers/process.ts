@@ -31,12 +31,14 @@ export const NAME = 'The worker';
 
 const WEBHOOKS = 'webhooks';
 const HOUR_MS = 3_600_000;
-/** Longer than a worker that is frozen in its transaction can hold a position. */
+/**
+ * Longer than the time for which a worker that is frozen in its transaction can lock a position.
+ */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /**
  * Runs a worker process: all workers, or those named as arguments (kinds of records, or
- * `webhooks`). `onStep` is for tests that kill it between two steps of a batch.
+ * `webhooks`). `onStep` is for tests that kill the process between two steps of a batch.
  */
 export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Promise<void> {
   const names = workerNames(process.argv.slice(2));
@@ -94,8 +96,8 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
 }
 
 /**
- * Loads the webhook worker only where it runs, as its HTTP client is large. Resolves with the
- * function that starts it.
+ * Loads the webhook worker only if it runs, because its HTTP client is large. Resolves with the
+ * function that starts the worker.
  */
 async function prepareWebhooks(env: ReturnType<typeof environment>) {
   const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [

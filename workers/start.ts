@@ -39,17 +39,17 @@ export interface WorkersDeps {
    * Records accepted longer ago than this become dead letters, in milliseconds. Default 90 days.
    */
   readonly recordAgeMaxMs?: number;
-  /** Records per batch at most. Default 1000. */
+  /** Maximum records per batch. Default 1000. */
   readonly batchRecordsMax?: number;
   /** Concurrent transactions, fewer than the pool has connections. Default 4. */
   readonly transactionsMax?: number;
-  /** For tests. */
+  /** Called before each step of a batch; set in tests. */
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
 }
 
 export interface Workers {
   status(): TopicStatus[];
-  /** Finishes the batches in progress. */
+  /** Completes the batches in progress, and stops. */
   close(): Promise<void>;
 }
 
@@ -57,8 +57,8 @@ const DAY_MS = 86_400_000;
 const OBSERVE_EVERY_MS = 1000;
 
 /**
- * Starts the workers of the kinds, and the maintenance of the tables. Reports to `health` under the
- * topics' names.
+ * Starts the workers of the kinds, and the maintenance of the tables. Reports to `health` by the
+ * names of the topics.
  */
 export function startWorkers(deps: WorkersDeps): Workers {
   const { pool, clock, logger, health } = deps;
@@ -76,8 +76,8 @@ export function startWorkers(deps: WorkersDeps): Workers {
     generatedIdKeptMs: deps.topicRetentionMs + DAY_MS,
     onStep: deps.onStep,
   };
-  // Older submissions are expired, or deleted from the log. A day more, for changes of these
-  // settings.
+  // Older submissions have expired, or are deleted from the log. One day is added in case these
+  // settings change.
   const erasuresKeptMs = Math.max(deps.credentialsTtlMs, deps.topicRetentionMs) + DAY_MS;
   const expiredIdsKeptMs = deps.topicRetentionMs + DAY_MS;
   const maintenance = startMaintenance({ pool, clock, logger, erasuresKeptMs, expiredIdsKeptMs });
@@ -111,8 +111,8 @@ function startKind(kind: Kind, deps: ConsumeDeps, credentialsTtlMs: number): Top
 }
 
 /**
- * Reports readiness on request, and liveness from regular checks: only these can show whether there
- * is progress.
+ * Reports readiness on request, and liveness from regular checks, because only regular checks can
+ * detect progress.
  */
 function observe(
   consumers: readonly TopicConsumer[],
@@ -122,7 +122,7 @@ function observe(
 ): NodeJS.Timeout {
   const progress = createProgressWatch(clock);
   const check = () => {
-    // While the database answers, a batch that hangs in it is this process's own fault.
+    // While the database answers, a batch that hangs is a fault of this process.
     const silent = positions.problem() !== undefined;
     const statuses = consumers.map((consumer) => consumer.status());
     const reasons = progress.check(

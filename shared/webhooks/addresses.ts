@@ -3,31 +3,35 @@ import { AppError } from '../errors.ts';
 
 type Address = ReturnType<typeof ipaddr.parse>;
 
-/** Addresses and ports that webhooks may go to although they are not public, or over plain HTTP. */
+/**
+ * Addresses and ports to which webhooks may be sent although they are not public, or over plain
+ * HTTP.
+ */
 export interface AllowRule {
   readonly network: readonly [Address, number];
   readonly portFrom: number;
   readonly portTo: number;
 }
 
-/** Ports of https that need no rule. */
+/** Ports that need no rule for https. */
 const PUBLIC_PORTS = [443, 8443];
 /**
- * Addresses of cloud metadata services in public ranges: Azure's. Those of other providers are
- * link-local or private.
+ * Addresses of cloud metadata services in public ranges. Only Azure has one: the addresses of other
+ * providers are link-local or private.
  */
 const METADATA = ['168.63.129.16'];
 /**
- * The part of IPv6 that IANA assigns. It excludes IPv4-compatible, translated and local addresses.
+ * The range of IPv6 that IANA assigns. Excludes IPv4-compatible, translated and local addresses.
  */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number];
-/** The addresses of {@link isLocalhost} names. */
+/** The addresses of names for which {@link isLocalhost} returns true. */
 export const LOCALHOST = ['127.0.0.1', '::1'];
 const RULE = /^([0-9a-fA-F.:]+\/\d{1,3})(?::(?:\*|(\d{1,5})(?:-(\d{1,5}))?))?$/;
 
 /**
- * Reads `CIDR[:ports]` entries separated by commas; ports are one, a range `from-to`, or `*` (as
- * when absent) for all. Throws AppError `WEBHOOK_ALLOW_INVALID` naming the setting and the entry.
+ * Reads `CIDR[:ports]` entries separated by commas; ports are a single port, a range `from-to`, or
+ * `*` for all (the default). Throws AppError `WEBHOOK_ALLOW_INVALID` naming the setting and the
+ * entry.
  */
 export function parseAllowRules(text: string): AllowRule[] {
   if (text.trim() === '') return [];
@@ -51,16 +55,19 @@ function invalidRule(entry: string, problem: string): AppError {
   );
 }
 
-/** The destination of a connection. */
+/** The target of a connection. */
 export interface Target {
   /** `https:` or `http:`. */
   readonly protocol: string;
-  /** An IP address, as dialled. */
+  /** The IP address that is dialled. */
   readonly address: string;
   readonly port: number;
 }
 
-/** Returns why this target may not be dialled, in words for its owner; undefined when it may. */
+/**
+ * Returns why this target may not be dialled, as text for the endpoint's owner; undefined if it
+ * may.
+ */
 export function targetProblem(target: Target, rules: readonly AllowRule[]): string | undefined {
   if (!ipaddr.isValid(target.address)) return 'is not an address';
   const address = ipaddr.parse(target.address);
@@ -72,7 +79,7 @@ export function targetProblem(target: Target, rules: readonly AllowRule[]): stri
 }
 
 /**
- * Returns why an endpoint may not have this URL, in words; undefined when it may. Does not resolve
+ * Returns why an endpoint may not have this URL, as text; undefined if it may. Does not resolve
  * host names: their addresses are checked at each dial.
  */
 export function urlProblem(text: string, rules: readonly AllowRule[]): string | undefined {
@@ -89,15 +96,15 @@ export function urlProblem(text: string, rules: readonly AllowRule[]): string | 
     const problems = literals.map((address) => targetProblem({ protocol, address, port }, rules));
     return problems.includes(undefined) ? undefined : problems[0];
   }
-  // A name may resolve to any address but loopback. Without a rule for this port, none of them
-  // could be permitted.
+  // A name may resolve to any address except loopback. Without a rule for this port, none of these
+  // addresses is permitted.
   if (rules.some((rule) => !isLoopback(rule) && hasPort(rule, port))) return undefined;
   if (protocol !== 'https:') return 'must begin with https://';
   if (!PUBLIC_PORTS.includes(port)) return 'must use port 443 or 8443';
   return undefined;
 }
 
-/** Whether a name means loopback without being resolved (RFC 6761, 6.3). */
+/** Returns whether a name means loopback without being resolved (RFC 6761, 6.3). */
 export function isLocalhost(host: string): boolean {
   return /^(.+\.)?localhost$/i.test(host);
 }

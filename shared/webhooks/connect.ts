@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { createDialer, type Destination, type DialOptions } from './dial.ts';
 
 export interface AgentOptions extends DialOptions {
-  /** Certificates to trust instead of the usual ones, PEM; for tests. */
+  /** Certificates to trust instead of the default ones, as PEM; used by tests. */
   readonly ca?: string;
 }
 
@@ -21,26 +21,27 @@ export interface WebhookAgent {
 type OnConnection = ((error: Error | null, socket: Duplex) => void) | undefined;
 
 /**
- * Idle connections end before the usual five seconds of servers, so that none is used that is just
- * being closed.
+ * Milliseconds after which an idle connection is closed. Shorter than the usual five seconds of
+ * servers, so that no connection is used while the server closes it.
  */
 const IDLE_MS = 4000;
 const OPTIONS: https.AgentOptions = { keepAlive: true, timeout: IDLE_MS };
 
-/** The TCP connections below those of TLS. */
+/** The TCP connections under the TLS connections. */
 const wires = new WeakMap<Duplex, Socket>();
 
 /**
- * Returns the agent of all exchanges. No proxy, whatever the environment says. Connections are not
- * bounded here, because a slow receiver must not delay others at its origin: the bound is the
- * number of exchanges.
+ * Returns the agent of all exchanges. Ignores proxies in the environment. Connections are not
+ * limited here, because a slow receiver must not delay other endpoints of its origin. The number of
+ * exchanges is limited instead.
  */
 export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent {
   const { dial, close } = createDialer(dialOptions);
   const plain = new http.Agent(OPTIONS);
   const secure = new https.Agent({
     ...OPTIONS,
-    // Each TLS 1.2 renegotiation costs a handshake, and a receiver can ask for any number.
+    // Each TLS 1.2 renegotiation costs a handshake, and a receiver can request any number of
+    // renegotiations.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(ca === undefined ? {} : { ca }),
   });
@@ -57,7 +58,7 @@ export function createAgent({ ca, ...dialOptions }: AgentOptions): WebhookAgent 
     const connection = dial(destination).then((wire) => {
       const tls = { socket: wire, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] };
       const socket = startTls({ ...options, host, ...tls })!;
-      // Without a listener an error would end the process.
+      // Without a listener, an error would end the process.
       socket.on('error', () => {});
       wires.set(socket, wire);
       return socket;
@@ -92,8 +93,8 @@ export function receivedBytes(socket: Socket): number {
 }
 
 /**
- * Passes a connection on. What the callback throws is ignored: the exchange then ends at its
- * deadline.
+ * Passes a connection to the callback. An error that the callback throws is ignored: the exchange
+ * then ends at its deadline.
  */
 function handOver(connection: Promise<Duplex>, callback: OnConnection): void {
   connection
@@ -105,8 +106,8 @@ function handOver(connection: Promise<Duplex>, callback: OnConnection): void {
 }
 
 /**
- * Closes an idle connection that receives bytes: they must not be taken for the answer to the next
- * request.
+ * Closes an idle connection that receives bytes, which must not be treated as the response to the
+ * next request.
  */
 function hangUp(this: Duplex): void {
   this.destroy();

@@ -10,21 +10,21 @@ import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {
   readonly pool: Pool;
-  /** The key ring, which must be that of the workers: they decrypt the secret to sign. */
+  /** The key ring. Must be the same as that of the workers, which decrypt the secret to sign. */
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
-  /** Endpoints that the tenant may have, the new one included. */
+  /** Maximum number of endpoints of the tenant, including the new one. */
   readonly endpointsMax: number;
 }
 
 export interface EndpointToCreate {
   readonly tenantId: string;
-  /** Checked by the caller. */
+  /** The URL, which the caller has checked. */
   readonly url: string;
-  /** Null: all types. */
+  /** The subscribed types; null: all types. */
   readonly eventTypes: readonly WebhookType[] | null;
-  /** The API key that creates it. Default: none, for the command. */
+  /** The API key that creates the endpoint. Default: none, for the command. */
   readonly createdBy?: string;
 }
 
@@ -39,13 +39,13 @@ export interface CreatedEndpoint {
 
 /** Code of the AppError of a tenant that has the maximum number of endpoints. */
 export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
-/** Code of the AppError when the key that creates the endpoint was revoked meanwhile. */
+/** Code of the AppError if the key that creates the endpoint was revoked meanwhile. */
 export const MAKER_REVOKED = 'MAKER_REVOKED';
 
 /**
- * Adds an endpoint with a new secret, of which only the encrypted form is kept. Throws AppError
- * `ENDPOINTS_EXHAUSTED` where the tenant has `endpointsMax` endpoints already, and `MAKER_REVOKED`
- * where the key that creates it was revoked.
+ * Adds an endpoint with a new secret, of which only the encrypted form is stored. Throws AppError
+ * `ENDPOINTS_EXHAUSTED` if the tenant already has `endpointsMax` endpoints, and `MAKER_REVOKED` if
+ * the key that creates the endpoint was revoked.
  */
 export async function createWebhookEndpoint(
   { pool, keyRing, clock, nextId, endpointsMax }: CreateEndpointDeps,

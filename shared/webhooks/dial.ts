@@ -8,12 +8,12 @@ import type { Resolve } from './resolve.ts';
 export interface Destination {
   /** `https:` or `http:`. */
   readonly protocol: string;
-  /** A name, or an address without brackets. */
+  /** A host name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
 }
 
-/** Connects to a destination; without TLS, which is the caller's. */
+/** Connects to a destination over TCP. The caller adds TLS. */
 export type Dial = (destination: Destination) => Promise<Socket>;
 
 export interface DialOptions {
@@ -23,25 +23,29 @@ export interface DialOptions {
 
 export interface Dialer {
   readonly dial: Dial;
-  /** Ends what is being dialled. */
+  /** Cancels all dials in progress. */
   close(): void;
 }
 
-/** Name look-up included; the deadline of the exchange may end it earlier. */
+/**
+ * Timeout of a dial in milliseconds, including the name look-up. The exchange's deadline may end it
+ * earlier.
+ */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * Between the starts of two attempts, where the first one neither connects nor fails (RFC 8305, 5).
+ * Milliseconds between the starts of two attempts, if the first one neither connects nor fails (RFC
+ * 8305, 5).
  */
 const ATTEMPT_DELAY_MS = 250;
-/** Addresses that are tried of each family. */
+/** Maximum number of addresses that are tried per address family. */
 const ADDRESSES_MAX = 4;
 
 /**
- * Returns a dialer for the connections of all exchanges. Every dial resolves the host, keeps of its
- * addresses those that may be dialled, and connects to these and no others, so that a change in DNS
- * between the check and the dial has no effect. Addresses are tried as in RFC 8305 ("happy
- * eyeballs"), those of IPv4 first. `dial` rejects with an AppError (`ADDRESS_REFUSED`,
- * `HOST_NOT_FOUND`, `CONNECT_TIMEOUT`) or with the errors of the system, one or an AggregateError.
+ * Returns a dialer for the connections of all exchanges. Every dial resolves the host and connects
+ * only to those of its addresses that are permitted. So a change in DNS between the check and the
+ * dial has no effect. Addresses are tried as in RFC 8305 ("happy eyeballs"), IPv4 first. `dial`
+ * rejects with an AppError (`ADDRESS_REFUSED`, `HOST_NOT_FOUND`, `CONNECT_TIMEOUT`) or with system
+ * errors, a single one or an AggregateError.
  */
 export function createDialer({ allow, resolve }: DialOptions): Dialer {
   const dials = new Set<AbortController>();
@@ -56,7 +60,7 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
     } finally {
       clearTimeout(timer);
       dials.delete(controller);
-      // Ends the queries and the attempts that were slower.
+      // Cancels pending queries and slower attempts.
       controller.abort();
     }
   }
@@ -95,8 +99,8 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
 }
 
 /**
- * Starts an attempt for each address until one connects, which is resolved with; the others are
- * ended.
+ * Starts an attempt for each address until one connects. Resolves with that connection, and cancels
+ * the other attempts.
  */
 function connectFirst(addresses: AsyncIterable<string>, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -127,10 +131,7 @@ function connectFirst(addresses: AsyncIterable<string>, port: number, signal: Ab
   });
 }
 
-/**
- * Opens a TCP connection to an address. Whatever goes wrong rejects, also what is thrown instead of
- * emitted.
- */
+/** Opens a TCP connection to an address. Rejects for all errors, whether emitted or thrown. */
 function open(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({
@@ -143,7 +144,8 @@ function open(address: string, port: number, signal: AbortSignal): Promise<Socke
     });
     const end = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', end, { once: true });
-    // Stays for the socket's whole life: without a listener an error would end the process.
+    // Stays attached for the socket's whole life: without a listener, an error would end the
+    // process.
     socket.on('error', reject);
     socket.once('connect', () => {
       signal.removeEventListener('abort', end);
@@ -152,7 +154,7 @@ function open(address: string, port: number, signal: AbortSignal): Promise<Socke
   });
 }
 
-/** The URL's host may not be dialled; the message continues "the URL". */
+/** Returns the error of a host that may not be dialled. Its message begins with "the URL". */
 function refused(problem: string): AppError {
   return new AppError('ADDRESS_REFUSED', `the URL ${problem}`);
 }

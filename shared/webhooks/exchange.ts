@@ -12,14 +12,14 @@ export type Outcome =
   | { readonly kind: 'delivered'; readonly status: number; readonly answer: Buffer }
   | {
       readonly kind: 'failed';
-      /** Undefined where no answer came. */
+      /** The response's status; undefined without a response. */
       readonly status: number | undefined;
       readonly answer: Buffer | undefined;
-      /** In words, for the endpoint's owner. */
+      /** The reason as text for the endpoint's owner. */
       readonly error: string;
-      /** When the endpoint's Retry-After ends; undefined without one. */
+      /** When the pause of the Retry-After header ends; undefined without one. */
       readonly pausedUntilMs: number | undefined;
-      /** The endpoint is gone for good (410). */
+      /** Whether the endpoint is gone for good (410). */
       readonly gone: boolean;
     };
 

@@ -1,6 +1,6 @@
 import { AppError, errorCode } from '../errors.ts';
 
-/** Causes on the sender's side, in words. */
+/** Descriptions of causes on the sender's side. */
 const LOCAL_CAUSES: Readonly<Record<string, string>> = {
   ENETUNREACH: 'no route to its address',
   EHOSTUNREACH: 'no route to its address',
@@ -12,8 +12,8 @@ const LOCAL_CAUSES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns why there was no answer. Errors of the system are shown by their code only: their texts
- * may contain anything.
+ * Returns why there was no response. System errors are shown by their code only, because their
+ * messages may contain anything.
  */
 export function failureText(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors : [error];

@@ -5,13 +5,13 @@ import { receivedBytes, type WebhookAgent } from './connect.ts';
 
 export interface PostOptions {
   readonly agent: WebhookAgent;
-  /** Absolute, http or https. */
+  /** The absolute URL, http or https. */
   readonly url: string;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Uint8Array;
   /**
-   * Ends the exchange, which rejects with the signal's reason if no status and headers have
-   * arrived.
+   * Ends the exchange. If status and headers have not arrived, the exchange rejects with the
+   * signal's reason.
    */
   readonly signal: AbortSignal;
 }
@@ -19,36 +19,36 @@ export interface PostOptions {
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Its first bytes. */
+  /** The first bytes of the response's body. */
   readonly start: Buffer;
 }
 
 /**
- * Bytes of an answer's body that are read, so that its connection can be used again; a longer body
- * closes it.
+ * Maximum bytes of a response's body that are read so that its connection can be reused. A longer
+ * body closes the connection.
  */
 const BODY_READ_BYTES_MAX = 64 * 1024;
 /**
- * Milliseconds for which an answer's body is read: a body that never ends must not hold the
+ * Maximum milliseconds for which a response's body is read: an endless body must not hold the
  * exchange until its deadline.
  */
 const BODY_READ_MS = 1000;
-/** Bytes of an answer's body that are kept. */
+/** Bytes of a response's body that are kept. */
 const BODY_KEPT_MAX = 1024;
-/** Bytes that a receiver can make one exchange read, whatever they are. */
+/** Maximum bytes of any kind that a receiver can make one exchange read. */
 export const EXCHANGE_BYTES_MAX = 256 * 1024;
 
 /**
- * Sends one POST and resolves with its answer; follows no redirect. The status line and the headers
- * decide: an answer whose body is cut short, is malformed, exceeds a bound or does not end counts
- * as it began. Interim answers (1xx) are skipped, even unsolicited ones. Rejects with an AppError
+ * Sends one POST and resolves with its response; follows no redirect. Only the status line and the
+ * headers decide the result. The body may be truncated, malformed, endless or larger than a limit.
+ * Interim answers (1xx) are skipped, even unsolicited ones. Rejects with an AppError
  * (`ANSWER_TOO_LONG`, or those of a dial) or with the error of the connection.
  */
 export async function post(options: PostOptions): Promise<Answer> {
   return await new PostExchange(options).answer;
 }
 
-/** One POST and its answer, from the start to the end of the exchange. */
+/** One POST and its response, from the start to the end of the exchange. */
 class PostExchange {
   /** See {@link post}. */
   readonly answer: Promise<Answer>;
@@ -81,7 +81,7 @@ class PostExchange {
     this.request.on('response', (response) => this.read(response));
     // An unsolicited protocol upgrade has no body.
     this.request.on('upgrade', (response, socket) => {
-      // The agent no longer owns the socket.
+      // The agent does not own the socket any more.
       socket.destroy();
       this.response = response;
       this.end();

@@ -6,46 +6,47 @@ import { settledWithDeadline } from '../async.ts';
 import { AppError, errorCode } from '../errors.ts';
 import { isLocalhost, LOCALHOST } from './addresses.ts';
 
-/** Addresses of a host. */
+/** The addresses of a host. */
 export type Addresses = readonly string[] & {
-  /** Those of the address family whose query had no answer yet. Never rejects. */
+  /** The addresses of the family whose query has no response yet. Never rejects. */
   readonly late?: Promise<readonly string[]>;
 };
 
 /**
- * Resolves a host (a name, or an address without brackets) to the addresses it leads to. Queries
- * that are in flight when `signal` aborts are cancelled.
+ * Resolves a host (a name, or an address without brackets) to its addresses. Queries in flight are
+ * cancelled when `signal` aborts.
  */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<Addresses>;
 
 const QUERY_TIMEOUT_MS = 3000;
 const QUERY_TRIES = 2;
 /**
- * How long the addresses of one family wait for those of the other (RFC 8305, 3: "Resolution
- * Delay").
+ * Milliseconds that the addresses of one family wait for those of the other family (RFC 8305, 3:
+ * "Resolution Delay").
  */
 const RESOLUTION_DELAY_MS = 50;
-/** Where there is none, as on Windows, DNS is asked first. */
+/** The hosts file. If it does not exist, as on Windows, DNS is asked first. */
 const HOSTS_FILE = '/etc/hosts';
 
 /**
- * After these the operating system may know more: the name or its addresses do not exist, or there
- * is no name server.
+ * DNS errors after which the operating system is asked: the name or its addresses do not exist, or
+ * there is no name server.
  */
 const UNKNOWN_TO_DNS = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
 
 export interface ResolveOptions {
-  /** Name servers to ask instead of the machine's, as `address:port`; for tests. */
+  /** Name servers to use instead of the machine's, as `address:port`; set in tests. */
   readonly nameServers?: readonly string[];
-  /** Asks the operating system. Default: that of node:dns. */
+  /** Asks the operating system for addresses. Default: the lookup of node:dns. */
   readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
 }
 
 /**
- * Asks DNS without libuv's four threads, which one slow name server would fill for everybody. Names
- * that do not exist in DNS go to the operating system, for its hosts file and search domains. Such
- * a lookup holds a thread and cannot be cancelled, so only one is in flight at a time, and other
- * names are refused meanwhile. Rejects with a retryable AppError `HOST_NOT_FOUND`.
+ * Returns a function that resolves hosts. Queries DNS without libuv's four threads, which one slow
+ * name server could exhaust. Names that do not exist in DNS are looked up by the operating system,
+ * for its hosts file and search domains. Such a lookup occupies a thread and cannot be cancelled.
+ * So only one is in flight at a time, and other names are refused meanwhile. Rejects with a
+ * retryable AppError `HOST_NOT_FOUND`.
  */
 export function createResolve({ nameServers, lookup = systemLookup }: ResolveOptions = {}): Resolve {
   let lookupInFlight = false;
@@ -90,7 +91,8 @@ export function createResolve({ nameServers, lookup = systemLookup }: ResolveOpt
 }
 
 /**
- * As {@link createResolve}, but the hosts file of this machine overrides DNS, as in other programs.
+ * Returns a function as {@link createResolve} does, but the hosts file overrides DNS, as in other
+ * programs.
  */
 export function createLocalResolve(): Resolve {
   const resolve = createResolve();

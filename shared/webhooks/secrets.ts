@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
-/** Limits of Standard Webhooks. */
+/** Limits on the size of a secret in Standard Webhooks. */
 const SECRET_BYTES_MIN = 24;
 const SECRET_BYTES_MAX = 64;
 
@@ -15,7 +15,7 @@ export function formatWebhookSecret(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString('base64')}`;
 }
 
-/** Returns the bytes of a secret in that form; undefined when it is not one. */
+/** Returns the bytes of a secret in that form; undefined if the text is not a secret. */
 export function parseWebhookSecret(text: string): Buffer | undefined {
   const match = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
   if (!match) return undefined;

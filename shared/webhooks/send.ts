@@ -14,11 +14,11 @@ export interface SendOptions {
   readonly agent: WebhookAgent;
   /** The clock of the signature's timestamp, which receivers compare with their own. */
   readonly clock: Clock;
-  /** The clock of an exchange's start, end and pause. Default: `clock`. */
+  /** The clock for the start, end and pause of an exchange. Default: `clock`. */
   readonly queueClock?: Clock;
   /**
-   * Milliseconds for the whole exchange: DNS lookup, connect, request and answer. The answer's body
-   * may be cut by it.
+   * Milliseconds for the whole exchange: DNS lookup, connect, request and response. The deadline
+   * may truncate the response's body.
    */
   readonly deadlineMs: number;
 }

@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
 
 export interface SignedMessage {
-  /** The same at every attempt, so that receivers can deduplicate. */
+  /** The message's id, which is the same in all attempts, so that receivers can deduplicate. */
   readonly messageId: string;
   /** Exactly the bytes that are sent. */
   readonly body: Uint8Array;
-  /** The time of this attempt. */
+  /** The time of this attempt, in milliseconds since the Unix epoch. */
   readonly timestampMs: number;
 }
 

@@ -1,27 +1,27 @@
 import type { LogRecord } from '../../shared/log/log.ts';
 
 /**
- * Bytes of values, keys and headers that one transaction stores at most; a larger record goes
+ * Bytes of values, keys and headers that one transaction stores at most. A larger record is stored
  * alone.
  */
 export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
 /**
- * Commits of the current size before it doubles; twice as many after each failure of the doubled
- * size.
+ * Commits at the current size before the size is doubled. The number is doubled after each failure
+ * of the doubled size.
  */
 const COMMITS_BEFORE_GROWTH = 4;
 const COMMITS_BEFORE_GROWTH_MAX = 64;
 
 /**
- * How many records of one partition are stored as one batch: fewer after batches that may have
- * failed for their size.
+ * How many records of one partition are stored as one batch. Batches shrink after failures that
+ * their size may have caused.
  */
 export interface BatchSize {
   /** Returns the records of the next batch from index `at` on: at least one. */
   take(records: readonly LogRecord[], at: number): LogRecord[];
-  /** To be called when a batch of this many records was too large. */
+  /** Called when a batch of this many records was too large. */
   halve(records: number): void;
-  /** To be called when a batch of this many records was stored. */
+  /** Called when a batch of this many records was stored. */
   noteCommit(records: number): void;
 }
 
@@ -29,7 +29,7 @@ export function createBatchSize(recordsMax: number): BatchSize {
   let size = recordsMax;
   let commits = 0;
   let commitsNeeded = COMMITS_BEFORE_GROWTH;
-  /** Whether the size was doubled, and no batch of the new size was stored yet. */
+  /** Whether the size was doubled, and no batch of the doubled size was stored yet. */
   let onTrial = false;
 
   return {

@@ -33,12 +33,12 @@ export interface BisectingStoreDeps extends StoreBatchDeps {
   readonly recordAgeMaxMs: number;
 }
 
-/** The partition, and what is called while its records are stored. */
+/** The partition, and functions that are called while its records are stored. */
 export interface StoredPartition {
   readonly topic: string;
   readonly partition: number;
   readonly generation: number;
-  /** Called with what the records wait for next. */
+  /** Called when the records begin to wait for a resource. */
   onWait(waitsFor: WaitsFor): void;
   /** Called with the reason of each failure that is retried, and with undefined after a success. */
   onFault(fault: Fault | undefined): void;
@@ -57,8 +57,8 @@ export interface AloneOptions {
 
 /**
  * Stores a partition's records: decodes them, stores them as one batch, and retries while the
- * failure is temporary. A batch that is refused is bisected until the records that cannot be stored
- * are alone; these become dead letters.
+ * failure is temporary. If a batch is refused, bisects it to isolate the records that cannot be
+ * stored, which become dead letters.
  */
 export class BisectingStore<Row> {
   readonly #deps: BisectingStoreDeps;
@@ -78,7 +78,7 @@ export class BisectingStore<Row> {
     this.#warnings = createRateLimitedLog(deps.logger);
   }
 
-  /** Stores records in batches that are as large as can be stored. */
+  /** Stores records in order, in the largest batches that succeed. */
   async storeInOrder(batch: LogBatch, records: readonly LogRecord[], mode = SHARED): Promise<void> {
     for (let at = 0; at < records.length; ) {
       const chunk = this.#batchSize.take(records, at);
@@ -106,15 +106,15 @@ export class BisectingStore<Row> {
     });
   }
 
-  /** Runs other work on the partition's position, and retries it as the records. */
+  /** Runs other work on the partition's position, with the same retries as for records. */
   async retryUntilDone<T>(batch: LogBatch, work: () => Promise<T>): Promise<T> {
     return await retryUntilStored(this.#retryDeps, batch, work);
   }
 
   /**
    * Decodes and stores the records as one batch. If they are refused, bisects them; a single
-   * refused record becomes a dead letter. Rejects with BatchTooLarge, before any of them is stored,
-   * where fewer may succeed.
+   * refused record becomes a dead letter. Rejects with BatchTooLarge, with no record stored, if a
+   * smaller batch may succeed.
    */
   async #store(
     batch: LogBatch,
@@ -145,7 +145,7 @@ export class BisectingStore<Row> {
     return mapInSlices(records, (record) => toCandidate(this.#kind, record, this.#decodeContext()));
   }
 
-  /** Makes a dead letter of a record that the database refused. */
+  /** Stores a record that the database refused as a dead letter. */
   async #setAside(
     batch: LogBatch,
     candidate: Candidate<Row>,
@@ -158,8 +158,8 @@ export class BisectingStore<Row> {
       await retryUntilStored(this.#retryDeps, batch, () => this.#commit(batch, [refused]), { mode, records });
     } catch (error) {
       if (!isRefusal(classifyFault(error))) throw error;
-      // Without its id, its headers and the event that reports it. Refused again, the partition
-      // waits, not ready.
+      // Stored without its id, its headers and its webhook event. If that is refused too, the
+      // partition is stalled.
       await retryUntilStored(this.#retryDeps, batch, () => this.#commit(batch, [refused], true), { mode });
     }
   }

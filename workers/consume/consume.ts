@@ -14,26 +14,29 @@ export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {
 }
 
 /**
- * A batch costs about ten statements, however few records it has. Short against the second within
- * which a conversation's state can be read.
+ * Milliseconds between two batches. A batch costs about ten statements, regardless of its number of
+ * records. Short in comparison to the one second after which a conversation's state must be
+ * readable.
  */
 const BATCH_INTERVAL_MS = 250;
 
 export interface TopicConsumer {
   readonly topic: string;
   status(): TopicStatus;
-  /** Returns the positions that idle partitions believe to be stored, by partition. */
+  /**
+   * Returns the positions that the workers of idle partitions last stored or read, by partition.
+   */
   storedPositions(): Map<number, StoredPosition>;
-  /** Makes the partition start again from its stored position. */
+  /** Restarts the partition from its stored position. */
   restart(partition: number): void;
-  /** Finishes the batches in progress, and leaves the group. */
+  /** Completes the batches in progress, and leaves the group. */
   close(): Promise<void>;
 }
 
 /**
- * Consumes one kind's topic: stores its records exactly once and in order, and those that cannot be
- * stored as dead letters. Every partition starts at its position in the database, whatever the
- * group's offset is.
+ * Consumes one kind's topic. Stores its records exactly once and in order; records that cannot be
+ * stored become dead letters. Every partition starts at its position in the database, regardless of
+ * the group's committed offset.
  */
 export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): TopicConsumer {
   return new KindConsumer(deps, kind);
@@ -83,7 +86,7 @@ class KindConsumer<Row> implements TopicConsumer {
     await Promise.all([...this.#partitions.values()].map((partition) => partition.release()));
   }
 
-  /** Resolves with the offset from which the partition is read. */
+  /** Resolves with the offset at which reading the partition starts. */
   async #startPartition(partition: number, bounds: PartitionBounds): Promise<bigint> {
     const { topic } = this;
     try {
@@ -93,8 +96,8 @@ class KindConsumer<Row> implements TopicConsumer {
       this.#partitions.set(partition, new PartitionConsumer(deps, this.#kind, partition, position));
       return offset;
     } catch (error) {
-      // The consumer's status shows the message to operators, which the driver's messages are not
-      // made for.
+      // The consumer's status shows the message to operators, so it must not be a message of the
+      // driver.
       const { text, kind: fault } = classifyFault(error);
       if (fault === 'stop') throw error;
       throw new AppError('START_UNKNOWN', text, { retryable: true, cause: error });

@@ -18,10 +18,10 @@ export interface CrashSuspectsDeps {
 }
 
 /**
- * Finds records that end the process. Every start of a partition is counted in the database until a
- * commit clears the count. After several starts without a commit, the records that the first batch
- * can have reached are suspects: they are stored in batches of 1, 2, 4, …, so that a record that
- * ends the process is soon stored alone, and records that were only suspected cause little delay.
+ * Isolates records that crash the process. Every start of a partition is counted in the database
+ * until a commit clears the count. After several starts without a commit, the records that the
+ * first batch can have reached are suspects. Suspects are stored in batches of 1, 2, 4, …, so that
+ * a record that crashes the process is soon stored alone, with little delay for other suspects.
  * Starts at a record that is stored alone are counted for that record.
  */
 export class CrashSuspects {
@@ -29,11 +29,11 @@ export class CrashSuspects {
   readonly #key: PartitionKey;
   readonly #generation: number;
   #started = false;
-  /** Whether a start is counted that no commit has cleared. */
+  /** Whether this start is counted and no commit has cleared the count. */
   #counted = false;
   /** Records below this offset are suspects. */
   #end: bigint | undefined;
-  /** Suspects in the next batch. */
+  /** Number of suspects in the next batch. */
   #batchRecords = 1;
   /** The record that is counted as stored alone, with its earlier starts. */
   #alone: { readonly offset: bigint; readonly deaths: number } | undefined;
@@ -44,7 +44,7 @@ export class CrashSuspects {
     this.#generation = generation;
   }
 
-  /** Whether the start is counted, as it must be before the first batch. */
+  /** Returns whether the start is counted, which must happen before the first batch. */
   get started(): boolean {
     return this.#started;
   }
@@ -81,7 +81,7 @@ export class CrashSuspects {
     return [before, suspects, records.slice(before.length + suspects.length)];
   }
 
-  /** Returns how many suspects the next batch has; doubles with every call. */
+  /** Returns the number of suspects in the next batch; doubles with every call. */
   nextBatchRecords(): number {
     const records = this.#batchRecords;
     this.#batchRecords *= 2;
@@ -90,7 +90,7 @@ export class CrashSuspects {
 
   /**
    * Counts that this start stores a record alone, once per start. Resolves with the number of
-   * earlier starts that did, all of which ended without a commit.
+   * earlier starts that stored the record alone, all of which ended without a commit.
    */
   async countAlone(offset: bigint): Promise<number> {
     if (this.#alone?.offset === offset) return this.#alone.deaths;
@@ -101,7 +101,10 @@ export class CrashSuspects {
     return deaths;
   }
 
-  /** Takes that count back, as the record has to wait. If that fails, the record stays counted. */
+  /**
+   * Reverts that count because the record has to be retried. If that fails, the record stays
+   * counted.
+   */
   async uncountAlone(offset: bigint): Promise<void> {
     if (this.#alone?.offset !== offset) return;
     try {
@@ -110,7 +113,7 @@ export class CrashSuspects {
       );
       this.#alone = undefined;
     } catch {
-      // The database is away, as it was for the record.
+      // The database is unavailable, which is also why the record is retried.
     }
   }
 
@@ -119,9 +122,7 @@ export class CrashSuspects {
     this.#counted &&= startCounted;
   }
 
-  /**
-   * Takes the start back: the partition was released in order, so its end is not taken for a crash.
-   */
+  /** Reverts the count of the start: the partition was released in order, so this was no crash. */
   async uncountStart(): Promise<void> {
     if (!this.#counted) return;
     this.#counted = false;
@@ -133,7 +134,10 @@ export class CrashSuspects {
     this.#alone = undefined;
   }
 
-  /** The partition's previous worker may be frozen in a transaction on its position. */
+  /**
+   * Runs work on the position in a transaction, with retries. The partition's previous worker may
+   * be frozen in a transaction that locks the position.
+   */
   #inTransaction<T>(work: (client: Queryable) => Promise<T>): Promise<T> {
     return inTransaction(this.#deps.pool, work, { lockTimeoutMs: LOCK_TIMEOUT_MS });
   }

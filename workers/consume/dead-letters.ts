@@ -13,21 +13,21 @@ import type { WebhookEvent } from '../sql/webhook-events.ts';
 import { type Candidate, positionText } from './decode.ts';
 import type { DeadLetter } from './deduplicate.ts';
 
-/** The records of a slice, and those of them that become dead letters. */
+/** The records of a slice, and those that become dead letters. */
 export interface Outcome<Row> {
   readonly topic: string;
   /** All records of the transaction. */
   readonly candidates: readonly Candidate<Row>[];
   readonly deadLetters: readonly DeadLetter<Row>[];
-  /** Whether to write only position, reason and bytes. */
+  /** Whether to store only position, reason and bytes. */
   readonly bare: boolean;
 }
 
 const ERROR_LENGTH_MAX = 1024;
 
 /**
- * Writes the dead letters of a slice, and marks replays that were stored, in the caller's
- * transaction. The row of a replay that was rejected is opened again.
+ * Writes the dead letters of a slice, and marks stored replays as such, in the caller's
+ * transaction. Reopens the row of a rejected replay.
  */
 export async function recordDeadLetters<Row>(
   db: Queryable,
@@ -49,7 +49,7 @@ export async function recordDeadLetters<Row>(
 }
 
 /**
- * Returns the last dead letter of each position, sorted: a record may be replayed twice in a slice.
+ * Returns the last dead letter of each position, sorted. A record may be replayed twice in a slice.
  */
 function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[] {
   const last = new Map(deadLetters.map((letter) => [positionText(letter.candidate.firstPosition), letter]));
@@ -67,7 +67,7 @@ function toRow<Row>(
   nowMs: number,
 ): DeadLetterRow {
   const { log, firstPosition, replay = 0 } = candidate;
-  // A record that ends the process is not decoded again.
+  // A record that crashed the process is not decoded again.
   const unread = rejection.reason === 'crash';
   const { acceptedAtMs = log.timestampMs, ...identity } = bare
     ? UNKNOWN
@@ -95,7 +95,7 @@ function storable(text: string): string {
 }
 
 /**
- * Returns one webhook event per dead letter whose tenant is known. A replay that fails again causes
+ * Returns one webhook event per dead letter with a known tenant. A replay that fails again causes
  * no event.
  */
 export function rejectionEvents(

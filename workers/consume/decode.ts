@@ -11,7 +11,7 @@ import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
 import type { ReadAt } from '../sql/entity-tables.ts';
 
-/** Why a record becomes a dead letter. */
+/** The reason why a record becomes a dead letter. */
 export interface Rejection {
   readonly reason: 'undecodable' | 'unknown-version' | 'invalid' | 'time' | 'conflict' | 'refused' | 'crash';
   /** The step that failed: decoding the event, checking its data, or storing it. */
@@ -33,10 +33,7 @@ export interface Identity {
 export interface Candidate<Row> {
   readonly log: LogRecord;
   readonly firstPosition: ReadAt;
-  /**
-   * The number of the replay, for a dead letter that was published again; 0 for a replay without a
-   * number.
-   */
+  /** The number of the replay of a replayed dead letter; 0 if the replay has no number. */
   readonly replay: number | undefined;
   readonly identity: Identity | undefined;
   readonly outcome:
@@ -56,7 +53,7 @@ export interface DecodeContext {
 const DAY_MS = 86_400_000;
 const SHA256_HEX = /^[0-9a-f]{64}$/;
 
-/** Decodes and checks one record of the log. Never throws because of the record's content. */
+/** Decodes and checks one record of the log. Never throws because of its content. */
 export function toCandidate<Row>(
   kind: RecordKind<Row>,
   log: LogRecord,
@@ -88,14 +85,14 @@ export function toCandidate<Row>(
     const reason = error instanceof TimeError ? 'time' : 'invalid';
     return {
       ...place,
-      // A hash or a time that cannot be stored must not keep the id from being traceable.
+      // The id must stay traceable even if a hash or time cannot be stored.
       identity: { ...identity, contentHash: null, acceptedAtMs: log.timestampMs },
       outcome: { ok: false, rejection: { reason, stage: 'check', text: error.message } },
     };
   }
 }
 
-/** Returns the candidate as a rejected one. */
+/** Returns the candidate, rejected. */
 export function rejected<Row>(candidate: Candidate<Row>, rejection: Rejection): Candidate<Row> {
   return { ...candidate, outcome: { ok: false, rejection } };
 }
@@ -136,7 +133,8 @@ function partialIdentity(error: EventError, log: LogRecord): Identity | undefine
 const REPLAY = /^\d{1,9}$/;
 
 /**
- * The position at which a record was read first, and which replay it is if it was published again.
+ * Returns the position at which a record was first read and, for a replayed record, the number of
+ * the replay.
  */
 function firstPositionOf(
   log: LogRecord,
@@ -153,7 +151,7 @@ function firstPositionOf(
   };
 }
 
-/** Names a position within a topic. */
+/** Returns the text form of a position within a topic. */
 export function positionText({ generation, partition, offset }: ReadAt): string {
   return `${generation}/${partition}/${offset}`;
 }

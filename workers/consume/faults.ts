@@ -4,40 +4,45 @@ import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals
 import { isTransient, SQLSTATE, sqlStateClass, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 
 /**
- * Why a batch failed, by what is to be done:
- * - `record`: one of its records cannot be stored, whoever tries: bisect.
- * - `bound`: its records together exceed a limit of ours: store fewer.
- * - `no-partition`: a table has no partition for one of its times: create it.
- * - `wait`: something outside is down or busy: retry for as long as that lasts.
- * - `stop`: the partition is not read from its position, or the log is another one: find the start
- *   again. Where the log is another one, only an operator can make that possible.
- * - `unexpected`: anything else: retry, but not ready meanwhile.
+ * The reason why a batch failed, classified by the required reaction:
+ * - `record`: one of the records can never be stored: bisect.
+ * - `bound`: the records together exceed a limit of Sluice: store fewer.
+ * - `no-partition`: a table has no partition for one of the times: create it.
+ * - `wait`: a service is down or busy: retry for as long as that lasts.
+ * - `stop`: the partition is not read from its position, or the log was replaced: find the start
+ *   again. After a replacement of the log, only an operator can make that succeed.
+ * - `unexpected`: any other error: retry, and report not ready meanwhile.
  */
 export interface Fault {
   readonly kind: 'record' | 'bound' | 'no-partition' | 'wait' | 'stop' | 'unexpected';
   /** Text for operators, without values of records. */
   readonly text: string;
-  /** The table that lacks a partition; undefined if the server does not name it, as Citus. */
+  /** The table that lacks a partition; undefined if the server does not name it, as with Citus. */
   readonly table?: string;
   /**
-   * Set where the batch may be the cause, by its size or by one of its records. `time`: its
+   * Set if the batch may be the cause, because of its size or one of its records. `time`: its
    * transaction took too long. `records`: the server or our own code failed during the batch.
    */
   readonly suspected?: 'time' | 'records';
 }
 
-/** Cardinality, data, constraint, program limit: a value of a record can cause these. */
+/**
+ * SQLSTATE classes that a value of a record can cause: cardinality, data, constraint, program
+ * limit.
+ */
 const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
-/** The server ended a transaction that its client left idle, as a frozen process does. */
+/** The server ended a transaction that its client left idle, such as a frozen process. */
 const WAIT_CODES: ReadonlySet<string> = new Set([
   SQLSTATE.IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
   SQLSTATE.TRANSACTION_TIMEOUT,
 ]);
-/** The transaction, or one of its statements, took longer than the server or we allow. */
+/**
+ * The transaction, or one of its statements, exceeded a timeout of the server or of this process.
+ */
 const TIME_CODES: ReadonlySet<string> = new Set([...WAIT_CODES, SQLSTATE.QUERY_CANCELED]);
 /**
- * The session or the server ended, or failed internally: a large batch or one record can cause
- * these. Not contention, a full disk, or a refusal that concerns every batch alike.
+ * The session or the server ended, or failed internally, which a large batch or one record can
+ * cause. Excludes contention, a full disk, and refusals that affect every batch.
  */
 const SUSPICIOUS_CLASSES = new Set(['08', '57', '58', 'XX']);
 
@@ -63,10 +68,7 @@ const WAIT_CONDITIONS: Readonly<Record<string, string>> = {
   '55P03': 'another session holds a lock that it needs',
 };
 
-/**
- * Classifies an error of storing a batch by SQLSTATE, code and type, never by the text of its
- * message.
- */
+/** Classifies an error of storing a batch by SQLSTATE, code and type, but never by its message. */
 export function classifyFault(error: unknown): Fault {
   const refusal = databaseRefusal(error);
   if (refusal) return { kind: 'unexpected', text: refusal };
@@ -79,8 +81,8 @@ export function classifyFault(error: unknown): Fault {
     return { kind: 'unexpected', text: error.message, suspected: 'records' };
   }
   if (errorCode(error)) return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
-  // The driver reports lost and refused connections as plain errors without a code; bugs come as
-  // TypeErrors and such.
+  // The driver reports lost and refused connections as plain errors without a code; bugs cause
+  // TypeErrors and similar errors.
   if (error instanceof Error && error.constructor === Error) {
     return { kind: 'wait', text: databaseTrouble(error), suspected: 'records' };
   }
@@ -108,7 +110,7 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
     };
   }
   if (RECORD_CLASSES.has(sqlStateClass(sqlState))) {
-    // Never the message: it repeats values.
+    // Never the server's message, which contains values.
     const condition = CONDITIONS[sqlState] ?? 'a value that cannot be stored';
     return { kind: 'record', text: `${condition} (SQLSTATE ${sqlState}${where ? `, ${where}` : ''})` };
   }

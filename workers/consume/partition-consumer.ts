@@ -22,10 +22,10 @@ export interface PartitionDeps extends StoreBatchDeps {
 }
 
 const RETENTION_WARNING_INTERVAL_MS = 60_000;
-/** Crashes at a record after which the record becomes a dead letter without being decoded. */
+/** Crashes at a record after which it becomes a dead letter without being decoded. */
 const DEATHS_MAX = 3;
 
-/** Consumes one partition from its assignment until its release, one batch at a time. */
+/** Consumes one partition from its assignment to its release, one batch at a time. */
 export class PartitionConsumer<Row> {
   readonly #deps: PartitionDeps;
   readonly #key: PartitionKey;
@@ -61,22 +61,25 @@ export class PartitionConsumer<Row> {
   }
 
   /**
-   * The position that it believes to be stored; undefined while it is busy, or stalled at its last
-   * batch.
+   * Returns the position that this worker last stored or read; undefined while it is busy, or
+   * stalled at its last batch.
    */
   storedPosition(): StoredPosition | undefined {
     if (!this.#status.idle) return undefined;
     return { generation: this.#generation, nextOffset: this.#nextOffset };
   }
 
-  /** Why it is slow; undefined unless it has been busy with the same records for seconds. */
+  /**
+   * Returns why the partition is slow; undefined unless it has been busy with the same records for
+   * seconds.
+   */
   slowBecause(nowMs: number): SlowReason | undefined {
     return this.#status.slowBecause(nowMs, this.#deps.slots);
   }
 
   /**
-   * Resolves when all records are stored or dead letters. Rejects when the partition was taken
-   * away, or when its records must not be stored because the log is another one.
+   * Stores a batch. Resolves when all records are stored or dead letters. Rejects if the partition
+   * was revoked, or if its records must not be stored because the log was replaced.
    */
   async handle(batch: LogBatch): Promise<void> {
     this.#status.beginBatch();
@@ -99,7 +102,9 @@ export class PartitionConsumer<Row> {
     }
   }
 
-  /** Notes that the partition is released in order, so that its start is not taken for a crash. */
+  /**
+   * Records that the partition was released in order, so that its start is not counted as a crash.
+   */
   async release(): Promise<void> {
     try {
       await this.#suspects.uncountStart();
@@ -135,7 +140,7 @@ export class PartitionConsumer<Row> {
 
   /**
    * Stores a record while nothing else is decoded or stored in this process, so that a crash has
-   * one suspect. If the record has to be retried, its start is uncounted before other transactions
+   * only one suspect. If the record has to be retried, reverts its count before other transactions
    * run.
    */
   async #storeAlone(batch: LogBatch, record: LogRecord): Promise<void> {

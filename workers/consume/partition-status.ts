@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Fault } from './faults.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
-/** Why a partition has been busy with the same records for seconds, without a fault. */
+/** The reason why a partition has been busy with the same records for seconds, without a fault. */
 export interface SlowReason {
   readonly sinceMs: number;
   /** Text for operators. */
@@ -14,12 +14,15 @@ export type WaitsFor = 'slot' | 'database';
 
 const SLOW_AFTER_MS = 5000;
 /**
- * Used while transactions of other partitions end: then the partition waits because there is much
- * to do.
+ * Milliseconds until a partition counts as slow while transactions of other partitions end. Until
+ * then it waits because of load.
  */
 const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 
-/** The texts name the batch, not a statement: the database may have answered one meanwhile. */
+/**
+ * The texts name the batch, not a statement, because the database may have answered some of its
+ * statements.
+ */
 const SLOW_TEXTS: Readonly<Record<WaitsFor, (seconds: number) => string>> = {
   slot: (seconds) => `a batch has waited for its turn for ${seconds} s`,
   database: (seconds) => `the database has not finished a batch for ${seconds} s`,
@@ -37,22 +40,24 @@ export class PartitionStatus {
     this.#clock = clock;
   }
 
-  /** Since when it has been busy with its current records; undefined while it has none. */
+  /**
+   * Returns when the partition became busy with its current records; undefined while it has none.
+   */
   get busySinceMs(): number | undefined {
     return this.#busySinceMs;
   }
 
-  /** Time of the last commit; undefined before the first. */
+  /** Returns the time of the last commit; undefined before the first commit. */
   get committedMs(): number | undefined {
     return this.#committedMs;
   }
 
-  /** Why it is stalled; undefined while it is not. */
+  /** Returns why the partition is stalled; undefined while it is not. */
   get fault(): Fault | undefined {
     return this.#fault;
   }
 
-  /** Neither busy nor stalled. */
+  /** Returns whether the partition is neither busy nor stalled. */
   get idle(): boolean {
     return this.#busySinceMs === undefined && !this.#fault;
   }
@@ -74,7 +79,7 @@ export class PartitionStatus {
     this.#waitsFor = waitsFor;
   }
 
-  /** Returns whether the fault's reason is a new one. */
+  /** Records a fault. Returns whether its reason differs from that of the previous fault. */
   noteFault(fault: Fault): boolean {
     const isNew = this.#fault?.text !== fault.text;
     this.#fault = fault;
@@ -85,7 +90,10 @@ export class PartitionStatus {
     this.#fault = undefined;
   }
 
-  /** Returns undefined unless it has been busy with the same records for seconds. */
+  /**
+   * Returns why the partition is slow; undefined unless it has been busy with the same records for
+   * seconds.
+   */
   slowBecause(nowMs: number, slots: Pick<TransactionSlots, 'sinceEndMs'>): SlowReason | undefined {
     const sinceMs = this.#busySinceMs;
     const othersEnd = slots.sinceEndMs() < SLOW_AFTER_MS;

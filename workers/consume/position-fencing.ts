@@ -7,8 +7,9 @@ import type { Pool } from '../../shared/postgres/pool.ts';
 import { loadPosition, type PartitionKey } from '../sql/log-positions.ts';
 
 /**
- * Fencing: the position of a partition in the database decides what may be stored. A worker that
- * was frozen while another one took over, or that reads another log than before, is stopped by it.
+ * Fencing: the position of a partition in the database decides what may be stored. The stored
+ * position stops a worker that was frozen while another worker took over, or that reads a replaced
+ * log.
  */
 
 const ACCEPT_LOG = 'if the earlier log is lost for good, run `npx sluice topics accept`';
@@ -19,21 +20,21 @@ export interface StoredPosition {
   readonly nextOffset: bigint;
 }
 
-/** Records of a partition that are about to be stored. */
+/** Records of a partition before they are stored. */
 export interface FencedRecords extends PartitionKey {
   readonly generation: number;
   readonly candidates: readonly { readonly log: LogRecord }[];
-  /** First offset of the batch that was read. */
+  /** First offset of the batch. */
   readonly batchFrom: bigint;
-  /** The partition's end when the batch was read. */
+  /** The end of the partition when the batch was read. */
   readonly latest: bigint;
 }
 
 /**
- * Resolves with the position up to which a partition is stored, and the offset to read it from: one
- * record before the position, so that the first batch shows whether the log is still the same.
- * Rejects with an AppError `TOPIC_UNKNOWN` (retryable), or `POSITION_LOST` if reading from there
- * would skip records.
+ * Resolves with the stored position of a partition, and the offset at which reading starts. That
+ * offset is one record before the position, so that the first batch shows whether the log is still
+ * the same. Rejects with an AppError `TOPIC_UNKNOWN` (retryable), or `POSITION_LOST` if reading
+ * from there would skip records.
  */
 export async function findStart(
   pool: Pool,
@@ -64,8 +65,8 @@ export async function findStart(
 
 /**
  * Throws an AppError `POSITION_LOST` if storing the records would skip records that were never
- * stored, or continue with those of another log. Called in the batch's transaction, with the
- * position locked; undefined if it was deleted.
+ * stored, or mix records of two logs. Called in the batch's transaction, with the position locked.
+ * The position is undefined if it was deleted.
  */
 export function checkPosition(
   position: PositionRow | undefined,

@@ -16,13 +16,13 @@ type WatchedConsumer = Pick<TopicConsumer, 'topic' | 'storedPositions' | 'restar
 
 const INTERVAL_MS = 5000;
 const DEADLINE_MS = 5000;
-/** A query without an answer for this long is a problem. */
+/** Milliseconds without an answer after which a query is reported as a problem. */
 const SLOW_AFTER_MS = 2000;
 
 /**
- * Detects positions that a command, or a restored database, changed under an idle worker. Compares
- * the positions of all topics of the process by one statement, and restarts the partitions that
- * differ.
+ * Detects stored positions that changed while a worker was idle, by a command or a restored
+ * database. Compares the positions of all topics of the process in one statement, and restarts
+ * partitions whose positions differ.
  */
 export class PositionWatch {
   readonly #deps: PositionWatchDeps;
@@ -30,7 +30,7 @@ export class PositionWatch {
   readonly #timer: NodeJS.Timeout;
   #askedMs: number | undefined;
   #unansweredSinceMs: number | undefined;
-  /** Why the last query failed. */
+  /** The reason why the last query failed. */
   #failure: string | undefined;
 
   constructor(deps: PositionWatchDeps) {
@@ -39,7 +39,10 @@ export class PositionWatch {
     this.#timer = setInterval(() => this.check(), INTERVAL_MS).unref();
   }
 
-  /** Why the positions could not be compared, as text for operators; undefined when they were. */
+  /**
+   * Returns why the positions could not be compared, as text for operators; undefined after a
+   * success.
+   */
   problem(): string | undefined {
     const sinceMs = this.#unansweredSinceMs ?? this.#askedMs;
     const waitedMs = sinceMs === undefined ? 0 : this.#deps.clock.nowMs() - sinceMs;
@@ -49,7 +52,7 @@ export class PositionWatch {
     return this.#failure;
   }
 
-  /** Compares immediately; calls share a comparison in progress. Never rejects. */
+  /** Compares immediately; concurrent calls share one comparison. Never rejects. */
   check(): Promise<void> {
     return this.#compareAll();
   }
@@ -79,8 +82,8 @@ export class PositionWatch {
 }
 
 /**
- * Restarts the partitions of a topic whose row is not at the position that they believed before the
- * query.
+ * Restarts the partitions of a topic whose stored position differs from the worker's position
+ * before the query.
  */
 function restartChanged(
   consumer: WatchedConsumer,
@@ -96,7 +99,7 @@ function restartChanged(
       generation === believed.generation &&
       ofTopic[0]?.topicGeneration === believed.generation &&
       (row?.nextOffset ?? 0n) === believed.nextOffset;
-    // A partition that stored something meanwhile, or is busy, compares its position in its
+    // A partition that is busy, or stored records meanwhile, compares its position in its own
     // transactions.
     if (!unchanged && now.get(partition)?.nextOffset === believed.nextOffset) consumer.restart(partition);
   }

@@ -2,27 +2,27 @@ import type { Clock } from '../../shared/clock.ts';
 import type { TopicStatus } from './topic-status.ts';
 
 /**
- * Without a commit for this long, with records to store and no known reason, a worker should be
- * restarted.
+ * Milliseconds without a commit, with records to store and no known reason, after which a worker
+ * should be restarted.
  */
 const STUCK_AFTER_MS = 60_000;
 
-/** Detects workers that hang, as opposed to those that wait for something or have nothing to do. */
+/** Detects workers that hang, as opposed to workers that wait for a service or have no records. */
 export interface ProgressWatch {
   /**
-   * Returns by topic why its worker should be restarted; undefined where it should not. To be
-   * called about every second.
+   * Returns by topic why its worker should be restarted; undefined if it should not. Must be called
+   * about every second.
    */
   check(statuses: readonly TopicStatus[]): Map<string, string | undefined>;
 }
 
 export function createProgressWatch(clock: Clock): ProgressWatch {
-  /** When each topic was last seen idle, waiting, or for the first time. */
+  /** When each topic was last idle or waiting, or was first seen. */
   const excusedMs = new Map<string, number>();
   return {
     check(statuses) {
       const nowMs = clock.nowMs();
-      // A worker may wait for a transaction slot of another one that waits for the database.
+      // A worker may wait for a transaction slot whose holder waits for the database.
       const waiting = statuses.some((status) => status.waiting);
       return new Map(
         statuses.map((status) => {
@@ -42,7 +42,8 @@ export function createProgressWatch(clock: Clock): ProgressWatch {
 }
 
 /**
- * Whether nothing can be stored: there is nothing, or a stopped partition waits for an operator.
+ * Returns whether no record can be stored: there is none, or a stopped partition waits for an
+ * operator.
  */
 function isIdle({ consumer }: TopicStatus): boolean {
   return consumer.lag === 0n || consumer.stopped.size > 0;

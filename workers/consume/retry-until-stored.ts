@@ -20,7 +20,7 @@ export interface RetryDeps<Row> {
   readonly slots: TransactionSlots;
   readonly kind: RecordKind<Row>;
   decodeContext(): DecodeContext;
-  /** Called when the work begins to wait for a slot, and when it has one. */
+  /** Called when the work begins to wait for a slot, and when it gets one. */
   onWait(waitsFor: WaitsFor): void;
   /** Called with the reason of each failure that is retried, and with undefined after a success. */
   onFault(fault: Fault | undefined): void;
@@ -35,7 +35,9 @@ export interface StoreMode {
 
 export const SHARED: StoreMode = { alone: false };
 
-/** Several records failed together, perhaps because of their number: fewer may succeed. */
+/**
+ * Thrown if several records failed together, perhaps because of their number: fewer may succeed.
+ */
 export class BatchTooLarge extends Error {
   override readonly name = 'BatchTooLarge';
   readonly fault: Fault;
@@ -46,25 +48,27 @@ export class BatchTooLarge extends Error {
   }
 }
 
-/** The partitioned table that batches write in addition to those of their kind. */
+/**
+ * The partitioned table that batches of all kinds write, in addition to the tables of their kind.
+ */
 const WEBHOOK_TABLE = 'webhook_messages';
 
 const BACKOFF = { minMs: 100, maxMs: 5000 };
 /**
- * Attempts before a refused record is given up when it is alone. Several records are bisected after
- * the first one.
+ * Attempts before a single refused record is given up. Several records are bisected after the first
+ * attempt.
  */
 const ATTEMPTS_ALONE = 3;
 /**
- * Attempts before records that take too long count as too many, even if nothing else is stored
+ * Attempts before a batch that takes too long counts as too large, even if no other work succeeds
  * meanwhile.
  */
 const ATTEMPTS_IN_TIME = 3;
 
 /**
- * Runs the work in a transaction slot until it succeeds, with backoff, for as long as the failures
- * are temporary. `records` are the records that it stores; time partitions that these lack are
- * created.
+ * Runs the work in a transaction slot until it succeeds, with backoff, while failures are
+ * temporary. `records` are the records that the work stores; missing time partitions for these
+ * records are created.
  *
  * Rejects if a retry is useless:
  * - with the error of the record, if one record cannot be stored;
@@ -87,14 +91,14 @@ class RetryingStore<Row> {
   readonly #mode: StoreMode;
   readonly #records: readonly LogRecord[];
   #refusals = 0;
-  /** Successes of other work before the first attempt. */
+  /** Number of successes of other work before the first attempt. */
   #successesBefore: number | undefined;
   #missingPartition: Fault | undefined;
-  /** Set where the records are to be bisected after the pause. */
+  /** Set if the records must be bisected after the pause. */
   #tooLarge: BatchTooLarge | undefined;
   /**
-   * Tables whose time partitions were created: one that lacks a partition even then would be
-   * retried for ever.
+   * Tables whose time partitions were created. If a table still lacks a partition afterwards, the
+   * work is not repeated immediately again.
    */
   readonly #partitionedTables = new Set<string | undefined>();
 
@@ -117,7 +121,7 @@ class RetryingStore<Row> {
     return stored!.result;
   }
 
-  /** Runs the work once; again immediately where the failure allows that. */
+  /** Runs the work once, and again immediately if the failure allows that. */
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       this.#batch.signal.throwIfAborted();
@@ -147,7 +151,10 @@ class RetryingStore<Row> {
     return await (this.#mode.alone ? slots.alone(attempt) : slots.shared(attempt));
   }
 
-  /** Whether to repeat the work without a pause: it lacked a partition, or its record was refused. */
+  /**
+   * Returns whether to repeat the work without a pause: a partition was missing, or a record was
+   * refused.
+   */
   #mayRepeat(fault: Fault): boolean {
     if (fault.kind === 'no-partition' && !this.#partitionedTables.has(fault.table)) {
       this.#partitionedTables.add(fault.table);
@@ -159,7 +166,7 @@ class RetryingStore<Row> {
     return this.#refusals < ATTEMPTS_ALONE;
   }
 
-  /** Throws where a retry is useless. */
+  /** Throws if a retry is useless. */
   #onFailure(error: unknown, failures: number): void {
     if (error instanceof BatchTooLarge) throw error;
     const fault = classifyFault(error);
@@ -173,14 +180,16 @@ class RetryingStore<Row> {
   }
 
   /**
-   * Whether other work has succeeded since the first attempt: then the records are suspects, not
-   * the database.
+   * Returns whether other work has succeeded since the first attempt. If so, the records are
+   * suspects, not the database.
    */
   #othersSucceed(): boolean {
     return this.#successesBefore !== undefined && this.#deps.slots.successes() > this.#successesBefore;
   }
 
-  /** Names the record, as it alone is stalled. */
+  /**
+   * Returns the fault with the record's position in its text, because only this record is stalled.
+   */
   #withPosition(fault: Fault): Fault {
     const { topic, partition } = this.#deps.decodeContext();
     const position = `${topic}, partition ${partition}, offset ${this.#records[0]!.offset}`;
@@ -197,7 +206,7 @@ class RetryingStore<Row> {
 
   async #createPartitions(table: TimePartitionedTable): Promise<void> {
     const { pool, logger, kind, decodeContext } = this.#deps;
-    // Rows of other tables than the kind's own have the current time.
+    // Rows of tables that belong to no kind have the current time.
     const times = kind.timePartitioned.includes(table)
       ? await this.#acceptanceTimes()
       : [decodeContext().nowMs];
@@ -216,7 +225,7 @@ class RetryingStore<Row> {
   }
 }
 
-/** Whether a record causes the fault by itself, for whoever stores it. */
+/** Returns whether a record alone causes the fault, regardless of the batch and the worker. */
 export function isRefusal({ kind }: Fault): boolean {
   return kind === 'record' || kind === 'bound';
 }

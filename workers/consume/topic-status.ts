@@ -6,12 +6,15 @@ import type { SlowReason } from './partition-status.ts';
 export interface TopicStatus {
   readonly topic: string;
   readonly consumer: ConsumerStatus;
-  /** Why the topic or some of its partitions are not read, or stalled; texts for operators. */
+  /**
+   * The reasons why the topic or some of its partitions are stalled or not being read, as texts for
+   * operators.
+   */
   readonly reasons: readonly string[];
-  /** Whether one of the reasons affects every partition alike, such as a database that is down. */
+  /** Whether one of the reasons affects all partitions equally, such as a database that is down. */
   readonly waiting: boolean;
   /**
-   * Since when the partition that has waited longest without a fault has been busy with its
+   * When the partition that has been busy longest without a fault became busy with its current
    * records.
    */
   readonly busySinceMs: number | undefined;
@@ -54,12 +57,12 @@ export function topicStatus(
   };
 }
 
-/** Returns the reason of the partition that has waited longest, which stands for all. */
+/** Returns the reason of the partition that has waited longest, as an example for all. */
 function longest(slow: readonly SlowReason[]): SlowReason {
   return slow.reduce((one, other) => (other.sinceMs < one.sinceMs ? other : one));
 }
 
-/** Returns one sentence per reason, however many partitions it stops. */
+/** Returns one sentence per reason, for all partitions that the reason stops. */
 function stoppedPartitions(topic: string, stopped: ConsumerStatus['stopped']): string[] {
   const partitions = new Map<string, number[]>();
   for (const [partition, reason] of stopped) {

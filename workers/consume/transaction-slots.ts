@@ -2,19 +2,22 @@ import type { Clock } from '../../shared/clock.ts';
 
 /**
  * A semaphore for the process's transactions on the database. Waiting work gets slots in the order
- * in which it came.
+ * of arrival.
  */
 export interface TransactionSlots {
   /** Runs the work in one slot. */
   shared<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs the work in all slots, with nothing else running. */
+  /** Runs the work in all slots, so that no other work runs. */
   alone<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Milliseconds since a slot was last released. While that is little, work waits because there is
-   * much to do.
+   * Returns milliseconds since a slot was last released. While this is short, work waits only
+   * because of load.
    */
   sinceEndMs(): number;
-  /** Work that has succeeded. While it grows, the database commits transactions. */
+  /**
+   * Returns the number of successful runs of work. While the number grows, the database commits
+   * transactions.
+   */
   successes(): number;
 }
 
@@ -24,7 +27,8 @@ interface Waiting {
 }
 
 /**
- * `slotsMax` should be below the pool's connections, so that other work finds one.
+ * Creates the semaphore. `slotsMax` should be less than the pool's connections, so that other work
+ * finds one.
  */
 export function createTransactionSlots(slotsMax: number, clock: Clock): TransactionSlots {
   const waiting: Waiting[] = [];

@@ -1,7 +1,7 @@
 import { AGENT_TABLES } from '../sql/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
-/** Agents: every record is a merge patch on the agent's current row. */
+/** The kind of agents: every record is a merge patch on the agent's current row. */
 export const agentMetadata = mergePatchKind({
   kind: 'agent-metadata',
   timePartitioned: ['agent_records'],

@@ -25,8 +25,8 @@ const WEBHOOK_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
 };
 
 /**
- * Actions of the automated agent: every event is stored, sent to webhooks, and changes the
- * conversation's state.
+ * The kind of actions of the automated agent: every event is stored, sent to webhooks, and changes
+ * the conversation's state.
  */
 export const automationEvents: RecordKind<AutomationEventRow> = {
   kind: 'automation-events',

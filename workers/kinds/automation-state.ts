@@ -13,7 +13,7 @@ const NEXT_STATE: Readonly<Partial<Record<string, AutomationState>>> = {
 
 /**
  * States that the end of processing does not change: the conversation waits for a person, or was
- * transferred.
+ * transferred to one or to a system.
  */
 const KEPT_AT_END: ReadonlySet<AutomationState | null> = new Set([
   'waitingForAuth',
@@ -23,7 +23,7 @@ const KEPT_AT_END: ReadonlySet<AutomationState | null> = new Set([
 ]);
 
 /**
- * Returns the state of an external conversation after an event. To be called in the log's order.
+ * Returns the state of an external conversation after an event. Must be called in the log's order.
  */
 export function applyAutomationEvent(
   before: ConversationState | undefined,

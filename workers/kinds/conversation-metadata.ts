@@ -1,7 +1,7 @@
 import { CONVERSATION_TABLES } from '../sql/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
-/** Conversations: every record is a merge patch on the conversation's current row. */
+/** The kind of conversations: every record is a merge patch on the conversation's current row. */
 export const conversationMetadata = mergePatchKind({
   kind: 'conversation-metadata',
   timePartitioned: ['conversation_records'],

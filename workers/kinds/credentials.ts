@@ -9,7 +9,7 @@ import { requiredText, textMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
 /**
- * A submission as the log holds it: the gateway encrypts the credentials before it publishes them.
+ * A submission as stored in the log: the gateway encrypts the credentials before it publishes them.
  */
 export interface StoredCredentials {
   readonly customerExternalId: string;
@@ -21,9 +21,10 @@ export interface StoredCredentials {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
- * Credentials: one row per submission, kept for `ttlMs` from acceptance. A submission that is read
- * later, or was accepted before its conversation's credentials were erased on request, is stored
- * without its ciphertext. Webhooks report that credentials were stored, never the credentials.
+ * Returns the kind of credentials, with one row per submission. Credentials are kept for `ttlMs`
+ * after acceptance. A submission that has already expired is stored without its ciphertext; so is
+ * one that was accepted before an erasure of its conversation. Webhooks report that credentials
+ * were stored, never the credentials.
  */
 export function createCredentialsKind(ttlMs: number): RecordKind<StoredCredentials> {
   return {
@@ -82,7 +83,7 @@ async function withoutErased(
 ): Promise<readonly CredentialsRow[]> {
   const erasures = await findErasures(db, rows);
   if (erasures.length === 0) return rows;
-  // Ids of tenants contain no space.
+  // Tenant ids contain no space.
   const times = new Map(erasures.map((row) => [`${row.tenantId} ${row.conversationId}`, row.erasedAtMs]));
   return rows.map((row) => {
     const erasedAtMs = times.get(`${row.tenantId} ${row.conversationId}`);

@@ -2,26 +2,28 @@ import type { EntityId, EntityVersion, OrderedAt } from '../sql/entity-tables.ts
 import { compareOrder, type ReadRecord, sortedByEntity } from './record-kind.ts';
 
 /**
- * How the records of a kind change their entity's state. `Stored` is a change as the history keeps
- * it.
+ * How the records of a kind change their entity's state. `Stored` is a change as stored in the
+ * history.
  */
 export interface Folding<State, Change, Stored extends EntityId & OrderedAt> {
-  /** Returns the state after a change. `state` is undefined before an entity's first change. */
+  /**
+   * Returns the state after a change. `state` is undefined before the first change of an entity.
+   */
   apply(state: State | undefined, change: Change): State;
-  /** Resolves with the current rows of the entities that have one, locked. */
+  /** Locks the current rows of the entities, and resolves with those that exist. */
   lock(ids: readonly EntityId[]): Promise<EntityVersion<State>[]>;
   /**
-   * Yields the whole history of the entities in pages, with the records of this transaction, each
-   * entity's in its order.
+   * Yields the whole history of the entities in pages, including the records of this transaction,
+   * each entity's changes in order.
    */
   history(ids: readonly EntityId[]): AsyncIterable<readonly Stored[]>;
   changeOf(stored: Stored): Change;
 }
 
 /**
- * Returns the entities' new current rows, sorted. Records that come in order are applied to the
- * current row. Where a record is older than the row's newest (a replayed dead letter), the row is
- * computed again from the whole history.
+ * Returns the entities' new current rows, sorted. Records that arrive in order are applied to the
+ * current row. If a record is older than the row's newest one (a replayed dead letter), the row is
+ * recomputed from the whole history.
  */
 export async function foldRecords<State, Change, Stored extends EntityId & OrderedAt>(
   records: readonly ReadRecord<Change>[],
@@ -44,7 +46,7 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
   });
 }
 
-/** Applies whole histories page by page: one may have hundreds of thousands of records. */
+/** Applies whole histories page by page, since one may have hundreds of thousands of records. */
 async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>(
   groups: readonly { readonly id: EntityId }[],
   folding: Folding<State, Change, Stored>,
@@ -64,7 +66,7 @@ async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>
 
 interface EntityGroup<Change> {
   readonly id: EntityId;
-  /** In the entity's order. */
+  /** The records in the order of the entity. */
   readonly records: ReadRecord<Change>[];
   readonly lastRead: ReadRecord<Change>['read'];
 }

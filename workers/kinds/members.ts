@@ -10,8 +10,8 @@ import { parseTimestampNs } from '../../shared/contracts/timestamps.ts';
 import { DataError } from './record-kind.ts';
 
 /**
- * Each function returns one member of the data: undefined when it is missing or null. DataError
- * when it has another type.
+ * Functions that return one member of a record's data: undefined if the member is missing or null.
+ * They throw DataError if the member has another type.
  */
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -52,7 +52,7 @@ export function textListMember(data: JsonObject, name: string): string[] | undef
   throw new DataError(`${name} is not an array of strings`);
 }
 
-/** Returns nanoseconds since the epoch. */
+/** Returns a time in nanoseconds since the Unix epoch. */
 export function timestampMember(data: JsonObject, name: string): bigint | undefined {
   const text = textMember(data, name);
   if (text === undefined) return undefined;
@@ -75,7 +75,7 @@ export function rawMember(data: JsonObject, name: string): string | undefined {
   throw new DataError(`${name} is not an object`);
 }
 
-/** Returns the JSON text of an array of any items. */
+/** Returns the JSON text of an array with items of any type. */
 export function jsonListMember(data: JsonObject, name: string): string | undefined {
   const value = present(data, name);
   if (value === undefined) return undefined;

@@ -15,13 +15,13 @@ import { foldRecords } from './fold.ts';
 import { integerMember, jsonListMember, textListMember, textMember, timestampMember } from './members.ts';
 import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
-/** A patch by column: a missing column stays unchanged, null clears it. */
+/** A patch by column: an omitted column stays unchanged, null clears the column. */
 export type Patch = Readonly<Record<string, ColumnValue>>;
 
 /**
- * Returns a kind whose records are merge patches on a current row: an omitted member leaves the
- * column unchanged, null clears it, an array replaces it. Each column is the member of the same
- * name (`lob_id` is `lobId`; `start_ts_ns` is `startTs`, in nanoseconds).
+ * Returns a kind whose records are merge patches on a current row. An omitted member leaves the
+ * column unchanged, null clears the column, and an array replaces its value. Each column is the
+ * member of the same name (`lob_id` is `lobId`; `start_ts_ns` is `startTs`, in nanoseconds).
  */
 export function mergePatchKind(options: {
   readonly kind: RecordKind<Patch>['kind'];
@@ -55,7 +55,7 @@ export function applyPatch(state: ColumnValues | undefined, patch: Patch): Colum
   return { ...state, ...patch };
 }
 
-/** A member of the data, and the column that holds it. */
+/** A member of the data, and the column in which it is stored. */
 interface Member {
   readonly name: string;
   readonly column: string;

@@ -11,8 +11,8 @@ export type MessageSent = Omit<
 >;
 
 /**
- * MessageSent events: one row each. Omitted members get their defaults; those that were expected
- * are listed as gaps.
+ * The kind of MessageSent events, with one row each. Omitted members get defaults; omitted members
+ * that the used features require are listed as gaps.
  */
 export const messageSent: RecordKind<MessageSent> = {
   kind: 'message-sent',
@@ -45,7 +45,7 @@ export function readMessageSent(data: JsonObject): MessageSent {
   };
 }
 
-/** Returns the members that the used features require, but that were not sent. */
+/** Returns the names of members that the used features require, but that were not sent. */
 function findGaps(data: JsonObject, augmentationType: readonly string[]): string[] {
   const sent = (member: string) => data[member] !== undefined && data[member] !== null && data[member] !== '';
   const suggestionsUsed = augmentationType.includes('AUTOSUGGEST');

@@ -7,15 +7,15 @@ import type { TimePartitionedTable } from '../../shared/postgres/time-partitions
 import type { OrderedAt, ReadAt } from '../sql/entity-tables.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 
-/** A decoded record, with its data as the kind stores them. */
+/** A decoded record, with its data in the form that the kind stores. */
 export interface ReadRecord<Row> {
   readonly event: AcceptedRecord;
   readonly row: Row;
-  /** The position at which it was read now. */
+  /** The position at which the record was read in this attempt. */
   readonly read: ReadAt;
   /**
-   * The position at which it was read first; differs from `read` for a replayed dead letter. It
-   * orders the entity.
+   * The position at which the record was first read, which orders the records of an entity. Differs
+   * from `read` for a replayed dead letter.
    */
   readonly firstPosition: ReadAt;
 }
@@ -30,30 +30,33 @@ export interface RecordKind<Row> {
   /** The kind's tables that are partitioned by time. */
   readonly timePartitioned: readonly TimePartitionedTable[];
   /**
-   * Converts an event's data; ignores unknown members. Throws {@link DataError} where a value
-   * cannot be stored.
+   * Converts an event's data; ignores unknown members. Throws {@link DataError} if a value cannot
+   * be stored.
    */
   read(event: AcceptedRecord): Row;
   /**
-   * Stores records in the caller's transaction: at least one, in the order in which they were read,
-   * no id twice. Resolves with the events that webhooks report.
+   * Stores at least one record in the caller's transaction, in the order in which they were read,
+   * without duplicate ids. Resolves with the events for webhooks.
    */
   write(db: Queryable, records: readonly ReadRecord<Row>[], context: WriteContext): Promise<WebhookEvent[]>;
   /**
-   * How long dead letters keep their values after acceptance, in milliseconds. Default: as long as
-   * the dead letters.
+   * Milliseconds after acceptance for which dead letters keep their values. Default: as long as the
+   * dead letters exist.
    */
   readonly valuesKeptMs?: number;
-  /** Returns the dead letters without the values that were erased on request. */
+  /** Returns the dead letters, without values that were erased on request. */
   readonly withoutErased?: (db: Queryable, letters: readonly DeadLetter[]) => Promise<DeadLetter[]>;
 }
 
-/** A record's data can never be stored. The message names a member, without its value. */
+/** Thrown if a record's data can never be stored. The message names a member, without its value. */
 export class DataError extends Error {
   override readonly name = 'DataError';
 }
 
-/** Returns a number below zero when `a` precedes `b` in the order of their entity. */
+/**
+ * Compares two positions in the order of their entity. Returns a number below 0 if `a` precedes
+ * `b`.
+ */
 export function compareOrder(a: OrderedAt, b: OrderedAt): number {
   if (a.generation !== b.generation) return a.generation - b.generation;
   return a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0;

@@ -8,7 +8,7 @@ export interface AutomationEventRow {
   readonly eventId: string;
   readonly conversationId: string;
   readonly type: string;
-  /** Nanoseconds since the epoch, as sent by the engine. */
+  /** The time sent by the engine, in nanoseconds since the Unix epoch. */
   readonly occurredAtNs: bigint;
   readonly currentTaskName: string | null;
   readonly inputVariables: string | null;
@@ -69,7 +69,7 @@ export interface StoredAutomationEvent extends EntityId {
 }
 
 /**
- * Yields all events of the external conversations in pages, each conversation's in the log's order;
+ * Yields all events of the external conversations in pages, ordered as in the log per conversation;
  * see {@link readInPages}.
  */
 export async function* readAutomationEvents(

@@ -1,7 +1,7 @@
 /**
- * Runs `work` for each tenant's ids, one tenant after the other in the order of the ids, and
- * resolves with all results in that order. A statement that locks rows must name one tenant: a
- * cluster that is sharded by tenant (Citus) refuses locks over several shards.
+ * Runs `work` for each tenant's ids, one tenant after another in the order of the ids, and resolves
+ * with all results in that order. A statement that locks rows must name one tenant: a cluster that
+ * is sharded by tenant (Citus) refuses locks over several shards.
  */
 export async function byTenant<Id extends { readonly tenantId: string }, T>(
   ids: readonly Id[],

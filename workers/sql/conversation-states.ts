@@ -10,22 +10,22 @@ import {
   versionColumns,
 } from './entity-tables.ts';
 
-/** The state that an external conversation's automation events result in. */
+/** The current state of an external conversation, as determined by its automation events. */
 export interface ConversationState {
   readonly conversationId: string;
-  /** Null while only events that set no state were seen. */
+  /** The state; null while the conversation has only events that set no state. */
   readonly state: AutomationState | null;
   readonly lastAutomationAgentMessageId: string | null;
   readonly currentTaskName: string | null;
-  /** JSON text, byte for byte as it was sent. */
+  /** JSON text, byte for byte as sent. */
   readonly inputVariables: string | null;
 }
 
 type Version = EntityVersion<ConversationState>;
 
 /**
- * Resolves with the states of the external conversations (sorted) that have one, locked in that
- * order.
+ * Locks the states of the external conversations (sorted) in that order, and resolves with those
+ * that exist.
  */
 export async function lockConversationStates(db: Queryable, ids: readonly EntityId[]): Promise<Version[]> {
   return await byTenant(ids, (tenantId, ofTenant) =>
@@ -66,7 +66,8 @@ async function lockOfTenant(
 interface StateRow extends ConversationState, LockedRow {}
 
 /**
- * Writes states (distinct, sorted): new ones, and those locked by {@link lockConversationStates}.
+ * Writes states (distinct, sorted): new states, and states locked by {@link
+ * lockConversationStates}.
  */
 export async function upsertConversationStates(
   db: Queryable,

@@ -9,7 +9,9 @@ export interface CredentialsRow {
   readonly customerExternalId: string;
   readonly streamId: string | null;
   readonly keyId: string;
-  /** Null if they had expired, or were erased, before they were stored. */
+  /**
+   * The ciphertext; null if the credentials had expired, or were erased, before they were stored.
+   */
   readonly ciphertext: Buffer | null;
   readonly acceptedAtMs: number;
   readonly expiresAtMs: number;

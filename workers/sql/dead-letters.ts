@@ -4,8 +4,8 @@ import { columnsOf } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
- * Records in the caller's transaction that replays were stored, whatever the state of their dead
- * letters has become.
+ * Marks dead letters as replayed because their replays were stored, regardless of their current
+ * state. Runs in the caller's transaction.
  */
 export async function settleReplayed(
   db: Queryable,

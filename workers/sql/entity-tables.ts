@@ -9,7 +9,7 @@ import { readInPages } from './read-in-pages.ts';
 
 /**
  * A table of current rows, made by merge patches, and a table of every patch. Agents and
- * conversations have such a pair.
+ * conversations have such a pair of tables.
  */
 export interface EntityTables {
   readonly current: string;
@@ -45,7 +45,7 @@ export interface EntityId {
 }
 
 export type ColumnValue = string | number | bigint | readonly string[] | null;
-/** Values of the current row by column name; a column without one is NULL. */
+/** Values of the current row by column name; columns without a value are NULL. */
 export type ColumnValues = Readonly<Record<string, ColumnValue>>;
 
 /** Position of a record in its entity's order. */
@@ -58,12 +58,12 @@ export interface ReadAt extends OrderedAt {
   readonly partition: number;
 }
 
-/** A current row: the state that the entity's records result in. */
+/** A current row: the result of the entity's records. */
 export interface EntityVersion<State> extends EntityId {
   readonly state: State;
-  /** The newest record in the entity's order. */
+  /** The position of the newest record in the entity's order. */
   readonly newest: OrderedAt;
-  /** The record that was read last. */
+  /** The position of the record that was read last. */
   readonly lastRead: ReadAt;
 }
 
@@ -97,7 +97,10 @@ export async function insertPatches(
   await insertRows(db, tables.history, columns, rows);
 }
 
-/** Resolves with the current rows of the entities (sorted) that have one, locked in that order. */
+/**
+ * Locks the current rows of the entities (sorted) in that order, and resolves with those that
+ * exist.
+ */
 export async function lockEntities(
   db: Queryable,
   tables: EntityTables,
@@ -119,7 +122,8 @@ async function lockOfTenant(
   tenantId: string,
   entities: readonly string[],
 ): Promise<EntityVersion<ColumnValues>[]> {
-  // The driver would parse json, which stays text. No column is named like a member of LockedRow.
+  // The columns are selected as text, because the driver would parse json. No column has the name
+  // of a member of LockedRow.
   const values = columns.map(({ name, type }) => `c."${name}"${type === 'json' ? '::text' : ''}`);
   const { rows } = await db.query<LockedRow & Record<string, ColumnValue>>(
     `select c.${idColumn} as entity, c.generation, c."offset", c.read_generation as "readGeneration",
@@ -150,12 +154,13 @@ export interface LockedRow {
 }
 
 export interface StoredPatch extends EntityId, OrderedAt {
-  /** JSON text. */
+  /** The patch as JSON text. */
   readonly patch: string;
 }
 
 /**
- * Yields all patches of the entities in pages, each entity's in its order; see {@link readInPages}.
+ * Yields all patches of the entities in pages, each entity's patches in order; see {@link
+ * readInPages}.
  */
 export function readPatches(
   db: Queryable,
@@ -172,7 +177,7 @@ export function readPatches(
   );
 }
 
-/** Writes current rows (distinct, sorted): new ones, and those locked by {@link lockEntities}. */
+/** Writes current rows (distinct, sorted): new rows, and rows locked by {@link lockEntities}. */
 export async function upsertEntities(
   db: Queryable,
   tables: EntityTables,

@@ -4,18 +4,18 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import { byTenant } from './by-tenant.ts';
 
-/** The result of a record, by its id. */
+/** The result of a record, which is found by the record's id. */
 export interface EventKey {
   readonly tenantId: string;
   readonly key: string;
   /** SHA-256 in hex; null for kinds without content hashes. */
   readonly contentHash: string | null;
   readonly status: 'stored' | 'dead-lettered';
-  /** Number of records with the same id and other content. */
+  /** Number of later records with the same id and other content. */
   readonly conflicts: number;
-  /** The latest of them. */
+  /** The latest conflict. */
   readonly lastConflict: Conflict | null;
-  /** Why it is a dead letter, without any value of the record. */
+  /** The reason why the record is a dead letter, without any value of the record. */
   readonly error: string | null;
   readonly generation: number;
   readonly partition: number;
@@ -26,7 +26,9 @@ export interface EventKey {
   readonly expiresAtMs: number;
 }
 
-/** A record with other content under a stored id. Its position identifies its dead letter. */
+/**
+ * A record whose id is stored with other content. The position identifies the record's dead letter.
+ */
 export interface Conflict {
   readonly contentHash: string | null;
   readonly atMs: number;
@@ -54,7 +56,7 @@ const DATA_COLUMNS: readonly Column<EventKey>[] = [
   { name: 'expires_at', type: 'timestamptz', value: (key) => key.expiresAtMs },
 ];
 
-/** Columns that only ids with a conflict have: new ids are inserted without them. */
+/** Columns that are set only for ids with a conflict. New ids are inserted without them. */
 const CONFLICT_COLUMNS: readonly Column<EventKey>[] = [
   { name: 'conflict_hash', type: 'bytea', value: (key) => hashBytes(key.lastConflict?.contentHash ?? null) },
   { name: 'conflict_at', type: 'timestamptz', value: (key) => key.lastConflict?.atMs },
@@ -73,8 +75,8 @@ function columnsOf(kind: Kind): Column<EventKey>[] {
 }
 
 /**
- * Inserts the ids (distinct, sorted) that do not exist yet, and resolves with those. Waits for
- * concurrent inserts of the same.
+ * Inserts ids (distinct, sorted) that do not exist yet, and resolves with the inserted ones. Waits
+ * for concurrent inserts of the same ids.
  */
 export async function insertEventKeys(
   db: Queryable,
@@ -91,7 +93,8 @@ export async function insertEventKeys(
 }
 
 /**
- * Resolves with the stored ids (distinct, sorted), locked in that order until the transaction ends.
+ * Locks the stored ids among these (distinct, sorted) in order until the transaction ends, and
+ * resolves with them.
  */
 export async function lockEventKeys(
   db: Queryable,
@@ -130,7 +133,7 @@ async function lockOfTenant(
   return rows.map((row) => toEventKey(tenantId, row));
 }
 
-/** Replaces ids that are locked by {@link lockEventKeys} or this transaction's insert. */
+/** Updates ids that are locked by {@link lockEventKeys} or by this transaction's insert. */
 export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly EventKey[]): Promise<void> {
   if (keys.length === 0) return;
   const { select, values } = unnestRows([...columnsOf(kind), ...CONFLICT_COLUMNS], keys);
@@ -144,7 +147,7 @@ export async function updateEventKeys(db: Queryable, kind: Kind, keys: readonly 
   );
 }
 
-/** Deletes up to `rowsMax` ids that had expired by then, and resolves with their number. */
+/** Deletes up to `rowsMax` ids that expired by `expiredByMs`, and resolves with their number. */
 export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax: number): Promise<number> {
   const expiredBy = new Date(expiredByMs);
   const { rows } = await db.query<EventKeyId & { kind: Kind }>(
@@ -168,7 +171,7 @@ export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax
   return deleted.reduce((sum, count) => sum + count, 0);
 }
 
-/** An id as it is read: its last conflict is spread over columns. */
+/** A row of an id, with the last conflict in separate columns. */
 interface LockedKey extends Omit<EventKey, 'tenantId' | 'lastConflict'> {
   readonly conflictHash: string | null;
   readonly conflictAtMs: number | null;

@@ -10,7 +10,7 @@ export interface PartitionKey {
 /** Starts without a commit after which a partition's next records are processed one at a time. */
 const STARTS_BEFORE_SUSPICION = 3;
 
-/** Reads a partition's position; undefined when it was never started. */
+/** Reads a partition's position; undefined if the partition was never started. */
 export async function loadPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
     `select ${POSITION_COLUMNS} from log_positions where topic = $1 and partition = $2`,
@@ -20,8 +20,8 @@ export async function loadPosition(db: Queryable, key: PartitionKey): Promise<Po
 }
 
 /**
- * Reads and locks a partition's position until the transaction ends: only its holder can write the
- * partition's records.
+ * Reads and locks a partition's position until the transaction ends. Only the holder of the lock
+ * can write the partition's records.
  */
 export async function lockPosition(db: Queryable, key: PartitionKey): Promise<PositionRow | undefined> {
   const { rows } = await db.query<PositionRow>(
@@ -35,18 +35,18 @@ export interface StartOptions {
   /** The generation of a new row. */
   readonly generation: number;
   /**
-   * The maximum number of records in a batch: how far a batch that crashed the process can have
-   * reached.
+   * The maximum number of records in a batch, which limits how far a batch that crashed the process
+   * can have read.
    */
   readonly batchRecordsMax: number;
-  /** The partition's end now. */
+  /** The current end of the partition. */
   readonly latest: bigint;
   readonly nowMs: number;
 }
 
 /**
  * Counts a start of the partition before its first batch, and creates its row at the first start.
- * The range of suspects is never empty: while no record waits, none is suspected.
+ * Records become suspects only if some are waiting, so the range of suspects is never empty.
  */
 export async function countStart(
   db: Queryable,
@@ -78,7 +78,7 @@ export async function countStart(
 }
 
 /**
- * Takes back a start that ended orderly without a commit; with the offset of the record that it
+ * Reverts the count of a start that ended in order without a commit, and that of the record that it
  * processed alone.
  */
 export async function uncountStart(
@@ -98,8 +98,8 @@ export async function uncountStart(
 }
 
 /**
- * Stores that a record is now processed alone. Returns the number of earlier starts in which it
- * was, all of which ended without a commit.
+ * Counts that a record is now processed alone. Returns the number of earlier starts that processed
+ * the record alone, all of which ended without a commit.
  */
 export async function countAlone(
   db: Queryable,
@@ -120,8 +120,8 @@ export async function countAlone(
 }
 
 /**
- * Takes back that a record is processed alone: it waits, so a crash in the meantime is not its
- * fault.
+ * Reverts the count of a record that is processed alone. The record waits for a retry, so it does
+ * not cause a crash in the meantime.
  */
 export async function uncountAlone(
   db: Queryable,
@@ -138,7 +138,8 @@ export async function uncountAlone(
 }
 
 /**
- * Moves the position past the stored records. Suspicion ends when the position passes its range.
+ * Moves the position past the stored records. Clears the range of suspects when the position passes
+ * its end.
  */
 export async function advancePosition(
   db: Queryable,
@@ -162,7 +163,7 @@ export async function advancePosition(
 /** A partition's position in the database. */
 export interface WatchedPosition {
   readonly topic: string;
-  /** Null, as the rest, for a topic without positions. */
+  /** The partition; null, as all later members, if the topic has no positions. */
   readonly partition: number | null;
   readonly topicGeneration: number;
   readonly generation: number | null;

@@ -13,7 +13,7 @@ export interface MessageSentRow {
   readonly selectedSuggestionText: string;
   readonly selectedSuggestionsId: string;
   readonly selectedSuggestionIndex: number;
-  /** Seconds, as the two below. */
+  /** Seconds, as the next two members. */
   readonly timeToAction: number;
   readonly craftingTime: number;
   readonly dwellTime: number;

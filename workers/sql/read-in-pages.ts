@@ -4,8 +4,9 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 const PAGE_ROWS = 500;
 
 /**
- * Yields the rows of a query in pages, through a cursor. To be called in a transaction, one query
- * at a time. All pages show the same snapshot. Between two pages the process can do other work.
+ * Yields the rows of a query in pages, through a cursor. Must be called in a transaction, one query
+ * at a time. All pages come from the same snapshot. The process can do other work between two
+ * pages.
  */
 export async function* readInPages<Row>(
   client: Queryable,
@@ -18,6 +19,6 @@ export async function* readInPages<Row>(
     if (rows.length > 0) yield rows;
     if (rows.length < PAGE_ROWS) break;
   }
-  // After an error the cursor ends with the transaction.
+  // After an error, the end of the transaction closes the cursor.
   await client.query('close pages');
 }

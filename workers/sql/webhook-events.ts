@@ -15,8 +15,8 @@ export interface WebhookEvent {
   readonly tenantId: string;
   readonly type: WebhookType;
   /**
-   * Events with the same key reach an endpoint in the order in which they were written; null:
-   * unordered.
+   * Events with the same key are delivered to an endpoint in the order in which they were written;
+   * null: unordered.
    */
   readonly orderingKey: string | null;
   readonly timestampMs: number;
@@ -27,12 +27,13 @@ export interface InsertWebhookEventsOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
   /**
-   * The only endpoints that may get them. Default: all of the tenant that subscribe to the type.
+   * The only endpoints that may receive the event. Default: all endpoints of the tenant that
+   * subscribe to the type.
    */
   readonly endpointIds?: readonly string[];
 }
 
-/** Deliveries that one transaction writes at most, unless a single event has more. */
+/** Maximum number of deliveries that one transaction writes, unless a single event has more. */
 export const DELIVERIES_MAX = 10_000;
 
 interface Message {
@@ -43,15 +44,15 @@ interface Message {
 }
 
 /**
- * Writes a message for each event with subscribers, and a delivery for each of these endpoints;
- * resolves with the number of deliveries. Runs in the transaction that stores the event's record,
- * so that the event exists exactly when the record does. The transaction must be the only one that
- * writes events of these ordering keys at the time; a worker's batch is, as it holds its
- * partition's position.
+ * Writes a message for each event with subscribers, and a delivery for each subscriber. Resolves
+ * with the number of deliveries. Runs in the transaction that stores the event's record, so that
+ * the event exists exactly if the record does.
  *
- * Throws AppError `BATCH_BOUND_EXCEEDED`, with nothing written, where several events would have
- * more than 10,000 deliveries: fewer at a time succeed. A single event is always written, as one
- * statement on the server.
+ * No other transaction may concurrently write events of these ordering keys. A worker's batch
+ * satisfies this, because the batch locks its partition's position. Throws AppError
+ * `BATCH_BOUND_EXCEEDED`, with nothing written, if several events together have more than 10,000
+ * deliveries; fewer events may succeed. A single event is always written, as one statement on the
+ * server.
  */
 export async function insertWebhookEvents(
   client: Queryable,
@@ -78,8 +79,8 @@ export async function insertWebhookEvents(
   }
   await insertMessages(client, messages, options.nowMs);
   const inserted = await insertDeliveries(client, messages, options.nowMs, endpointIds);
-  // One notification for all deliveries: it takes a lock at commit that all notifying transactions
-  // share.
+  // One notification for all deliveries. At commit, the notification takes a lock for which all
+  // notifying transactions compete.
   await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, '']);
   return inserted;
 }
@@ -90,8 +91,8 @@ async function findSubscribers(
   events: readonly WebhookEvent[],
   endpointIds: readonly string[] | null,
 ): Promise<(event: WebhookEvent) => number> {
-  // Counted by the server: a tenant may have thousands of endpoints, with few different lists of
-  // types.
+  // Counted by the server, because a tenant may have thousands of endpoints with few different
+  // lists of types.
   const { rows } = await client.query<{
     tenantId: string;
     eventTypes: string[] | null;
@@ -106,7 +107,7 @@ async function findSubscribers(
   );
   const counts = new Map<string, number>();
   return ({ tenantId, type }) => {
-    // Neither types nor ids of tenants contain a space.
+    // Neither types nor tenant ids contain a space.
     const key = `${type} ${tenantId}`;
     const known = counts.get(key);
     if (known !== undefined) return known;
@@ -143,13 +144,11 @@ async function insertMessages(
 
 /**
  * Writes a delivery per message and subscribed endpoint, in the order of the messages, as one
- * statement.
- *
- * A delivery's number is a base, taken once from the sequence, plus the message's ordinal. The
- * sequence steps by 2^20, which no ordinal reaches (see DELIVERIES_MAX), so the numbers of two
- * transactions never overlap, however they interleave. A conversation has one writer at a time,
- * which takes the base in its transaction: it is higher than the numbers of all earlier
- * transactions of the conversation, as these have ended.
+ * statement. A delivery's number is a base, taken once from the sequence, plus the message's
+ * ordinal. The sequence steps by 2^20, which no ordinal reaches (see DELIVERIES_MAX), so the
+ * numbers of concurrent transactions never overlap. A conversation has one writer at a time, which
+ * takes the base in its transaction. So the base is higher than all numbers of earlier transactions
+ * of the conversation, which have ended.
  */
 async function insertDeliveries(
   client: Queryable,

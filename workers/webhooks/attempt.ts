@@ -3,7 +3,7 @@ import type { LeasedDelivery } from './sql/queue.ts';
 
 /** A claimed delivery, with its endpoint's URL and secrets as of the claim. */
 export interface PreparedDelivery extends LeasedDelivery {
-  /** Identifies the lease. */
+  /** The token that identifies the lease. */
   readonly token: string;
   readonly leaseUntilMs: number;
   readonly url: string;

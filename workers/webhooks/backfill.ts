@@ -5,18 +5,21 @@ import { type CreatedBetween, findEndpointsToBackfill } from './sql/backfill-que
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /**
- * Interval of searches over all weeks, at the start and then rarely: planning costs some ms per
- * week.
+ * Milliseconds between searches over all weeks. Rare, because planning such a search costs some
+ * milliseconds per week.
  */
 const ALL_EVERY_MS = 10 * MINUTE_MS;
-/** Interval of searches over the weeks that processes of the previous release may be writing to. */
+/**
+ * Milliseconds between searches over the weeks to which processes of the previous release may still
+ * write.
+ */
 const RECENT_EVERY_MS = 10_000;
 const RECENT_MS = 7 * DAY_MS;
 
 /**
  * Tracks the endpoints with deliveries that processes of the previous release left in
- * webhook_deliveries. These must be moved to the queue before anything is sent to the endpoint from
- * there, or the order of a conversation could change.
+ * webhook_deliveries. These deliveries must be moved to the queue before the queue's deliveries to
+ * the endpoint are sent. Otherwise the order of a conversation could change.
  */
 export class Backfill {
   readonly #pool: Pool;
@@ -29,8 +32,8 @@ export class Backfill {
   }
 
   /**
-   * Searches for such endpoints if a search is due, and resolves with all known ones; otherwise
-   * with none.
+   * Searches for such endpoints if a search is due, and resolves with all known endpoints.
+   * Otherwise resolves with none.
    */
   async findEndpoints(nowMs: number): Promise<EndpointId[]> {
     const all = nowMs - this.#allAtMs >= ALL_EVERY_MS;
@@ -44,20 +47,23 @@ export class Backfill {
   }
 
   /**
-   * Returns the times of creation to move deliveries of; undefined where the endpoint has none to
-   * move.
+   * Returns the range of creation times from which to move deliveries; undefined if the endpoint
+   * has none to move.
    */
   neededFor(id: EndpointId, nowMs: number): CreatedBetween | undefined {
     return this.#endpoints.has(endpointKey(id)) ? createdUntil(nowMs) : undefined;
   }
 
-  /** Notes that the endpoint has nothing left in webhook_deliveries. */
+  /** Records that the endpoint has no deliveries left in webhook_deliveries. */
   finish(id: EndpointId): void {
     this.#endpoints.delete(endpointKey(id));
   }
 }
 
-/** Includes the next day, as the clock of the process that wrote them may be ahead. */
+/**
+ * Returns the range of all creation times until one day after `nowMs`, because the clock of the
+ * process that wrote the deliveries may be ahead.
+ */
 function createdUntil(nowMs: number): CreatedBetween {
   return { fromMs: 0, toMs: nowMs + DAY_MS };
 }

@@ -20,9 +20,9 @@ export interface ClaimOptions {
   readonly nowMs: number;
   readonly nextId: IdGenerator;
   readonly random: () => number;
-  /** Deliveries to claim at most. */
+  /** Maximum number of deliveries to claim. */
   readonly limit: number;
-  /** Concurrent exchanges of a healthy endpoint, over all dispatchers. */
+  /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly secrets: readonly Uint8Array[];
@@ -30,20 +30,21 @@ export interface ClaimOptions {
 
 export interface Claimed {
   readonly deliveries: readonly PreparedDelivery[];
-  /** Whether more due deliveries may be claimable immediately. */
+  /** Whether more due deliveries may be available immediately. */
   readonly more: boolean;
 }
 
 /**
- * Due deliveries read per query: enough to get past many held ones, few enough for a short lock.
+ * Due deliveries that are read per query: enough to pass many held deliveries, but few enough for a
+ * short lock.
  */
 const DUE_PAGE = 200;
 /** Pages per transaction. */
 const PAGES_MAX = 5;
 
 /**
- * Leases due deliveries that may be sent now, and parks those that an earlier one of their
- * conversation holds back. Runs under the endpoint's lock.
+ * Leases due deliveries that may be sent now. Parks deliveries that are held by an earlier delivery
+ * of their conversation. Runs under the endpoint's lock.
  */
 export async function claimDeliveries(
   client: Queryable,
@@ -54,7 +55,7 @@ export async function claimDeliveries(
   const leased = await countLeased(client, endpoint, options.nowMs);
   const free = Math.min(options.limit, bound - leased);
   const deliveries: PreparedDelivery[] = [];
-  // The end of an exchange in flight causes the next dispatch.
+  // The end of an exchange in flight triggers the next dispatch.
   if (free <= 0) return { deliveries, more: false };
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const due = await findDueDeliveries(client, endpoint, {
@@ -105,19 +106,19 @@ async function claimChosen(
 }
 
 /**
- * Returns when to retry a delivery whose lease expired without a result; nothing where that is
- * immediately. The first lost attempt is retried immediately, as senders are killed for reasons of
- * their own. The second waits as long as a first failed attempt, and so on: the delivery may be
- * what kills the senders, and an outage of minutes must not use up its attempts.
+ * Returns when to retry a delivery whose lease expired without a result; nothing if the retry is
+ * immediate. The first lost attempt is retried immediately, because senders may be killed for other
+ * reasons. The second lost attempt waits as long as a first failed attempt, and so on. The delivery
+ * may crash its senders, and an outage of minutes must not use up its attempts.
  */
 function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
   const { createdAtMs, messageId, attempts, leaseExpired } = delivery;
-  // After its last attempt the delivery ends instead.
+  // After its last attempt, the delivery fails instead.
   if (!leaseExpired || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
   return [{ createdAtMs, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
 }
 
-/** Logs a failed attempt for each delivery whose sender died before it recorded a result. */
+/** Logs a failed attempt for each delivery whose sender died before recording a result. */
 async function recordLostAttempts(
   client: Queryable,
   endpoint: LockedEndpoint,

@@ -20,7 +20,7 @@ export interface DispatchContext {
   readonly nextId: IdGenerator;
   readonly random: () => number;
   readonly keyRing: KeyRing;
-  /** Concurrent exchanges of a healthy endpoint, over all dispatchers. */
+  /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
   readonly concurrency: number;
   readonly leaseMs: number;
 }
@@ -29,10 +29,10 @@ export interface DispatchContext {
 export interface DispatchWork {
   /** Attempts whose results are to be recorded. */
   readonly attempts: readonly Attempt[];
-  /** Deliveries to claim at most. */
+  /** Maximum number of deliveries to claim. */
   readonly limit: number;
   /**
-   * The times of creation of deliveries to move from the previous release's queue first; see
+   * The range of creation times from which to first move deliveries of the previous release; see
    * backfill.ts.
    */
   readonly backfill?: CreatedBetween | undefined;
@@ -45,7 +45,7 @@ export interface Dispatched extends Claimed {
   readonly failing: boolean;
   /** Set if nothing was claimed because the signing secret cannot be decrypted. */
   readonly secretError: unknown;
-  /** Whether deliveries of the previous release are left. */
+  /** Whether deliveries of the previous release are left in webhook_deliveries. */
   readonly backfillLeft: boolean;
 }
 
@@ -56,7 +56,7 @@ const NOTHING: Claimed = { deliveries: [], more: false };
 
 /**
  * Records the results of an endpoint, ends holds and claims due deliveries, in one transaction
- * under the lock of the endpoint's row. Resolves with undefined, with nothing done, where another
+ * under the lock of the endpoint's row. Does nothing and resolves with undefined if another
  * dispatcher holds the lock.
  */
 export async function dispatchEndpoint(
@@ -80,7 +80,7 @@ export async function dispatchEndpoint(
       secretError: undefined,
       backfillLeft: backfilled.left,
     };
-    // Deliveries that are left may precede those in the queue, or be in flight: a later dispatch
+    // The remaining deliveries may precede those in the queue, or be in flight, so a later dispatch
     // continues.
     if (backfilled.left) return { ...dispatched, deliveries: [], more: backfilled.moved > 0 };
     return { ...dispatched, ...(await claimOrDrop(client, endpoint, context, nowMs, work.limit)) };
@@ -88,8 +88,8 @@ export async function dispatchEndpoint(
 }
 
 /**
- * Only a database restored to a time before the endpoint's creation lacks its row: there is nothing
- * to record or claim.
+ * Returns the result of a dispatch without an endpoint. The row is missing only in a database
+ * restored to a time before the endpoint's creation: there is nothing to record or claim.
  */
 function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
   return { ...NOTHING, concurrency, failing: false, secretError: undefined, backfillLeft: false };
@@ -129,15 +129,16 @@ async function claimOrDrop(
       webhookSecretAad(endpoint.tenantId, endpoint.endpointId),
     );
   } catch (error) {
-    // The operator's fault, not the endpoint's: its deliveries wait, and no attempt is counted.
+    // The operator has to fix this, not the endpoint's owner: deliveries wait, and no attempt is
+    // counted.
     return { ...NOTHING, secretError: error };
   }
   return await claimDeliveries(client, endpoint, { ...context, nowMs, limit, secrets: [secret] });
 }
 
 /**
- * Releases conversations whose first delivery has failed for HOLD_MS: all their deliveries where
- * the endpoint has had no success since that failure, otherwise only the next one.
+ * Ends the holds of conversations whose first delivery has failed for HOLD_MS. If the endpoint has
+ * had no success since that failure, releases all their deliveries; otherwise only the next one.
  */
 async function endExpiredHolds(client: Queryable, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
   const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);

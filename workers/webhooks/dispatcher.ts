@@ -22,28 +22,28 @@ import { findQueuedWeeks } from './sql/queue.ts';
 
 export type { Dispatcher, DispatcherOptions };
 
-/** Concurrent transactions. */
+/** Maximum number of concurrent dispatches, which are transactions. */
 const DISPATCHES_MAX = 4;
-/** Deliveries claimed for one endpoint at a time. */
+/** Maximum number of deliveries claimed by one dispatch. */
 const CLAIMED_MAX = 16;
-/** Before the retry of a dispatch that failed, or found the endpoint locked. */
+/** The pauses before a dispatch is retried that failed, or found the endpoint locked. */
 const BACKOFF = { minMs: 25, maxMs: 5000 };
-/** Time for storing results at shutdown, after the exchanges' own deadline. */
+/** Milliseconds for storing results at shutdown, after the deadline of exchanges. */
 const CLOSE_RECORD_MS = 5000;
 
 /**
- * Sends due deliveries until closed. Any number of dispatchers may run on one database: they share
- * the work by locking the rows of endpoints. Deliveries are sent at least once: where a dispatcher
- * dies between sending and recording, the delivery is sent again under the same id.
+ * Sends due deliveries until closed. Any number of dispatchers may run on one database: dispatchers
+ * share the work by locking the rows of endpoints. Deliveries are sent at least once: if a
+ * dispatcher dies between sending and recording, the delivery is sent again with the same id.
  */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   return new EndpointDispatcher(options);
 }
 
 /**
- * A dispatch is one transaction for one endpoint: it records results, and claims deliveries (see
- * dispatch.ts). Endpoints that may have work wait in the fair queue for a dispatch. A claimed
- * delivery holds a slot until its result is recorded.
+ * Dispatches deliveries. A dispatch is one transaction for one endpoint, which records results and
+ * claims deliveries (see dispatch.ts). Endpoints that may have work wait for a dispatch in the fair
+ * queue. A claimed delivery holds a slot until its result is recorded.
  */
 class EndpointDispatcher implements Dispatcher {
   readonly #options: DispatcherOptions;
@@ -59,10 +59,10 @@ class EndpointDispatcher implements Dispatcher {
   readonly #endpoints = new Map<string, EndpointQueue>();
   /** Endpoints that wait for a dispatch. */
   readonly #fairQueue = new FairQueue<EndpointQueue>();
-  /** Dispatches in progress. */
+  /** Number of dispatches in progress. */
   #dispatches = 0;
   #dispatchProblem: string | undefined;
-  /** Claims nothing more, but records results. */
+  /** Whether the dispatcher is closing: it claims nothing more, but records results. */
   #closing = false;
   #closed = false;
   #onDrained: (() => void) | undefined;
@@ -71,7 +71,7 @@ class EndpointDispatcher implements Dispatcher {
     const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000, leaseMs = 30_000 } = options;
     this.#options = options;
     this.#deadlineMs = deadlineMs;
-    // Leases and retries must not last longer where the clock is set back.
+    // Setting back the clock must not extend leases and pauses between attempts.
     const queueClock = monotonicClock(clock);
     const random = options.random ?? Math.random;
     this.#context = { ...options, clock: queueClock, concurrency, leaseMs, random };
@@ -146,7 +146,7 @@ class EndpointDispatcher implements Dispatcher {
     return endpoint.unrecorded.length > 0 || this.#claimMax(endpoint) > 0;
   }
 
-  /** Deliveries that the next dispatch may claim. */
+  /** Returns the number of deliveries that the next dispatch may claim. */
   #claimMax(endpoint: EndpointQueue): number {
     if (this.#closing) return 0;
     return Math.min(CLAIMED_MAX, endpoint.free, this.#slots.free(endpoint));
@@ -174,7 +174,7 @@ class EndpointDispatcher implements Dispatcher {
       for (const { release } of recorded) release();
       this.#sendClaimed(endpoint, dispatched, releases);
     } catch (error) {
-      // Results stay in memory until they can be recorded; leases may end meanwhile.
+      // Results stay in memory until they can be recorded; their leases may expire meanwhile.
       endpoint.unrecorded.unshift(...recorded);
       await this.#retryLater(endpoint, error);
     } finally {
@@ -187,7 +187,10 @@ class EndpointDispatcher implements Dispatcher {
     }
   }
 
-  /** Starts an exchange per claimed delivery; each takes one of `releases`. */
+  /**
+   * Starts an exchange per claimed delivery. Each exchange gets one of `releases`, which frees its
+   * slot.
+   */
   #sendClaimed(endpoint: EndpointQueue, dispatched: Dispatched, releases: (() => void)[]): void {
     endpoint.concurrency = dispatched.concurrency;
     endpoint.failing = dispatched.failing;
@@ -221,8 +224,7 @@ class EndpointDispatcher implements Dispatcher {
   }
 
   /**
-   * Queues the endpoint again after a backoff. Creates time partitions first where the transaction
-   * lacked one.
+   * Queues the endpoint again after a backoff. Creates time partitions first if one was missing.
    */
   async #retryLater(endpoint: EndpointQueue, error: unknown): Promise<void> {
     if (!(error instanceof EndpointLocked)) {
@@ -245,10 +247,10 @@ class EndpointDispatcher implements Dispatcher {
   async #createPartitions({ id }: EndpointQueue): Promise<void> {
     const { pool, logger, ensurePartitions } = this.#options;
     try {
-      // A finished delivery is written to the week of its creation, whose partition may have been
-      // dropped since.
+      // A finished delivery is stored in the week of its creation, whose partition may have been
+      // dropped meanwhile.
       for (const createdMs of await findQueuedWeeks(pool, id)) await ensurePartitions(createdMs);
-      // Attempts are written to the current week.
+      // Attempts are stored in the current week.
       await ensurePartitions(this.#context.clock.nowMs());
     } catch (error) {
       logger.warn({ err: error }, 'webhook time partitions not created');
@@ -269,7 +271,7 @@ function endpointKey({ tenantId, endpointId }: DueEndpoint['id']): string {
 }
 
 /**
- * Thrown when another dispatcher holds the lock of the endpoint's row, for the length of a
+ * Thrown if another dispatcher holds the lock of the endpoint's row, which lasts for one
  * transaction.
  */
 class EndpointLocked extends Error {}

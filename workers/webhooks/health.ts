@@ -3,18 +3,19 @@ import type { EndpointHealth } from './sql/endpoints.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** An endpoint that has failed without a success for this long is disabled. */
+/** Milliseconds without a success after which a failing endpoint is disabled. */
 export const FAILING_MAX_MS = 5 * DAY_MS;
 /**
  * Longer than the longest delay between two attempts of a delivery. After this long without an
- * attempt it is unknown whether the endpoint was failing all the time, and the five days start
- * again.
+ * attempt, the endpoint may have worked meanwhile, so the five days start again.
  */
 const SILENCE_MS = 2 * DAY_MS;
 /** Consecutive failures after which an endpoint gets one exchange at a time, until a success. */
 const FAILURES_UNTIL_SERIAL = 5;
 
-/** Returns the concurrent exchanges that an endpoint may have, over all dispatchers. */
+/**
+ * Returns the maximum number of concurrent exchanges of an endpoint, in all dispatchers together.
+ */
 export function concurrencyOf(health: EndpointHealth, standard: number): number {
   return health.failures >= FAILURES_UNTIL_SERIAL ? 1 : standard;
 }

@@ -22,8 +22,8 @@ const DEADLINE_MS = 5000;
 
 /**
  * Checks once, as soon as the database answers, whether the key ring decrypts the stored signing
- * secrets. Warns and notes it in the health where it does not: without the check, the deliveries of
- * some endpoints would wait unnoticed.
+ * secrets. If not, logs a warning and sets a note in the health. Without this check, the deliveries
+ * of some endpoints would wait unnoticed.
  */
 export function watchKeys(options: KeyWatchOptions): { close(): void } {
   const { pool, keyRing, logger, health, retryMs = 2000 } = options;

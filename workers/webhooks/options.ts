@@ -7,37 +7,37 @@ import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import type { Resolve } from '../../shared/webhooks/resolve.ts';
 
 export interface DispatcherOptions {
-  /** Needs at least two connections: one listens. */
+  /** The pool, with at least two connections, since one listens for notifications. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly nextId: IdGenerator;
   readonly keyRing: KeyRing;
-  /** Addresses permitted in addition to public ones over https. */
+  /** Addresses that are permitted in addition to public ones over https. */
   readonly allow: readonly AllowRule[];
   /**
-   * Creates the time partitions of the webhook tables for this time; called when a row's partition
-   * is missing.
+   * Creates the time partitions of the webhook tables for this time; called if a row's partition is
+   * missing.
    */
   readonly ensurePartitions: (nowMs: number) => Promise<void>;
   /**
-   * Returns numbers from 0 (included) to 1 (excluded) for the jitter of retries. Default
+   * Returns numbers from 0 (inclusive) to 1 (exclusive) for the jitter of retries. Default
    * Math.random.
    */
   readonly random?: () => number;
-  /** Default: DNS, then the operating system. */
+  /** Resolves host names. Default: by DNS, then by the operating system. */
   readonly resolve?: Resolve;
-  /** Certificates to trust instead of the usual ones, PEM; for tests. */
+  /** Certificates to trust instead of the default ones, as PEM; used by tests. */
   readonly ca?: string;
-  /** Concurrent exchanges of one endpoint, over all dispatchers. Default 16. */
+  /** Concurrent exchanges of one endpoint, in all dispatchers together. Default 16. */
   readonly concurrency?: number;
   /** Concurrent exchanges of this dispatcher. Default 256. */
   readonly exchangesMax?: number;
   /** Milliseconds for a whole exchange. Default 15,000. */
   readonly deadlineMs?: number;
   /**
-   * Milliseconds after which a delivery without a result is sent again; longer than the deadline.
-   * Default 30,000.
+   * Lease in milliseconds, after which a delivery without a result is sent again. Must be longer
+   * than the deadline. Default 30,000.
    */
   readonly leaseMs?: number;
   /**
@@ -48,13 +48,13 @@ export interface DispatcherOptions {
 
 export interface Dispatcher {
   /**
-   * Why deliveries cannot be found, claimed or recorded, as text for operators; undefined while
-   * they can.
+   * Returns why deliveries cannot be found, claimed or recorded, as text for operators; undefined
+   * while they can.
    */
   problem(): string | undefined;
   /**
-   * Claims nothing more, waits for exchanges in flight (bounded by their deadline), and records
-   * their results.
+   * Stops claiming, waits for exchanges in flight (until their deadline at most), and records their
+   * results.
    */
   close(): Promise<void>;
 }

@@ -4,15 +4,15 @@ import { databaseRefusal, databaseTrouble } from '../../shared/postgres/refusals
 import { isDatabaseUnavailable } from '../../shared/postgres/sqlstate.ts';
 
 export interface PollerOptions {
-  /** Milliseconds between two polls when nothing wakes it. */
+  /** Milliseconds between two polls without a wake-up. */
   readonly intervalMs: number;
   readonly logger: Logger;
   readonly poll: () => Promise<void>;
 }
 
 /**
- * Milliseconds between the starts of two polls at least: frequent wake-ups must not cost a query
- * each.
+ * Minimum milliseconds between the starts of two polls, so that frequent wake-ups do not cause one
+ * query each.
  */
 const GAP_MS = 20;
 
@@ -31,12 +31,12 @@ export class Poller {
     this.#schedule(0);
   }
 
-  /** Why the last poll failed; undefined when it succeeded. */
+  /** Returns why the last poll failed; undefined after a success. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Polls immediately, or right after the poll in progress. */
+  /** Polls immediately, or immediately after the poll in progress. */
   wake(): void {
     this.#woken = true;
     if (!this.#running) this.#schedule(Math.max(0, this.#startedAtMs + GAP_MS - performance.now()));
@@ -65,8 +65,8 @@ export class Poller {
       this.#problem = undefined;
     } catch (error) {
       this.#reportFailure(error);
-      // Wake-ups must not cause a tight loop while the database is away: the next poll finds what
-      // they were for.
+      // Drops wake-ups, which would cause a tight loop while the database is down. The next poll
+      // finds all due deliveries.
       this.#woken = false;
     }
     this.#running = undefined;

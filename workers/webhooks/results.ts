@@ -15,8 +15,8 @@ import { unparkNext } from './sql/holds.ts';
 import { type DeliveryResult, recordResults } from './sql/results.ts';
 
 /**
- * Endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a tenant with
- * thousands of endpoints that are disabled together would cause millions of deliveries.
+ * Maximum number of endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a
+ * tenant with thousands of endpoints that are disabled together would cause millions of deliveries.
  */
 const DISABLED_RECEIVERS_MAX = 20;
 
@@ -27,10 +27,10 @@ export interface RecordOptions {
 }
 
 /**
- * Stores the results of attempts: the deliveries' states, the log of attempts, the endpoint's
- * health and, when that disables the endpoint, an event to other endpoints of the tenant. An
- * attempt without its lease is ignored, as its delivery was claimed again or ended. Runs under the
- * endpoint's lock; resolves with the endpoint's new health.
+ * Stores the results of attempts: the deliveries' states, the log of attempts, and the endpoint's
+ * health. If that disables the endpoint, writes an event to other endpoints of the tenant. Ignores
+ * an attempt whose lease is lost, because its delivery was claimed again or has ended. Runs under
+ * the endpoint's lock; resolves with the endpoint's new health.
  */
 export async function recordAttempts(
   client: Queryable,

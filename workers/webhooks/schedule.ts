@@ -2,7 +2,7 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Milliseconds from the end of each failed attempt to the next one. */
+/** Milliseconds from the end of each failed attempt to the next attempt. */
 const RETRY_DELAYS_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -20,15 +20,15 @@ const RETRY_DELAYS_MS = [
  */
 const JITTER = 0.1;
 
-/** Attempts after which a delivery has failed permanently. */
+/** The number of attempts after which a delivery has failed permanently. */
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 
-/** How long a failing delivery holds back later ones of its conversation. */
+/** How long a failing delivery holds later deliveries of its conversation. */
 export const HOLD_MS = HOUR_MS;
 
 /**
- * Returns when the attempt after number `attempt` (from 1) is due; undefined when that was the last
- * one. `random` returns numbers from 0 (included) to 1 (excluded).
+ * Returns when the attempt after number `attempt` (from 1) is due; undefined if that was the last
+ * one. `random` returns numbers from 0 (inclusive) to 1 (exclusive).
  */
 export function nextAttemptAtMs(
   attempt: number,

@@ -1,17 +1,17 @@
-/** An endpoint that asks for exchanges. */
+/** An endpoint that requests exchanges. */
 export interface SlotUser {
   readonly tenantId: string;
-  /** Slots that it holds now. */
+  /** Number of slots that the endpoint holds. */
   readonly held: number;
-  /** Whether its endpoint's last attempt failed. */
+  /** Whether the endpoint's last attempt failed. */
   readonly failing: boolean;
 }
 
 /**
  * A semaphore for the concurrent exchanges of one dispatcher. Slow and dead endpoints hold slots
- * the longest, so that without further bounds they would end up with all of them. Failing endpoints
- * together get half, a tenant gets half, and the last quarter is reserved for endpoints that hold
- * none.
+ * the longest, and without further limits would eventually hold all slots. Failing endpoints
+ * together get half of the slots, and a tenant gets half. The last quarter is reserved for
+ * endpoints that hold none.
  */
 export class Slots {
   readonly #max: number;
@@ -27,7 +27,7 @@ export class Slots {
     return this.#held;
   }
 
-  /** Returns how many slots this endpoint could take now. */
+  /** Returns the number of slots that this endpoint can take now. */
   free(user: SlotUser): number {
     const half = Math.ceil(this.#max / 2);
     const bounds = [this.#max - this.#held, half - (this.#heldByTenant.get(user.tenantId) ?? 0)];
@@ -38,8 +38,8 @@ export class Slots {
   }
 
   /**
-   * Takes one slot; the caller has asked {@link free}. Returns the function that frees it, to be
-   * called once.
+   * Takes one slot; the caller has checked {@link free}. Returns the function that frees the slot,
+   * to be called once.
    */
   take({ tenantId, failing }: SlotUser): () => void {
     this.#change(tenantId, failing, 1);

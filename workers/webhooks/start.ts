@@ -10,7 +10,7 @@ import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { watchKeys } from './key-watch.ts';
 
 export interface WebhooksDeps {
-  /** Needs at least two connections: one listens. */
+  /** The pool, with at least two connections, since one listens for notifications. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;

@@ -3,13 +3,13 @@ import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
 /**
  * Processes of the previous release use webhook_deliveries as their queue: they write `pending`
- * rows there, and lease them. The functions here move those rows to webhook_queue, so that this
- * release can send them. Needed during a rolling deploy and once after it.
+ * rows to that table, and lease them. The functions in this file move these rows to webhook_queue,
+ * so that this release can send them. Needed during a rolling deploy and once afterwards.
  */
 
 /**
- * Times of creation, in milliseconds: `fromMs` included, `toMs` not. Bounds the partitions that are
- * planned.
+ * A range of creation times in milliseconds: `fromMs` inclusive, `toMs` exclusive. Limits the
+ * partitions that are planned.
  */
 export interface CreatedBetween {
   readonly fromMs: number;
@@ -17,9 +17,11 @@ export interface CreatedBetween {
 }
 
 export interface Backfilled {
-  /** Deliveries that were moved. */
+  /** Number of deliveries that were moved. */
   readonly moved: number;
-  /** Whether some are left: beyond `limit`, or in flight at a process of the previous release. */
+  /**
+   * Whether deliveries are left: beyond `limit`, or in flight in a process of the previous release.
+   */
   readonly left: boolean;
 }
 
@@ -36,11 +38,11 @@ export async function findEndpointsToBackfill(db: Queryable, created: CreatedBet
 }
 
 /**
- * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue. They keep
- * their order but are unparked, as the delivery that one waited for may end in webhook_deliveries,
- * where nothing would unpark it; the claim parks it again. A delivery leased by a process of the
- * previous release is not moved until its lease ends: otherwise its result would be lost, and the
- * delivery repeated. Runs under the endpoint's lock.
+ * Moves up to `limit` deliveries of an endpoint from webhook_deliveries to webhook_queue.
+ * Deliveries keep their order but are unparked, and the claim parks them again. Otherwise a
+ * delivery could wait for one that ends in webhook_deliveries, and nothing would unpark it. A
+ * delivery leased by a process of the previous release is not moved until its lease ends. Otherwise
+ * its result would be lost, and the delivery sent again. Runs under the endpoint's lock.
  */
 export async function backfillQueue(
   client: Queryable,
@@ -72,9 +74,9 @@ export async function backfillQueue(
 }
 
 /**
- * Two parts, as each has its own index: one query for both would read the endpoint's whole history.
- * Parked ones are moved first, so that unparked ones are left while any are, and hasWaiting needs
- * to search only for those.
+ * Conditions for two queries, because each has its own index: one query for both would read the
+ * endpoint's whole history. Parked deliveries are moved first. So while any are left, unparked ones
+ * are too, and hasWaiting only needs to search for those.
  */
 const WAITING = ['parked', 'not parked']
   .map(

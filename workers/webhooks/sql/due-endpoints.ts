@@ -9,17 +9,17 @@ export interface DueEndpoint {
 }
 
 /**
- * Returns the endpoints with due work: a delivery is due, one has held others of its conversation
- * since before `heldSinceMs`, or the deliveries of a disabled or deleted endpoint must be dropped.
- * Takes no locks. May include an endpoint whose due deliveries all wait for earlier ones.
+ * Returns the endpoints with due work: a delivery is due, a hold has lasted since before
+ * `heldSinceMs`, or the endpoint is disabled or deleted and its deliveries must be dropped. Takes
+ * no locks. May include an endpoint whose due deliveries all wait for earlier ones.
  */
 export async function findDueEndpoints(
   client: Queryable,
   options: { readonly nowMs: number; readonly heldSinceMs: number },
 ): Promise<DueEndpoint[]> {
-  // Deleted endpoints are kept for ever and must not all be read. The statement uses the partial
-  // index on the others, and finds deleted ones by stepping through the queue from one endpoint to
-  // the next. `limit 1` makes the planner look up each endpoint by its key.
+  // Deleted endpoints are kept for ever, and must not all be read. The statement uses the partial
+  // index on endpoints that are not deleted. It finds deleted ones by stepping through the queue
+  // from one endpoint to the next. `limit 1` makes the planner look up each endpoint by its key.
   const { rows } = await client.query<EndpointId & Pick<DueEndpoint, 'failing'>>(
     `with recursive queued as (
        (select tenant_id, endpoint_id from webhook_queue order by tenant_id, endpoint_id limit 1)

@@ -5,7 +5,7 @@ import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
 export type EndpointState = 'enabled' | 'disabled' | 'deleted';
 
-/** Recent successes and failures of an endpoint. Times in milliseconds since the epoch. */
+/** Recent successes and failures of an endpoint. Times are in milliseconds since the Unix epoch. */
 export interface EndpointHealth {
   readonly state: EndpointState;
   readonly disabledReason: string | null;
@@ -14,13 +14,13 @@ export interface EndpointHealth {
   readonly failingSinceMs: number | null;
   readonly lastFailureAtMs: number | null;
   readonly lastSuccessAtMs: number | null;
-  /** Nothing is sent until then. */
+  /** The end of the pause of the endpoint; null without one. */
   readonly pausedUntilMs: number | null;
 }
 
 export interface LockedEndpoint extends EndpointId {
   readonly url: string;
-  /** Encrypted with the key ring; null once deleted. */
+  /** The signing secret, encrypted with the key ring; null for a deleted endpoint. */
   readonly secret: { readonly keyId: string; readonly ciphertext: Buffer } | null;
   readonly health: EndpointHealth;
 }
@@ -33,7 +33,7 @@ interface EndpointRow extends EndpointHealth {
 
 /**
  * Reads an endpoint and locks its row until the transaction ends. Resolves with undefined, without
- * waiting, where another transaction holds the lock or there is no row.
+ * waiting, if another transaction holds the lock or the row does not exist.
  */
 export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
   const { rows } = await client.query<EndpointRow>(
@@ -54,8 +54,8 @@ export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<L
 }
 
 /**
- * Returns whether the endpoint has a row. Deleted endpoints have one; a database restored to a time
- * before the creation has none.
+ * Returns whether the endpoint has a row. Deleted endpoints keep their row. The row is missing in a
+ * database restored to a time before the endpoint's creation.
  */
 export async function hasEndpoint(client: Queryable, id: EndpointId): Promise<boolean> {
   const { rowCount } = await client.query(
@@ -93,8 +93,9 @@ export async function updateEndpointHealth(
 }
 
 /**
- * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type: healthy before
- * failing ones, then those that name the type before those that take all, then older ones first.
+ * Returns up to `limit` enabled endpoints of a tenant that subscribe to a type. Healthy endpoints
+ * come before failing ones, then endpoints that name the type before those with all types, then
+ * older before newer ones.
  */
 export async function findSubscribers(
   db: Queryable,

@@ -46,7 +46,7 @@ export async function dropWaiting(
 }
 
 /**
- * Returns the SQL that moves deliveries from the queue to the history. `ended` is a statement that
+ * Returns SQL that moves deliveries from the queue to the history. `ended` is a statement that
  * deletes rows of webhook_queue `q` and returns QUEUED_COLUMNS, state, first_failed_at and
  * finished_at. Postgres refuses a row whose week has no partition with SQLSTATE 23514.
  */
@@ -60,6 +60,6 @@ export function moveToHistory(ended: string): string {
        from ended`;
 }
 
-/** Columns that the history keeps unchanged. */
+/** Columns that the history stores unchanged. */
 export const QUEUED_COLUMNS =
   'q.tenant_id, q.endpoint_id, q.created_at, q.message_id, q.seq, q.ordering_key, q.attempts, q.holds';

@@ -3,14 +3,14 @@ import { epochMs } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 import type { DeliveryId } from './queue.ts';
 
-/** A delivery that had held back later ones of its conversation for the longest time allowed. */
+/** A delivery that had held later deliveries of its conversation for the maximum time. */
 export interface EndedHold {
   readonly orderingKey: string;
   readonly firstFailedAtMs: number;
 }
 
 /**
- * Ends the holds of deliveries that first failed before `heldSinceMs`, permanently. Runs under the
+ * Permanently ends the holds of deliveries that first failed before `heldSinceMs`. Runs under the
  * endpoint's lock.
  */
 export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: number): Promise<EndedHold[]> {
@@ -27,8 +27,9 @@ export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: n
 }
 
 /**
- * Parks deliveries that an earlier one of their conversation holds back, so that they are not found
- * again by every claim; {@link unparkNext} makes them due again. Runs under the endpoint's lock.
+ * Parks deliveries that an earlier delivery of their conversation holds, so that not every claim
+ * reads them again. {@link unparkNext} makes parked deliveries due again. Runs under the endpoint's
+ * lock.
  */
 export async function parkDeliveries(
   client: Queryable,
@@ -45,8 +46,9 @@ export async function parkDeliveries(
 }
 
 /**
- * Unparks the deliveries of each conversation up to the first one that holds, included. To be
- * called when one of them has ended or its hold has. Runs under the endpoint's lock.
+ * Unparks the deliveries of each conversation up to and including the first one that holds others.
+ * Must be called when a delivery or a hold of the conversation has ended. Runs under the endpoint's
+ * lock.
  */
 export async function unparkNext(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;

@@ -7,9 +7,9 @@ import { DELIVERIES_CHANNEL } from '../../sql/webhook-events.ts';
 const BACKOFF = { minMs: 100, maxMs: 10_000 };
 
 /**
- * Calls `onDeliveries` whenever deliveries were written, and after each connect, as notifications
- * may have been missed before. Holds one connection of the pool; reconnects with backoff until
- * closed.
+ * Calls `onDeliveries` whenever deliveries were written. Also calls it after each connect, because
+ * notifications may have been missed. Holds one connection of the pool; reconnects with backoff
+ * until closed.
  */
 export class DeliveryListener {
   readonly #pool: Pool;
@@ -46,7 +46,10 @@ export class DeliveryListener {
     }
   }
 
-  /** Resolves once the connection listens; `lost` resolves when it ends, or the listener closes. */
+  /**
+   * Connects and listens. Resolves once the connection listens; `lost` resolves when the connection
+   * ends or the listener closes.
+   */
   async #listen(): Promise<{ readonly lost: Promise<unknown> }> {
     const { signal } = this.#closing;
     const client = await this.#pool.connect();

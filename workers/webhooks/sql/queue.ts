@@ -2,7 +2,10 @@ import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
 
-/** A queued delivery of an endpoint. Its time of creation locates the partition of its message. */
+/**
+ * A queued delivery of an endpoint. The creation time determines the partition of the delivery's
+ * message.
+ */
 export interface DeliveryId {
   readonly createdAtMs: number;
   readonly messageId: string;
@@ -11,18 +14,22 @@ export interface DeliveryId {
 /** A due delivery before it is claimed. */
 export interface DueDelivery extends DeliveryId {
   readonly orderingKey: string | null;
-  /** Attempts begun so far. */
+  /** Number of attempts that have begun. */
   readonly attempts: number;
-  /** Whether a lease expired without a result: its sender died, or could not reach the database. */
+  /**
+   * Whether a lease expired without a result, because the sender died or could not reach the
+   * database.
+   */
   readonly leaseExpired: boolean;
-  /** Whether it must wait for an earlier one of its conversation. */
+  /** Whether the delivery must wait for an earlier delivery of its conversation. */
   readonly held: boolean;
 }
 
 /**
- * Returns due deliveries of one endpoint, oldest first. A delivery is held while an earlier one of
- * its conversation holds. The exception: a delivery whose hold expired failed, and the endpoint has
- * had no success since; then the conversation is sent unordered. Runs under the endpoint's lock.
+ * Returns due deliveries of one endpoint, oldest first. A delivery is held while an earlier
+ * delivery of its conversation has a hold. If an earlier hold expired and the endpoint has had no
+ * success since that delivery first failed, the conversation is sent unordered. Runs under the
+ * endpoint's lock.
  */
 export async function findDueDeliveries(
   client: Queryable,
@@ -51,7 +58,7 @@ export async function findDueDeliveries(
 }
 
 /**
- * Returns the number of an endpoint's deliveries in flight, over all dispatchers. Runs under the
+ * Returns the number of an endpoint's deliveries in flight, in all dispatchers. Runs under the
  * endpoint's lock.
  */
 export async function countLeased(client: Queryable, id: EndpointId, nowMs: number): Promise<number> {
@@ -74,11 +81,9 @@ export interface LeasedDelivery extends DeliveryId {
 
 /**
  * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`.
- * Skips deliveries without a body: the week of the message was dropped before the body was copied
- * to the queue. Runs under the endpoint's lock.
- *
- * The bound on `m.created_at` is constant for the planner, so that it opens only the partitions of
- * these messages.
+ * Skips deliveries without a body: the partition of the message was dropped before the body was
+ * copied to the queue. Runs under the endpoint's lock. The limits on `m.created_at` are constants,
+ * so that the planner opens only the partitions of these messages.
  */
 export async function leaseDeliveries(
   client: Queryable,
@@ -115,9 +120,9 @@ export interface PostponedDelivery extends DeliveryId {
 }
 
 /**
- * Ends the expired leases of deliveries, which are claimed again when they are due. It counts as a
- * failure, so that the hold on later deliveries of the conversation ends in time. Runs under the
- * endpoint's lock.
+ * Ends the expired leases of deliveries, which are claimed again when due. Each lost lease counts
+ * as a failure, so that the hold on later deliveries of the conversation ends in time. Runs under
+ * the endpoint's lock.
  */
 export async function postponeDeliveries(
   client: Queryable,
@@ -142,11 +147,10 @@ export async function postponeDeliveries(
 }
 
 /**
- * Returns one time of creation, in milliseconds, for each week with queued deliveries of an
- * endpoint.
+ * Returns one creation time, in milliseconds, for each week with queued deliveries of an endpoint.
  */
 export async function findQueuedWeeks(db: Queryable, id: EndpointId): Promise<number[]> {
-  // Weeks begin on Mondays, and the epoch was a Thursday.
+  // Weeks begin on Mondays, but the epoch began on a Thursday.
   const { rows } = await db.query<Pick<DeliveryId, 'createdAtMs'>>(
     `select ${epochMs('min(created_at)')} as "createdAtMs"
        from webhook_queue

@@ -5,7 +5,7 @@ import type { DeliveryId } from './queue.ts';
 
 /** The state of a delivery after an attempt. */
 export interface DeliveryResult extends DeliveryId {
-  /** Identifies the lease under which it was sent. */
+  /** The token that identifies the lease under which the delivery was sent. */
   readonly token: string;
   readonly state: 'pending' | 'delivered' | 'failed';
   readonly finishedAtMs: number;
@@ -14,9 +14,9 @@ export interface DeliveryResult extends DeliveryId {
 }
 
 /**
- * Stores the results whose lease is still valid. Resolves with their ordering keys by message id. A
- * delivery that is missing there was claimed by another dispatcher, or dropped, meanwhile. Runs
- * under the endpoint's lock.
+ * Stores results whose lease is still valid. Resolves with the ordering keys of their deliveries by
+ * message id. A delivery that is missing in the result was claimed by another dispatcher, or
+ * dropped, meanwhile. Runs under the endpoint's lock.
  */
 export async function recordResults(
   client: Queryable,
