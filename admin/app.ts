@@ -38,7 +38,7 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
   readonly health: Health;
   readonly logger: Logger;
-  /** Requests per second of one tenant that need one scope. Default 100. */
+  /** Maximum requests per second of one tenant for one scope. Default 100. */
   readonly requestsPerSecond?: number;
   /** API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
@@ -55,8 +55,8 @@ interface Checks extends AccessChecks {
 }
 
 /**
- * Returns the admin listener without a socket. Its checks run in the same order as the gateway's: a
- * body is read between two checks of its sender.
+ * Returns the admin listener without a socket. Its checks run in the same order as the gateway's:
+ * the sender of a body is checked before the body is read, and again afterwards.
  */
 export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   const { keys, clock, pool } = deps;
@@ -64,7 +64,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
     policiesOf: createAdminPolicies(deps.requestsPerSecond ?? ADMIN_REQUESTS_PER_SECOND),
     buckets: createBuckets<RatePolicy>(clock),
   };
-  // Erasures have slots of their own, one step each. One connection looks up API keys.
+  // Reserves connections for the erasure steps, and one for looking up API keys.
   const requestsMax = Math.max(2, pool.options.max - ERASURE_STEPS_MAX - 1);
   const checks: Checks = {
     ...createAccessChecks({ keys, clock, rates }),

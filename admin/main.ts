@@ -12,7 +12,7 @@ import { startAdmin } from './start.ts';
 
 const NAME = 'The admin listener';
 
-/** One admin process: settings, wiring, listening, draining. */
+/** Runs one admin process: reads the settings, starts the listener, and drains it on shutdown. */
 async function main(): Promise<void> {
   const config = loadConfig(environment(), 'admin');
   const output = openOutput();

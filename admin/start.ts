@@ -19,18 +19,20 @@ export interface AdminOptions {
   readonly logger: Logger;
   /** Addresses that endpoints may have in addition to public https ones. */
   readonly allow: readonly AllowRule[];
-  /** Webhook endpoints that a tenant may have. */
+  /** Maximum webhook endpoints of a tenant. */
   readonly endpointsMax: number;
   readonly host: string;
   /** 0 selects a free port. */
   readonly port: number;
-  /** Requests per second of one tenant that need one scope. Default 100. */
+  /** Maximum requests per second of one tenant for one scope. Default 100. */
   readonly requestsPerSecond?: number;
   /** API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
   /** Milliseconds of normal service after `stop` was called. */
   readonly drainDelayMs: number;
-  /** Milliseconds that a connection which has shown a valid key may be idle. Default 620,000. */
+  /**
+   * Milliseconds that a connection may be idle after a request with a valid key. Default 620,000.
+   */
   readonly keepAliveMs?: number;
 }
 
@@ -40,14 +42,14 @@ const PROBE_EVERY_MS = 2000;
 const PROBE_DEADLINE_MS = 2000;
 
 /**
- * Starts the admin listener; resolves when it listens. The caller closes the pool, after `stop`.
- * Rejects with AppError LISTEN_FAILED.
+ * Starts the admin listener; resolves when the listener accepts connections. The caller closes the
+ * pool after `stop`. Rejects with AppError LISTEN_FAILED.
  */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const { pool, clock, logger, nextId, keepAliveMs } = options;
   const health = createHealth();
-  // Keys are not cached: nothing works here without the database, and a revoked key must not create
-  // others.
+  // Keys are not cached, because a revoked key must not create other keys. A cache would gain
+  // nothing, since every operation of this listener needs the database.
   const keys = createCallerKeys({ pool, clock, logger, keysMax: 0 });
   const stopProbing = probeDatabase(pool, health, logger);
   return await serveApp({
@@ -69,7 +71,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 /**
- * Reports the database to `health`, regularly: nothing works here without it. Returns how to stop.
+ * Reports regularly to `health` whether the database answers. Returns a function that stops the
+ * reports.
  */
 function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let stopped = false;

@@ -1,3 +1,3 @@
 #!/usr/bin/env node
-// npm links the command to this file before its prepare script has compiled the TypeScript.
+// npm links the command to this file before the prepare script has compiled the TypeScript.
 import '../dist/cli/main.js';

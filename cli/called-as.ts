@@ -1,11 +1,11 @@
 import { readSetting } from '../shared/config/config.ts';
 
-/** The name of the command in all texts and docs. */
+/** The name of the command in texts and docs. */
 const WRITTEN = 'npx sluice';
 
 /**
- * Returns a function that adapts commands in a text to this process: `npx sluice` under npm,
- * `sluice` if that is on the PATH, or the value of SLUICE_COMMAND, as in containers.
+ * Returns a function that adapts the commands in a text to this process. The command is `npx
+ * sluice` under npm, else `sluice`. SLUICE_COMMAND overrides the command, as in containers.
  */
 export function createCalledAs(env: Readonly<Record<string, string | undefined>>): (text: string) => string {
   // npm sets this variable for its child processes.

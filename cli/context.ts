@@ -37,10 +37,13 @@ export interface CommandContext {
   readonly stderr: CommandProcess['stderr'];
   /**
    * Returns these settings with the defaults of a role, by default the command's own. Each command
-   * names the settings that it uses, so that others cannot fail it. Throws ConfigError.
+   * names the settings that it uses, so that an error in another setting does not affect the
+   * command. Throws ConfigError.
    */
   config<Name extends SettingName>(names: readonly Name[], role?: Role): Config<Name>;
-  /** Runs `work` on the configured database and closes it afterwards, also after an error. */
+  /**
+   * Runs `work` on the configured database. Closes the database afterwards, also after an error.
+   */
   withDatabase<T>(work: (database: OpenDatabase) => Promise<T>): Promise<T>;
   withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T>;
   /**
@@ -50,7 +53,10 @@ export interface CommandContext {
   untilInterrupted(): Promise<void>;
   /** Writes one JSON value for programs, with control characters escaped. */
   printJson(value: unknown): void;
-  /** Writes lines for people, made {@link printable}, with commands as they are called here. */
+  /**
+   * Writes lines for people, made {@link printable}. Commands in the lines are adapted to this
+   * process.
+   */
   print(...lines: string[]): void;
   /** Writes a text unchanged: input from outside must be made {@link printable} first. */
   printData(text: string): void;
@@ -99,7 +105,7 @@ export function createContext(target: CommandProcess): CommandContext {
   };
 }
 
-/** Resolves on the first signal. A second one ends the process. */
+/** Resolves on the first signal. A second signal ends the process. */
 function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
     // A closed terminal sends SIGHUP.

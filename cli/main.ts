@@ -8,7 +8,7 @@ const READER_GONE = 141;
 const FAILED = 1;
 
 // The reader may stop early, as `head` does, the terminal may be closed, or the disk may be full. A
-// running command is not interrupted by that; a waiting command ends as on Ctrl-C.
+// running command continues then; a waiting command ends as on Ctrl-C.
 let outputFailure: number | undefined;
 const outputClosed = new Promise<void>((resolve) => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -44,7 +44,7 @@ function reportUnlessGone(error: NodeJS.ErrnoException): void {
   process.stderr.write(`sluice: standard output cannot be written: ${errorMessage(error)}\n`);
 }
 
-/** Reads the environment; on an error it prints the error and ends the process. */
+/** Reads the environment. On an error, prints the error and ends the process. */
 function environmentOrEnd(): Environment {
   try {
     return readEnvironment();

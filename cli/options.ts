@@ -134,7 +134,7 @@ export function timeMs(text: string): number {
     : Number(ns / 1_000_000n);
 }
 
-/** The end of the range of timestamps. */
+/** The latest time that a command accepts. */
 const TIME_MAX_MS = Date.parse('2262-01-01T00:00:00Z');
 
 export function keyName(text: string): string {

@@ -1,7 +1,7 @@
 /**
  * Makes a text from outside safe for a terminal. Replaces control characters, which could send
- * commands to the terminal, and invisible characters (U+202E, U+2028), with which one name could
- * look like another.
+ * commands to the terminal. Also replaces invisible characters (U+202E, U+2028), with which two
+ * different names could look the same.
  */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are replaced

@@ -9,8 +9,8 @@ const { version } = createRequire(import.meta.url)('@sluice/cli/package.json') a
 type AddCommand = (program: Command, context: CommandContext) => void;
 
 /**
- * The commands in the order of the help. Each is loaded only when needed, as loading all of them
- * takes time.
+ * The commands in the order of the help. Each command is loaded only when needed, since loading all
+ * of them takes time.
  */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
@@ -28,9 +28,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 };
 
 /**
- * Builds the `sluice` command. If `called`, the first argument, names a command, only that one is
- * loaded, otherwise all. On wrong usage the program prints the problem on standard error and throws
- * a CommanderError.
+ * Builds the `sluice` command. If `called`, the first argument, names a command, only that command
+ * is loaded, otherwise all. On wrong usage the program prints the problem on standard error and
+ * throws a CommanderError.
  */
 export async function buildProgram(target: CommandProcess, called?: string): Promise<Command> {
   const calledAs = createCalledAs(target.env);
@@ -63,8 +63,8 @@ services. Without DATABASE_URL, the command uses the embedded instance on SLUICE
 }
 
 /**
- * Returns the description of an option, marked if it is required. Commander does not mark required
- * options.
+ * Returns the description of an option, with a mark on required options, which Commander does not
+ * mark.
  */
 function optionDescription(this: Help, option: Option): string {
   const description = Help.prototype.optionDescription.call(this, option);

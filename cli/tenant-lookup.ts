@@ -10,7 +10,7 @@ export async function requireTenant(db: Queryable, name: string): Promise<Tenant
 }
 
 /**
- * Returns the tenant with this name, or all tenants without a name. Throws AppError
+ * Returns the tenant with this name, or all tenants if no name is given. Throws AppError
  * `TENANT_UNKNOWN`.
  */
 export async function tenantsToSearch(db: Queryable, name: string | undefined): Promise<Tenant[]> {

@@ -6,7 +6,7 @@ import type { EventLog, LogReader } from '../shared/log/log.ts';
 import type { CommandContext } from './context.ts';
 import type { OpenDatabase } from './database.ts';
 
-/** The open event log, a reader of it, and the database. */
+/** The open event log with a reader, and the database. */
 export interface OpenedLog extends OpenDatabase {
   readonly log: EventLog;
   readonly reader: LogReader;
@@ -52,7 +52,7 @@ export async function openLog(
   config: Config<KafkaSetting>,
 ): Promise<EventLog> {
   if (config.KAFKA_BROKERS) {
-    // kafkajs takes longer to load than everything else, and the embedded log does not need it.
+    // kafkajs is loaded only when needed, since its load time exceeds that of everything else.
     const { createKafkaLog } = await import('../shared/log/kafka/kafka-log.ts');
     return createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-cli', logger: context.logger });
   }

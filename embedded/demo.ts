@@ -13,8 +13,8 @@ export type DemoKey = Pick<Demo, 'tenantId' | 'apiKeyId' | 'apiKeySecret'>;
 const DEMO_TENANT = 'demo';
 
 /**
- * Returns the demo tenant's key of the previous start, or a new one (`isNew`) with every scope and
- * no rate limit.
+ * Returns the demo tenant's API key. If there is no key of a previous start, creates a key with
+ * every scope and no rate limit (`isNew`).
  */
 export async function ensureDemoKey(
   db: Queryable,
@@ -41,17 +41,17 @@ export async function ensureDemoKey(
   return { key: { tenantId, apiKeyId, apiKeySecret }, isNew: true };
 }
 
-/** Files from which the next commands read the demo. */
+/** The files from which later commands read the addresses and the API key of the demo tenant. */
 export interface DemoFiles {
-  /** The whole demo, as JSON. */
+  /** The complete demo, as JSON. */
   readonly demoFile: string;
   /** Request headers for `curl -H @file`, so that no command line holds the secret. */
   readonly headersFile: string;
 }
 
 /**
- * Replaces the files, readable by their owner only: addresses may differ from those of the previous
- * start.
+ * Writes the demo's files, readable by their owner only. Replaces existing files, since the
+ * addresses may have changed.
  */
 export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles> {
   const demoFile = join(dataDir, DEMO_FILE);
@@ -67,7 +67,8 @@ export async function writeDemo(dataDir: string, demo: Demo): Promise<DemoFiles>
 }
 
 async function readDemo(dataDir: string): Promise<DemoKey | undefined> {
-  // A file that was emptied or edited is replaced, with a new key of the same tenant.
+  // An emptied or edited file counts as missing: the caller then creates a new key for the same
+  // tenant.
   const demo = await readDemoFile(dataDir);
   if (!demo) return undefined;
   const { tenantId, apiKeyId, apiKeySecret } = demo;

@@ -3,13 +3,13 @@ import type { Instance } from './instance.ts';
 
 type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'headersFile' | 'keyProblems'>;
 
-/** Address of the receiver in the first try. */
+/** Address of the webhook receiver in the first try. */
 export const RECEIVER_URL = 'http://127.0.0.1:9000/';
 
 /**
- * Returns what `npm start` prints once it is ready: the addresses and, if this start created the
- * key, that key and one command for each step of a first try. The secret is printed only once,
- * because terminals are recorded and shared. The commands read it from a file.
+ * Returns what `npm start` prints once it is ready: the addresses, and one command for each step of
+ * a first try. If this start created the API key, the key is printed too. The secret is printed
+ * only once, because terminals are recorded and shared. The commands read the secret from a file.
  */
 export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }: Greeted): string {
   const { baseUrl, adminUrl, apiKeyId, apiKeySecret } = demo;
@@ -38,9 +38,9 @@ interface Step {
   readonly title: string;
   readonly listener: 'gateway' | 'admin';
   readonly path: string;
-  /** The body of a POST; a step without one is a GET. */
+  /** The body of a POST. A step without a body is a GET. */
   readonly body?: object;
-  /** The next step, in another terminal. */
+  /** A further step, to be run in another terminal. */
   readonly inOtherTerminal?: readonly [title: string, command: string];
 }
 

@@ -30,23 +30,27 @@ export interface Instance {
   readonly headersFile: string;
   /** One sentence per stored value that the key ring cannot decrypt. */
   readonly keyProblems: readonly string[];
-  /** Drains the listeners, finishes the workers' batches, stops Postgres. */
+  /** Drains the listeners, finishes the workers' batches, and stops Postgres. */
   stop(): Promise<void>;
 }
 
 /**
- * One process reads all partitions: fuller batches cost it less than parallel ones, and tenants
- * share fewer partitions.
+ * Partitions per tenant in a topic. One process reads all partitions, so larger batches cost less
+ * than parallel ones, and tenants share fewer partitions.
  */
 const TENANT_PARTITIONS = 1;
 const TOPIC_COUNTS = { partitions: 12, replicas: 1 };
 const HOUR_MS = 3_600_000;
 /**
- * Connections for the admin listener alone, so that its requests and those of the other parts never
- * wait for each other: two steps of erasures, a look-up of keys, and some requests.
+ * Database connections reserved for the admin listener, so that admin requests and the other parts
+ * do not block each other. Enough for two erasure steps, one look-up of API keys and three
+ * requests.
  */
 const ADMIN_CONNECTIONS = 6;
-/** After this time the start continues; `/health/ready` says what is wrong. */
+/**
+ * Maximum wait until all parts are ready. The start then continues, and `/health/ready` reports the
+ * reasons.
+ */
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
 
@@ -72,7 +76,7 @@ interface Shared {
 
 /**
  * Starts all parts in this process and resolves once they are ready to take requests. If a part
- * cannot start, those before it are stopped again. Rejects with the AppErrors of the parts.
+ * cannot start, the parts already started are stopped. Rejects with the AppErrors of the parts.
  */
 export async function startInstance(
   config: Config<SettingOf<'embedded'>>,
@@ -105,10 +109,12 @@ async function startParts(start: Start): Promise<Omit<Instance, 'stop'>> {
   const workers = startConsumers(start, shared);
   const admin = await startAdminListener(start, shared, connectionString, workers);
   const gateway = await startGatewayListener(start, shared);
-  // The gateway's own health check is public and shows only names.
+  // The gateway's own health check is public, so it shows only names. The admin listener shows
+  // details.
   admin.health.watchNote('gateway', () => texts(gateway.health.readyReasons()));
   admin.health.watchNote('gateway notes', () => texts(gateway.health.notes()));
-  // A caller that waits for readiness finds the file with the key.
+  // Not ready until the file with the API key exists, so that a caller that waits for readiness can
+  // read the file.
   gateway.health.setReady('start', 'is not finished');
   const demo = { baseUrl: urlOf(gateway), adminUrl: urlOf(admin), ...key };
   const files = await writeDemo(dataDir, demo);
@@ -148,9 +154,9 @@ async function openLog({ config, logger, clock, onStop }: Start, pool: Pool): Pr
 }
 
 /**
- * Returns the key ring of the settings, or that of the data directory, which the first start
- * generates. A key ring that exists is never replaced: without it, stored credentials cannot be
- * decrypted.
+ * Returns the key ring of the settings, or the key ring of the data directory, which the first
+ * start generates. An existing key ring is never replaced: without that ring, stored credentials
+ * cannot be decrypted.
  */
 async function openKeyRing(config: Start['config']): Promise<KeyRing> {
   const spec = config.SLUICE_CREDENTIALS_KEYS;
@@ -180,8 +186,8 @@ function startConsumers({ config, onStop }: Start, shared: Shared): Health {
 }
 
 /**
- * Starts the admin listener, which also reports the workers' health: they have no listener in this
- * process.
+ * Starts the admin listener. The workers have no listener in this process, so the admin listener
+ * also reports their health.
  */
 async function startAdminListener(
   { config, logger, onStop }: Start,
@@ -233,7 +239,7 @@ async function startGatewayListener({ config, onStop }: Start, shared: Shared) {
   return gateway;
 }
 
-/** Waits until the parts are ready, so that the first request finds all of them connected. */
+/** Waits until the parts are ready, so that all parts are connected before the first request. */
 async function untilReady(parts: readonly Health[]): Promise<void> {
   const deadlineMs = performance.now() + READY_WAIT_MS;
   while (parts.some((health) => health.readyReasons().length > 0) && performance.now() < deadlineMs) {

@@ -10,9 +10,9 @@ import { startInstance } from './instance.ts';
 
 /**
  * Growth of the heap, in per cent of what was in use, after which V8 collects all of it. V8's
- * default for the 30 MB in use here is a few MB, which a flood of one tenant allocates in a few
- * seconds. Each collection keeps both cores of a small machine busy for 60 to 100 ms, and all
- * requests of the process wait for it.
+ * default for a heap of 30 MB is a few MB, which a flood of one tenant allocates in a few seconds.
+ * Each collection keeps both cores of a small machine busy for 60 to 100 ms, and all requests of
+ * the process wait for it.
  */
 const HEAP_GROWTH_PERCENT = 400;
 
@@ -32,7 +32,7 @@ await runMain('Sluice', async () => {
     graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
     async stop() {
       output.write('\nStopping …\n');
-      // Also during a start, so that Postgres is not left running.
+      // Also stops an instance that is still starting, so that Postgres does not keep running.
       await (await starting).stop();
       output.write('Stopped; `npm start` goes on with the same data and key.\n');
     },
@@ -42,8 +42,8 @@ await runMain('Sluice', async () => {
 });
 
 /**
- * Throws where other services are configured: commands would use them, and not the database of this
- * process.
+ * Throws if external services are configured: CLI commands would use those services and not the
+ * database of this process.
  */
 function refuseOwnServices(env: ReturnType<typeof environment>): void {
   const set = (['DATABASE_URL', 'KAFKA_BROKERS'] as const).filter((name) => env[name]);

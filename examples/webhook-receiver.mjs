@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-// A webhook receiver for a first try: prints webhooks with a valid signature, and why others are rejected.
+// A webhook receiver for a first try, without packages. Prints webhooks with a valid signature, and
+// the reason when it rejects any other webhook. Your own receiver needs the same checks.
 //   WEBHOOK_SECRET='whsec_…' node examples/webhook-receiver.mjs [port, default 9000]
-// Separate several secrets by spaces. It needs only Node and shows what your own receiver has to do. The signature follows
-// Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
+// Separate several secrets by spaces. The signature follows Standard Webhooks
+// (https://www.standardwebhooks.com): HMAC-SHA256 over `id.timestamp.body`.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const TOLERANCE_S = 5 * 60;
-/** No webhook of Sluice is larger. */
+/** Maximum bytes of a webhook that Sluice sends. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const PREFIX = 'whsec_';
 
@@ -44,14 +45,18 @@ server.listen(Number(port), '127.0.0.1', () => {
   console.log(`waiting for webhooks on http://127.0.0.1:${server.address().port}/ (Ctrl-C stops)`);
 });
 
-/** Reads the raw bytes that the signature covers. Returns undefined when there are more than BODY_BYTES_MAX. */
+/**
+ * Reads the raw bytes that the signature covers. Returns undefined if there are more than
+ * BODY_BYTES_MAX.
+ */
 async function bodyOf(request) {
-  // One growing buffer: a list of many small chunks takes far more memory than their bytes.
+  // Append to one growing buffer: a list of many small chunks takes far more memory than their
+  // bytes.
   let body = Buffer.alloc(0);
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    // The rest of a body that is too long is read and dropped, so that the sender gets its answer.
+    // Read and drop the rest of a body that is too long, so that the sender gets its answer.
     if (bytes > BODY_BYTES_MAX) continue;
     if (bytes > body.length) body = Buffer.concat([body], Math.min(2 * bytes, BODY_BYTES_MAX));
     chunk.copy(body, bytes - chunk.length);
@@ -59,7 +64,7 @@ async function bodyOf(request) {
   return bytes <= BODY_BYTES_MAX ? body.subarray(0, bytes) : undefined;
 }
 
-/** Returns why a webhook must be rejected, or undefined when it is valid. */
+/** Returns why a webhook must be rejected, or undefined if it is valid. */
 function problemOf(headers, body) {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers;
   if (!id || !timestamp || !/^[0-9]{1,12}$/.test(timestamp) || !signatures) return 'not signed';

@@ -44,7 +44,10 @@ export interface AppDeps {
   readonly accept: Accept;
   readonly quotas: Quotas;
   readonly openDeadLetters: OpenDeadLetters;
-  /** Gateways that share the callers, including this one: each enforces its part of every rate. */
+  /**
+   * Number of gateways that share the callers, including this one. Each gateway enforces its share
+   * of every rate limit.
+   */
   readonly gateways: number;
   readonly bodyMemory: BodyMemory;
   /** Whether the API reference and its document are served. */
@@ -60,7 +63,7 @@ export interface AppDeps {
 /**
  * Returns the gateway without a socket, so that tests can call `app.request()`. The checks of each
  * operation run in the listed order. A body is read only if its sender is authenticated and
- * allowed. It may take a minute to arrive, so the sender is checked again afterwards.
+ * allowed. A body may take a minute to arrive, so the sender is checked again afterwards.
  */
 export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const { keys, clock, nextId } = deps;

@@ -1,24 +1,31 @@
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface CircuitBreakerOptions {
-  /** Number of failures, without a success since the first one began, that opens it. */
+  /**
+   * Number of failures that opens the breaker, without a success since the first of these failures
+   * began.
+   */
   readonly failuresMax: number;
-  /** Milliseconds that it stays open the first time. */
+  /** Milliseconds that the breaker stays open the first time. */
   readonly openMs: number;
-  /** Each failed trial doubles that time, up to this. Default: `openMs`. */
+  /**
+   * Maximum milliseconds that the breaker stays open: each failed trial doubles the time. Default:
+   * `openMs`.
+   */
   readonly openMsMax?: number;
-  /** Milliseconds between two trials while half-open. Default 1000. */
+  /** Milliseconds between two trials while the breaker is half-open. Default 1000. */
   readonly trialIntervalMs?: number;
-  /** Called when it opens, not when a failed trial opens it again. */
+  /** Called when the breaker opens, but not when a failed trial reopens the breaker. */
   readonly onOpened?: () => void;
-  /** Called when a success closes it. */
+  /** Called when a success closes the breaker. */
   readonly onClosed?: () => void;
   /** Monotonic milliseconds. Default: `performance.now`. */
   readonly elapsedMs?: () => number;
 }
 
 /**
- * A call that was let through. At most one method is called; neither if its result is inconclusive.
+ * A call that the breaker let through. Call one of the methods, or neither if the result is
+ * inconclusive.
  */
 export interface Attempt {
   succeeded(): void;
@@ -26,10 +33,10 @@ export interface Attempt {
 }
 
 /**
- * Closed, it lets all calls through. Open, it refuses them, except the first to each target that
- * has not failed since the last success: if only one of many targets is down, a call to another one
- * closes the breaker. After `openMs` it is half-open, by time alone: then it also lets one trial
- * per interval through.
+ * A circuit breaker for calls to one or more targets. Closed: lets all calls through. Open: refuses
+ * calls, except one trial for each target that has not failed since the last success. So if only
+ * one of many targets is down, a call to another target closes the breaker. Half-open, after
+ * `openMs`: also lets one trial per interval through.
  */
 export class CircuitBreaker {
   private isClosed = true;
@@ -41,7 +48,8 @@ export class CircuitBreaker {
   /** Targets of failed or admitted calls since the last success. */
   private readonly tried = new Set<string>();
   /**
-   * Increases with each success and each opening. A failure counts only in the period of its call.
+   * Increases with each success and each opening. A failure counts only if its call began in the
+   * current period.
    */
   private period = 0;
   private readonly options: CircuitBreakerOptions;
@@ -58,7 +66,10 @@ export class CircuitBreaker {
     return this.elapsedMs() < this.openUntilMs ? 'open' : 'half-open';
   }
 
-  /** Begins a call; undefined: refuse it. `targetsOf` returns the targets of the call. */
+  /**
+   * Begins a call. Returns undefined if the call must be refused. `targetsOf` returns the targets
+   * of the call.
+   */
   begin(targetsOf: () => readonly string[] = () => []): Attempt | undefined {
     if (!this.isClosed && !this.admits(targetsOf())) return undefined;
     const { period } = this;
@@ -70,14 +81,14 @@ export class CircuitBreaker {
     };
   }
 
-  /** Opens it if it is closed: all targets are known to fail. */
+  /** Opens the breaker if it is closed. Call this when all targets are known to fail. */
   trip(): void {
     if (!this.isClosed) return;
     this.allFail = true;
     this.open();
   }
 
-  /** Closes it and forgets all failures. */
+  /** Closes the breaker and forgets all failures. */
   close(): void {
     const wasClosed = this.isClosed;
     this.isClosed = true;

@@ -16,7 +16,7 @@ import { startGateway } from './start.ts';
 
 const NAME = 'The gateway';
 
-/** One gateway process: settings, wiring, listening, draining. */
+/** Runs one gateway process: reads the settings, starts the listener, and drains it on shutdown. */
 async function main(): Promise<void> {
   const config = loadConfig(environment(), 'gateway');
   const output = openOutput();

@@ -41,22 +41,25 @@ export interface GatewayOptions {
   readonly port: number;
   /** Milliseconds that a request waits for the log. */
   readonly publishDeadlineMs: number;
-  /** Bytes of records that may wait for the log. */
+  /** Maximum bytes of records that may wait for the log. */
   readonly publishBufferBytesMax: number;
-  /** Bytes of a tenant's open dead letters, beyond which its records are refused. Default 1 GiB. */
+  /**
+   * Maximum bytes of a tenant's open dead letters; above it, the tenant's records are refused.
+   * Default 1 GiB.
+   */
   readonly deadLettersBytesMax?: number;
   /** Milliseconds of normal service after `stop` was called, for load balancers to notice. */
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
   readonly storedIdsBudgetMs?: number;
   /**
-   * Gateways that share the callers, including this one: each enforces its part of every rate.
-   * Default 1.
+   * Number of gateways that share the callers, including this one. Each gateway enforces its share
+   * of every rate limit. Default 1.
    */
   readonly gateways?: number;
-  /** Bytes of bodies, as sent and unpacked, that may be held concurrently. Default 64 MiB. */
+  /** Maximum bytes of bodies, as sent and unpacked, that are held concurrently. Default 64 MiB. */
   readonly bodyBufferBytesMax?: number;
-  /** The bounds of its connections. Default: those of the listener. */
+  /** Limits on the connections to the listener. Default: the listener's own. */
   readonly connections?: Pick<ListenOptions, 'connectionsMax' | 'trustedHops' | 'keepAliveMs'>;
   /** Whether the API reference and its document are served. Default true. */
   readonly docs?: boolean;
@@ -75,14 +78,15 @@ const STORED_IDS_BUDGET_MS = 25;
 const DATABASE_UNAVAILABLE = 'unavailable, cached API keys still accepted';
 const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
 /**
- * Longer than a request waits, since the result of a slow query still shows that the database
- * works.
+ * Deadline of a query for stored ids. The deadline is longer than a request waits, since the result
+ * of a slow query still shows that the database works.
  */
 const STORED_IDS_DEADLINE_MS = 250;
 
 /**
- * Starts a gateway; resolves when it listens. `health` reports when it is ready. The caller closes
- * the pool and the log, after `stop`. Rejects with AppError LISTEN_FAILED.
+ * Starts a gateway; resolves when the listener accepts connections. `health` reports when the
+ * gateway is ready. The caller closes the pool and the log after `stop`. Rejects with AppError
+ * LISTEN_FAILED.
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { pool, nextId, logger } = options;
@@ -112,7 +116,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     port: options.port,
     portSetting: 'PORT',
     nextId,
-    // A request that has arrived is answered by its deadline.
+    // Requests in flight are answered within this timeout.
     closeTimeoutMs: options.publishDeadlineMs + CLOSE_MARGIN_MS,
     drainDelayMs: options.drainDelayMs,
     ...options.connections,
@@ -121,7 +125,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
 }
 
-/** Creates what the operations use. `close` stops its background work and flushes the publisher. */
+/**
+ * Creates the dependencies of the operations. `close` stops their background work and flushes the
+ * publisher.
+ */
 function createParts(options: GatewayOptions, health: Health) {
   const { pool, clock, logger } = options;
   const layouts = new TopicLayouts({
@@ -174,7 +181,8 @@ function createParts(options: GatewayOptions, health: Health) {
 }
 
 function startQuotas({ pool, clock, nextId, logger }: GatewayOptions): Quotas {
-  // Identifies the counts of this process. After a restart they stay as they are, under the old id.
+  // Identifies the counts of this process. A restarted process has a new id; the counts under the
+  // old id stay.
   const gatewayId = nextId();
   return new Quotas({
     store: {
@@ -206,8 +214,8 @@ function logRefused(log: RateLimitedLog): (refused: RefusedConnection) => void {
 }
 
 /**
- * Returns the topics' layouts. Looks up an id first: the first look-up on a connection takes longer
- * than requests wait.
+ * Returns the topics' layouts. First looks up one id, since the first look-up on a connection takes
+ * longer than requests wait.
  */
 async function loadLayouts({
   pool,
@@ -220,8 +228,8 @@ async function loadLayouts({
 }
 
 /**
- * Rejects unless the log has all topics with at least the registered partitions. Records go to the
- * registered ones only; if there are more, a note and a warning say so.
+ * Rejects unless the log has all topics with at least the registered partitions. Records go to
+ * registered partitions only. If there are more partitions, a health note and a warning say so.
  */
 async function probeTopics(
   { log, topicPrefix, logger }: Pick<GatewayOptions, 'log' | 'topicPrefix' | 'logger'>,

@@ -4,13 +4,13 @@ import { FairQueue } from '../../shared/fair-queue.ts';
 import type { HttpMiddleware } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 
-/** AppError code (retryable) of work that got no slot in time. */
+/** AppError code (retryable) of work that got no slot within `waitMaxMs`. */
 const SLOT_TIMEOUT = 'SLOT_TIMEOUT';
 
 export interface TenantSlotsOptions {
   /** Maximum work that runs concurrently. */
   readonly runningMax: number;
-  /** The part of `runningMax` that one tenant may have. */
+  /** Maximum work of one tenant that runs concurrently. */
   readonly tenantMax: number;
   /** Maximum milliseconds that work waits for a slot. Default 5000. */
   readonly waitMaxMs?: number;
@@ -23,8 +23,7 @@ interface Waiter {
 
 /**
  * A semaphore for work on the database, with a limit per tenant; waiting tenants are served
- * round-robin. So a tenant with much work, or slow work, takes neither the connections nor the
- * slots of others.
+ * round-robin. So a tenant with much or slow work cannot exhaust the database connections.
  */
 export class TenantSlots {
   private readonly options: TenantSlotsOptions;
@@ -37,8 +36,8 @@ export class TenantSlots {
   }
 
   /**
-   * Runs the work in a slot of its tenant. Rejects with AppError SLOT_TIMEOUT (retryable) if it
-   * waited too long.
+   * Runs the work in a slot of its tenant. Rejects with AppError SLOT_TIMEOUT (retryable) if no
+   * slot is free within `waitMaxMs`.
    */
   async run<T>(tenantId: string, work: () => Promise<T>): Promise<T> {
     await this.acquire(tenantId);
@@ -74,7 +73,7 @@ export class TenantSlots {
     }
   }
 
-  /** Returns the first waiter of a tenant, if the tenant may have another slot. */
+  /** Returns the first waiter of a tenant, or none if the tenant has all its slots in use. */
   private firstWithSlot(waiters: ReadonlySet<Waiter>): readonly Waiter[] {
     const [first] = waiters;
     const running = this.runningByTenant.get(first!.tenantId) ?? 0;
@@ -90,8 +89,8 @@ export class TenantSlots {
 }
 
 /**
- * Runs the operation in a slot of the caller's tenant; 503-01 if it gets none in time. Placed
- * directly before the operation.
+ * Returns a middleware that runs the operation in a slot of the caller's tenant. Answers 503-01 if
+ * no slot is free in time. Place this middleware directly before the operation.
  */
 export function inTenantSlot(slots: TenantSlots): HttpMiddleware {
   return async (c, next) => {

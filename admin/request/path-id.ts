@@ -9,15 +9,15 @@ export function isKeyId(text: string): boolean {
   return /^[\x21-\x7e]{1,128}$/.test(text);
 }
 
-/** Returns whether Postgres takes the text as a parameter. */
+/** Returns whether Postgres accepts the text as a parameter. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
 /**
- * Reads the id in the path, `segmentsAfter` segments before its end. Refuses malformed
- * percent-encoding, which other readers would repair, with 400-01, and a text that cannot be an id
- * with 404-01.
+ * Reads the id in the path, `segmentsAfter` segments before the path's end. Refuses malformed
+ * percent-encoding with 400-01, since other parsers would repair the path. Refuses a text that
+ * cannot be an id with 404-01.
  */
 export function readPathId(
   c: HttpContext,

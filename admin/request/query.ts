@@ -5,7 +5,7 @@ import { fail } from '../../shared/http/failures.ts';
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 
-/** Refuses query parameters: an unknown filter must not look as if it had been applied. */
+/** Refuses all query parameters, since an ignored filter would look as if it had been applied. */
 export const noQuery: HttpMiddleware = async (c, next) => {
   if (new URL(c.req.url).searchParams.size === 0) return await next();
   return fail(c, '400-01', [{ path: 'query', message: 'must hold no parameters' }]);
@@ -16,8 +16,8 @@ export type PageQuery<Name extends string> =
   | { readonly ok: false; readonly detail: ErrorDetail };
 
 /**
- * Reads the query of a paged list: parameters of these names, each at most once, and `limit` with
- * its default.
+ * Reads the query of a paged list: the named parameters, each at most once, and `limit` or its
+ * default.
  */
 export function readPageQuery<Name extends string>(
   parameters: URLSearchParams,

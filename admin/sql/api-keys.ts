@@ -3,15 +3,15 @@ import { inTransaction, type Pool } from '../../shared/postgres/pool.ts';
 
 /** Limits on the keys that a tenant creates with its own keys. */
 export interface KeyLimits {
-  /** Keys that are neither revoked nor expired, including those that the command created. */
+  /** Maximum keys that are neither revoked nor expired, including keys created with the CLI. */
   readonly validMax: number;
-  /** Keys that the tenant's keys created in 24 hours, including those that were revoked since. */
+  /** Maximum keys that the tenant's keys create in 24 hours, including keys revoked since. */
   readonly perDayMax: number;
 }
 
 export type CreatedApiKey =
   | { readonly ok: true; readonly secret: string }
-  /** `maker-revoked`: the creating key was revoked meanwhile. */
+  /** `maker-revoked`: the creating key was revoked in the meantime. */
   | { readonly ok: false; readonly why: 'valid-keys' | 'keys-per-day' | 'maker-revoked' };
 
 /** A key that another key of the tenant creates. */
@@ -20,9 +20,9 @@ export type KeyOfKey = NewApiKey & { readonly createdBy: string };
 const DAY_MS = 86_400_000;
 
 /**
- * As {@link createApiKey}, within the tenant's limits. Concurrent calls for one tenant are
- * serialized by its row, so that together they stay within the limits. Revocations take the same
- * lock, so that a key that is being revoked creates no other.
+ * Creates an API key like {@link createApiKey}, within the tenant's limits. A lock on the tenant's
+ * row serializes concurrent calls, so that together they stay within the limits. Revocations take
+ * the same lock, so that a key cannot create another key while it is being revoked.
  */
 export async function createApiKeyUpTo(
   pool: Pool,

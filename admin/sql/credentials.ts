@@ -9,16 +9,17 @@ export interface StoredSubmission {
   readonly streamId: string | null;
   /** Id of the key of the key ring that encrypted the ciphertext. */
   readonly keyId: string;
-  /** Null once erased. */
+  /** Null if the submission was erased. */
   readonly ciphertext: Buffer | null;
   readonly acceptedAtMs: number;
   readonly expiresAtMs: number;
 }
 
 /**
- * Returns the newest submission of a conversation that is neither expired at `nowMs` nor erased;
- * else the newest erased one that is not expired; else the newest one; undefined where there is
- * none. Newest by the order of the log. Rejects after `deadlineMs`.
+ * Returns the newest submission of a conversation that is neither expired at `nowMs` nor erased. If
+ * there is none, returns the newest erased submission that has not expired, else the newest of all.
+ * Returns undefined if there are no submissions. "Newest" refers to the order of the log. Rejects
+ * after `deadlineMs`.
  */
 export async function findCredentials(
   pool: Pool,

@@ -21,7 +21,7 @@ export function addCompletionCommand(program: Command, context: CommandContext):
 
 /** The words that may follow a command: its subcommands and its options. */
 interface Level {
-  /** Names of the subcommands, separated by spaces; empty for `sluice` itself. */
+  /** Names of the subcommands, separated by spaces; empty for the command `sluice`. */
   readonly path: string;
   readonly words: readonly string[];
   /** Options that take one of a few values. */

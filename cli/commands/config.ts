@@ -46,7 +46,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     });
 }
 
-/** Returns one row per problem, with all roles that have it. */
+/** Returns one row per problem, with all roles that have the problem. */
 function rowsOf(problems: readonly (ConfigProblem & { readonly role: Role })[]): string[][] {
   const rows = new Map<string, { roles: Role[]; found: ConfigProblem }>();
   for (const { role, ...found } of problems) {
@@ -96,7 +96,7 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
   const given = context.env[name];
   const { problem } = readSetting(context.env, role, name);
   const text = given || defaultOf(name, role);
-  // The value of a wrong setting is not shown: it may be a secret in the wrong place.
+  // The value of an invalid setting is not shown: it may be a secret in the wrong place.
   const shown = problem === undefined && text !== undefined ? masked(name, text) : null;
   const standard = text === undefined ? 'not set' : 'default';
   const from = !given ? standard : context.envFromFile.has(name) ? '.env file' : 'environment';
@@ -106,8 +106,8 @@ function shownSetting(context: CommandContext, role: Role, name: SettingName): S
 const MASK = '********';
 
 /**
- * Masks passwords. The ids of the keys in a key ring stay visible: they are not secret and identify
- * the ring.
+ * Masks passwords. The ids of the keys in a key ring stay visible, since ids are not secret and
+ * identify the ring.
  */
 function masked(name: SettingName, text: string): string {
   if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);

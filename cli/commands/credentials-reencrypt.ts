@@ -71,7 +71,10 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
     );
 }
 
-/** Shows the progress. An interruption ends the work after the current step. */
+/**
+ * Reencrypts the stored values and shows the progress. An interruption ends the work after the
+ * current step.
+ */
 async function reencrypt(
   context: CommandContext,
   pool: Pool,
@@ -107,7 +110,7 @@ async function reencrypt(
   }
 }
 
-/** Returns all keys: those of the ring in its order, then others in use. */
+/** Returns all keys: first the keys of the ring in its order, then the other keys in use. */
 function usesOf(keyRing: KeyRing, counts: readonly EncryptedCount[]): KeyUse[] {
   const count = (keyId: string, of: EncryptedCount['of']) =>
     counts.find((found) => found.keyId === keyId && found.of === of)?.count ?? 0;
@@ -149,8 +152,8 @@ function sentenceOf({ credentials, webhookSecrets, deadLetters }: Reencrypted, k
 }
 
 /**
- * Returns advice about an unused key, which may also be a key for future use. The log is not
- * searched, as running gateways may still encrypt with the key.
+ * Returns advice about a key that encrypts nothing, which may be meant for future use. The log is
+ * not searched, as running gateways may still encrypt with the key.
  */
 function adviceOf(keyId: string): string {
   return (

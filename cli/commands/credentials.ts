@@ -68,7 +68,7 @@ interface EraseOptions {
   readonly json?: boolean;
 }
 
-/** The audit shows this in place of an API key's id. */
+/** The author of reads with the CLI, in the audit's column for the id of the API key. */
 const BY_COMMAND = 'cli';
 
 function addErase(credentials: Command, context: CommandContext): void {

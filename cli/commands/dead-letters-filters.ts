@@ -50,8 +50,8 @@ export async function filterOf(
 }
 
 /**
- * Returns the filter for dead letters by their names. Throws AppError `DEAD_LETTER_UNKNOWN` or
- * `DEAD_LETTER_SETTLED`.
+ * Returns the filter for the dead letters with these names. Throws AppError `DEAD_LETTER_UNKNOWN`
+ * or `DEAD_LETTER_SETTLED`.
  */
 export async function unsettledOf(
   db: Queryable,

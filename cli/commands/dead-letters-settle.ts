@@ -26,13 +26,16 @@ import {
 } from './dead-letters-filters.ts';
 import { printDrop, printReplay, type Replayed, type Survey } from './dead-letters-summary.ts';
 
-/** The default limit: no limit. */
+/** The default of `--limit`: no limit in practice. */
 const LIMIT_MAX = 1_000_000_000;
 const FIRST_MAX = 5;
 const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 64 * 1_048_576 };
-/** Number of dead letters that are listed as not replayable; the others are only counted. */
+/** Maximum dead letters that are listed as not replayable. Further ones are only counted. */
 const NOT_REPLAYABLE_MAX = 100;
-/** A conflict would conflict again: the record that is stored under its id stays. */
+/**
+ * The reason of dead letters whose id is stored with other content. A replay would fail again, so
+ * conflicts are skipped by default.
+ */
 const CONFLICT = 'conflict';
 
 interface SettleOptions extends LetterFilters {
@@ -147,7 +150,10 @@ async function replay(
   throwUnfinished(replayed);
 }
 
-/** Throws AppError `TENANT_UNKNOWN`, `DEAD_LETTER_UNKNOWN` or `DEAD_LETTER_SETTLED`. */
+/**
+ * Returns the filter for the dead letters to settle. Throws AppError `TENANT_UNKNOWN`,
+ * `DEAD_LETTER_UNKNOWN` or `DEAD_LETTER_SETTLED`.
+ */
 function choiceOf(
   db: Queryable,
   prefix: string,
@@ -182,7 +188,10 @@ async function surveyOf(
 const sumOf = (counts: readonly { readonly count: number }[]): number =>
   counts.reduce((sum, { count }) => sum + count, 0);
 
-/** Throws AppError `TOPIC_UNREGISTERED`: only registered topics have a known partition per key. */
+/**
+ * Throws AppError `TOPIC_UNREGISTERED` if a layout is missing: only registered topics have a known
+ * partition per key.
+ */
 function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: readonly string[]): void {
   const missing = topics.filter((topic) => !layouts.has(topic));
   if (missing.length === 0) return;
@@ -192,7 +201,10 @@ function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: r
   );
 }
 
-/** Shows the progress. An interruption ends the work after the current step. */
+/**
+ * Replays the dead letters and shows the progress. An interruption ends the work after the current
+ * step.
+ */
 async function replayAll(
   context: CommandContext,
   deps: ReplayDeps,

@@ -7,7 +7,7 @@ export interface Survey {
   readonly selected: number;
   readonly leftOut: number;
   readonly counts: readonly DeadLetterCount[];
-  /** The first positions of the first few. */
+  /** The first positions of the first few dead letters. */
   readonly first: readonly string[];
 }
 
@@ -15,7 +15,7 @@ export interface Survey {
 export interface Replayed {
   readonly survey: Survey;
   readonly done: number;
-  /** The first few of those not replayed. */
+  /** The first few dead letters that were not replayed. */
   readonly notDone: ReplayStep['notDone'];
   readonly notDoneCount: number;
   /** Whether the replay ended early because the log was unavailable. */

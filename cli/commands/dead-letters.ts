@@ -119,7 +119,9 @@ async function show(context: CommandContext, name: string, options: { json?: boo
 
 type Shown = ReturnType<typeof toShown>;
 
-/** A dead letter as the command prints it. Members that the record does not have are null. */
+/**
+ * Returns a dead letter as the command prints it. Members that the record does not have are null.
+ */
 function toShown(letter: DeadLetterLine) {
   const { topic, generation, partition, offset, kind, reason, stage, error, state, replay } = letter;
   return {
@@ -137,7 +139,7 @@ function toShown(letter: DeadLetterLine) {
     tenantId: letter.tenantId || null,
     id: letter.recordId || null,
     state,
-    /** When it was replayed or dropped; null while it is open. */
+    /** Time of the replay or drop; null while the dead letter is open. */
     settledAt: UNSETTLED.includes(state) ? null : timeOf(letter.stateAtMs),
     replays: replay,
   };

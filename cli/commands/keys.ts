@@ -200,7 +200,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
   const more =
     listed.length > limit ? `More keys: npx sluice keys list --after ${found.at(-1)!.apiKeyId}` : '';
   if (json) {
-    // Standard output is one JSON value.
+    // With --json, standard output contains only the JSON value.
     if (more !== '') context.stderr.write(`${more}\n`);
     return context.printJson(found);
   }

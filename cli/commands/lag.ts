@@ -81,7 +81,8 @@ function printLag(
 }
 
 /**
- * Returns why the workers cannot read a partition, by the same rules as theirs; null if they can.
+ * Returns why the workers cannot read a partition; null if they can. Uses the same rules as the
+ * workers.
  */
 function problemOf(next: bigint, { earliest, latest }: { earliest: bigint; latest: bigint }): string | null {
   if (next > latest) return 'the log ends before the stored position';

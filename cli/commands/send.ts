@@ -107,7 +107,10 @@ function usageProblem(kind: SendKind, files: readonly string[], options: SendOpt
   return `the format of ${unclear === STDIN ? STDIN_NAME : unclear} is unknown: set --format ${FORMATS.join('|')}`;
 }
 
-/** Refuses to write the output over an input, of which only the refused lines would remain. */
+/**
+ * Returns the problem if an output file is also an input, since writing it would lose the accepted
+ * lines.
+ */
 async function overwritten(files: readonly string[], options: SendOptions): Promise<string | undefined> {
   const outputs = [options.refused, options.reasons].flatMap((file) => file ?? []);
   const real = (file: string) => realpath(file).catch(() => undefined);

@@ -75,8 +75,8 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
 }
 
 /**
- * Returns the plan that was carried out. It may differ from `plan` if workers stored records in the
- * meantime.
+ * Accepts the log of a topic. Returns the plan that was carried out, which may differ from
+ * `planned` if workers stored records in the meantime.
  */
 async function accept(
   context: CommandContext,
@@ -129,7 +129,7 @@ function printPlans(context: CommandContext, plans: readonly AcceptPlan[], done:
   }
 }
 
-/** Reports added partitions that are not used without --partitions. */
+/** Returns a message about added partitions that are not used without --partitions. */
 function unusedOf({ topic, partitions, partitionsRegistered, layouts }: AcceptPlan): string[] {
   if (layouts.size > 0 || partitions.length <= partitionsRegistered) return [];
   return [

@@ -113,7 +113,7 @@ function printJson(
   created: readonly string[],
   { dryRun }: TopicsCreateOptions,
 ): void {
-  // JSON has no infinity: null means without an end.
+  // JSON has no infinity, so null means unlimited.
   const shown = topics.map((topic) => ({
     ...topic,
     retentionMs: Number.isFinite(topic.retentionMs) ? topic.retentionMs : null,

@@ -23,18 +23,21 @@ interface ListenOptions {
   readonly json?: boolean;
 }
 
-/** Path of temporary endpoints. An existing one was left by a killed `webhooks listen`. */
+/**
+ * Path of temporary endpoints. An existing endpoint with this path was left by a killed `webhooks
+ * listen`.
+ */
 const OWN_PATH = '/sluice-listen';
 
 /** The endpoint that sends to this receiver. */
 interface OwnEndpoint {
   readonly tenantId: string;
   readonly endpointId: string;
-  /** Whether it is deleted at the end. */
+  /** Whether the endpoint is deleted at the end. */
   readonly temporary: boolean;
 }
 
-/** `webhooks listen`. */
+/** Adds the command `webhooks listen`. */
 export function addWebhooksListen(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('listen')
@@ -100,8 +103,8 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
 }
 
 /**
- * Returns the tenant's endpoint that sends to this receiver, or creates one. Adds its secrets to
- * `secrets`.
+ * Returns the tenant's endpoint that sends to this receiver, or creates one. Adds the endpoint's
+ * secrets to `secrets`.
  */
 async function findOrCreateEndpoint(
   context: CommandContext,

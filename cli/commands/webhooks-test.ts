@@ -22,7 +22,7 @@ import {
 /** The same timeout as in the workers. */
 const DEADLINE_MS = 15_000;
 
-/** `webhooks test`. */
+/** Adds the command `webhooks test`. */
 export function addWebhooksTest(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('test')
@@ -86,7 +86,9 @@ async function sendSample(context: CommandContext, database: OpenDatabase, endpo
   };
 }
 
-/** Records the attempt for `webhooks show`. It does not count for the endpoint's health. */
+/**
+ * Records the attempt for `webhooks show`. The attempt does not count for the endpoint's health.
+ */
 async function record(
   { pool }: OpenDatabase,
   endpoint: NamedEndpoint,

@@ -160,7 +160,7 @@ function addShow(webhooks: Command, context: CommandContext): void {
         const nowMs = context.clock.nowMs();
         const last = await listAttempts(database.pool, found, {
           sinceMs: nowMs - ATTEMPTS_WINDOW_MS,
-          // The clock of a dispatcher may be ahead.
+          // The clock of a dispatcher may be ahead of this one.
           untilMs: nowMs + ATTEMPTS_WINDOW_MS,
           limit: ATTEMPTS_SHOWN,
         });

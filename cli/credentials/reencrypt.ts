@@ -17,8 +17,8 @@ export interface Unreadable {
   readonly of: EncryptedSample['of'];
   readonly keyId: string;
   /**
-   * `key-lost`: not in the ring. `unreadable`: the ring has another key with this id, or the value
-   * was changed.
+   * `key-lost`: the ring does not have the key. `unreadable`: the ring has another key with this
+   * id, or the value was changed.
    */
   readonly reason: 'key-lost' | 'unreadable';
   readonly count: number;
@@ -33,21 +33,21 @@ export interface Reencrypted {
 
 export interface Walk {
   /**
-   * Called after each step with the number of values so far, and of those that could not be read.
+   * Called after each step with the number of values so far, and the number of unreadable values.
    */
   onStep(seen: number, unreadable: number): void;
-  /** Whether to end after this step. */
+  /** Returns whether to end after this step. */
   isInterrupted(): boolean;
 }
 
 const ROWS_OF_STEP = 500;
-/** They may be as large as a record of the log. */
+/** Dead letters per step. Each may be as large as a record of the log, so a step has only a few. */
 const DEAD_LETTERS_OF_STEP = 50;
 
 /**
- * Encrypts everything that other keys encrypted with the first key of the ring. It is safe while
- * Sluice runs, and can be interrupted and repeated. Throws AppError `KEY_WRONG` if the first key is
- * not the one that its id names.
+ * Reencrypts everything with the first key of the ring, except what that key has encrypted. Safe
+ * while Sluice runs; can be interrupted and repeated. Throws AppError `KEY_WRONG` if the first key
+ * is not the key that its id names.
  */
 export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk): Promise<Reencrypted> {
   const [keyId] = keyRing.keyIds;

@@ -18,8 +18,8 @@ export type DatabaseConnection = Readonly<z.infer<typeof schema>>;
 const FILE = 'postgres.json';
 
 /**
- * Reads the connection of the embedded instance on this data directory; undefined when none runs
- * there. Rejects when the file cannot be read.
+ * Reads the connection of the embedded instance on this data directory; undefined if no instance
+ * runs there. Rejects if the file cannot be read.
  */
 export async function readConnectionFile(dataDir: string): Promise<DatabaseConnection | undefined> {
   try {
@@ -30,7 +30,9 @@ export async function readConnectionFile(dataDir: string): Promise<DatabaseConne
   }
 }
 
-/** Replaces the file atomically, readable by its owner only: it holds the password. */
+/**
+ * Replaces the file atomically. Only its owner may read the file, since it contains the password.
+ */
 export async function writeConnectionFile(dataDir: string, connection: DatabaseConnection): Promise<void> {
   await replaceFile(join(dataDir, FILE), `${JSON.stringify(connection, null, 2)}\n`, PRIVATE);
 }

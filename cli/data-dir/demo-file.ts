@@ -23,8 +23,8 @@ export const DEMO_FILE = 'demo.json';
 export const DEMO_HEADERS_FILE = 'demo.headers';
 
 /**
- * Returns the demo of the embedded instance on this data directory; undefined where it is missing
- * or incomplete.
+ * Returns the demo of the embedded instance on this data directory; undefined if the file is
+ * missing or incomplete.
  */
 export async function readDemoFile(dataDir: string): Promise<Demo | undefined> {
   try {

@@ -5,13 +5,13 @@ import { createKeyRing, type KeyRing } from '../../shared/keyring/keyring.ts';
 import { PRIVATE, replaceFile } from './replace-file.ts';
 
 const FILE = 'credentials.key';
-/** Permission bits of group and others. */
+/** Permission bits of the group and of other users. */
 const OTHERS = 0o077;
 
 /**
  * Reads the key ring of an embedded instance from a file in the form of SLUICE_CREDENTIALS_KEYS.
- * Returns undefined where its data directory has none. Rejects when the file cannot be read, and
- * with AppError `KEY_RING_EXPOSED` (others than its owner may read it) or `KEY_RING_INVALID`.
+ * Returns undefined if there is no such file. Rejects if the file cannot be read. Throws AppErrors
+ * `KEY_RING_EXPOSED` (other users may read the file) and `KEY_RING_INVALID`.
  */
 export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefined> {
   const file = join(dataDir, FILE);
@@ -26,7 +26,7 @@ export async function readKeyRingFile(dataDir: string): Promise<KeyRing | undefi
   return createKeyRing(spec, keyRingFileName(dataDir));
 }
 
-/** Returns the name of that file in messages. */
+/** Returns the name of the key ring's file for messages. */
 export function keyRingFileName(dataDir: string): string {
   return `${FILE} in ${dataDir}`;
 }
@@ -37,7 +37,7 @@ export async function writeKeyRingFile(dataDir: string, spec: string): Promise<v
 }
 
 async function refuseExposed(file: string): Promise<void> {
-  // Windows has no such bits.
+  // Windows has no permission bits.
   if (process.platform === 'win32') return;
   const { mode } = await stat(file);
   if ((mode & OTHERS) === 0) return;

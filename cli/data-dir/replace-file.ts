@@ -7,9 +7,9 @@ import { errorCode } from '../../shared/errors.ts';
 export const PRIVATE = 0o600;
 
 /**
- * Replaces a file atomically: writes it under another name, flushes it and renames it. A process
- * that is killed meanwhile leaves the previous content. The other name is random, so that no link
- * can be put in its place first. A link at `path` stays a link; a pipe or a device is written to
+ * Replaces a file atomically: writes a temporary file, flushes it and renames it. If the process is
+ * killed, the previous content stays. The temporary name is random, so that nobody can create a
+ * link with that name first. A link at `path` stays a link; a pipe or a device is written to
  * directly. Rejects with the system's error.
  */
 export async function replaceFile(

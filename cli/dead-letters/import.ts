@@ -30,9 +30,9 @@ export interface ImportStep {
 }
 
 /**
- * Imports dead letters and resolutions in the order of their topics, each once, page by page. One
- * transaction stores a page and the offset of the next one. A dead letter changes an existing row
- * only if that row was imported too, or is being replayed and failed since.
+ * Imports dead letters and resolutions page by page, in the order of their topics, each once. One
+ * transaction stores a page and the offset of the next page. An existing row is changed only if it
+ * was also imported, or if the row is being replayed and the imported failure is later.
  */
 export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<ImportStep> {
   const ranges = await findImports(deps.pool, deps.reader, deps.prefix);
@@ -53,7 +53,7 @@ export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<Impor
   }
 }
 
-/** Returns undefined if another import has stored the page. */
+/** Imports one page. Returns undefined if another import has stored the page. */
 async function importPage(
   deps: ImportDeps,
   kind: Kind,
@@ -74,7 +74,7 @@ async function importPage(
   }
   return await inTransaction(deps.pool, async (client) => {
     if (!(await advanceImport(client, range, before, to))) return undefined;
-    // A resolution settles only dead letters before it.
+    // A resolution settles only the dead letters that precede it.
     for (const one of read) {
       if ('letter' in one) {
         await flush(() => applyResolutions(client, topic, [...resolutions.values()]), resolutions);
@@ -126,8 +126,8 @@ async function readLetter(
 }
 
 /**
- * Returns the record at its first position, because it was too large for its dead-letter topic;
- * undefined if the log no longer has it.
+ * Returns the original record of a dead letter that was too large for its dead-letter topic;
+ * undefined if the log no longer has that record.
  */
 async function originalOf(
   pool: Pool,

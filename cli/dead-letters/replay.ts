@@ -15,7 +15,7 @@ import {
   type ReplayCandidate,
 } from '../sql/dead-letters.ts';
 
-/** Dead letters that are published together: bounds the memory. */
+/** Maximum dead letters that are published together, which bounds the memory. */
 const LETTERS_MAX = 1000;
 const BYTES_MAX = 4 * 1_048_576;
 
@@ -39,9 +39,9 @@ export interface ReplayStep {
 
 /**
  * Publishes the selected dead letters to their topics again, in groups, in the order of their
- * positions. Each is marked as `replaying` before it is published; the worker that stores or
- * rejects it marks the outcome. If the process ends in between, a dead letter can be replayed
- * again: workers deduplicate it.
+ * positions. Each is marked as `replaying` first; the worker that stores or rejects the record
+ * marks the outcome. If the process ends before that, a dead letter can be replayed again, since
+ * workers deduplicate.
  */
 export async function* replayDeadLetters(
   deps: ReplayDeps,
@@ -58,7 +58,7 @@ export async function* replayDeadLetters(
   }
 }
 
-/** A group of dead letters of one topic that fits into memory. */
+/** Yields groups of dead letters. Each group has one topic and fits into memory. */
 function* inParts(found: readonly ReplayCandidate[]): Generator<ReplayCandidate[]> {
   let part: ReplayCandidate[] = [];
   let bytes = 0;
@@ -107,8 +107,8 @@ interface Ready {
 }
 
 /**
- * A record that is too large fails the later ones of its partition, so these are sent again without
- * it.
+ * Publishes the records. If a record is too large, the later records of its partition fail too.
+ * These later records are published again without the large one.
  */
 async function publishAll(publisher: Publisher, topic: string, ready: readonly Ready[]) {
   const tooLarge: Replay[] = [];

@@ -12,14 +12,14 @@ import type { Resolution } from '../sql/dead-letter-imports.ts';
  * resolutions that settle them.
  */
 
-/** Headers of a dead letter, in addition to those that it came with and its first position. */
+/** Headers of a dead letter, in addition to the headers of its record and its first position. */
 const LETTER_HEADERS = {
   reason: 'sluice-reason',
   stage: 'sluice-stage',
   error: 'sluice-error',
   /** RFC 3339. */
   failedAt: 'sluice-failed-at',
-  /** Bytes of the value, on a record that was too large for the topic and has none. */
+  /** Bytes of the value, if the record was too large for the topic and has no value. */
   valueLeftOut: 'sluice-value-left-out',
 } as const;
 
@@ -28,8 +28,8 @@ const RESOLUTION_HEADERS = {
   settled: 'sluice-settled',
   settledAt: 'sluice-settled-at',
   /**
-   * Offset of the dead letter that the resolution settles: a later one of the same position is
-   * open.
+   * Offset of the dead letter that the resolution settles. A later dead letter of the same position
+   * stays open.
    */
   settledOffset: 'sluice-settled-offset',
 } as const;
@@ -40,10 +40,10 @@ const ADDED: ReadonlySet<string> = new Set([
   ...Object.values(RESOLUTION_HEADERS),
 ]);
 const ERROR_LENGTH_MAX = 1024;
-/** The generation of records without a first position: generations of topics begin at 1. */
+/** The generation of records without a first position. Generations of topics begin at 1. */
 const NO_GENERATION = 0;
 
-/** Returns the bytes of a value that was left out; undefined if the value is there. */
+/** Returns the bytes of a value that was left out; undefined if the record has its value. */
 export function bytesLeftOut({ headers }: LogRecord): number | undefined {
   const text = headerText(headers, LETTER_HEADERS.valueLeftOut);
   return text === undefined ? undefined : Number(text);
@@ -65,8 +65,8 @@ export function readResolution(topic: string, { headers }: LogRecord): Resolutio
 }
 
 /**
- * Returns the first position of a dead letter's record; without one, a position that no record of
- * the topic has.
+ * Returns the first position of a dead letter's record. If the record has none, returns a position
+ * that no record of the topic has.
  */
 export function firstPositionOf(topic: string, partition: number, record: LogRecord): FirstPosition {
   const firstPosition = readFirstPosition(headerText(record.headers, FIRST_POSITION_HEADER) ?? '');
@@ -77,7 +77,7 @@ export function firstPositionOf(topic: string, partition: number, record: LogRec
 export interface LetterContext {
   readonly kind: Kind;
   readonly firstPosition: FirstPosition;
-  /** Key, value and headers as received; the value is null if the log no longer has it. */
+  /** Key, value and headers as received. The value is null if the log no longer has the value. */
   readonly content: Pick<LogRecord, 'key' | 'headers'> & { readonly value: Buffer | null };
   readonly credentialsTtlMs: number;
   readonly nowMs: number;
@@ -114,7 +114,7 @@ export function toDeadLetter(record: LogRecord, context: LetterContext): DeadLet
   };
 }
 
-/** Returns a time from a header, unless it is not a valid time. */
+/** Returns `ms` if it is a valid time, else `otherwise`. */
 function timeOf(ms: number, otherwise: number): number {
   return ms > 0 && ms < 4e12 ? ms : otherwise;
 }

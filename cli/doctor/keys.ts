@@ -9,11 +9,14 @@ import { sampleDeadLetters } from '../sql/dead-letter-credentials.ts';
 import { sampleCredentials } from '../sql/encrypted-values.ts';
 import { checking, type Finding, ok, problem, skipped } from './finding.ts';
 
-/** Checks that there is a key ring, and that it decrypts the stored values. */
+/** Checks that there is a key ring, and that the ring decrypts the stored values. */
 
 const CHECK = 'key ring';
 const STORED = 'stored keys';
-/** The table of credentials has no index by key. */
+/**
+ * Deadline of the queries, which read the whole table of credentials, since there is no index by
+ * key.
+ */
 const DEADLINE_MS = 30_000;
 
 export interface RingFound {
@@ -62,7 +65,7 @@ async function ringOf(
   }
 }
 
-/** Checks that the ring has every key in use, and decrypts one value of each. */
+/** Checks that the ring has every key in use, and decrypts one value of each key. */
 export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<readonly Finding[]> {
   return await checking(STORED, 'check again when the database has less load', async () => {
     const samples = [

@@ -10,7 +10,9 @@ import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */
 
-/** Sluice uses the clocks of its processes: a wrong clock makes expiry and times equally wrong. */
+/**
+ * Maximum difference of the clocks. Sluice uses the clocks of its processes for expiry and times.
+ */
 const CLOCK_DIFFERENCE_MAX_MS = 2000;
 
 const DATABASE_ADVICE = 'check that its version is 15 or later and that the role may read it';

@@ -14,11 +14,11 @@ import {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The valid settings, and the problems of the others. */
+/** The valid settings, and the problems of the invalid settings. */
 export interface UsableSettings {
   /** Wrong settings are left at their defaults. */
   readonly config: Config;
-  /** One per setting that is wrong for any of the roles. */
+  /** One problem per setting that is wrong for any of the roles. */
   readonly problems: readonly ConfigProblem[];
   /** Whether the settings of the service are valid. */
   readonly databaseKnown: boolean;
@@ -33,7 +33,7 @@ export function usableSettings(env: Env, roles: readonly [Role, ...Role[]]): Usa
   const isWrong = (name: SettingName) => problems.has(name);
   const databaseKnown = !DATABASE_SETTINGS.some(isWrong);
   const kafkaKnown = !KAFKA_SETTINGS.some(isWrong);
-  // Settings that are checked together are also left out together.
+  // If one setting of a service is wrong, all settings of that service keep their defaults.
   const left: readonly SettingName[] = [
     ...(databaseKnown ? [] : DATABASE_SETTINGS),
     ...(kafkaKnown ? [] : KAFKA_SETTINGS),

@@ -14,19 +14,21 @@ export type CsvRecord =
       readonly hasBareCr?: boolean;
     };
 
-/** Whether a record has no text in any cell. */
+/** Returns whether a record has no text in any cell. */
 export function isBlank(record: CsvRecord): boolean {
   return record.problem === undefined && record.cells.every((cell) => cell.trim() === '');
 }
 
-/** csv-parse gets pieces of this size, so that the records of one piece fit into memory. */
+/**
+ * Maximum bytes that csv-parse gets at a time, so that the records of one piece fit into memory.
+ */
 const PIECE_BYTES_MAX = 64 * 1024;
 
 /**
  * Yields the header and the records of a CSV file (RFC 4180), which may span lines. A byte order
  * mark, blank lines and `sep=;` before the header are skipped; `sep` replaces the delimiter. After
  * a misplaced or unclosed quote, or a CR outside quotes that no LF follows, the ends of records are
- * unknown. The record with it is then the last one, and its problem says that the rest is not sent.
+ * unknown. That record is then the last one, and its problem says that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
   const reader = new RecordReader(delimiter);
@@ -43,9 +45,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const QUOTE = 0x22;
 const BOM = Buffer.from('\ufeff');
-/**
- * csv-parse looks ahead by fewer bytes than this, so it may hold back a record whose end it has.
- */
+/** csv-parse looks ahead by fewer bytes than this, so it may delay a record that is complete. */
 const LOOK_AHEAD_BYTES = 8;
 
 const NEVER_CLOSED = 'opens a quote that is never closed';
@@ -55,17 +55,17 @@ const NEVER_CLOSED = 'opens a quote that is never closed';
  * does not report.
  */
 class RecordReader {
-  /** Whether the last record that was returned has a problem after which nothing can be read. */
+  /** Whether the last record that was returned has a problem that ends the reading. */
   isBroken = false;
   #delimiter: string;
   /** Undefined until the header begins. */
   #parser: Parser | undefined;
   #columns: number | undefined;
-  /** The line on which the bytes held begin. */
+  /** The line on which the bytes in `#held` begin. */
   #line = 1;
   /** The bytes after the last complete record. */
   #held: Buffer = Buffer.alloc(0);
-  /** Bytes of this parser before those held. */
+  /** Bytes that this parser has parsed before those in `#held`. */
   #parsedBytes = 0;
   /** Whether the rest of an overlong line is being skipped. */
   #isSkipping = false;
@@ -109,8 +109,8 @@ class RecordReader {
   }
 
   /**
-   * Drops what precedes the header. Returns the bytes from the header on, or undefined until its
-   * first line is there.
+   * Drops the bytes before the header. Returns the bytes from the header on; undefined until the
+   * first line of the header is complete.
    */
   #skipPreamble(piece: Buffer): Buffer | undefined {
     let held = Buffer.concat([this.#held, piece]);
@@ -159,10 +159,10 @@ class RecordReader {
     const parser = parse({
       delimiter: this.#delimiter,
       relax_column_count: true,
-      // A bare CR ends a record too, so that it is found.
+      // A bare CR also ends a record, so that the record's check detects the CR.
       record_delimiter: ['\n', '\r\n', '\r'],
-      // Records are collected here: the stream would drop those before an error that nobody has
-      // read yet.
+      // Records are collected in this callback, because after an error the stream would drop
+      // records that were not read yet.
       on_record: (cells: string[], { bytes }) => {
         if (!this.isBroken) this.#add(cells, bytes - this.#parsedBytes);
         return null;
@@ -172,7 +172,7 @@ class RecordReader {
     return parser;
   }
 
-  /** Adds the record whose bytes are the first ones that are held. */
+  /** Adds the record at the start of `#held`. */
   #add(cells: string[], bytes: number): void {
     const raw = this.#held.subarray(0, bytes);
     const number = this.#line;
@@ -196,14 +196,14 @@ class RecordReader {
     const isAtEnd = this.#isLastPiece && raw.length === this.#held.length;
     if (raw.at(-1) === CR && !isAtEnd) return BARE_CR;
     if (content.length > RECORD_BYTES_MAX && raw.includes(QUOTE)) return QUOTE_NOT_CLOSED;
-    // A forgotten quote and one that opens a later cell may enclose lines between them.
+    // A missing quote and the opening quote of a later cell may enclose lines between them.
     const spansLines = content.includes(LF) || content.includes(CR);
     if (!spansLines || this.#columns === undefined || cells.length === this.#columns) return undefined;
     return `spans lines and has ${cells.length} cells instead of ${this.#columns}`;
   }
 
   /**
-   * Returns the bytes after the end of an overlong line, or undefined if its end is not there yet.
+   * Returns the bytes after the end of an overlong line; undefined until that end has been read.
    */
   #skipLine(piece: Buffer): Buffer | undefined {
     const end = piece.indexOf(LF);

@@ -10,7 +10,7 @@ export interface DeliverDeps {
   readonly pause: (ms: number) => Promise<void>;
   readonly elapsedMs: () => number;
   readonly retryForMs: number;
-  /** Called once per record, with the reason if it was refused. */
+  /** Called once per record, with the reason if the record was refused. */
   settled(record: Prepared, refusal: string | undefined): void;
 }
 
@@ -18,8 +18,8 @@ const UNAVAILABLE = 'FAIL_UNAVAILABLE';
 const UNAVAILABLE_PAUSE_MS = 500;
 
 /**
- * Sends records in one request and settles each. Records that fail with FAIL_UNAVAILABLE are
- * retried. A request that is refused as a whole is bisected to find the bad records. Throws
+ * Sends records in one request and settles each record. Retries records that fail with
+ * FAIL_UNAVAILABLE. If the whole request is refused, bisects it to find the bad records. Throws
  * AppError `SEND_STOPPED` if the log stays unavailable, and the errors of the client.
  */
 export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): Promise<void> {

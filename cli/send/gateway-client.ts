@@ -15,21 +15,21 @@ export interface GatewayClientOptions {
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Returns milliseconds of a monotonic clock. */
   readonly elapsedMs: () => number;
-  /** How long one request is retried before the run stops. */
+  /** Milliseconds for which one request is retried before the run stops. */
   readonly retryForMs: number;
   /** Aborts all requests, which reject with its reason. */
   readonly signal?: AbortSignal;
-  /** Called with a sentence when the run is stalled; not again until a request succeeds. */
+  /** Called with a sentence when the run is stalled. Not called again until a request succeeds. */
   onWaiting?(sentence: string): void;
 }
 
-/** An answer about the records, which is not a request to retry later. */
+/** An answer to the records, as opposed to an answer that calls for a retry. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** The reason for a retry. */
+/** The reason for a retry, and the delay if the gateway gave one. */
 interface Later {
   readonly retryAfterMs?: number | undefined;
   readonly why: string;
@@ -37,8 +37,9 @@ interface Later {
 
 export interface GatewayClient {
   /**
-   * Posts until there is an answer about the records. Throws AppError `SEND_STOPPED` if the key is
-   * not accepted, there is no gateway, or it does not recover in time.
+   * Posts a request and retries it until there is an answer about the records. Throws AppError
+   * `SEND_STOPPED` if the key is not accepted, or if the gateway does not answer or recover in
+   * time.
    */
   post(path: string, body: string): Promise<Answer>;
   /** Aborts the requests that wait for a retry. */
@@ -47,11 +48,16 @@ export interface GatewayClient {
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const BACKOFF = { minMs: 200, maxMs: 5000 };
-/** Shorter patience before the first answer: the address is more likely wrong than busy. */
+/**
+ * Maximum retry time before the first answer. The time is short, since the address is more likely
+ * wrong than the gateway busy.
+ */
 const FIRST_ANSWER_MS = 10_000;
-/** A longer stall than the restart of a gateway is reported. */
+/** Retries for longer than this are reported as a stall. A restart of a gateway takes less time. */
 const REPORT_STALL_MS = 3000;
-/** After that many 500 answers the request itself may be the cause. */
+/**
+ * Maximum answers with status 5xx to one request, after which the request itself may be the cause.
+ */
 const INTERNAL_ERRORS_MAX = 5;
 
 /** Creates a client that retries requests with exponential backoff. */
@@ -145,10 +151,12 @@ class Client implements GatewayClient {
   }
 }
 
-/** Advice for files, which resume, and for other input, which is not stored twice. */
+/**
+ * Advice for all input. A file resumes at its progress; other input is sent again and deduplicated.
+ */
 export const CONTINUE_LATER = 'run the same command again later to continue';
 
-/** Throws for a status that has another cause than the records. */
+/** Throws AppError `SEND_STOPPED` for a status that the records have not caused. */
 function refuseFor(status: number, { url }: SendTarget): void {
   const reason = REASONS[status] ?? (status >= 300 && status < 400 ? REASONS[302] : undefined);
   if (reason !== undefined) throw new AppError('SEND_STOPPED', `the gateway at ${url} ${reason}`);

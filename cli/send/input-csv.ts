@@ -76,8 +76,8 @@ function readHeader(cells: readonly string[], { kind, idColumn, warn }: InputOpt
 }
 
 /**
- * Returns the name in a cell of a header. Files that were joined have a byte order mark before the
- * second header.
+ * Returns the column's name in a cell of the header. In joined files, a byte order mark may precede
+ * the second header.
  */
 const nameIn = (cell: string) => cell.replace(/^\ufeff/, '').trim();
 
@@ -132,7 +132,7 @@ function cellValue(cell: string, type: ColumnType) {
     // Other text is sent as a string, which the gateway refuses with a reason.
     case 'number':
       return NUMBER.test(cell) ? new RawJson(cell) : cell;
-    // The whole record is parsed later, and refused if this is not JSON.
+    // The whole record is parsed later, and refused if the cell is not JSON.
     case 'json':
       return new RawJson(cell);
   }

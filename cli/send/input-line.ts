@@ -25,7 +25,7 @@ export interface InputOptions {
   readonly kind: SendKind;
   /** A column or member whose value is the record's id. */
   readonly idColumn?: string | undefined;
-  /** Separates the cells of a CSV file that does not name another one itself. */
+  /** The cell separator of CSV files that do not start with a `sep=` line. */
   readonly delimiter: string;
   /** Called at most once, with a sentence. */
   warn(sentence: string): void;

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { AppError } from '../../shared/errors.ts';
 import { type InputLine, RECORD_BYTES_MAX, tooLong } from './input-line.ts';
 
-/** Yields one JSON object per line. Empty lines are counted, but are no records. */
+/** Yields one JSON object per line. Empty lines are counted, but not yielded. */
 export async function* readNdjson(stream: Readable): AsyncGenerator<InputLine> {
   let isEmpty = true;
   for await (const line of linesOf(stream)) {

@@ -59,7 +59,7 @@ function unreadable(message: string): AppError {
   return new AppError('INPUT_UNREADABLE', message);
 }
 
-/** Returns the format for the extension of a file's name; undefined for others. */
+/** Returns the format for the extension of a file's name; undefined for an unknown extension. */
 export function formatOf(file: string): Format | undefined {
   const extension = extname(file).toLowerCase();
   return (

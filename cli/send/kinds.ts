@@ -38,7 +38,7 @@ export interface SendKind {
   readonly requiredColumns: readonly string[];
   /** Derives the id of a record that has none. */
   idOf?(identity: string, record: JsonObject): string;
-  /** Returns sample number `n`, from 1. It is always the same. */
+  /** Returns sample number `n`, from 1. The same number always returns the same sample. */
   sample(n: number): JsonObject;
 }
 
@@ -104,7 +104,7 @@ export const KIND_BY_NAME: Readonly<Record<SendKindName, SendKind>> = {
   events: EVENTS,
 };
 
-/** Returns the columns of a CSV file that the schema of a record calls for. */
+/** Returns the columns of a CSV file for records with this schema. */
 function columnsOf(schema: z.ZodType): Pick<SendKind, 'columns' | 'attributes' | 'requiredColumns'> {
   const members = membersOf(schema);
   const columns = members.flatMap(({ name, csvType }) =>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Prepared } from './prepare.ts';
 
 export interface LanesOptions {
-  /** Maximum number of requests in flight. */
+  /** Number of lanes, which is the maximum number of requests in flight. */
   readonly lanes: number;
   readonly batchRecordsMax: number;
   readonly batchBytesMax: number;
@@ -23,8 +23,8 @@ export interface Lanes {
 const BATCHES_WAITING_MAX = 2;
 
 /**
- * Sends requests concurrently and keeps the order of each entity: its records always take the same
- * lane, and a lane has one request in flight at a time.
+ * Sends requests concurrently and keeps the order of each entity. All records of an entity take the
+ * same lane, and a lane has one request in flight at a time.
  */
 export function createLanes(options: LanesOptions): Lanes {
   const lanes = Array.from({ length: options.lanes }, () => new Lane(options));
@@ -84,7 +84,7 @@ class Lane implements Lanes {
     return this.#inFlight[0]?.number ?? this.#waiting[0]?.number;
   }
 
-  /** Whether at least this number of full batches is waiting. */
+  /** Returns whether at least this number of full batches is waiting. */
   #holds(batches: number): boolean {
     const { batchRecordsMax, batchBytesMax } = this.#options;
     return this.#waiting.length >= batchRecordsMax * batches || this.#waitingBytes >= batchBytesMax * batches;

@@ -17,9 +17,9 @@ export interface PrepareOptions {
   readonly kind: SendKind;
   readonly idColumn?: string | undefined;
   /**
-   * Part of the derived ids: a record with the same content in another delivery is another record.
-   * Otherwise an agent that changed and changed back would keep the change in between, as the last
-   * record equals the first.
+   * Part of the derived ids, so that the same content in another delivery is another record.
+   * Otherwise the record of an agent that changed back would count as a repetition of the first
+   * record.
    */
   readonly delivery: string;
 }
@@ -27,21 +27,21 @@ export interface PrepareOptions {
 /** A request may be 32 levels deep, and its items are 2 levels deep. */
 const DEPTH_MAX = 30;
 /**
- * Bounds the memory: counting restarts after this number of different records, always at the same
- * place of a file.
+ * Maximum records that are counted, which bounds the memory. Counting then restarts, always at the
+ * same place of a file.
  */
 const COUNTED_MAX = 4_000_000;
 
 /**
- * Creates a function that gives each record an id, which is the same when the same delivery is sent
- * again. Records with equal content within a delivery are counted, so that each has its own id.
+ * Returns a function that gives each record an id, which is the same when the same delivery is sent
+ * again. Records with equal content within a delivery are numbered, so that each has its own id.
  */
 export function createPreparer({ kind, idColumn, delivery }: PrepareOptions) {
   const counts = new Map<number, number>();
 
   function nthOf(text: string): number {
     if (kind.onceForAll) return 1;
-    // 48 bits of the hash save memory. On a collision the second record is always counted as a
+    // 48 bits of the hash save memory. On a collision, the second record always counts as a
     // repetition.
     const name = createHash('sha256').update(text).digest().readUIntBE(0, 6);
     if (counts.size >= COUNTED_MAX) counts.clear();
@@ -56,7 +56,7 @@ export function createPreparer({ kind, idColumn, delivery }: PrepareOptions) {
     const record = parse(line.text, kind);
     if (typeof record === 'string') return refuse(record);
     const entity = String(record[kind.entityMember] ?? '');
-    // Counted in any case: ids must not depend on whether other lines have been fixed.
+    // Invalid records are counted too, so that ids do not depend on whether other lines were fixed.
     const nth = nthOf(line.text);
     if (idColumn !== undefined && isMissing(record[kind.idMember]) && isMissing(record[idColumn])) {
       return refuse(`has no ${idColumn}`);
@@ -73,7 +73,7 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** Returns the record, or why it cannot be sent. */
+/** Returns the record, or the reason why the text cannot be sent. */
 function parse(text: string, kind: SendKind): JsonObject | string {
   try {
     const record = readJsonObject(Buffer.from(text), { rawMembers: kind.rawMembers, depthMax: DEPTH_MAX });

@@ -11,12 +11,12 @@ export interface ProgressBar {
 
 /** Clears the bar's line for a message; the bar is drawn again below. */
 const CLEAR_LINE = '\r\u001b[2K';
-/** At its end the bar clears the line of the saved cursor. */
+/** Saves the cursor for the bar, which clears the line of the saved cursor at its end. */
 const SAVE_CURSOR = '\u001b7';
 
 /**
- * Creates a bar. It is not shown if the stream is not a terminal, so that logs stay readable.
- * `total`: bytes or records.
+ * Creates a bar. The bar is shown only if the stream is a terminal, so that logs stay readable.
+ * `total` is a number of bytes or records.
  */
 export function createProgressBar(
   stream: { write(text: string): unknown; readonly isTTY?: boolean | undefined },

@@ -5,7 +5,7 @@ import { PRIVATE, replaceFile } from '../data-dir/replace-file.ts';
 
 const refusal = z.object({ line: z.int(), reason: z.string() });
 
-/** Identifies a run. Progress is used only by a run with the same identity. */
+/** Identifies a run. Only a run with the same identity uses the progress. */
 const identity = z.object({
   kind: z.string(),
   url: z.string(),
@@ -18,7 +18,7 @@ const identity = z.object({
 const schema = z.object({
   version: z.literal(1),
   run: identity,
-  /** Earlier lines are settled. */
+  /** The first line that is not settled. */
   nextLine: z.int().min(1),
   refused: z.array(refusal),
   refusedCount: z.int().min(0),
@@ -28,7 +28,7 @@ export type Refusal = Readonly<z.output<typeof refusal>>;
 export type RunIdentity = Readonly<z.output<typeof identity>>;
 export type Progress = Readonly<Omit<z.output<typeof schema>, 'version' | 'run'>>;
 
-/** The progress of a file, kept next to it until all of it is sent. */
+/** The progress of a file, kept next to that file until all of it is sent. */
 export interface ProgressFile {
   /** Returns the progress of an earlier run with the same identity, if there is one. */
   read(): Promise<Progress | undefined>;
@@ -46,7 +46,7 @@ export function createProgressFile(path: string, run: RunIdentity): ProgressFile
         return same ? found : undefined;
       } catch (error) {
         const none = errorCode(error) === 'ENOENT' || error instanceof SyntaxError;
-        // Starting again is always safe: records that are sent twice are stored once.
+        // Starting again is safe, since records that are sent twice are deduplicated.
         if (none || error instanceof z.ZodError) return undefined;
         throw error;
       }

@@ -11,7 +11,7 @@ export interface RefusedLinesOptions {
   readonly format: Format;
   readonly kind: SendKind;
   readonly delimiter: string;
-  /** First lines of the refused records, ascending. For JSON: their numbers. */
+  /** First lines of the refused records, ascending. For JSON files: the numbers of the records. */
   readonly lines: readonly number[];
 }
 
@@ -22,8 +22,8 @@ interface Range {
 }
 
 /**
- * Copies the refused lines of a file byte by byte to another file, under the same CSV header, so
- * that they can be fixed and sent. Throws AppError `REFUSED_UNWRITABLE`.
+ * Copies the refused lines of a file byte by byte to another file, under the same CSV header. A
+ * user can then fix and send that file. Throws AppError `REFUSED_UNWRITABLE`.
  */
 export async function writeRefusedLines(
   source: string,
@@ -57,7 +57,7 @@ async function refusedOf(source: string, options: RefusedLinesOptions) {
   }
 }
 
-/** Returns the lines up to the end of the header, and those of the refused records. */
+/** Returns the ranges of the header with the lines before it, and of the refused records. */
 async function csvRanges(
   stream: Readable,
   delimiter: string,
@@ -80,7 +80,7 @@ async function csvRanges(
 
 const NEWLINE = 0x0a;
 
-/** Yields the bytes of those lines with their line ends. */
+/** Yields the bytes of the lines in `ranges`, with their line ends. */
 async function* copyLines(stream: Readable, ranges: readonly Range[]): AsyncGenerator<Buffer> {
   let number = 1;
   let next = 0;

@@ -8,7 +8,7 @@ import { REFUSALS_MAX, type SendResult } from './send-source.ts';
 export interface FileReport extends SendResult {
   readonly file: string;
   readonly kind: SendKindName;
-  /** Part of the derived ids; empty if it was not used. */
+  /** Part of the derived ids; empty if the ids do not depend on a delivery. */
   readonly delivery: string;
   readonly durationMs: number;
 }
@@ -16,8 +16,8 @@ export interface FileReport extends SendResult {
 const ROWS_MAX = 50;
 
 /**
- * Prints the counts, a table of refused lines and the next steps. `refusedFile` contains those
- * lines.
+ * Prints the counts, a table of refused lines and the next steps. `refusedFile` contains the
+ * refused lines.
  */
 export function printReport(
   context: CommandContext,

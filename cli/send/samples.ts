@@ -1,6 +1,9 @@
 import type { JsonObject } from '../../shared/contracts/json.ts';
 
-/** Samples for tests. Sample `n` is always the same, so sending it again changes nothing. */
+/**
+ * Samples for tests. The same number always gives the same sample, so a sample that is sent again
+ * is deduplicated.
+ */
 
 const LANGUAGES = [['en-gb'], ['de', 'en'], ['fr'], ['es', 'pt-br']];
 const PLATFORMS = ['WEB', 'IOS', 'ANDROID', 'VOICE', 'SMS'];

@@ -28,14 +28,14 @@ export interface SendSourceOptions {
 
 /** The result of sending the records of a file. */
 export interface SendResult {
-  /** Accepted in this run. */
+  /** Number of records that were accepted in this run. */
   readonly accepted: number;
   readonly refusedCount: number;
   /** The first {@link REFUSALS_MAX} refusals, in order. */
   readonly refused: readonly Refusal[];
   /** The line at which this run resumed an earlier one. */
   readonly resumedAtLine: number | undefined;
-  /** Why the run ended early. Its progress is kept. */
+  /** The reason if the run ended early. The progress of the run is kept. */
   readonly stopped: Error | undefined;
 }
 
@@ -90,7 +90,7 @@ class SendRun {
     try {
       await this.#sendLines();
     } catch (thrown) {
-      // An aborted stream throws an error without the reason.
+      // The error of an aborted stream does not contain the reason.
       const error = signal.aborted ? signal.reason : thrown;
       client.stop();
       await progressFile?.write(this.#progress());
@@ -140,7 +140,7 @@ class SendRun {
 
   #progress(): Progress {
     const nextLine = this.#lanes.oldestPending() ?? this.#lastRead + 1;
-    // Later lines are sent again, and refused again.
+    // A resumed run sends later lines again, so their refusals are not kept.
     const kept = this.#refused.filter(({ line }) => line < nextLine);
     return {
       nextLine,

@@ -18,8 +18,9 @@ export async function sampleDeadLetters(pool: Pool, deadlineMs: number): Promise
 }
 
 /**
- * Reencrypts, in one transaction, up to `rowsMax` credentials in dead letters after `after` that
- * another key than `keyId` encrypted. Returns the position for the next step; undefined at the end.
+ * Reencrypts up to `rowsMax` credentials of dead letters after `after`, in one transaction. Skips
+ * values that the key `keyId` encrypted. Returns the position for the next step; undefined at the
+ * end.
  */
 export async function reencryptDeadLetters(
   pool: Pool,

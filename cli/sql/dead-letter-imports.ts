@@ -3,8 +3,8 @@ import { columnsOf } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
- * Moves the import of a partition from `before` (undefined: it never began) to `to`, in the
- * caller's transaction. Resolves with false where another import has moved it.
+ * Moves the import position of a partition from `before` (undefined if the import has not begun) to
+ * `to`, in the caller's transaction. Resolves with false if another import has moved the position.
  */
 export async function advanceImport(
   db: Queryable,
@@ -28,8 +28,8 @@ export async function advanceImport(
 }
 
 /**
- * A resolution in a dead-letter topic. It settles the dead letters of its position up to an offset
- * of the topic.
+ * A resolution in a dead-letter topic, which settles the dead letters of its position up to an
+ * offset of the topic.
  */
 export interface Resolution extends TopicPosition {
   readonly state: 'replayed' | 'dropped';
@@ -38,8 +38,8 @@ export interface Resolution extends TopicPosition {
 }
 
 /**
- * Settles the dead letters of resolutions (distinct positions), unless they changed since their
- * import.
+ * Settles the dead letters of resolutions, unless the dead letters changed since their import. The
+ * resolutions have distinct positions.
  */
 export async function applyResolutions(
   db: Queryable,

@@ -8,7 +8,7 @@ export type State = (typeof STATES)[number];
 /** The states in which a dead letter can be replayed or dropped. */
 export const UNSETTLED: readonly State[] = ['open', 'replaying'];
 
-/** Selects dead letters. Missing members do not restrict them. */
+/** Selects dead letters. A missing member does not restrict the selection. */
 export interface DeadLetterFilter {
   readonly topics: readonly string[];
   readonly states: readonly State[];
@@ -40,7 +40,7 @@ export interface DeadLetterLine extends FirstPosition {
 
 export interface WholeDeadLetter extends DeadLetterLine {
   readonly key: Buffer | null;
-  /** Null if it was erased, or could not be imported. */
+  /** Null if the value was erased, or could not be imported. */
   readonly value: Buffer | null;
   readonly headers: Buffer;
 }
@@ -90,7 +90,7 @@ export async function listDeadLetters(
   return rows;
 }
 
-/** As {@link listDeadLetters}, with key, value and headers. */
+/** Returns the newest dead letters, newest first, with key, value and headers. */
 export async function readDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
@@ -149,7 +149,7 @@ export async function dropDeadLetters(
 /** A dead letter that may be replayed. */
 export interface ReplayCandidate extends FirstPosition {
   readonly bytes: number;
-  /** Whether it has a value. */
+  /** Whether the dead letter has a value. */
   readonly whole: boolean;
 }
 

@@ -12,7 +12,7 @@ export interface EncryptedCount {
   readonly count: number;
 }
 
-/** Reencrypts a value; returns undefined if it cannot be decrypted. */
+/** Reencrypts a value; returns undefined if the value cannot be decrypted. */
 export type Reencrypt = (value: EncryptedSample) => Encrypted | undefined;
 
 /** A position in the walk over the stored credentials. */
@@ -24,7 +24,7 @@ export interface WalkPlace {
 }
 
 /**
- * Counts encrypted values by key: credentials that are not erased, those of dead letters, and
+ * Counts encrypted values by key: credentials that are not erased, credentials of dead letters, and
  * secrets of endpoints that are not deleted.
  */
 export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
@@ -44,7 +44,7 @@ export async function countEncrypted(db: Queryable): Promise<EncryptedCount[]> {
 
 /**
  * Returns one value of credentials per key that encrypted any. Reads the whole table. Each
- * statement is rejected after `deadlineMs`.
+ * statement rejects after `deadlineMs`.
  */
 export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise<EncryptedSample[]> {
   const keys = await queryWithDeadline<{ keyId: string }>(
@@ -82,9 +82,9 @@ function toSample(
 }
 
 /**
- * Reencrypts up to `rowsMax` credentials that another key than `keyId` encrypted, after `after` in
- * the order of their expiry. Returns the position for the next step; undefined at the end. Values
- * that were erased or reencrypted since they were read stay as they are.
+ * Reencrypts up to `rowsMax` credentials after `after`, in the order of their expiry. Skips values
+ * that the key `keyId` encrypted. Does not change values that were erased or reencrypted since they
+ * were read. Returns the position for the next step; undefined at the end.
  */
 export async function reencryptCredentials(
   pool: Pool,
@@ -108,7 +108,7 @@ export async function reencryptCredentials(
     return encrypted ? [{ row, encrypted }] : [];
   });
   if (changed.length > 0) {
-    // Only values that are still the ones that were read.
+    // Updates only values that have not changed since they were read.
     await pool.query(
       `update credentials c set key_id = sent.key_id, ciphertext = sent.ciphertext
          from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::bytea[])
@@ -128,7 +128,10 @@ export async function reencryptCredentials(
   return rows.at(-1);
 }
 
-/** Reencrypts the secrets of endpoints, one at a time, as dispatchers lock these rows too. */
+/**
+ * Reencrypts the secrets of endpoints, one per transaction, because dispatchers lock these rows
+ * too.
+ */
 export async function reencryptWebhookSecrets(
   pool: Pool,
   { keyId }: { readonly keyId: string },
@@ -151,7 +154,7 @@ export async function reencryptWebhookSecrets(
     const aad = webhookSecretAad(tenantId, endpointId);
     const encrypted = reencrypt({ of: 'webhook secrets', ...value, aad });
     if (!encrypted) continue;
-    // Only a value that is still the one that was read.
+    // Updates only a value that has not changed since it was read.
     await pool.query(
       `update webhook_endpoints set secret_key_id = $3, secret_ciphertext = $4
         where tenant_id = $1 and endpoint_id = $2 and secret_ciphertext = $5`,

@@ -11,7 +11,8 @@ export interface StoredPosition {
 }
 
 /**
- * Returns the positions of the topics. A partition has one once a worker has read its first record.
+ * Returns the positions of the topics. A partition has a position once a worker has read its first
+ * record.
  */
 export async function listPositions(db: Queryable, topics: readonly string[]): Promise<StoredPosition[]> {
   const { rows } = await db.query<StoredPosition>(
@@ -28,7 +29,7 @@ export interface AcceptedTopic {
   readonly generation: number;
   /** Number of partitions to store, by topic. */
   readonly layouts: ReadonlyMap<string, number>;
-  /** Partitions that keep their position, or start at 0 if they have none. */
+  /** Partitions that keep their position, or start at 0 without a position. */
   readonly stay: readonly number[];
   readonly move: readonly MovedPosition[];
 }
@@ -42,8 +43,8 @@ export interface MovedPosition {
 
 /**
  * Sets the generation and the positions of a topic in one transaction. Returns false and changes
- * nothing if the generation or a position to move differs from the one that was read: a worker or
- * another command was faster.
+ * nothing if the generation or a position to move differs from the value that was read. In that
+ * case a worker or another command has changed the value.
  */
 export async function acceptLog(
   pool: Pool,
@@ -71,7 +72,8 @@ export async function acceptLog(
 }
 
 /**
- * Inserts missing rows too: a worker that still has the earlier generation must find the new one.
+ * Sets the generation of these positions. Inserts missing rows too, so that a worker with the
+ * earlier generation finds the new one.
  */
 async function keepPositions(
   db: Queryable,

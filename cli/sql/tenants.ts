@@ -10,7 +10,7 @@ export interface TenantDescription extends Tenant {
   readonly quota: number | null;
   /** Records counted so far on this day. Gateways report them about once per second. */
   readonly recordsToday: number;
-  /** When it was disabled; null while it is not. */
+  /** Time at which the tenant was disabled; null if the tenant is enabled. */
   readonly disabledAtMs: number | null;
   readonly createdAtMs: number;
 }
@@ -77,9 +77,9 @@ export async function setTenantQuota(db: Queryable, tenantId: string, quota: num
 }
 
 /**
- * Disables a tenant from `disabledAtMs` on, or enables it if null. Returns whether that changed
- * anything: a disabled tenant keeps its time. Gateways see the change when they refresh their API
- * keys.
+ * Disables a tenant from `disabledAtMs` on, or enables the tenant if null. Returns whether the
+ * state changed: a disabled tenant keeps its time. Gateways apply the change when they refresh
+ * their API keys.
  */
 export async function setTenantDisabled(
   db: Queryable,

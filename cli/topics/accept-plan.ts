@@ -10,9 +10,9 @@ import type { AcceptedTopic } from '../sql/log-positions.ts';
  * The relation of a partition of the log to its stored position.
  * - `fits`: the log continues at the position.
  * - `ends-below`: the log ends before the position.
- * - `other-record`: the record before the position is not the one that was stored.
+ * - `other-record`: the record before the position is not the record that was stored.
  * - `gone`: records between the position and the first record of the log were lost.
- * - `other-generation`: it fits, but has another generation than the topic.
+ * - `other-generation`: as `fits`, but the position has another generation than the topic.
  */
 export type Finding = 'fits' | 'ends-below' | 'other-record' | 'gone' | 'other-generation';
 
@@ -24,8 +24,8 @@ export interface PartitionPlan {
   readonly position: PositionRow | undefined;
   readonly nextOffset: bigint;
   /**
-   * Number of records that were lost before they were stored; 0 for another log, where it is
-   * unknown.
+   * Number of records that were lost before they were stored. The number is 0 for another log,
+   * where it is unknown.
    */
   readonly skipped: bigint;
 }
@@ -45,7 +45,10 @@ export interface AcceptPlan {
 interface FoundTopic {
   readonly topic: string;
   readonly registered: RegisteredTopic;
-  /** Read before the bounds, so that a concurrent worker is never ahead of the log. */
+  /**
+   * The positions are read before the bounds, so that a concurrent worker is never ahead of the
+   * log.
+   */
   readonly positions: ReadonlyMap<number, PositionRow>;
   readonly bounds: ReadonlyMap<number, PartitionBounds>;
 }
@@ -138,8 +141,8 @@ async function planAccept(
 }
 
 /**
- * Throws if records are not stored yet. With another number of partitions, keys move to other
- * partitions, and records of one entity in its old and new partition would be stored out of order.
+ * Throws if records are not stored yet. A new number of partitions moves keys to other partitions.
+ * Then the records of an entity would be stored out of order, since some are in its old partition.
  */
 function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   const waiting = partitions.filter(({ bounds, nextOffset, finding }) => {
@@ -155,7 +158,7 @@ function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   );
 }
 
-/** Whether the plan would change anything. */
+/** Returns whether the plan would change anything. */
 export const isChange = ({ generation, generationFound, partitions }: AcceptPlan): boolean =>
   generation !== generationFound || partitions.some(({ finding }) => finding !== 'fits');
 

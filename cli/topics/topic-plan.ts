@@ -6,10 +6,10 @@ export interface PlannedTopic {
   readonly topic: string;
   readonly action: 'create' | 'keep';
   readonly partitions: number;
-  /** Undefined for a log without replicas. */
+  /** Undefined if the log has no replicas. */
   readonly replicas: number | undefined;
   readonly retentionMs: number;
-  /** The requested number, if the topic exists with another one. */
+  /** The requested number, if an existing topic has another number of partitions. */
   readonly partitionsWanted?: number;
 }
 

@@ -15,7 +15,7 @@ export interface NamedEndpoint extends Endpoint {
 }
 
 /**
- * Returns the endpoints of one or all tenants, or only `endpointId`. Throws AppError
+ * Returns the endpoints of one or all tenants, or only the endpoint `endpointId`. Throws AppError
  * `TENANT_UNKNOWN`.
  */
 export async function searchEndpoints(
@@ -72,7 +72,8 @@ export async function keyRingOf(context: CommandContext, { embedded }: OpenDatab
 }
 
 /**
- * Returns the permitted addresses of webhooks, with the default of the instance that sends them.
+ * Returns the permitted addresses of webhooks, with the default of the instance that sends
+ * webhooks.
  */
 export function allowRulesOf(context: CommandContext, { embedded }: OpenDatabase): AllowRule[] {
   return context.config(['SLUICE_WEBHOOK_ALLOW'], embedded ? 'embedded' : 'cli').SLUICE_WEBHOOK_ALLOW ?? [];

@@ -18,14 +18,17 @@ export interface ReceivedWebhook {
   readonly body: string;
   /** Why verification failed; undefined if the webhook is valid. */
   readonly problem: string | undefined;
-  /** The answer of the receiver that it was forwarded to; undefined if it was not forwarded. */
+  /**
+   * The answer of the receiver to which the webhook was forwarded; undefined if it was not
+   * forwarded.
+   */
   readonly forwarded: Forwarded | undefined;
   /** The status of the answer to the sender. */
   readonly answered: number;
 }
 
 export interface Forwarded {
-  /** Undefined without an answer. */
+  /** Undefined if there was no answer. */
   readonly status: number | undefined;
   readonly durationMs: number;
   readonly error: string | undefined;
@@ -33,10 +36,10 @@ export interface Forwarded {
 
 export interface WebhookReceiverOptions {
   readonly host: string;
-  /** 0 picks a free port. */
+  /** 0 selects a free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Returns the valid signing secrets; called for each webhook. */
+  /** Returns the valid signing secrets. Called for each webhook. */
   secrets(): readonly Uint8Array[];
   /** URL to which valid webhooks are forwarded unchanged. */
   readonly forward: string | undefined;
@@ -49,7 +52,10 @@ export interface WebhookReceiver {
 }
 
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Shorter than the sender's timeout, so that a slow receiver is reported as 502. */
+/**
+ * Deadline for the answer of the other receiver. It is shorter than the sender's timeout, so that a
+ * slow receiver is reported as 502.
+ */
 const FORWARD_DEADLINE_MS = 12_000;
 /** The user chooses the URL, so every address is permitted. */
 const ANYWHERE = parseAllowRules('0.0.0.0/0,::/0');
@@ -62,9 +68,9 @@ const FORWARDED_HEADERS = [
 ];
 
 /**
- * Starts a receiver that verifies webhooks. It answers 400 to an invalid webhook. It answers 204 to
- * a valid one, or the status of the receiver that it forwards to (502 without an answer). Throws
- * AppError `LISTEN_FAILED`.
+ * Starts a receiver that verifies webhooks. Answers 400 to an invalid webhook, and 204 to a valid
+ * one. If webhooks are forwarded, answers a valid one with the status of the other receiver, or 502
+ * without an answer. Throws AppError `LISTEN_FAILED`.
  */
 export async function startWebhookReceiver(options: WebhookReceiverOptions): Promise<WebhookReceiver> {
   const agent = createAgent({ allow: ANYWHERE, resolve: createLocalResolve() });
@@ -146,14 +152,15 @@ async function forward(
   }
 }
 
-/** Returns the status for the sender; 502 for one that HTTP does not allow. */
+/** Returns the status for the sender. Returns 502 for a status that HTTP does not allow. */
 function statusOf({ status }: Forwarded): number {
   return status !== undefined && status >= 200 && status <= 599 ? status : 502;
 }
 
-/** Rejects if the body is too large or the sender disconnects. */
+/** Reads the body. Rejects if the body is too large or the sender disconnects. */
 async function readBody(request: IncomingMessage): Promise<Buffer> {
-  // A growing buffer: a list of many small chunks takes far more memory than their bytes.
+  // Appends to one growing buffer: a list of many small chunks takes far more memory than their
+  // bytes.
   let body = Buffer.alloc(0);
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -165,7 +172,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   return body.subarray(0, bytes);
 }
 
-/** Tolerated age of a webhook, against replay of recorded ones. */
+/** Maximum age of a webhook, which limits replays of recorded webhooks. */
 const TOLERANCE_S = 5 * 60;
 
 /**

@@ -5,7 +5,10 @@ import { packageVersion } from '../../shared/package-root.ts';
 import { eventSchema } from './event-schema.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
-/** Returns the AsyncAPI 3 document of the topics and the webhooks. The topic prefix is a setting with this default. */
+/**
+ * Returns the AsyncAPI 3 document of the topics and the webhooks. `prefix` is the default of the
+ * setting for the topic prefix.
+ */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
   const topics = KINDS.map(
     (kind) => [kind, topicChannel(topicOf(prefix, kind), [kind], `Records of the kind ${kind}.`)] as const,
@@ -66,7 +69,7 @@ export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
 
 const CONTENT_TYPE = { 'content-type': { type: 'string', const: EVENT_HEADERS['content-type'] } };
 
-/** Headers of a dead letter that is published again. */
+/** Headers of a replayed dead letter. */
 const REPLAYED: Readonly<Record<string, JsonSchema>> = {
   [FIRST_POSITION_HEADER]: {
     type: 'string',

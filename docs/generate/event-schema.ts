@@ -6,8 +6,9 @@ import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts'
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 
 /**
- * The schemas of records in the log, for the AsyncAPI document. The product does not validate with them: workers decode
- * tolerantly. A test compares them with what the gateway publishes.
+ * The schemas of records in the log, for the AsyncAPI document. Sluice does not validate records
+ * with these schemas: workers decode tolerantly. A test compares the schemas with what the gateway
+ * publishes.
  */
 
 /** Credentials as the log carries them: encrypted with a key of the key ring. */
@@ -28,7 +29,7 @@ const DATA: Readonly<Record<Kind, z.ZodType>> = {
   'automation-events': automationEventSchema,
 };
 
-/** A record of a kind in the log: a CloudEvents 1.0 event in structured JSON mode. */
+/** Returns the schema of a record in the log: a CloudEvents 1.0 event in structured JSON mode. */
 export function eventSchema(kind: Kind) {
   return z.object({
     specversion: z.literal('1.0'),

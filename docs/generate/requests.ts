@@ -48,7 +48,7 @@ interface Schema {
 }
 
 const INT32_MAX = 2 ** 31 - 1;
-/** Patterns of strings in words. The page shows other patterns as they are. */
+/** Descriptions of string patterns. The page shows other patterns as regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*$': 'no control characters',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\ufeff\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$':
@@ -62,7 +62,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   '^[0-7][0-9A-HJKMNP-TV-Z]{25}$': 'ULID in upper case',
 };
 
-/** Returns the page. Errors that most operations share are listed once per listener. */
+/** Returns the page. Errors that several operations share are listed once per listener. */
 export function requestsPage(gateway: JsonSchema, admin: JsonSchema): string {
   return [
     INTRODUCTION,
@@ -113,7 +113,7 @@ function operationsOf({ paths }: Document): (readonly [string, Operation])[] {
     .filter(([, { description }]) => description.includes('Scope:'));
 }
 
-/** The most frequent description of each error status that several operations have. */
+/** Returns the most frequent description of each error status that several operations have. */
 function commonErrors(operations: readonly (readonly [string, Operation])[]): ReadonlyMap<string, string> {
   const common = new Map<string, string>();
   for (const { status } of Object.values(ERRORS)) {
@@ -165,7 +165,7 @@ function parameterRow({ name, required, description = '', schema = {} }: Paramet
   return [named(name!, required === true), rule(schema), description];
 }
 
-/** Rows of an object's members, those of nested objects and of items included. */
+/** Returns one row per member of an object, including members of nested objects and of items. */
 function membersOf(given: Schema | undefined, document: Document, prefix = ''): string[][] {
   if (given === undefined) return [];
   const schema = resolve(given, document);

@@ -4,7 +4,7 @@ import { defaultOf, GROUPS, type Role, type Setting, type SettingName } from '..
 
 const WIDTH = 110;
 
-/** The readers of a setting in words, and the role of each. */
+/** The programs that read settings, as the page names them, and the role of each. */
 const READERS: readonly (readonly [string, Role])[] = [
   ['gateway', 'gateway'],
   ['worker', 'worker-without-webhooks'],
@@ -14,7 +14,7 @@ const READERS: readonly (readonly [string, Role])[] = [
   ['command', 'cli'],
 ];
 
-/** Returns the page that lists every setting. `stack` is its part about the composed services. */
+/** Returns the page that lists every setting. `stack` is the section about the compose files. */
 export function settingsPage(stack: string): string {
   const groups = GROUPS.map(
     ({ title, settings }) => `## ${title}\n\n${table(HEAD, Object.entries(settings).map(settingRow))}`,
@@ -86,7 +86,9 @@ function describe(setting: Setting): string {
   ].join(' ');
 }
 
-/** Returns the default, and that of `npm start` if it differs; undefined if there is none. */
+/**
+ * Returns the default, and the default of `npm start` if it differs; undefined without a default.
+ */
 function defaultsOf(name: SettingName, mark: string): string | undefined {
   const [usual, embedded] = (['gateway', 'embedded'] as const).map((role) => defaultOf(name, role));
   const [first, second] = [usual, embedded].map((value) => (value ? `${mark}${value}${mark}` : 'none'));

@@ -17,7 +17,10 @@ const MEANINGS: Readonly<Record<string, string>> = {
   STACK_GATEWAY_2_PORT: 'Port of the second gateway on this machine (cluster).',
 };
 
-/** Returns the section about these variables. Throws if a variable has no meaning here, or is in no compose file. */
+/**
+ * Returns the section about these variables. Throws if a variable has no meaning here, or is in no
+ * compose file.
+ */
 export function stackPart(composeFiles: readonly string[]): string {
   const defaults = stackDefaults(composeFiles);
   const unknown = [...defaults.keys()].filter((name) => !(name in MEANINGS));
@@ -38,7 +41,10 @@ They set the settings above for the parts in containers.
 ${table(['variable', 'meaning', 'default'], rows)}`;
 }
 
-/** Returns every variable of the compose files with its default; undefined if the variable is required. */
+/**
+ * Returns every variable of the compose files with its default; undefined if the variable is
+ * required.
+ */
 export function stackDefaults(composeFiles: readonly string[]): ReadonlyMap<string, string | undefined> {
   const found = new Map<string, string | undefined>();
   for (const [, name, operator, rest] of composeFiles.join('\n').matchAll(/\$\{(\w+)(:?[-?])([^}]*)\}/g)) {

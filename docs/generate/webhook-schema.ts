@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { KINDS } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks.ts';
 
-/** The schemas of webhooks, for the AsyncAPI document. A test compares them with what the workers send. */
+/**
+ * The schemas of webhooks, for the AsyncAPI document. A test compares the schemas with what the
+ * workers send.
+ */
 
 const about = {
   automationAgentMessageId: z.string().describe('The eventId of the event.'),
@@ -57,7 +60,7 @@ const DATA: Readonly<Record<WebhookType, z.ZodType>> = {
   'webhook.test': z.object({ endpointId: z.string() }),
 };
 
-/** The body of a webhook of a type. */
+/** Returns the schema of the body of a webhook. */
 export function webhookSchema(type: WebhookType) {
   return z.object({
     type: z.literal(type),

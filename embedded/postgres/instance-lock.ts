@@ -3,22 +3,28 @@ import { AppError } from '../../shared/errors.ts';
 import { openClient } from '../../shared/postgres/client.ts';
 import { isAlive } from './process-table.ts';
 
-/** The lock that one running instance holds on its database for as long as its connection lives. */
+/**
+ * The lock of the running instance on its database. The lock is released when its connection ends.
+ */
 export interface InstanceLock {
   /** Resolves when the lock's connection ends, on either side. */
   readonly lost: Promise<void>;
   release(): Promise<void>;
 }
 
-/** A process that is just ending may still hold the lock. */
+/** Milliseconds to wait for a lock whose holder lives, since the holder may be about to exit. */
 const LIVE_HOLDER_PATIENCE_MS = 1000;
-/** A process that was killed is gone before the server has noticed the end of its connection. */
+/**
+ * Milliseconds to wait for a lock whose holder is dead: the server may not have noticed the end of
+ * the holder's connection.
+ */
 const DEAD_HOLDER_PATIENCE_MS = 10_000;
 const RETRY_MS = 50;
 
 /**
- * Makes this process the one instance of the database. Throws AppError `ALREADY_RUNNING` while
- * another process is, and the connection's error if the server does not answer.
+ * Takes the lock that makes this process the only instance of the database. Throws AppError
+ * `ALREADY_RUNNING` if another process holds the lock, or the connection's error if the server does
+ * not answer.
  */
 export async function takeInstanceLock(connectionString: string): Promise<InstanceLock> {
   const startedAtMs = performance.now();
@@ -40,7 +46,7 @@ export async function takeInstanceLock(connectionString: string): Promise<Instan
 
 type InstanceLockAttempt =
   | { readonly lock: InstanceLock }
-  /** The process id of the holder; undefined if the lock was released meanwhile. */
+  /** The process id of the holder; undefined if the lock was released in the meantime. */
   | { readonly lock: undefined; readonly heldByPid: number | undefined };
 
 // The two halves of the advisory lock's key: constants that nothing else in the database uses.
@@ -49,8 +55,8 @@ const LOCK_OBJECT = 1;
 const NAME_PREFIX = 'sluice-instance ';
 
 /**
- * Tries once to become the instance of this database. The lock belongs to its own session, so it is
- * released when the process dies. Rejects with the connection's error.
+ * Tries once to take the lock. The lock belongs to a database session of its own, so the server
+ * releases the lock when the process dies. Rejects with the connection's error.
  */
 async function tryInstanceLock(connectionString: string): Promise<InstanceLockAttempt> {
   const client = await openClient({ connectionString, applicationName: `${NAME_PREFIX}${process.pid}` });

@@ -15,19 +15,22 @@ export interface ServerSetup {
   readonly cluster: Cluster;
   readonly binaries: PostgresBinaries;
   readonly serverUser: ServerUser;
-  /** More server settings, by name. */
+  /** Additional server settings, by name. */
   readonly settings: Readonly<Record<string, string>>;
   readonly logger: Logger;
 }
 
 /**
- * Recovery after a crash reads at most a gigabyte of write-ahead log; a slow disk needs minutes for
- * it.
+ * Timeout of a server start. Crash recovery reads at most 1 GB of write-ahead log, which can take
+ * minutes on a slow disk.
  */
 export const START_TIMEOUT_MS = 300_000;
 const LOG_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Starts the server and waits until it is ready; resolves with the reason when it is not. */
+/**
+ * Starts the server and waits until it is ready. Resolves with the reason if the start failed, else
+ * with undefined.
+ */
 export async function startServer(
   setup: ServerSetup,
   port: number,
@@ -38,8 +41,8 @@ export async function startServer(
   try {
     const logStart = (await log.stat()).size;
     const options = serverArguments(setup, port).map(shellQuoted).join(' ');
-    // A path of its own would go through a shell, within double quotes: where it holds a $, it
-    // would be another one.
+    // pg_ctl passes the program's path to a shell within double quotes, which would expand a `$`.
+    // So the path is relative to the working directory.
     const args = ['start', '-p', './postgres', '-t', `${START_TIMEOUT_MS / 1000}`, '-o', options];
     const failure = await runPgCtl(setup, args, log.fd, signal);
     return failure && ((await fatalLines(logFile, logStart)) ?? failure);
@@ -49,9 +52,9 @@ export async function startServer(
 }
 
 /**
- * Runs pg_ctl on the cluster; resolves with the reason when it failed. In a process group of its
- * own: a terminal's Ctrl-C is for this process, which stops the server when nothing needs it any
- * more.
+ * Runs pg_ctl on the cluster. Resolves with the reason if pg_ctl failed, else with undefined.
+ * pg_ctl has a process group of its own: Ctrl-C in a terminal must reach only this process, which
+ * stops the server last.
  */
 export async function runPgCtl(
   { cluster, binaries, serverUser }: ServerSetup,
@@ -66,7 +69,7 @@ export async function runPgCtl(
     env: { ...env, PGDATA: cluster.directory },
     detached: true,
     stdio: ['ignore', output, output],
-    // During a start, pg_ctl passes SIGINT on to the server.
+    // During a start, pg_ctl forwards SIGINT to the server.
     ...(signal && { signal, killSignal: 'SIGINT' as const }),
   });
   try {
@@ -83,7 +86,7 @@ function serverArguments({ cluster, settings }: ServerSetup, port: number): stri
     port: String(port),
     unix_socket_directories: '',
     max_connections: '200',
-    // Keeps errors that the code handles, and values that clients sent, out of the server's log:
+    // Keeps errors that the code handles, and values that clients sent, out of the server's log. So
     // the log stays small and holds no customer data.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
@@ -93,7 +96,7 @@ function serverArguments({ cluster, settings }: ServerSetup, port: number): stri
     log_timezone: 'UTC',
     ...settings,
   };
-  // The directory is named here too, so that a list of processes shows whose server this is.
+  // `-D` repeats the directory so that `ps` shows to which data directory the server belongs.
   const values = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return ['-D', cluster.directory, ...values];
 }

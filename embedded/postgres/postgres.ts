@@ -24,11 +24,11 @@ export interface EmbeddedPostgresOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   /**
-   * Called once when another process has become the owner of the data directory: the caller should
+   * Called once when another process has become the owner of the data directory. The caller should
    * exit.
    */
   onLost?(error: AppError): void;
-  /** More server settings, by name; tests turn fsync off. */
+  /** Additional server settings, by name. Tests turn fsync off. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
@@ -37,7 +37,8 @@ export interface EmbeddedPostgres {
   readonly connectionString: string;
   readonly connection: DatabaseConnection;
   /**
-   * Stops the server, also one that an earlier process started. Its users must be closed before.
+   * Stops the server, even if an earlier process started it. Close all other connections to the
+   * server first.
    */
   stop(): Promise<void>;
 }
@@ -46,10 +47,8 @@ const DATABASE = 'sluice';
 
 /**
  * Runs Postgres on the data directory, which is created if missing, and makes this process its
- * owner. A server that an earlier process left running is adopted; one that dies later is restarted
- * on the same port.
- *
- * Throws AppError, not retryable unless said otherwise: `ALREADY_RUNNING` (another live process
+ * owner. Reuses a server that an earlier process left running. Restarts a server that dies, on the
+ * same port. Throws AppErrors, not retryable unless noted: `ALREADY_RUNNING` (another live process
  * owns the directory), `DATA_DIR_UNUSABLE`, `SERVER_USER_MISSING`, `POSTGRES_BINARIES_UNUSABLE`,
  * `POSTGRES_VERSION_MISMATCH`, `POSTGRES_FAILED` (retryable).
  */
@@ -74,8 +73,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     onLost: (error) => options.onLost?.(error),
     logger,
   });
-  // A process that exits without `stop` (second signal, grace period, uncaught exception) leaves no
-  // server running.
+  // Stops the server if the process exits without `stop`, for example after a second signal, the
+  // grace period or an uncaught exception.
   const endServer = () => {
     const owned = supervisor.owned();
     if (owned) endPostmaster(owned.postmaster);

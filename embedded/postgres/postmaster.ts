@@ -17,15 +17,15 @@ export interface Postmaster {
 }
 
 /**
- * A dead server's processes may hold its memory for a moment, and a port may be taken between
- * choice and use.
+ * Milliseconds during which failed starts are retried. Processes of a dead server may hold its
+ * shared memory briefly, and another program may take the chosen port.
  */
 const RETRY_MS = 5000;
 const RETRY_PAUSE_MS = 250;
 const POLL_MS = 25;
 const CONNECT_TIMEOUT_MS = 2000;
 /**
- * `fast` rolls open transactions back and writes everything; `immediate` leaves the rest to
+ * `fast` rolls back open transactions and writes all data to disk. `immediate` leaves that to
  * recovery at the next start.
  */
 const STOP_MODES = [
@@ -34,8 +34,8 @@ const STOP_MODES = [
 ];
 
 /**
- * Resolves with a server of the cluster that answers: the running one, else a new one (on `port`,
- * or on a free port). Waits while a server starts, recovers or shuts down. Throws AppError
+ * Resolves with a server of the cluster that answers: a running one, else a new one on `port` or on
+ * a free port. Waits while a server starts, recovers or shuts down. Throws AppError
  * `POSTGRES_FAILED` with the reason from the server's log, or the signal's reason when aborted.
  */
 export async function ensurePostmaster(
@@ -58,7 +58,7 @@ export async function ensurePostmaster(
   }
 }
 
-/** Why there is no server yet; one that has not failed only needs more time. */
+/** The reason why no server answers. If `failed` is false, the server only needs more time. */
 interface NoServer {
   readonly failed: boolean;
   readonly reason: string;
@@ -84,16 +84,19 @@ async function findOrStart(
     await (await openClient({ connectionString, ...options })).end();
     return postmaster;
   } catch (error) {
-    // Class 28 is a wrong password, which waiting does not change. Other errors: a server that
-    // recovers from a crash of one of its processes refuses connections.
+    // A wrong password (SQLSTATE class 28) is permanent. Other errors are temporary: during crash
+    // recovery, the server refuses connections.
     return { failed: errorCode(error)?.startsWith('28') ?? false, reason: errorMessage(error) };
   }
 }
 
-/** Ends all sessions and the server, and waits for it. Does nothing when that server is gone. */
+/**
+ * Stops the server and all its sessions, and waits until the server has exited. Does nothing if the
+ * server no longer runs.
+ */
 export async function stopPostmaster(setup: ServerSetup, { pid }: Postmaster): Promise<void> {
   for (const { mode, timeoutMs } of STOP_MODES) {
-    // pg_ctl would signal whatever program has the process id of a dead server.
+    // If the server is dead, pg_ctl would signal the program that reuses its process id.
     if (!(await isServerOf(pid, setup.cluster.directory))) return;
     const failure = await runPgCtl(setup, ['stop', '-m', mode, '-t', `${timeoutMs / 1000}`], 'ignore');
     if (failure === undefined) break;
@@ -104,12 +107,12 @@ export async function stopPostmaster(setup: ServerSetup, { pid }: Postmaster): P
   while ((await isAlive(pid)) && performance.now() < endBy) await delay(POLL_MS);
 }
 
-/** Begins a fast shutdown without waiting for its end, for a process that is ending itself. */
+/** Requests a fast shutdown without waiting for its end. Used when this process exits. */
 export function endPostmaster(postmaster: Postmaster): void {
   try {
     process.kill(postmaster.pid, 'SIGINT');
   } catch {
-    // It has exited.
+    // The server has already exited.
   }
 }
 
@@ -127,8 +130,8 @@ export function adminUrl(cluster: Cluster, port: number): string {
 const LOCK_FILE_LINES = { pid: 0, port: 3, status: 7 };
 
 /**
- * Returns the server that the cluster's lock file names, if it lives; status: starting, ready or
- * stopping.
+ * Returns the server in the cluster's lock file, if that server is alive. `status` is starting,
+ * ready or stopping.
  */
 async function findRunning(cluster: Cluster): Promise<(Postmaster & { status: string }) | undefined> {
   const lockFile = join(cluster.directory, 'postmaster.pid');
@@ -141,15 +144,15 @@ async function findRunning(cluster: Cluster): Promise<(Postmaster & { status: st
     const status = lines[LOCK_FILE_LINES.status]?.trim() || 'starting';
     return { pid, port: Number(lines[LOCK_FILE_LINES.port]), status };
   }
-  // Postgres itself clears the lock file of a dead process, after checks of what that one left. It
-  // refuses to start only where the process id now belongs to another program.
+  // At its start, Postgres removes the lock file of a dead server. But Postgres refuses to start if
+  // another program has the process id of the dead server.
   if (processExists(pid)) await removeStale(lockFile, content);
   return undefined;
 }
 
 /**
- * Removes the lock file if it still is the one that was judged: another start may just have
- * replaced it.
+ * Removes the lock file if its content is still `judged`: a concurrent start may have replaced the
+ * file.
  */
 async function removeStale(lockFile: string, judged: string): Promise<void> {
   const aside = `${lockFile}.stale-${process.pid}`;

@@ -5,10 +5,7 @@ import { errorCode } from '../../shared/errors.ts';
 
 const run = promisify(execFile);
 
-/**
- * Resolves with whether the process runs. A zombie, whose parent has not waited for its end yet,
- * does not.
- */
+/** Resolves with whether the process runs. A zombie process does not count as running. */
 export async function isAlive(pid: number): Promise<boolean> {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {
@@ -19,7 +16,7 @@ export async function isAlive(pid: number): Promise<boolean> {
   if (process.platform !== 'linux') return true;
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The state follows the name, which is in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and may contain any character.
     return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
   } catch {
     return false;
@@ -27,8 +24,8 @@ export async function isAlive(pid: number): Promise<boolean> {
 }
 
 /**
- * Resolves with whether the process is a server on `directory`, and not another program that got
- * its process id later.
+ * Resolves with whether the process is a server on `directory`, and not another program that reuses
+ * its process id.
  */
 export async function isServerOf(pid: number, directory: string): Promise<boolean> {
   if (process.platform === 'linux') {

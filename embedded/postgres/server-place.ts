@@ -7,8 +7,8 @@ import type { ServerUser } from './server-user.ts';
 const run = promisify(execFile);
 
 /**
- * Folder for what the server's user must reach, if the folder in use is one that only root may
- * enter (such as /root, or a folder of mktemp -d).
+ * Directory for files that the server's user must reach. Used if only root may enter the configured
+ * directory (such as /root, or a directory of `mktemp -d`).
  */
 const PLACE = '/var/lib/sluice';
 
@@ -24,8 +24,7 @@ export async function canEnter(directory: string, user: ServerUser): Promise<boo
 }
 
 /**
- * Makes a directory that the server's user may pass through; its content has permissions of its
- * own.
+ * Creates a directory that any user may traverse but not list. The content has its own permissions.
  */
 export async function makePlace(): Promise<string> {
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
@@ -35,8 +34,9 @@ export async function makePlace(): Promise<string> {
 }
 
 /**
- * Copies the server's programs to where its user may run them, once per version, and resolves with
- * the new folder. `directory` is `<prefix>/bin`; the libraries and files next to it are copied too.
+ * Copies the server's programs to a directory where its user may run them, once per version.
+ * Resolves with that directory. `directory` is `<prefix>/bin`; the libraries and files next to it
+ * are copied too.
  */
 export async function copyPrograms(directory: string, version: string): Promise<string> {
   const prefix = dirname(directory);
@@ -44,14 +44,14 @@ export async function copyPrograms(directory: string, version: string): Promise<
   const copied = join(copy, basename(directory));
   if (await exists(copied)) return copied;
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
-  // Renamed when it is complete: a start that is killed leaves no partial copy under the name.
+  // The copy is renamed when it is complete, so that a killed start leaves no partial copy.
   const unfinished = await mkdtemp(join(PLACE, 'unfinished-'));
   try {
     await cp(prefix, join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true });
     await run('chmod', ['-R', 'go=u,go-w', unfinished]);
     await rename(join(unfinished, 'native'), copy);
   } catch (error) {
-    // A concurrent start was faster.
+    // If the copy exists, a concurrent start has made it.
     if (!(await exists(copied))) throw error;
   } finally {
     await rm(unfinished, { recursive: true, force: true });

@@ -5,8 +5,8 @@ import { AppError } from '../../shared/errors.ts';
 const run = promisify(execFile);
 
 /**
- * The user that the database server runs as: empty for the user of this process, else the ids of
- * another one.
+ * The user that the database server runs as: the ids of another user, or empty for the user of this
+ * process.
  */
 export interface ServerUser {
   readonly uid?: number;

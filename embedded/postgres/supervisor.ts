@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/logging.ts';
 import type { InstanceLock } from './instance-lock.ts';
 import type { Postmaster } from './postmaster.ts';
 
-/** The server and the lock of the process that is the instance. */
+/** The server and the instance lock that this process owns. */
 export interface OwnedServer {
   readonly postmaster: Postmaster;
   readonly lock: InstanceLock;
@@ -12,11 +12,13 @@ export interface OwnedServer {
 
 /** Options of {@link ServerSupervisor}. */
 export interface SupervisorOptions extends OwnedServer {
-  /** Resolves with the running server, which it starts when it is down. */
+  /** Starts the server if it is down. Resolves with the running server. */
   ensure(signal: AbortSignal): Promise<Postmaster>;
-  /** Throws AppError `ALREADY_RUNNING` when another process is the instance. */
+  /**
+   * Takes the instance lock. Throws AppError `ALREADY_RUNNING` if another process holds the lock.
+   */
   takeLock(): Promise<InstanceLock>;
-  /** Called once, when another process is the instance. */
+  /** Called once, when another process has taken the instance lock. */
   onLost(error: AppError): void;
   readonly logger: Logger;
 }
@@ -24,8 +26,9 @@ export interface SupervisorOptions extends OwnedServer {
 const BACKOFF: Backoff = { minMs: 100, maxMs: 5000 };
 
 /**
- * Keeps the server running. The lock's connection ends when the server dies; the server is then
- * started again and the lock taken again, with a backoff and without a limit.
+ * Keeps the server running. If the server dies, the connection of the instance lock ends. The
+ * supervisor then restarts the server and takes the lock again, with backoff and an unlimited
+ * number of retries.
  */
 export class ServerSupervisor {
   private readonly options: SupervisorOptions;
@@ -40,14 +43,16 @@ export class ServerSupervisor {
   }
 
   /**
-   * Returns what is owned now; undefined while the server is down, and after another process took
-   * over.
+   * Returns the server and its lock; undefined while the server is down, or if another process owns
+   * the data directory.
    */
   owned(): OwnedServer | undefined {
     return this.current;
   }
 
-  /** Stops supervising; resolves with what `owned` returns then. */
+  /**
+   * Stops the supervision. Resolves with the server and its lock, if this process still owns them.
+   */
   async end(): Promise<OwnedServer | undefined> {
     this.ending.abort();
     await this.watching;

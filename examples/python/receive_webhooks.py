@@ -1,4 +1,7 @@
-"""Receives webhooks. Settings: WEBHOOK_SECRET='whsec_…' PORT=9000. Requires Python 3.9 or later and no packages."""
+"""Receives webhooks. Settings: WEBHOOK_SECRET='whsec_…' PORT=9000.
+
+Requires Python 3.9 or later and no packages.
+"""
 
 import base64
 import hashlib
@@ -9,7 +12,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOLERANCE_S = 5 * 60
-# No webhook of Sluice is larger.
+# Maximum bytes of a webhook that Sluice sends.
 BODY_BYTES_MAX = 2 * 1024 * 1024
 # Limit for the size lines of a chunked body: enough for chunks of 1 byte.
 SIZE_LINES_BYTES_MAX = 4 * BODY_BYTES_MAX
@@ -22,7 +25,7 @@ stored = set()
 
 
 def problem_of(headers, body):
-    """Returns why a webhook must be rejected, or None when it is valid."""
+    """Returns why a webhook must be rejected, or None if it is valid."""
     webhook_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signatures = headers.get("webhook-signature", "")
     if not webhook_id or not re.fullmatch("[0-9]{1,12}", timestamp) or not signatures:
@@ -59,7 +62,8 @@ class Receiver(BaseHTTPRequestHandler):
         elif self.headers["webhook-id"] not in stored:
             stored.add(self.headers["webhook-id"])
             print(printable(f"{self.headers['webhook-id']} {body.decode()}"), flush=True)
-        # Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds without an answer.
+        # Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds
+        # without an answer.
         self.answer(400 if problem else 204)
 
     def answer(self, status):
@@ -68,7 +72,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def read_body(self):
-        """Reads the raw bytes that the signature covers. Returns None when the body is invalid or too long."""
+        """Returns the raw bytes that the signature covers; None if they are invalid or too long."""
         try:
             if self.headers.get("transfer-encoding", "").lower() == "chunked":
                 return self.read_chunks()
@@ -77,7 +81,7 @@ class Receiver(BaseHTTPRequestHandler):
             return None
 
     def read_bytes(self, digits, base):
-        """Reads as many bytes as the digits say; None if there are fewer, or the number is malformed or too large."""
+        """Reads the number of bytes in `digits`. Returns None if the number is invalid or bytes are missing."""
         if not re.fullmatch("[0-9a-fA-F]{1,8}" if base == 16 else "[0-9]{1,8}", digits):
             return None
         length = int(digits, base)

@@ -15,7 +15,7 @@ TIMEOUT_S = 30
 GIVE_UP_AFTER_S = 15 * 60
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30
-# Statuses to retry: no answer (0), Sluice's own (429, 500, 503) and those of proxies (408, 502, 504).
+# Statuses to retry: no answer (0), from Sluice (429, 500, 503), and from proxies (408, 502, 504).
 RETRYABLE = (0, 429, 500, 503, 408, 502, 504)
 
 
@@ -30,7 +30,10 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 
 def call(method, path, body=None):
-    """Sends a request and retries it until the answer is final. Returns (status, text). Raises after 15 minutes."""
+    """Sends a request and retries it until the answer is final.
+
+    Returns (status, text). Raises after 15 minutes of retries.
+    """
     headers = {
         "service-api-id": os.environ["SLUICE_API_KEY_ID"],
         "service-api-secret": os.environ["SLUICE_API_KEY_SECRET"],
@@ -63,7 +66,7 @@ def _attempt(request):
 
 
 def send_agents(agents, batch_size=500):
-    """Sends agents in batches. Returns (agent, error) of the refused ones; all others were accepted."""
+    """Sends agents in batches. Returns (agent, error) per refused agent; all others were accepted."""
     refused = []
     # Batches are sent one after another, so that the records of an agent keep their order.
     for start in range(0, len(agents), batch_size):
@@ -101,7 +104,10 @@ def _results_of(text):
 
 
 class Backoff:
-    """Exponential backoff with jitter, added to Retry-After, so that callers do not retry simultaneously."""
+    """Returns a function that waits before the next retry.
+
+    Exponential backoff with jitter, added to Retry-After, so that callers do not retry simultaneously.
+    """
 
     def __init__(self):
         self.end = time.monotonic() + GIVE_UP_AFTER_S

@@ -1,10 +1,11 @@
-// Receives webhooks. Settings: WEBHOOK_SECRET='whsec_…' PORT=9000. Requires Node 20 or later and no packages.
+// Receives webhooks. Settings: WEBHOOK_SECRET='whsec_…' PORT=9000. Requires Node 20 or later and no
+// packages.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 
 const { WEBHOOK_SECRET = '', PORT = '9000' } = process.env;
 const TOLERANCE_S = 5 * 60;
-/** No webhook of Sluice is larger. */
+/** Maximum bytes of a webhook that Sluice sends. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const key = Buffer.from(WEBHOOK_SECRET.replace(/^whsec_/, ''), 'base64');
 
@@ -30,18 +31,23 @@ createServer(async (request, response) => {
     stored.add(id);
     console.log(printable(`${id} ${body}`));
   }
-  // Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds without an answer.
+  // Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds
+  // without an answer.
   response.writeHead(204).end();
 }).listen(Number(PORT), () => console.log('ready'));
 
-/** Reads the raw bytes that the signature covers. Returns undefined when there are more than BODY_BYTES_MAX. */
+/**
+ * Reads the raw bytes that the signature covers. Returns undefined if there are more than
+ * BODY_BYTES_MAX.
+ */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
-  // One growing buffer: a list of many small chunks takes far more memory than their bytes.
+  // Append to one growing buffer: a list of many small chunks takes far more memory than their
+  // bytes.
   let body = Buffer.alloc(0);
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    // The rest of a body that is too long is read and dropped, so that the sender gets its answer.
+    // Read and drop the rest of a body that is too long, so that the sender gets its answer.
     if (bytes > BODY_BYTES_MAX) continue;
     if (bytes > body.length) body = Buffer.concat([body], Math.min(2 * bytes, BODY_BYTES_MAX));
     chunk.copy(body, bytes - chunk.length);
@@ -49,7 +55,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   return bytes <= BODY_BYTES_MAX ? body.subarray(0, bytes) : undefined;
 }
 
-/** Returns why a webhook must be rejected, or undefined when it is valid. */
+/** Returns why a webhook must be rejected, or undefined if it is valid. */
 function problemOf(headers: IncomingHttpHeaders, body: Buffer): string | undefined {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     String(headers[name] ?? ''),

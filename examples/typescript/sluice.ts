@@ -10,12 +10,14 @@ export interface Answer {
 
 export interface Agent {
   readonly externalAgentId: string;
-  /** Your id, the same at every attempt, so that the record is stored once. */
+  /**
+   * Your id of the record. Use the same id for every attempt, so that the record is stored once.
+   */
   readonly eventId: string;
   readonly [member: string]: unknown;
 }
 
-/** An agent that Sluice refused: sending it again unchanged does not help. */
+/** An agent that Sluice refused. Retrying the agent unchanged does not help. */
 export interface Refused {
   readonly agent: Agent;
   readonly error: string;
@@ -25,7 +27,10 @@ export interface Refused {
 const TIMEOUT_MS = 30_000;
 const GIVE_UP_AFTER_MS = 15 * 60_000;
 const BACKOFF_MS = { first: 500, max: 30_000 };
-/** Statuses to retry: no answer (0), Sluice's own (429, 500, 503) and those of proxies (408, 502, 504). */
+/**
+ * Statuses to retry: no answer (0), Sluice's own (429, 500, 503) and those of proxies (408, 502,
+ * 504).
+ */
 const RETRYABLE = [0, 429, 500, 503, 408, 502, 504];
 
 /** Sends a request and retries it until the answer is final. Throws after 15 minutes of retries. */
@@ -62,7 +67,7 @@ async function attempt(url: string, request: RequestInit): Promise<Answer> {
   }
 }
 
-/** Sends agents in batches. Resolves with the refused ones; all others were accepted. */
+/** Sends agents in batches. Resolves with the refused agents; all others were accepted. */
 export async function sendAgents(agents: readonly Agent[], batchSize = 500): Promise<Refused[]> {
   const refused: Refused[] = [];
   // Batches are sent one after another, so that the records of an agent keep their order.
@@ -103,7 +108,10 @@ function resultsOf(text: string): { error: string }[] | undefined {
   }
 }
 
-/** Exponential backoff with jitter, added to Retry-After, so that callers do not retry simultaneously. */
+/**
+ * Returns a function that waits before the next retry: exponential backoff with jitter, added to
+ * Retry-After. The jitter keeps callers from retrying simultaneously.
+ */
 function startBackoff() {
   const endMs = Date.now() + GIVE_UP_AFTER_MS;
   let backoffMs = BACKOFF_MS.first;

@@ -4,12 +4,12 @@ import type { EncodedRecord, WriteToLog } from '../publish/publish.ts';
 import type { Claim, InFlightIds } from './in-flight-ids.ts';
 import type { FindStored } from './stored-ids.ts';
 
-/** The outcome of a record: `accepted` also if it was accepted before. */
+/** The outcome of a record. `accepted` includes records that were accepted before. */
 export type Outcome = 'accepted' | 'conflict' | 'too-large' | 'unavailable';
 
 /**
- * Publishes records of one kind and tenant, each id once. Resolves with one outcome per record, in
- * order.
+ * Publishes records of one kind and tenant, and deduplicates them by id. Resolves with one outcome
+ * per record, in order.
  */
 export type Accept = (records: readonly EncodedRecord[], options: AcceptOptions) => Promise<Outcome[]>;
 
@@ -28,19 +28,19 @@ export interface AcceptorOptions {
 
 type HeldId = Extract<Claim, { state: 'claimed' }>;
 
-/** A record that this request publishes; without a held id if the gateway generated the id. */
+/** A record that this request publishes. `heldId` is undefined if the gateway generated the id. */
 interface Claimed {
   readonly index: number;
   readonly heldId: HeldId | undefined;
 }
 
-/** The state of one call. */
+/** The state of one call of {@link Accept}. */
 interface Run {
   readonly records: readonly EncodedRecord[];
   readonly outcomes: (Outcome | undefined)[];
   /**
-   * Entities and ids of records that could not be published: later records of the request with them
-   * fail too.
+   * Entities and ids of records that could not be published. Later records of the request with the
+   * same entity or id fail too.
    */
   readonly failed: { readonly entities: Set<string>; readonly ids: Set<string> };
   readonly heldIds: HeldId[];
@@ -48,10 +48,10 @@ interface Run {
 }
 
 /**
- * Returns a function that deduplicates records and publishes the new ones. It claims the ids that
- * are free, publishes those records immediately, and only then waits for ids that other requests
- * hold: so two requests that each hold an id the other wants never deadlock. Then it claims again.
- * After a record that waits, later records of its entity wait too, unclaimed, to keep their order.
+ * Returns a function that deduplicates records and publishes the new ones. This function claims the
+ * free ids, publishes their records, and only then waits for ids that other requests hold. Then the
+ * function claims again. So two requests that wait for each other's ids never deadlock. While a
+ * record waits, later records of its entity wait too, without a claim, to keep their order.
  */
 export function createAcceptor(deps: AcceptorOptions): Accept {
   return async (records, options) => {
@@ -75,7 +75,7 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
         if (!(await settledWithDeadline(Promise.all(holders), deadlineAtMs - performance.now()))) break;
       }
     } finally {
-      // Ids are still held only after an unexpected error, and then the log may have their records.
+      // An id is still held only after an unexpected error, when the log may have its record.
       for (const heldId of run.heldIds) heldId.settle({ outcome: 'unknown' });
     }
     for (const { index, first } of repeats) run.outcomes[index] = run.outcomes[first];
@@ -84,8 +84,8 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
 }
 
 /**
- * Finds the repeats within one request: they get the outcome of the first record with their id and
- * content.
+ * Finds the duplicates within one request. Each gets the outcome of the first record with its id
+ * and content.
  */
 function deduplicate(records: readonly EncodedRecord[]) {
   const firstOf = new Map<string, number>();
@@ -140,7 +140,10 @@ function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
   return { claims, waiting, holders };
 }
 
-/** Settles the claims whose ids are stored, and returns the others. A dead-lettered id is free. */
+/**
+ * Settles the claims whose ids are stored, and returns the other claims. The id of a dead letter is
+ * free.
+ */
 async function withoutStored(
   run: Run,
   claims: readonly Claimed[],

@@ -5,26 +5,32 @@ import { type RecentId, RecentIds } from './recent-ids.ts';
 export type ClaimResult =
   /** The log has the record. */
   | { readonly outcome: 'accepted' }
-  /** The store has a record with this id already, with this content. */
+  /** The store already has a record with this id and this content hash. */
   | { readonly outcome: 'stored'; readonly contentHash: string }
-  /** Certainly not in the log: the id is free again. */
+  /** The record is certainly not in the log, so the id is free again. */
   | { readonly outcome: 'failed' }
-  /** May be in the log: until the id is forgotten, only the same content may use it. */
+  /**
+   * The record may be in the log. Only a record with the same content may use the id until the id
+   * is evicted.
+   */
   | { readonly outcome: 'unknown' };
 
 export type Claim =
   /** The caller holds the id and must settle it; only the first call counts. */
   | { readonly state: 'claimed'; settle(result: ClaimResult): void }
-  /** Accepted before with the same content: nothing is left to do. */
+  /** A record with this id and the same content was accepted before. */
   | { readonly state: 'accepted' }
-  /** Accepted before with other content. */
+  /** A record with this id and other content was accepted before. */
   | { readonly state: 'conflict' }
-  /** Other content may be in the log under this id. */
+  /** The log may have a record with this id and other content. */
   | { readonly state: 'unavailable' }
-  /** Another request holds the id; claim it again once `settled` resolves (it never rejects). */
+  /**
+   * Another request holds the id. Claim the id again once `settled` resolves; `settled` never
+   * rejects.
+   */
   | { readonly state: 'in-flight'; readonly settled: Promise<void> };
 
-/** An id that a caller gave a record. */
+/** A record's id that the caller chose. */
 export interface CallersId {
   readonly tenantId: string;
   readonly kind: Kind;
@@ -33,16 +39,16 @@ export interface CallersId {
 
 export interface InFlightIdsOptions {
   /**
-   * Milliseconds since an arbitrary moment. Default: the monotonic clock, so that ids are not
-   * remembered for longer when the wall clock is set back.
+   * Milliseconds since an arbitrary moment. Default: the monotonic clock, so that setting back the
+   * wall clock does not delay the eviction of ids.
    */
   readonly elapsedMs?: () => number;
   /**
-   * Maximum number of recent ids; without room, the tenant with the most loses its oldest. Default
-   * 200,000.
+   * Maximum number of recent ids. At the maximum, the tenant with the most ids evicts its oldest.
+   * Default 200,000.
    */
   readonly recentMax?: number;
-  /** Milliseconds for which a recent id is remembered. Default 10 minutes. */
+  /** Milliseconds after which a recent id is evicted. Default 10 minutes. */
   readonly memoryMs?: number;
 }
 
@@ -52,13 +58,16 @@ interface Holder {
 }
 
 /**
- * The callers' ids that are in flight to the log, and the recent ones with their results. Of
- * concurrent requests with one id exactly one publishes; its repeats are answered without a
- * publish.
+ * The callers' ids that are in flight to the log, and recent ids with their results. If concurrent
+ * requests have the same id, exactly one request publishes. The other requests, and later repeats,
+ * are answered without a publish.
  */
 export class InFlightIds {
   private readonly elapsedMs: () => number;
-  /** By full id. As many as the requests in flight carry, which the publisher's memory bounds. */
+  /**
+   * The ids in flight, by full id. Their number is bounded, since the publisher bounds the bytes in
+   * flight.
+   */
   private readonly holders = new Map<string, Holder>();
   private readonly recent: RecentIds;
 
@@ -68,7 +77,9 @@ export class InFlightIds {
     this.recent = new RecentIds({ elapsedMs, idsMax: recentMax, memoryMs });
   }
 
-  /** Claims the id for a record with this content, or returns why it is not free. Never waits. */
+  /**
+   * Claims the id for a record with this content, or returns why the id is not free. Never waits.
+   */
   claim(id: CallersId, contentHash: string): Claim {
     const fullId = fullIdOf(id);
     const holder = this.holders.get(fullId);
@@ -98,7 +109,10 @@ export class InFlightIds {
     };
   }
 
-  /** A failed retry proves nothing about the first attempt, whose outcome stays unknown. */
+  /**
+   * Returns the result to remember for the id. After a failed retry the previous result stays,
+   * since the first attempt may still have reached the log.
+   */
   private toRemember(
     result: ClaimResult,
     contentHash: string,
@@ -118,7 +132,10 @@ export class InFlightIds {
   }
 }
 
-/** Ids hold no control characters, so the separator is unambiguous. */
+/**
+ * Returns the id with its tenant and kind. Ids contain no control characters, so the separator is
+ * unambiguous.
+ */
 function fullIdOf({ tenantId, kind, id }: CallersId): string {
   return `${tenantId}\u0000${kind}\u0000${id}`;
 }

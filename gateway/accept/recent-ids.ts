@@ -5,7 +5,7 @@ export interface RecentId {
   readonly contentHash: string;
   /** Whether the log certainly has the record. */
   readonly isCertain: boolean;
-  /** When the result was known, by `elapsedMs`. */
+  /** The time of the result, by `elapsedMs`. */
   readonly sinceMs: number;
 }
 
@@ -14,7 +14,7 @@ export interface RecentIdsOptions {
   readonly elapsedMs: () => number;
   /** Maximum number of ids of all tenants together. */
   readonly idsMax: number;
-  /** Milliseconds for which an id is remembered. */
+  /** Milliseconds after which an id is evicted. */
   readonly memoryMs: number;
 }
 
@@ -32,13 +32,13 @@ interface Entry {
 }
 
 /**
- * The ids that were published last. Without room, the tenant that holds the most loses its oldest:
- * a busy tenant evicts its own ids, and another's only once that one holds as many.
+ * A cache of the most recently published ids. When the cache is full, the tenant with the most ids
+ * evicts its oldest id. So a busy tenant evicts its own ids before the ids of other tenants.
  */
 export class RecentIds {
   private readonly options: RecentIdsOptions;
   private readonly entries = new Map<string, Entry>();
-  /** Full ids of all tenants, oldest first, so that those of an idle tenant expire too. */
+  /** Full ids of all tenants, oldest first, so that the ids of an idle tenant expire too. */
   private readonly all = new LinkedQueue<string>();
   private readonly tenants = new Map<string, Tenant>();
   private readonly ranking = createRanking<Tenant>();
@@ -53,7 +53,7 @@ export class RecentIds {
     return this.options.elapsedMs() - recent.sinceMs < this.options.memoryMs ? recent : undefined;
   }
 
-  /** Replaces what is remembered of the id. */
+  /** Stores the result for the id and replaces any earlier result. */
   set(tenantId: string, fullId: string, recent: RecentId): void {
     this.delete(fullId);
     const tenant = this.tenants.get(tenantId) ?? { id: tenantId, queue: new LinkedQueue(), count: 0 };
@@ -95,7 +95,7 @@ interface Node<T> {
 
 /**
  * A doubly linked queue. A `Map` keeps its order too, but finding its first entry skips all deleted
- * ones: with 200,000 entries it was several times slower when full.
+ * entries. With 200,000 entries, a full `Map` was several times slower.
  */
 class LinkedQueue<T> {
   private first: Node<T> | undefined;
@@ -113,7 +113,7 @@ class LinkedQueue<T> {
     return node;
   }
 
-  /** Removes a node; each is removed once. */
+  /** Removes a node. Call this once per node. */
   remove({ older, newer }: Node<T>): void {
     if (older) older.newer = newer;
     else this.first = newer;

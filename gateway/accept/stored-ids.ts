@@ -5,15 +5,15 @@ import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
 import type { StoredKey } from '../sql/event-keys.ts';
 
 /**
- * Returns which of the callers' ids the store knows; empty when it does not answer in time. Never
- * rejects.
+ * Returns which of the callers' ids are stored; empty if the database does not answer in time.
+ * Never rejects.
  */
 export type FindStored = (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredIds>;
 
 export type StoredIds = ReadonlyMap<string, StoredKey>;
 
 export interface StoredIdLookupOptions {
-  /** Reads those of the ids that are stored, within its own deadline. */
+  /** Returns the ids among `ids` that are stored. Rejects after its own deadline. */
   readonly findEventKeys: (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredKey[]>;
   readonly logger: Logger;
   /** Milliseconds that a request waits for the result. Default 25. */
@@ -24,12 +24,15 @@ export interface StoredIdLookupOptions {
 
 /** Maximum queries in flight, so that connections are left for other work. */
 const QUERIES_MAX = 4;
-/** Maximum queries in flight of one tenant, so that one is left for others. */
+/** Maximum queries in flight of one tenant, so that one query is left for other tenants. */
 const TENANT_QUERIES_MAX = 3;
-/** Maximum ids that wait for a query; above it the store is too slow to be asked. */
+/**
+ * Maximum ids that wait for a query. Above this maximum, the database is too slow and ids are not
+ * looked up.
+ */
 const WAITING_IDS_MAX = 20_000;
 const QUERY_IDS_MAX = 2000;
-/** Consecutive slow or failed queries after which look-ups pause, and for how long. */
+/** Maximum consecutive slow or failed queries; after that, look-ups pause for OPEN_MS. */
 const FAILURES_MAX = 5;
 const OPEN_MS = 5000;
 const NONE: StoredIds = new Map();
@@ -47,9 +50,9 @@ interface Group {
 
 /**
  * Looks up stored ids, batched over requests: while queries are in flight, further ids of a tenant
- * and kind wait for one query together. The result saves a publish but guarantees nothing (the
- * worker decides), so a slow or unavailable database delays no request by more than the budget.
- * After several consecutive failures no request waits until a trial succeeds.
+ * and kind wait for one query together. A result saves a publish but guarantees nothing, since the
+ * worker deduplicates too. So a slow or unavailable database delays a request by at most the
+ * budget. After several consecutive failures, look-ups pause until a trial succeeds.
  */
 export class StoredIdLookup {
   private readonly options: StoredIdLookupOptions;
@@ -58,7 +61,7 @@ export class StoredIdLookup {
   private readonly breaker: CircuitBreaker;
   private lastError: unknown;
   private readonly queue: Group[] = [];
-  /** By name: the group that still takes ids. */
+  /** The groups that still take ids, by name. */
   private readonly openGroups = new Map<string, Group>();
   private readonly waitingIds = new TenantShares({ bytesMax: WAITING_IDS_MAX });
   private queries = 0;
@@ -120,7 +123,10 @@ export class StoredIdLookup {
     }
   }
 
-  /** Takes the group of the tenant with the fewest queries in flight; among equals, the oldest. */
+  /**
+   * Removes and returns the group of the tenant with the fewest queries in flight; on a tie, the
+   * oldest group.
+   */
   private takeNext(): Group | undefined {
     let next: number | undefined;
     let fewest = TENANT_QUERIES_MAX;
@@ -167,8 +173,8 @@ function createGroup(name: string, tenantId: string, kind: Kind): Group {
 /** Resolves with the promise's value, or with undefined after `deadlineMs`. */
 function resultWithDeadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T | undefined> {
   return new Promise((resolve) => {
-    // A busy event loop runs timers before it reads sockets: one more turn counts a result that has
-    // arrived.
+    // A busy event loop runs timers before it reads sockets. One more turn of the loop
+    // (`setImmediate`) reads a result that has already arrived.
     const timer = setTimeout(() => setImmediate(resolve, undefined), deadlineMs);
     void promise.then((value) => {
       clearTimeout(timer);

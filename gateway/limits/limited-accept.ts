@@ -9,13 +9,13 @@ import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.t
 import type { Policies, QuotaPolicy } from './policies.ts';
 import type { QuotaDay, Quotas } from './quotas.ts';
 
-/** The outcomes of the records, or the refusal of all of them; and the limits that were checked. */
+/** The outcomes of the records, or one refusal of all records, and the limits that were checked. */
 export type LimitedOutcomes = { readonly limits: readonly LimitState[] } & (
   | { readonly outcomes: readonly Outcome[]; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly outcomes?: undefined }
 );
 
-/** As {@link Accept}, within the limits of an API key. */
+/** Accepts records like {@link Accept}, within the limits of an API key. */
 export type LimitedAccept = (
   key: ApiKey,
   records: readonly EncodedRecord[],
@@ -31,9 +31,9 @@ export interface LimitedAcceptDeps {
 }
 
 /**
- * Accepts the valid records of a request within the tenant's record rate, daily quota and bytes of
- * open dead letters: over one of them, all records are refused with 429-01. The quota counts
- * accepted records; the rate counts those of the request.
+ * Returns a function that accepts the valid records of a request within the tenant's limits: record
+ * rate, daily quota and bytes of open dead letters. If a limit is exceeded, all records are refused
+ * with 429-01. The quota counts accepted records; the rate counts all valid records of the request.
  */
 export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
   return async (key, records, options) => {
@@ -55,13 +55,13 @@ export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
 interface Taken {
   readonly limits: readonly LimitState[];
   readonly refusal?: Refusal | undefined;
-  /** Counts the records for the day until their outcomes are known. */
+  /** Counts the records as in flight until their outcomes are known. */
   readonly hold?: ReturnType<QuotaDay['hold']> | undefined;
 }
 
 const NO_LIMITS: Taken = { limits: [] };
 
-/** Takes from the rate and the quota; from neither if a limit is exceeded. */
+/** Takes `count` records from the rate and the quota. Takes from neither if a limit is exceeded. */
 function takeFromLimits(deps: LimitedAcceptDeps, key: ApiKey, count: number): Taken {
   const { policiesOf, buckets, quotas, openDeadLetters } = deps;
   if (openDeadLetters.isOver(key.tenantId)) {

@@ -6,20 +6,23 @@ import type { Logger } from '../../shared/logging.ts';
 export interface OpenDeadLettersOptions {
   /** Maximum bytes of a tenant's open dead letters. */
   readonly bytesMax: number;
-  /** Returns the tenants that have more. Rejects after its own deadline. */
+  /** Returns the tenants with more than `bytesMax`. Rejects after its own deadline. */
   findOver(): Promise<readonly string[]>;
   readonly logger: Logger;
   /** Milliseconds between two queries. Default 5000. */
   readonly intervalMs?: number;
 }
 
-/** Until then an operator may have replayed or dropped dead letters. */
+/**
+ * The Retry-After of a refusal. Within this time an operator may have replayed or dropped dead
+ * letters.
+ */
 export const RETRY_AFTER_SECONDS = 60;
 
 /**
  * The tenants that have too many bytes of open dead letters. Queries the store regularly, so that
- * no request waits for it; while the store is down, the last result counts. A tenant may exceed the
- * limit by what it sends between two queries: every accepted record that fails is still kept.
+ * no request waits for a query. While the store is down, the last result is used. Every accepted
+ * record that fails is kept, so a tenant may exceed the limit by the records of one interval.
  */
 export class OpenDeadLetters {
   readonly policy: Policy;

@@ -19,7 +19,7 @@ export interface QuotaPolicy extends Policy {
 /** The limits of an API key. */
 export interface Policies {
   readonly requests: readonly RatePolicy[];
-  /** Bytes of bodies, after unpacking. */
+  /** Rate of bytes of request bodies, after gunzip. */
   readonly bytes: RatePolicy | undefined;
   readonly records: RatePolicy | undefined;
   readonly quota: QuotaPolicy | undefined;
@@ -33,15 +33,15 @@ export const CREDENTIALS_BODY_BYTES_MAX = 64 * 1024;
 
 /** The record rate, as a multiple of the request rate. */
 export const RECORDS_PER_REQUEST = 20;
-/** Records of the largest request, which must fit into the share of any gateway. */
+/** Records of the largest request, which the share of each gateway must allow. */
 const REQUEST_RECORDS_MAX = 1000;
 /** Bytes of bodies per second, unless the tenant has its own rate. */
 export const BYTES_PER_SECOND = 20 * 1024 * 1024;
 const DAY_SECONDS = 86_400;
 
 /**
- * Returns a function that returns the limits of an API key, of which each of `gateways` takes its
- * share of the rates. They are computed once per key object.
+ * Returns a function that returns an API key's limits for one gateway: rates are divided by
+ * `gateways`. The limits are computed once per key object.
  */
 export function createPolicies(gateways: number): (key: ApiKey) => Policies {
   const known = new WeakMap<ApiKey, Policies>();
@@ -61,9 +61,9 @@ export interface ByteRateDeps {
 }
 
 /**
- * Counts the bytes of a tenant's bodies while they are read and unpacked, whether the request is
- * accepted or not. The cost of a body depends on its unpacked size, and gzip makes a large one
- * cheap to send.
+ * Returns a rate limit for the bytes of a tenant's request bodies. Bytes are counted while a body
+ * is read and unpacked, whether the request is accepted or not. The cost of a body depends on its
+ * unpacked size, and gzip makes a large body cheap to send.
  */
 export function createByteRate({ policiesOf, buckets }: ByteRateDeps): ByteRate {
   return (key) => {

@@ -5,7 +5,10 @@ import type { Logger } from '../../shared/logging.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import type { TenantDay } from '../sql/tenant-usage.ts';
 
-/** Through which gateways exchange their counts. Both methods reject after their own deadline. */
+/**
+ * The store through which gateways exchange their counts. Both methods reject after their own
+ * deadline.
+ */
 export interface UsageStore {
   /** Writes this gateway's counts; idempotent. */
   write(days: readonly TenantDay[]): Promise<void>;
@@ -21,9 +24,9 @@ export interface QuotasOptions {
   readonly intervalMs?: number;
 }
 
-/** The current day of a tenant, as far as this gateway knows. */
+/** The quota use of a tenant on the current day, as known to this gateway. */
 export interface QuotaDay {
-  /** Returns the records accepted by all gateways, plus those in flight here. */
+  /** Returns the records accepted by all gateways, plus the records in flight in this gateway. */
   used(): number;
   /** Counts records in flight until `settle` is called with the number that was accepted. */
   hold(count: number): { settle(accepted: number): void };
@@ -36,7 +39,7 @@ interface Count {
   readonly day: string;
   /** Records accepted here; never decreases. */
   accepted: number;
-  /** The part of `accepted` that the store has. */
+  /** The part of `accepted` that has been written to the store. */
   written: number;
   inFlight: number;
   /** Records that other gateways accepted, as of the last read. */
@@ -49,14 +52,14 @@ const DAY_MS = 86_400_000;
 
 /**
  * Counts the records of tenants that have a daily quota. Requests never wait for the store: once
- * per interval this gateway writes its counts and reads those of the others. So all gateways
- * together exceed a quota by at most the records of one interval. While the store is down, each
- * gateway uses the last counts that it read, and writes its own later. A process that is killed
- * loses what it counted since its last write.
+ * per interval this gateway writes its counts and reads the counts of other gateways. So all
+ * gateways together exceed a quota by at most the records of one interval. While the store is down,
+ * each gateway uses the last counts that it read, and retries its writes. A process that is killed
+ * loses the counts since its last write.
  */
 export class Quotas {
   private readonly options: QuotasOptions;
-  /** By tenant and day. */
+  /** The counts, by tenant and day. */
   private readonly counts = new Map<string, Count>();
   private readonly exchange = singleFlight(() => this.writeAndRead());
   private readonly timer: NodeJS.Timeout;
@@ -84,7 +87,7 @@ export class Quotas {
     };
   }
 
-  /** Writes the counts that are not written yet. */
+  /** Writes the counts that are not yet in the store. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.exchange.idle();
@@ -100,7 +103,7 @@ export class Quotas {
     if (!count) {
       count = { tenantId, day, accepted: 0, written: 0, inFlight: 0, others: 0, isUsed: true };
       this.counts.set(name, count);
-      // Reads the counts of the other gateways now, not only after the interval.
+      // Reads the counts of the other gateways immediately, not only after the interval.
       void this.exchange();
     }
     count.isUsed = true;

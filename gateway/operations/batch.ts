@@ -29,16 +29,16 @@ export interface BatchOptions<R extends JsonObject> {
   readonly readItem: (value: JsonValue) => Parsed<R>;
 }
 
-/** A validated item: refused with a text, or a record to accept. */
+/** A validated item: the reason of its refusal, or a record to accept. */
 type Item =
   | { readonly eventId: string; readonly error: string; readonly encoded?: undefined }
   | { readonly eventId: string; readonly encoded: EncodedRecord };
 
 /**
- * Accepts a batch of records, and answers with one result per item, in order. All items are
- * validated before any is published. 200 when at least one was accepted. Otherwise 503-01 when any
- * of them was unavailable, since a retry of the same request may succeed in part; else 400 with the
- * results.
+ * Returns a handler that accepts a batch of records and answers with one result per item, in order.
+ * All items are validated before any record is published. Answers 200 if at least one record was
+ * accepted. Otherwise answers 503-01 if any record was unavailable, since a retry may succeed in
+ * part. Answers 400 with the results in all other cases.
  */
 export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, readItem }: BatchOptions<R>) {
   return async (c: HttpContext): Promise<Response> => {
@@ -56,7 +56,7 @@ export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, re
   };
 }
 
-/** Returns the items of the body, unvalidated, or the details of a 422-01. */
+/** Returns the unvalidated items of the body, or the details of a 422-01. */
 export function readItems(
   body: JsonObject,
 ):
@@ -93,7 +93,7 @@ function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemRe
   });
 }
 
-/** Returns the `error` of a record's result; empty when it was accepted. */
+/** Returns the `error` of a record's result; empty if the record was accepted. */
 export function outcomeError(outcome: Outcome): string {
   switch (outcome) {
     case 'accepted':

@@ -21,14 +21,14 @@ export interface WriteDeps {
 export interface RequestFacts {
   readonly tenantId: string;
   readonly requestId: string;
-  /** The caller's, if it is valid (W3C Trace Context). */
+  /** The caller's traceparent header (W3C Trace Context), if the header is valid. */
   readonly traceparent: string | undefined;
   readonly acceptedAtMs: number;
 }
 
 /** The members of a record that a validated item determines. */
 export interface RecordContent {
-  /** The caller's id; undefined: a new id is generated. */
+  /** The caller's id of the record. If undefined, a new id is generated. */
   readonly id: string | undefined;
   readonly entity: string;
   readonly contentHash: string | undefined;
@@ -57,8 +57,7 @@ export function toRecord(
 }
 
 /**
- * Accepts the records of a request, and reports the limits that were checked in its response
- * headers.
+ * Accepts the records of a request, and reports the checked limits in the headers of the response.
  */
 export async function acceptRecords(
   c: HttpContext,
@@ -71,7 +70,7 @@ export async function acceptRecords(
   return result;
 }
 
-/** The detail of a record that is valid but larger than the log takes. */
+/** The detail of a record that is valid but too large for the log. */
 export const TOO_LARGE_DETAIL = {
   path: '',
   message: `the record must be at most ${RECORD_BYTES_MAX / 1024} KiB once encoded`,

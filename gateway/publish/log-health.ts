@@ -7,32 +7,33 @@ import { CircuitBreaker } from '../circuit-breaker.ts';
 
 export interface LogHealthOptions {
   /**
-   * Checks the topics of the log; rejects if it does not answer, or if a topic differs from its
-   * registration.
+   * Checks the topics of the log. Rejects if the log does not answer, or if a topic differs from
+   * its registration.
    */
   readonly probe: () => Promise<void>;
   readonly health: Health;
   readonly logger: Logger;
 }
 
-/** A publish that was let through. */
+/** A publish that the gate let through. */
 export interface PublishAttempt {
   end(outcomes: readonly PublishOutcome[]): void;
 }
 
 /** Decides whether a publish is attempted. */
 export interface LogGate {
-  /** Begins a publish; undefined: refuse the records without a publish. */
+  /** Begins a publish. Returns undefined if the records must be refused without a publish. */
   begin(topic: string, records: readonly OutgoingRecord[]): PublishAttempt | undefined;
 }
 
 /** The problem that a check of the log found. */
 interface LogProblem {
   readonly reason: string;
-  /** False if the log did not answer: then a successful publish disproves the problem. */
+  /** False if the log did not answer. Then a successful publish disproves the problem. */
   readonly answered: boolean;
   /**
-   * Whether a successful publish does not disprove the problem, since it may be to another topic.
+   * Whether the problem concerns one topic. Then a successful publish to another topic does not
+   * disprove the problem.
    */
   readonly ofTopic: boolean;
   readonly cause?: unknown;
@@ -46,11 +47,11 @@ const CHECK_DEADLINE_MS = 3000;
 const TOPIC_CODES = ['TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS'];
 
 /**
- * Whether the log accepts records: a circuit breaker over the publishes, and a probe. The probe
- * runs at the start and after a failed publish, once per second until it succeeds. If the log does
- * not answer it, the breaker opens at the first failed publish, and closes once the log answers. A
- * log that answers but accepts nothing (a full disk) is detected by publishes alone, and so is its
- * recovery.
+ * Tracks whether the log accepts records, with a circuit breaker over the publishes, and a probe.
+ * The probe runs at the start and after a failed publish, once per second until it succeeds. If the
+ * log does not answer the probe, the breaker opens at the first failed publish, and closes once the
+ * log answers. If the log answers but accepts nothing (a full disk), only publishes detect the
+ * failure and the recovery.
  */
 export class LogHealth implements LogGate {
   private readonly options: LogHealthOptions;
@@ -146,17 +147,20 @@ function partitionsOf(topic: string, records: readonly OutgoingRecord[]): string
   return [...new Set(records.map(({ partition }) => `${topic}/${partition}`))];
 }
 
-/** A full queue is the gateway's own, and no failure of the log. */
+/**
+ * Returns whether a publish failed because of the log. A full queue of the gateway is no failure of
+ * the log.
+ */
 function isLogFailure(outcome: PublishOutcome): boolean {
   return !outcome.ok && (outcome.reason === 'timeout' || outcome.reason === 'unavailable');
 }
 
 /**
- * Returns a function that probes the log with a deadline, and returns the problem, if any. Never
- * rejects.
+ * Returns a function that probes the log with a deadline. That function resolves with the problem,
+ * if any, and never rejects.
  */
 function createCheck(probe: () => Promise<void>, deadlineMs: number): () => Promise<LogProblem | undefined> {
-  // A probe past its deadline still runs: the next check waits for the same one.
+  // A probe that missed its deadline is still in flight: the next check waits for the same probe.
   const probeOnce = singleFlight(probe);
   return async () => {
     try {

@@ -10,35 +10,36 @@ import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
 import type { LogGate } from './log-health.ts';
 
-/** A record and its bytes in the log. */
+/** A record with its encoded bytes. */
 export interface EncodedRecord {
   readonly record: AcceptedRecord;
   readonly value: Buffer;
 }
 
-/** Encodes a record for the log; undefined when its data is larger than a record may be. */
+/** Encodes a record for the log; returns undefined if the record's data is too large. */
 export function encodeRecord(record: AcceptedRecord): EncodedRecord | undefined {
   const value = encodeEvent(record);
-  // The event is larger than its data: if it fits, so does the data.
+  // The event contains the data, so the data is measured only if the event exceeds the limit.
   if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(writeJson(record.data)) > RECORD_BYTES_MAX) {
     return undefined;
   }
   return { record, value };
 }
 
-/** Publishes records of one kind in order; one outcome per record. Never rejects. */
+/** Publishes records of one kind in order. Resolves with one outcome per record. Never rejects. */
 export type WriteToLog = (kind: Kind, records: readonly EncodedRecord[]) => Promise<PublishOutcome[]>;
 
 export interface LogWriterOptions {
   readonly publisher: Publisher;
   readonly topicPrefix: string;
-  /** Returns a topic's layout; undefined until it is loaded. */
+  /** Returns a topic's layout; undefined until the layout is loaded. */
   readonly layoutOf: (topic: string) => TopicLayout | undefined;
   readonly logGate: LogGate;
 }
 
 /**
- * Returns the gateway's only writer to the log: it chooses each record's partition and publishes.
+ * Returns the gateway's only writer to the log, which chooses each record's partition and publishes
+ * the records.
  */
 export function createLogWriter(options: LogWriterOptions): WriteToLog {
   const { publisher, topicPrefix, layoutOf, logGate } = options;

@@ -18,8 +18,8 @@ export interface TopicLayoutsOptions {
 const NOT_REGISTERED = 'TOPICS_NOT_REGISTERED';
 
 /**
- * The layouts of the topics, loaded once: they are changed only while publishing is stopped. Until
- * all are loaded the gateway is not ready.
+ * The layouts of the topics. They are loaded once, because layouts change only while publishing is
+ * stopped. The gateway is not ready until all layouts are loaded.
  */
 export class TopicLayouts {
   private readonly options: TopicLayoutsOptions;
@@ -59,7 +59,7 @@ export class TopicLayouts {
     this.options.health.setReady('topics', undefined);
   }
 
-  /** Logs each problem once: the public health check does not show its text. */
+  /** Logs each problem once, because the public health check does not show the text of problems. */
   private report(error: unknown): void {
     const isNotRegistered = errorCode(error) === NOT_REGISTERED;
     const problem = isNotRegistered ? errorMessage(error) : databaseTrouble(error);

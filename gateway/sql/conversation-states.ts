@@ -2,19 +2,19 @@ import type { AutomationState } from '../../shared/kinds/automation-events.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** The state of a conversation. Undefined members: no automation event has set them. */
+/** The state of a conversation. A member is undefined if no automation event has set it. */
 export interface StoredState {
   readonly state: AutomationState | undefined;
   readonly lastAutomationAgentMessageId: string | undefined;
   readonly currentTaskName: string | undefined;
-  /** The text of a JSON object, byte for byte as it was sent. */
+  /** The text of a JSON object, exactly as it was sent. */
   readonly inputVariables: string | undefined;
 }
 
 type Row = { readonly [Member in keyof StoredState]: Exclude<StoredState[Member], undefined> | null };
 
 /**
- * Returns the state of a tenant's conversation; undefined when no event named the conversation.
+ * Returns the state of a tenant's conversation; undefined if no event named the conversation.
  * Rejects after `deadlineMs`.
  */
 export async function readConversationState(

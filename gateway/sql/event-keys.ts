@@ -2,17 +2,17 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** The result of a record, by the caller's id. */
+/** The result of a record that has an id from the caller. */
 export interface StoredKey {
   readonly key: string;
-  /** SHA-256 in hex; undefined where the kind has none. */
+  /** SHA-256 in hex; undefined for kinds without a content hash. */
   readonly contentHash: string | undefined;
   readonly status: 'stored' | 'dead-lettered';
 }
 
 /**
- * Returns the ids of a tenant and kind that are stored among `keys`. Expired ids may be stored for
- * a while, and are left out. Rejects after `deadlineMs`.
+ * Returns which of `keys` are stored as ids of a tenant and kind. Leaves out expired ids, which may
+ * stay stored for a while. Rejects after `deadlineMs`.
  */
 export async function findEventKeys(
   pool: Pool,

@@ -11,7 +11,7 @@ export interface TenantDay {
   readonly records: number;
 }
 
-/** Writes the counts of one gateway. Idempotent. Rejects after `deadlineMs`. */
+/** Writes the counts of one gateway; idempotent. Rejects after `deadlineMs`. */
 export async function writeTenantUsage(
   pool: Pool,
   gatewayId: string,
@@ -36,8 +36,8 @@ export async function writeTenantUsage(
 }
 
 /**
- * Returns the counts of all other gateways for these tenants on a day; tenants without any are left
- * out. Rejects after `deadlineMs`.
+ * Returns the counts of all other gateways for these tenants on a day. Leaves out tenants without a
+ * count. Rejects after `deadlineMs`.
  */
 export async function readUsageOfOthers(
   pool: Pool,

@@ -16,9 +16,9 @@ export interface EraseCredentialsDeps {
 }
 
 /**
- * `DELETE /internal/v1/conversations/{conversationId}/credentials`: erases all submissions of the
- * caller's tenant for the conversation up to now. 204 even if there were none; the audit records
- * it.
+ * Handles `DELETE /internal/v1/conversations/{conversationId}/credentials`: erases all submissions
+ * of the caller's tenant for the conversation so far. Answers 204, even if there were none. The
+ * erasure is recorded in the audit.
  */
 export function eraseCredentialsOperation({ pool, clock, nextId, slots }: EraseCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -20,8 +20,8 @@ interface Query {
 }
 
 /**
- * `GET /internal/v1/credential-reads?conversationId=&limit=&before=`: the reads of the tenant's
- * credentials, newest first. `next`, if present, is the `before` of the next page.
+ * Handles `GET /internal/v1/credential-reads?conversationId=&limit=&before=`: lists the reads of
+ * the tenant's credentials, newest first. `next`, if present, is the `before` of the next page.
  */
 export function listCredentialReadsOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {

@@ -32,10 +32,10 @@ type Opened =
 const DEADLINE_MS = 5000;
 
 /**
- * `GET /internal/v1/conversations/{conversationId}/credentials`: the newest submission of the
- * caller's tenant that has not expired. 404-01 if there is none, 500-01 if its encryption key is
- * lost. The result is recorded in the audit before it is answered: if that fails, no credentials
- * are returned.
+ * Handles `GET /internal/v1/conversations/{conversationId}/credentials`: returns the newest
+ * submission of the caller's tenant that has not expired. Answers 404-01 if there is none, 500-01
+ * if its encryption key is lost. Records the result in the audit before answering; if the recording
+ * fails, returns no credentials.
  */
 export function readCredentialsOperation({ pool, keyRing, clock, nextId }: ReadCredentialsDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -9,9 +9,9 @@ import type { Pool } from '../../../shared/postgres/pool.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
- * `GET /admin/v1/events/{id}?kind=`: the status of the record with this eventId or messageId.
- * 404-01 until a worker has read the record; 400-01 with the kinds if several have the id and none
- * is given.
+ * Handles `GET /admin/v1/events/{id}?kind=`: returns the status of the record with this eventId or
+ * messageId. Answers 404-01 until a worker has read the record. Answers 400-01 with the kinds if
+ * `kind` is missing and several kinds have the id.
  */
 export function showEventOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {

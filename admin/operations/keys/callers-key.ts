@@ -5,16 +5,17 @@ import { fail } from '../../../shared/http/failures.ts';
 import { API_SECRET_HEADER } from '../../../shared/http/headers.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 
-/** The rights of an API key: its scopes, and its expiry. */
+/** The rights of an API key. */
 export interface Grant {
   readonly scopes: readonly string[];
-  /** Null: it does not expire. */
+  /** Null if the key does not expire. */
   readonly expiresAtMs: number | null;
 }
 
 /**
- * Refuses the previous secret of a rotated API key with 403-01. It may have leaked, so it must
- * neither end its successor nor outlive itself in another key. Placed after the credentials check.
+ * Refuses the previous secret of a rotated API key with 403-01. That secret may have leaked, so it
+ * must not revoke or rotate the key, nor create a key that outlives it. Place this middleware after
+ * the credentials check.
  */
 export const currentSecret: HttpMiddleware = async (c, next) => {
   if (!c.get('secretIsPrevious')) return await next();
@@ -23,10 +24,10 @@ export const currentSecret: HttpMiddleware = async (c, next) => {
 };
 
 /**
- * Returns why the caller's `own` key must not grant `wanted` to another key, whether that is
- * created or gets a new secret. Otherwise the holder of a key could gain rights: another scope, or
- * a later expiry. A key with its own rate grants nothing, since two keys have twice the rate. Only
- * '*' covers '*', which later releases widen.
+ * Returns why the caller's `own` key must not grant `wanted` to a key that it creates or rotates.
+ * Prevents privilege escalation: a scope that `own` lacks, or a later expiry. A key with its own
+ * rate grants nothing, since two keys have twice the rate. Only the scope '*' covers '*', because
+ * later releases extend '*'.
  */
 export function beyondGrant(own: ApiKey, wanted: Grant): ErrorDetail[] {
   const details: ErrorDetail[] = [];

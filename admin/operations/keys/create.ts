@@ -16,7 +16,7 @@ export interface KeysDeps {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
-  /** Maximum API keys that a tenant's keys create in 24 hours. Default 1000. */
+  /** Maximum API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
 }
 
@@ -35,8 +35,8 @@ export function tooManyPerDay(keysPerDayMax: number): ErrorDetail {
 }
 
 /**
- * `POST /admin/v1/keys`: creates an API key of the caller's tenant. Only this answer shows its
- * secret.
+ * Handles `POST /admin/v1/keys`: creates an API key of the caller's tenant. Only this answer shows
+ * the key's secret.
  */
 export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_PER_DAY_MAX }: KeysDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -8,8 +8,8 @@ import { readPageQuery } from '../../request/query.ts';
 import type { KeysDeps } from './create.ts';
 
 /**
- * `GET /admin/v1/keys?limit=&after=`: the API keys of the caller's tenant, oldest first, without
- * their secrets. `next`, if present, is the `after` of the next page.
+ * Handles `GET /admin/v1/keys?limit=&after=`: lists the API keys of the caller's tenant, oldest
+ * first, without their secrets. `next`, if present, is the `after` of the next page.
  */
 export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
@@ -38,7 +38,7 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
   }
 }
 
-/** `GET /admin/v1/keys/{apiKeyId}`: one API key. */
+/** Handles `GET /admin/v1/keys/{apiKeyId}`: returns one API key without its secret. */
 export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
     const id = readPathId(c, isKeyId);

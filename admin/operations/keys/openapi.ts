@@ -47,7 +47,7 @@ const SHOWN = {
   previousSecretValidUntil: null,
 };
 
-/** The caller's key. */
+/** An example of the caller's own key. */
 const OWN = { ...SHOWN, name: null, scopes: [EVERY_SCOPE], rate: null, createdBy: null, expiresAt: null };
 
 function link(operationId: string): JsonSchema {

@@ -7,13 +7,13 @@ import { isKeyId, readPathId } from '../../request/path-id.ts';
 import type { KeysDeps } from './create.ts';
 
 const PARAMETER = 'disable';
-/** The only value of the parameter. */
+/** The only value of the parameter `disable`. */
 const CREATED = 'created';
 
 /**
- * `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: revokes an API key permanently; idempotent.
- * With `disable=created` the keys that it created, directly or indirectly, are revoked too, and the
- * webhook endpoints that any of them created are disabled.
+ * Handles `DELETE /admin/v1/keys/{apiKeyId}?disable=created`: revokes an API key permanently;
+ * idempotent. With `disable=created`, also revokes the keys that this key created, directly or
+ * indirectly, and disables the webhook endpoints that any of these keys created.
  */
 export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {
@@ -36,7 +36,9 @@ export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
   };
 }
 
-/** Refuses unknown parameters, which would otherwise look as if they had been applied. */
+/**
+ * Returns the problem of an unknown parameter or value, which would otherwise be ignored silently.
+ */
 function problemOf(parameters: URLSearchParams): ErrorDetail | undefined {
   for (const name of parameters.keys()) {
     if (name !== PARAMETER) return { path: 'query', message: `must hold no parameter but ${PARAMETER}` };

@@ -9,9 +9,9 @@ import { beyondGrant } from './callers-key.ts';
 import type { KeysDeps } from './create.ts';
 
 /**
- * `POST /admin/v1/keys/{apiKeyId}/rotate`: gives the key a new secret, which only this answer
- * shows. Refused for a key that can do more than the caller's own, since the secret would give that
- * away.
+ * Handles `POST /admin/v1/keys/{apiKeyId}/rotate`: gives the key a new secret. Only this answer
+ * shows the new secret. Refuses a key with more rights than the caller's own key, since the new
+ * secret would pass on those rights.
  */
 export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock'>) {
   return async (c: HttpContext): Promise<Response> => {

@@ -24,7 +24,10 @@ export interface CreateWebhookDeps {
   readonly endpointsMax: number;
 }
 
-/** `POST /admin/v1/webhooks`: creates a webhook endpoint. Only this answer shows its secret. */
+/**
+ * Handles `POST /admin/v1/webhooks`: creates a webhook endpoint. Only this answer shows the
+ * endpoint's secret.
+ */
 export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readEndpointRequest(c.var.body);
@@ -46,7 +49,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
   };
 }
 
-/** Returns an error that refuses the request, and rethrows any other. */
+/** Returns the error if it is a refusal of the request; rethrows any other error. */
 function refused(error: unknown): AppError {
   if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, MAKER_REVOKED].includes(error.code)) return error;
   throw error;

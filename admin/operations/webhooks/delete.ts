@@ -7,7 +7,8 @@ import { deleteEndpoint } from '../../../shared/postgres/webhook-endpoints.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
 
 /**
- * `DELETE /admin/v1/webhooks/{endpointId}`: deletes an endpoint; pending deliveries are not sent.
+ * Handles `DELETE /admin/v1/webhooks/{endpointId}`: deletes an endpoint. Its pending deliveries are
+ * not sent.
  */
 export function deleteWebhookOperation({ pool, clock }: { readonly pool: Pool; readonly clock: Clock }) {
   return async (c: HttpContext): Promise<Response> => {

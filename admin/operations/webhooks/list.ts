@@ -5,7 +5,7 @@ import type { Pool } from '../../../shared/postgres/pool.ts';
 import { type Endpoint, findEndpoints } from '../../../shared/postgres/webhook-endpoints.ts';
 import { isStorable, readPathId } from '../../request/path-id.ts';
 
-/** `GET /admin/v1/webhooks`: the tenant's endpoints, without their secrets. */
+/** Handles `GET /admin/v1/webhooks`: lists the tenant's endpoints without their secrets. */
 export function listWebhooksOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
     const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId]));
@@ -13,7 +13,7 @@ export function listWebhooksOperation(pool: Pool) {
   };
 }
 
-/** `GET /admin/v1/webhooks/{endpointId}`: one endpoint. */
+/** Handles `GET /admin/v1/webhooks/{endpointId}`: returns one endpoint without its secret. */
 export function showWebhookOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
     const id = readPathId(c, isStorable);

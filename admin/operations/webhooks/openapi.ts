@@ -64,7 +64,10 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** Returns the request's schema with the URL's format, which a later check enforces. */
+/**
+ * Returns the schema of a new endpoint with the format of its URL, which the operation checks
+ * later.
+ */
 function newEndpoint(): JsonSchema {
   const schema = jsonSchemaOf(endpointSchema);
   const { url, ...others } = schema.properties as Record<'url', JsonSchema>;

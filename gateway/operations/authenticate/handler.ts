@@ -11,8 +11,8 @@ export interface AuthenticateDeps extends WriteDeps {
 }
 
 /**
- * `POST /conversation/v1/conversations/{conversationId}/authenticate`: stores credentials for a
- * conversation.
+ * Handles `POST /conversation/v1/conversations/{conversationId}/authenticate`: stores credentials
+ * for a conversation.
  */
 export function authenticateOperation(deps: AuthenticateDeps) {
   return async (c: HttpContext): Promise<Response> => {
@@ -31,8 +31,8 @@ export function authenticateOperation(deps: AuthenticateDeps) {
 }
 
 /**
- * Encrypts the credentials before they reach the log. They can be decrypted only for this tenant
- * and conversation.
+ * Encrypts the credentials before they reach the log. The result can be decrypted only with the ids
+ * of the same tenant and conversation.
  */
 function encrypt(
   keyRing: KeyRing,

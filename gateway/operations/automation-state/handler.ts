@@ -6,7 +6,7 @@ import { withDatabase } from '../../../shared/http/with-database.ts';
 import type { StoredState } from '../../sql/conversation-states.ts';
 
 /**
- * Reads a conversation's state; undefined when no stored event names the conversation. Rejects
+ * Returns the state of a conversation; undefined if no stored event names the conversation. Rejects
  * after its own deadline.
  */
 export type ReadState = (
@@ -14,7 +14,10 @@ export type ReadState = (
   externalConversationId: string,
 ) => Promise<StoredState | undefined>;
 
-/** `GET /automation-agent/v1/state?externalId=…`: the automated agent's state in a conversation. */
+/**
+ * Handles `GET /automation-agent/v1/state?externalId=…`: returns the automated agent's state in a
+ * conversation.
+ */
 export function readStateOperation(readState: ReadState) {
   return async (c: HttpContext): Promise<Response> => {
     const query = readExternalId(c.req.url);
@@ -22,13 +25,16 @@ export function readStateOperation(readState: ReadState) {
     const found = await withDatabase(c, () => readState(c.get('apiKey').tenantId, query.externalId));
     if (found.refusal) return refuse(c, found.refusal);
     const stored = found.value;
-    // The details tell a conversation without a state from an unknown path, which has no details.
+    // The details distinguish an unknown conversation from an unknown path, whose 404 has no
+    // details.
     if (!stored) return fail(c, '404-01', [{ path: PARAMETER, message: 'is not known (yet)' }]);
     return c.body(writeJson(answerOf(stored)), 200, { 'content-type': 'application/json' });
   };
 }
 
-/** Unknown members are omitted; without a stored state the agent is ready. */
+/**
+ * Returns the answer. Members without a value are omitted, except `state`, which is then `ready`.
+ */
 function answerOf(stored: StoredState) {
   return {
     state: stored.state ?? 'ready',

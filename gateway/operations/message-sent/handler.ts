@@ -12,8 +12,8 @@ import {
 } from '../write.ts';
 
 /**
- * `POST /compose-assist/v1/analytics/message-sent`: one MessageSent event. Never queries the
- * database.
+ * Handles `POST /compose-assist/v1/analytics/message-sent`: accepts one MessageSent event. Never
+ * queries the database.
  */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {

@@ -13,7 +13,10 @@ import {
   type WriteDeps,
 } from '../write.ts';
 
-/** `POST /metadata-ingestion/v1/single-convo-metadata`: metadata of one conversation. */
+/**
+ * Handles `POST /metadata-ingestion/v1/single-convo-metadata`: accepts metadata of one
+ * conversation.
+ */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
     const parsed = readConversation(c.get('body'));
@@ -39,7 +42,8 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
 }
 
 /**
- * Returns the answer to a body that is not a JSON object: a result, as for any other invalid input.
+ * Returns the answer to a body that is not a JSON object. Like other invalid input, the problem is
+ * reported in a result.
  */
 export function badJsonResult(nextId: IdGenerator) {
   return (c: HttpContext, path: string, message: string): Response =>
