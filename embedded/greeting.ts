@@ -29,7 +29,7 @@ export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }
       `Some stored data cannot be decrypted: ${problem}. Add that key to the ring again, after the first one.`,
     ]),
     '',
-    'Ctrl-C stops it; the next `npm start` goes on with the same data and key.',
+    'Ctrl-C stops it; the next `npm start` continues with the same data and key.',
     '',
   ].join('\n');
 }

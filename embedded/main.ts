@@ -34,7 +34,7 @@ await runMain('Sluice', async () => {
       output.write('\nStopping …\n');
       // Also stops an instance that is still starting, so that Postgres does not keep running.
       await (await starting).stop();
-      output.write('Stopped; `npm start` goes on with the same data and key.\n');
+      output.write('Stopped; `npm start` continues with the same data and key.\n');
     },
   });
   const instance = await starting;

@@ -95,7 +95,7 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
     await cancelReplay(pool, topic, replay, clock.nowMs());
     notDone.push({
       origin: writeFirstPosition({ topic, ...replay }),
-      why: 'it is larger than the log takes',
+      why: 'it is larger than the log accepts',
     });
   }
   return { done: published, notDone, stopped: published + tooLarge.length < replays.length };

@@ -27,8 +27,8 @@ export interface PrepareOptions {
 /** A request may be 32 levels deep, and its items are 2 levels deep. */
 const DEPTH_MAX = 30;
 /**
- * Maximum records that are counted, which bounds the memory. Counting then restarts, always at the
- * same place of a file.
+ * Maximum distinct records that are counted, which bounds the memory. Counting then restarts, always
+ * at the same place of a file.
  */
 const COUNTED_MAX = 4_000_000;
 

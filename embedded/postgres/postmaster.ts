@@ -73,7 +73,7 @@ async function findOrStart(
   if (running === undefined) {
     const failure = await startServer(setup, port ?? (await freePort()), signal);
     if (failure === undefined) return { failed: false, reason: 'it has just started' };
-    setup.logger.debug({ reason: failure }, 'Postgres did not start');
+    setup.logger.debug({ reason: failure }, 'embedded Postgres start failed');
     return { failed: true, reason: failure };
   }
   const { status, ...postmaster } = running;
@@ -100,7 +100,7 @@ export async function stopPostmaster(setup: ServerSetup, { pid }: Postmaster): P
     if (!(await isServerOf(pid, setup.cluster.directory))) return;
     const failure = await runPgCtl(setup, ['stop', '-m', mode, '-t', `${timeoutMs / 1000}`], 'ignore');
     if (failure === undefined) break;
-    setup.logger.warn({ pid, mode, reason: failure }, 'Postgres did not stop in time');
+    setup.logger.warn({ pid, mode, reason: failure }, 'embedded Postgres stop timed out');
   }
   // The server removes its lock file shortly before it exits.
   const endBy = performance.now() + RETRY_MS;
