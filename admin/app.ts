@@ -40,7 +40,7 @@ export interface AdminAppDeps extends CreateWebhookDeps {
   readonly logger: Logger;
   /** Maximum requests per second of one tenant for one scope. Default 100. */
   readonly requestsPerSecond?: number;
-  /** API keys that a tenant's keys may create in 24 hours. Default 1000. */
+  /** Maximum API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
 }
 

@@ -8,7 +8,7 @@ import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
 import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
 import { WEBHOOK_OPERATIONS, WEBHOOK_SCHEMAS } from './operations/webhooks/openapi.ts';
 
-/** The operations, in an order in which their examples can be sent. */
+/** The operations. Their examples can be sent in this order. */
 export const ADMIN_OPERATIONS: Operations = {
   ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,

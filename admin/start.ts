@@ -26,9 +26,12 @@ export interface AdminOptions {
   readonly port: number;
   /** Maximum requests per second of one tenant for one scope. Default 100. */
   readonly requestsPerSecond?: number;
-  /** API keys that a tenant's keys may create in 24 hours. Default 1000. */
+  /** Maximum API keys that a tenant's keys may create in 24 hours. Default 1000. */
   readonly keysPerDayMax?: number;
-  /** Milliseconds of normal service after `stop` was called. */
+  /**
+   * Milliseconds of normal service after `stop` was called, so that load balancers notice the
+   * shutdown.
+   */
   readonly drainDelayMs: number;
   /**
    * Milliseconds that a connection may be idle after a request with a valid key. Default 620,000.

@@ -14,7 +14,7 @@ import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { printable, printableJson } from './printable.ts';
 
-/** The parts of its process that a command uses. */
+/** The parts of the process that a command uses. */
 export interface CommandProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of the variables that the `.env` file set. */

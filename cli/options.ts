@@ -73,7 +73,7 @@ function refuse(message: string): never {
   throw new InvalidArgumentError(message);
 }
 
-/** Parses one of several scopes; `*` is every scope. */
+/** Parses scopes and adds them to the earlier scopes; `*` is every scope. */
 export function scope(text: string, before: readonly string[] = []): string[] {
   const scopes = text.split(',');
   if (!scopes.every((name) => name === EVERY_SCOPE || isScope(name))) {
@@ -142,7 +142,7 @@ export function keyName(text: string): string {
   return success ? text : refuse(`It ${error.issues[0]!.message}.`);
 }
 
-/** Parses one of several webhook types. */
+/** Parses webhook types and adds them to the earlier types. */
 export function webhookType(text: string, before: readonly WebhookType[] = []): WebhookType[] {
   const types = text.split(',');
   if (!types.every(isWebhookType)) {
@@ -171,7 +171,7 @@ export function forwardUrl(text: string): string {
   return refuse('It must be an http:// or https:// URL.');
 }
 
-/** Parses a separator of cells; `tab` is a tab. */
+/** Parses the separator of cells, which is one character; `tab` is a tab. */
 export function oneCharacter(text: string): string {
   if (text === '\\t' || text === 'tab') return '\t';
   return text.length === 1 && text !== '"' && text !== '\n'

@@ -16,7 +16,7 @@ import { startInstance } from './instance.ts';
  */
 const HEAP_GROWTH_PERCENT = 400;
 
-/** `npm start`: the whole product in one process, with its own Postgres. */
+/** Runs `npm start`: the whole product in one process, with its own Postgres. */
 await runMain('Sluice', async () => {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const env = environment();

@@ -18,7 +18,7 @@ import { itemsOf, RESULT_SCHEMAS } from './operations/results-openapi.ts';
 import { SINGLE_CONVO_METADATA } from './operations/single-convo-metadata/openapi.ts';
 import { PATHS } from './paths.ts';
 
-/** The operations, in an order in which their examples can be sent. */
+/** The operations. Their examples can be sent in this order. */
 export const GATEWAY_OPERATIONS: Operations = {
   [`POST ${PATHS.manyAgentMetadata}`]: MANY_AGENT_METADATA,
   [`POST ${PATHS.singleConvoMetadata}`]: SINGLE_CONVO_METADATA,

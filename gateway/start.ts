@@ -48,7 +48,10 @@ export interface GatewayOptions {
    * Default 1 GiB.
    */
   readonly deadLettersBytesMax?: number;
-  /** Milliseconds of normal service after `stop` was called, for load balancers to notice. */
+  /**
+   * Milliseconds of normal service after `stop` was called, so that load balancers notice the
+   * shutdown.
+   */
   readonly drainDelayMs: number;
   /** Milliseconds that a request waits to learn whether its ids are stored already. Default 25. */
   readonly storedIdsBudgetMs?: number;

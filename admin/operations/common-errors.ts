@@ -11,7 +11,7 @@ const LIMITED: OwnErrors = {
   },
 };
 
-/** The meanings of 429-01 and 503-01 on the admin listener, where nothing goes to the event log. */
+/** The meanings of 429-01 and 503-01 on the admin listener, which does not use the event log. */
 export const DATABASE_ERRORS: OwnErrors = {
   ...LIMITED,
   '503-01': { meaning: 'The database is unavailable. Retry after `Retry-After` seconds.' },

@@ -112,7 +112,7 @@ const MASK = '********';
 function masked(name: SettingName, text: string): string {
   if (name === 'SLUICE_CREDENTIALS_KEYS') return text.replace(/:[^,]*/g, `:${MASK}`);
   if (isSecret(name)) return MASK;
-  // Passwords in a URL: user:password@, and parameters.
+  // Masks passwords in a URL: `user:password@`, and parameters.
   return text
     .replace(/^([a-z][a-z0-9+.-]*:\/\/[^:@/?#]*):.*@/i, `$1:${MASK}@`)
     .replace(/([?&][a-z_-]*(?:password|secret|token)[a-z_-]*=)[^&#]*/gi, `$1${MASK}`);

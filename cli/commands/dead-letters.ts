@@ -149,7 +149,10 @@ function stateOf({ state, settledAt }: Shown): string {
   return settledAt === null ? state : `${state} ${settledAt}`;
 }
 
-/** Prints bytes that are not JSON in UTF-8 as base64, because they could control a terminal. */
+/**
+ * Returns key, value and headers for printing. Bytes that are not JSON in UTF-8 are printed as
+ * base64, because such bytes could control a terminal.
+ */
 function contentOf({ key, value, headers }: WholeDeadLetter) {
   return {
     key: key && textOf(key),

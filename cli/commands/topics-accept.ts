@@ -26,7 +26,10 @@ interface AcceptOptions {
   readonly json?: boolean;
 }
 
-/** A concurrent worker moves only positions that fit, so one retry is usually enough. */
+/**
+ * Maximum attempts. A concurrent worker moves only positions that fit, so one retry is usually
+ * enough.
+ */
 const ATTEMPTS_MAX = 3;
 
 export function addTopicsAccept(topics: Command, context: CommandContext): void {

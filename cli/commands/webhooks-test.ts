@@ -19,7 +19,7 @@ import {
   secretOf,
 } from '../webhooks/endpoints.ts';
 
-/** The same timeout as in the workers. */
+/** Timeout of the request, the same as in the workers. */
 const DEADLINE_MS = 15_000;
 
 /** Adds the command `webhooks test`. */

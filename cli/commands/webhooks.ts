@@ -143,7 +143,10 @@ function addDelete(webhooks: Command, context: CommandContext): void {
 }
 
 const ATTEMPTS_SHOWN = 10;
-/** Limits the search, as a busy endpoint has many attempts. */
+/**
+ * Time range of the search for attempts, which is bounded because a busy endpoint has many
+ * attempts.
+ */
 const ATTEMPTS_WINDOW_MS = 86_400_000;
 
 function addShow(webhooks: Command, context: CommandContext): void {

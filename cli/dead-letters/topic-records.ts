@@ -17,7 +17,7 @@ const LETTER_HEADERS = {
   reason: 'sluice-reason',
   stage: 'sluice-stage',
   error: 'sluice-error',
-  /** RFC 3339. */
+  /** Time of the failure (RFC 3339). */
   failedAt: 'sluice-failed-at',
   /** Bytes of the value, if the record was too large for the topic and has no value. */
   valueLeftOut: 'sluice-value-left-out',

@@ -19,7 +19,7 @@ export const problem = (check: string, found: string, advice: string): Finding =
   advice,
 });
 
-/** Runs a check. An error becomes its result, so that the other checks still run. */
+/** Runs a check. An error becomes the result of the check, so that the other checks still run. */
 export async function checking(
   check: string,
   advice: string,

@@ -16,7 +16,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** The valid settings, and the problems of the invalid settings. */
 export interface UsableSettings {
-  /** Wrong settings are left at their defaults. */
+  /** The settings, with the default in place of each wrong setting. */
   readonly config: Config;
   /** One problem per setting that is wrong for any of the roles. */
   readonly problems: readonly ConfigProblem[];

@@ -77,7 +77,7 @@ class RecordReader {
     this.#delimiter = delimiter;
   }
 
-  /** Returns the records that are complete with this piece. */
+  /** Reads a piece of the file. Returns the records that are complete with this piece. */
   async read(piece: Buffer): Promise<CsvRecord[]> {
     let rest: Buffer | undefined = piece;
     if (this.#isSkipping) rest = this.#skipLine(piece);
@@ -86,7 +86,7 @@ class RecordReader {
     return this.#takeRecords();
   }
 
-  /** Returns the records that are complete with the end of the file. */
+  /** Ends the reading. Returns the records that are complete with the end of the file. */
   async end(): Promise<CsvRecord[]> {
     this.#isLastPiece = true;
     if (this.#isSkipping) this.#records.push({ number: this.#line, problem: tooLong() });

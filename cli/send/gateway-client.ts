@@ -11,13 +11,13 @@ export interface SendTarget {
 export interface GatewayClientOptions {
   readonly target: SendTarget;
   readonly fetch: typeof fetch;
-  /** Rejects when the signal aborts. */
+  /** Waits for `ms` milliseconds. Rejects when the signal aborts. */
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Returns milliseconds of a monotonic clock. */
   readonly elapsedMs: () => number;
   /** Milliseconds for which one request is retried before the run stops. */
   readonly retryForMs: number;
-  /** Aborts all requests, which reject with its reason. */
+  /** Aborts all requests, which then reject with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Called with a sentence when the run is stalled. Not called again until a request succeeds. */
   onWaiting?(sentence: string): void;

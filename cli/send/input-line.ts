@@ -4,15 +4,16 @@ export const FORMATS = ['csv', 'ndjson', 'json'] as const;
 export type Format = (typeof FORMATS)[number];
 
 /**
- * One record of a file: the text of a JSON object, or why there is none. `number` is its first
- * line.
+ * One record of a file: the text of a JSON object, or why there is none. `number` is the first line
+ * of the record.
  */
 export type InputLine =
   | { readonly number: number; readonly text: string; readonly problem?: undefined }
   | { readonly number: number; readonly problem: string };
 
 /**
- * A record may have 512 KiB. Longer lines and CSV records are refused without being held in memory.
+ * Maximum bytes of a line or CSV record. Longer ones are refused without being held in memory. The
+ * gateway's limit per record is 512 KiB.
  */
 export const RECORD_BYTES_MAX = 1024 * 1024;
 

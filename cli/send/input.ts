@@ -36,7 +36,7 @@ export async function openFile(file: string): Promise<ReadStream> {
   return stream;
 }
 
-/** Throws AppError `INPUT_UNREADABLE` if there is no such file. */
+/** Checks that a file exists. Throws AppError `INPUT_UNREADABLE` if there is no such file. */
 export async function requireFile(file: string): Promise<void> {
   const found = await stat(file).catch((error) => {
     throw errorCode(error) === 'ENOENT'

@@ -12,22 +12,22 @@ import { sampleAgent, sampleConversation, sampleEvent, sampleMessage } from './s
 export const SEND_KINDS = ['agents', 'conversations', 'messages', 'events'] as const;
 export type SendKindName = (typeof SEND_KINDS)[number];
 
-/** The form of a cell in a CSV file. */
+/** The type of the cells in a column of a CSV file. */
 export type ColumnType = Exclude<CsvType, 'attributes'>;
 
 /** A kind of record that `sluice send` can send. The gateway validates the records. */
 export interface SendKind {
   readonly name: SendKindName;
-  /** Describes its records in help texts. */
+  /** Describes the records of this kind in help texts. */
   readonly about: string;
   readonly path: string;
-  /** Whether a request carries `items`. */
+  /** Whether a request contains many records, in `items`. */
   readonly many: boolean;
   /** The member by which the gateway recognizes a record that is sent again. */
   readonly idMember: 'eventId' | 'messageId';
   /** Records with the same value of this member keep the order of the file. */
   readonly entityMember: string;
-  /** Whether records with equal content are one record, in whatever file they are. */
+  /** Whether records with equal content count as one record, even in different files. */
   readonly onceForAll: boolean;
   readonly rawMembers: ReadonlySet<string>;
   /** Columns of a CSV file without `attributes.NAME`; a dot leads into an object. */

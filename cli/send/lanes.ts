@@ -6,12 +6,15 @@ export interface LanesOptions {
   readonly lanes: number;
   readonly batchRecordsMax: number;
   readonly batchBytesMax: number;
-  /** Resolves when all records of the batch are settled. */
+  /** Sends a batch. Resolves when all records of the batch are settled. */
   deliver(batch: readonly Prepared[]): Promise<void>;
 }
 
 export interface Lanes {
-  /** Resolves when there is room for another record. Rejects with the error of a delivery. */
+  /**
+   * Adds a record. Resolves when there is room for another record. Rejects with the error of a
+   * delivery.
+   */
   add(record: Prepared): Promise<void>;
   /** Sends the remaining records and resolves when all are settled. */
   flush(): Promise<void>;

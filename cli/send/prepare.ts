@@ -24,7 +24,7 @@ export interface PrepareOptions {
   readonly delivery: string;
 }
 
-/** A request may be 32 levels deep, and its items are 2 levels deep. */
+/** Maximum depth of a record: a request may be 32 levels deep, and its items are 2 levels deep. */
 const DEPTH_MAX = 30;
 /**
  * Maximum distinct records that are counted, which bounds the memory. Counting then restarts, always
@@ -84,7 +84,7 @@ function parse(text: string, kind: SendKind): JsonObject | string {
   }
 }
 
-/** Appends the id after all other members: if a member is repeated, the last one counts. */
+/** Appends the id after all other members. If a member is repeated, the last one counts. */
 function withId(text: string, member: string, id: string): string {
   const inside = text.trim().slice(1, -1).trim();
   return `{${inside}${inside === '' ? '' : ','}${JSON.stringify(member)}:${JSON.stringify(id)}}`;

@@ -32,7 +32,7 @@ export type Progress = Readonly<Omit<z.output<typeof schema>, 'version' | 'run'>
 export interface ProgressFile {
   /** Returns the progress of an earlier run with the same identity, if there is one. */
   read(): Promise<Progress | undefined>;
-  /** Throws AppError `STATE_UNWRITABLE`. */
+  /** Replaces the progress. Throws AppError `STATE_UNWRITABLE`. */
   write(progress: Progress): Promise<void>;
   remove(): Promise<void>;
 }

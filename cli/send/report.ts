@@ -4,7 +4,7 @@ import { STDIN_NAME } from './input.ts';
 import type { SendKindName } from './kinds.ts';
 import { REFUSALS_MAX, type SendResult } from './send-source.ts';
 
-/** The result of one file. */
+/** The result of sending one file. */
 export interface FileReport extends SendResult {
   readonly file: string;
   readonly kind: SendKindName;

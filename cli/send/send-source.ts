@@ -17,7 +17,7 @@ export interface SendSourceOptions {
   readonly retryForMs: number;
   readonly elapsedMs: () => number;
   readonly pause: (ms: number) => Promise<void>;
-  /** Ends the run; its reason is reported. */
+  /** Ends the run when aborted. The signal's reason is reported. */
   readonly signal: AbortSignal;
   /** Undefined for input that cannot be resumed: standard input and samples. */
   readonly progressFile?: ProgressFile | undefined;
@@ -33,7 +33,7 @@ export interface SendResult {
   readonly refusedCount: number;
   /** The first {@link REFUSALS_MAX} refusals, in order. */
   readonly refused: readonly Refusal[];
-  /** The line at which this run resumed an earlier one. */
+  /** The line at which this run continued an earlier run. */
   readonly resumedAtLine: number | undefined;
   /** The reason if the run ended early. The progress of the run is kept. */
   readonly stopped: Error | undefined;

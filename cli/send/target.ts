@@ -3,7 +3,7 @@ import { AppError } from '../../shared/errors.ts';
 import { readDemoFile } from '../data-dir/demo-file.ts';
 import type { SendTarget } from './gateway-client.ts';
 
-/** Settings for missing options. */
+/** The settings that replace missing options. */
 export const TARGET_SETTINGS = [
   'SLUICE_URL',
   'SLUICE_API_KEY_ID',

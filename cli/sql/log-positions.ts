@@ -6,7 +6,7 @@ import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/
 export interface StoredPosition {
   readonly topic: string;
   readonly partition: number;
-  /** Lower offsets are stored. */
+  /** The first offset that is not stored. */
   readonly nextOffset: bigint;
 }
 

@@ -37,7 +37,7 @@ export interface QuotaDay {
 interface Count {
   readonly tenantId: string;
   readonly day: string;
-  /** Records accepted here; never decreases. */
+  /** Records accepted by this gateway; never decreases. */
   accepted: number;
   /** The part of `accepted` that has been written to the store. */
   written: number;

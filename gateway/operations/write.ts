@@ -26,7 +26,7 @@ export interface RequestFacts {
   readonly acceptedAtMs: number;
 }
 
-/** The members of a record that a validated item determines. */
+/** The members of a record that come from a validated item. */
 export interface RecordContent {
   /** The caller's id of the record. If undefined, a new id is generated. */
   readonly id: string | undefined;

@@ -6,7 +6,7 @@ import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts'
 /** The accepted records of a tenant on a day. */
 export interface TenantDay {
   readonly tenantId: string;
-  /** `2026-01-31`, in UTC. */
+  /** The UTC day, such as `2026-01-31`. */
   readonly day: string;
   readonly records: number;
 }

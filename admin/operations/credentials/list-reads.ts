@@ -29,7 +29,7 @@ export function listCredentialReadsOperation(pool: Pool) {
     if (!query.ok) return fail(c, '400-01', [query.detail]);
     const { limit, ...filter } = query.value;
     const found = await withDatabase(c, () =>
-      // One more than the limit shows whether there is a next page.
+      // Reads one row more than the limit, to detect whether there is a next page.
       listCredentialReads(pool, { tenantIds: [c.var.apiKey.tenantId], ...filter, limit: limit + 1 }),
     );
     if (found.refusal) return refuse(c, found.refusal);

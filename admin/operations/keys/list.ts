@@ -20,7 +20,7 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
     const { tenantId } = c.var.apiKey;
     const found = await withDatabase(c, async () => {
       if (after !== undefined && !(await isKeyOf(after, tenantId))) return undefined;
-      // One more than the limit shows whether there is a next page.
+      // Reads one row more than the limit, to detect whether there is a next page.
       return await listApiKeys(pool, { tenantId, after, limit: limit + 1 });
     });
     if (found.refusal) return refuse(c, found.refusal);

@@ -50,7 +50,10 @@ type Query =
 
 const PARAMETER = 'externalId';
 
-/** Reads the only parameter strictly: `URLSearchParams` repairs malformed escapes. */
+/**
+ * Reads the query's only parameter. Refuses malformed escapes, which `URLSearchParams` would
+ * repair.
+ */
 function readExternalId(url: string): Query {
   const invalid = (message: string, path = PARAMETER): Query => ({ ok: false, path, message });
   const start = url.indexOf('?');
