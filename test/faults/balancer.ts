@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Part } from './part.ts';
 
-/** Chooses a gateway for each request as a load balancer does: among those that say that they are ready, in turn. */
+/**
+ * Chooses a gateway for each request as a load balancer does: round robin among the ready gateways.
+ */
 export interface Balancer {
   next(): Part;
   stop(): Promise<void>;
@@ -18,7 +20,8 @@ export function startBalancer(gateways: readonly Part[]): Balancer {
     while (!stopped) {
       const reasons = await Promise.all(gateways.map((gateway) => gateway.health('ready')));
       const now = gateways.filter((_, index) => reasons[index] === undefined);
-      // Where none is ready the requests go on: what callers then get is part of what is tried.
+      // If no gateway is ready, requests go to all of them. The answers that callers then get are
+      // part of the test.
       ready = now.length > 0 ? now : gateways;
       await delay(ASK_EVERY_MS);
     }

@@ -18,14 +18,14 @@ import { createTenants } from './tenants.ts';
 const logger = pino({ level: 'silent' });
 
 export interface EmbeddedLaboratoryOptions {
-  /** The directory of its data; a new one by default. */
+  /** Parent of the data directory; a new directory by default. */
   readonly parentDir?: string;
 }
 
-/** `npm start`, as it stands: one process, with its own Postgres and the log in it. */
+/** Starts `npm start` unchanged: one process, with its own Postgres that also holds the log. */
 export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions = {}): Promise<Laboratory> {
   const parent = options.parentDir ?? (await realpath(await mkdtemp(join(tmpdir(), 'sluice-faults-'))));
-  // Postgres runs as a user of its own where this process is root.
+  // If this process is root, Postgres runs as a different user.
   await chmod(parent, 0o711);
   const dataDir = join(parent, 'data');
   const [port, adminPort] = await freePorts(2);
@@ -49,7 +49,9 @@ export async function startEmbeddedLaboratory(options: EmbeddedLaboratoryOptions
   const databaseUrl = async () => connectionStringOf((await readConnectionFile(dataDir))!);
   let opened: { url: string; pool: Pool; log: EventLog } | undefined;
 
-  /** Postgres takes another port at each start of the product that does not find it running. */
+  /**
+   * Opens a pool. Postgres uses another port after each product start that finds no running server.
+   */
   async function open() {
     const url = await databaseUrl();
     if (opened?.url === url) return opened;

@@ -6,36 +6,42 @@ import type { Traffic, TrafficOptions } from './traffic.ts';
 export interface FaultContext {
   readonly ledger: Ledger;
   readonly traffic: Traffic;
-  /** Numbers in [0, 1) that repeat themselves for the same seed. */
+  /** Returns numbers in [0, 1) that repeat for the same seed. */
   readonly random: () => number;
-  /** How often it was injected before. */
+  /** Number of earlier injections of the fault in this run. */
   readonly round: number;
   /** Fails the run with this sentence. */
   problem(text: string): void;
 }
 
-/** Something that goes wrong while the product is at work. */
+/** A fault that is injected while the product runs. */
 export interface Fault {
   readonly name: string;
-  /** What happens, in a sentence without a full stop. */
+  /** Description of the fault, in a sentence without a full stop. */
   readonly about: string;
   readonly logs: readonly LogName[];
-  /** The limit of the longest stall. */
+  /** The limit of the longest stall, as text. */
   readonly bound: string | Readonly<Record<LogName, string>>;
-  /** Where it needs a laboratory of its own, such as one on a small disk; else it shares one with others. */
+  /**
+   * Starts a separate laboratory, such as one on a small disk. By default all faults share a
+   * laboratory.
+   */
   readonly startLaboratory?: (log: LogName) => Promise<Laboratory>;
-  /** Brings it about once under traffic, and resolves when what it broke is whole again. */
+  /** Injects the fault once under traffic, and resolves when everything it broke is restored. */
   inject(lab: Laboratory, context: FaultContext): Promise<void>;
   /**
-   * Looks at more than every reconciliation does; called after the traffic, when all is stored. Default: only what lost
-   * against other content may be a dead letter.
+   * Checks more than every reconciliation does. Called after the traffic, when all records are
+   * stored. Default: only conflicting records may be dead letters.
    */
   verify?(lab: Laboratory, context: FaultContext): Promise<void>;
-  /** How often it is injected; at least three times. Default 3. */
+  /** Number of injections, at least 3. Default 3. */
   readonly times?: number;
-  /** Instead of `times`: it is injected until so many milliseconds have passed. */
+  /** Replaces `times`: the fault is injected repeatedly for this number of milliseconds. */
   readonly forMs?: number;
   readonly traffic?: TrafficOptions;
-  /** The processes' clocks differ meanwhile, so that their times do not tell how soon a record was stored. */
+  /**
+   * Whether the processes' clocks differ during the fault. Their times then do not show how soon a
+   * record was stored.
+   */
   readonly clocksDiffer?: boolean;
 }

@@ -15,16 +15,19 @@ import { createTenants } from './tenants.ts';
 const logger = pino({ level: 'silent' });
 
 export interface KafkaLaboratoryOptions {
-  /** Where the brokers and Postgres keep their data; new directories by default. */
+  /** Data directories of the brokers; new directories by default. */
   readonly brokerDirs?: readonly string[];
   readonly postgresDir?: string;
-  /** More settings of Postgres. */
+  /** Additional settings of Postgres. */
   readonly postgresSettings?: Readonly<Record<string, string>>;
-  /** Root of another release's build, which sets everything up and runs first. Default: this one. */
+  /**
+   * Root of another release's build, which sets everything up and runs first. Default: this
+   * release.
+   */
   readonly release?: string;
 }
 
-/** Three brokers, Postgres, two gateways and two workers, with a proxy between any two of them. */
+/** Starts 3 brokers, Postgres, 2 gateways and 2 workers, with a proxy on each link between them. */
 export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {}): Promise<Laboratory> {
   const [cluster, postgres] = await Promise.all([
     startKafkaCluster({
@@ -47,7 +50,7 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
   };
   const env = {
     ...shared,
-    // The shortest that brokers take by default.
+    // The shortest session timeout that brokers accept by default.
     SLUICE_KAFKA_SESSION_MS: '6000',
     SLUICE_DRAIN_DELAY_MS: '1000',
     SLUICE_LOG_LEVEL: 'info',
@@ -60,7 +63,8 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
     return createPart({
       name: `${kind}-${number}`,
       url: `http://127.0.0.1:${port}`,
-      // The worker ends itself at a point that FAIL_POINT names, and is the product's otherwise.
+      // This worker kills itself at a step that FAIL_POINT names. Otherwise it is the product's
+      // worker.
       script: kind === 'gateway' ? 'gateway/main.js' : 'test/faults/worker.js',
       productScript: kind === 'gateway' ? 'gateway/main.js' : 'workers/main.js',
       env: {
@@ -78,7 +82,7 @@ export async function startKafkaLaboratory(options: KafkaLaboratoryOptions = {})
   const settings = { ...shared, DATABASE_URL: postgres.url, KAFKA_BROKERS: cluster.brokers };
   const setUp = sluiceWith(settings, options.release);
   await setUp('migrate');
-  // Fewer than usual: after a kill a broker looks through the log of each of its partitions.
+  // Fewer partitions than usual: after a kill a broker recovers the log of each partition.
   await setUp('topics', 'create', '--partitions', '6', '--tenant-partitions', '3');
   const { tenants, receivers } = await createTenants(setUp, startReceivers);
   for (const each of parts) each.start({}, options.release);

@@ -15,40 +15,52 @@ export interface Tenant {
   readonly apiKeySecret: string;
 }
 
-/** The database under the product. */
+/** The product's Postgres server. */
 export interface LaboratoryPostgres {
-  /** SIGKILL of all its processes; resolves when they are gone. */
+  /** Sends SIGKILL to all server processes; resolves when they have exited. */
   kill(): Promise<void>;
-  /** Starts it again after a kill, where nothing else does; resolves when it takes connections. */
+  /**
+   * Restarts the server after a kill, unless the product does; resolves when it accepts
+   * connections.
+   */
   restart(): Promise<void>;
-  /** SIGSTOP of all its processes; resolves when they stand still. */
+  /** Sends SIGSTOP to all server processes; resolves when they are stopped. */
   pause(): Promise<void>;
-  /** SIGCONT of all its processes. */
+  /** Sends SIGCONT to all server processes. */
   resume(): void | Promise<void>;
 }
 
-/** The whole product, running, and what faults are brought about with. */
+/** The whole running product, with the tools that inject faults. */
 export interface Laboratory {
   readonly log: LogName;
   readonly topicPrefix: string;
   readonly tenants: readonly Tenant[];
-  /** Processes that take requests, and processes that store. In the embedded product both are the one process. */
+  /**
+   * Processes that accept requests, and processes that store. The embedded product is both in one
+   * process.
+   */
   readonly gateways: readonly Part[];
   readonly workers: readonly Part[];
   readonly parts: readonly Part[];
   readonly postgres: LaboratoryPostgres;
-  /** Address of the product's database, past all proxies; its role is the server's owner. */
+  /**
+   * Resolves with the address of the product's database, bypassing all proxies. Its role is the
+   * server's owner.
+   */
   databaseUrl(): Promise<string>;
-  /** A connection of the laboratory's own, past all proxies. */
+  /** Resolves with the laboratory's own pool, bypassing all proxies. */
   pool(): Promise<Pool>;
-  /** The event log, past all proxies. */
+  /** Resolves with the event log, bypassing all proxies. */
   eventLog(): Promise<EventLog>;
   readonly receivers: Receivers;
-  /** The brokers; only on Kafka. */
+  /** The brokers; undefined on the embedded log. */
   readonly cluster: KafkaCluster | undefined;
-  /** Between parts and Postgres, by the kind of part; only on Kafka, where Postgres is not the product's own. */
+  /**
+   * Proxies between parts and Postgres, by the kind of part. Only on Kafka, because the embedded
+   * product owns its Postgres.
+   */
   readonly databaseProxies: Readonly<Partial<Record<'gateway' | 'worker', TcpProxy>>>;
   readonly sluice: Sluice;
-  /** Ends everything and deletes its data. */
+  /** Stops everything and deletes its data. */
   stop(): Promise<void>;
 }

@@ -1,58 +1,66 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 
 /**
- * What the caller knows of a record: `accepted` (2xx), `refused` (an answer that says that it was not taken, and that may
- * still be stored where it was 503), `unknown` (no answer at all).
+ * The caller's knowledge of a record. `accepted`: a 2xx. `refused`: an error answer; after a 503
+ * the record may still be stored. `unknown`: no answer at all.
  */
 export type Answer = 'accepted' | 'refused' | 'unknown';
 
-/** One record that was sent, over all of its attempts. */
+/** One record and the result of all attempts to send it. */
 export interface Sent {
-  /** In the record's content, so that it is found again whatever id it has. Unique. */
+  /** Unique text in the record's content, which identifies the record whatever its id is. */
   readonly marker: string;
   readonly kind: Kind;
   readonly tenantId: string;
-  /** The key that orders one sender's records: records with the same key are sent one after another. */
+  /**
+   * The key that orders one sender's records: records with the same key are sent one after another.
+   */
   readonly entity: string;
-  /** Rises along the records of an entity. */
+  /** Sequence number within the entity, in ascending order. */
   readonly seq: number;
-  /** The caller's id; records without one are sent once only. */
+  /** The caller's id. Records without an id are sent only once. */
   readonly id: string | undefined;
   answer: Answer;
-  /** Which gateway accepted it. */
+  /** Name of the gateway that accepted the record. */
   gateway: string | undefined;
 }
 
-/** Other content under the id of a record that was accepted before. */
+/** Another content sent under the id of an accepted record. */
 export interface Conflict {
   readonly of: Sent;
   readonly marker: string;
-  /** `refused` is a 409 or FAIL_CONFLICT; `accepted` is possible in the window that remains, and ends as a dead letter. */
+  /**
+   * `refused` is a 409 or FAIL_CONFLICT. `accepted` is possible within the remaining window; the
+   * record then becomes a dead letter.
+   */
   answer: Answer;
 }
 
-/** Everything that one run of a fault sent, and how it was answered. */
+/** All records sent in one run of a fault, with their answers. */
 export interface Ledger {
-  /** All markers of the run begin with it. */
+  /** Prefix of all markers of the run. */
   readonly prefix: string;
   readonly sent: Sent[];
   readonly conflicts: Conflict[];
-  /** Requests made. */
+  /** Number of requests sent. */
   requests: number;
-  /** Requests with other content under an accepted id that were refused for it (409), as they must be. */
+  /** Number of conflicting requests that were refused with 409, as required. */
   conflictRequests: number;
-  /** Requests of all kinds that got 503 (or a 400 that says it of records) or no answer. */
+  /** Number of requests that got no answer, 503, or a 400 with unavailable records. */
   failedRequests: number;
   /**
-   * Those of them that should have been answered 2xx, in words. Not among them: other content under an accepted id, which
-   * goes to the gateway that accepted it, also while that one is down.
+   * Descriptions of the failed requests that should have been answered 2xx. Conflicting requests do
+   * not count: they go to the gateway that accepted the id, even while it is down.
    */
   readonly failures: string[];
-  /** Records accepted so far. */
+  /** Number of records accepted so far. */
   accepted: number;
   /** Answers that no fault explains, such as a 500. */
   readonly wrongAnswers: string[];
-  /** When each tenant's last record was accepted, and the longest time between two of them, in milliseconds. */
+  /**
+   * By tenant: when its last record was accepted, and the longest time between two accepted
+   * records, in milliseconds.
+   */
   readonly stalls: Map<string, { lastMs: number; longestMs: number }>;
 }
 
@@ -71,7 +79,7 @@ export function createLedger(prefix: string): Ledger {
   };
 }
 
-/** Takes note that a record was accepted. */
+/** Notes that the gateway accepted the record. */
 export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
   sent.answer = 'accepted';
   sent.gateway = gateway;
@@ -83,17 +91,19 @@ export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
   ledger.stalls.set(sent.tenantId, stall);
 }
 
-/** Stalls count from now on, where nobody sent. */
+/** Restarts the stall timers after a pause in which nobody sent. */
 export function restartStalls({ stalls }: Ledger): void {
   for (const stall of stalls.values()) stall.lastMs = performance.now();
 }
 
-/** The longest time in which no record of some tenant was accepted while it sent, in milliseconds. */
+/** Returns the longest time in which a sending tenant had no record accepted, in milliseconds. */
 export function longestStallMs({ stalls }: Ledger): number {
   return Math.max(0, ...[...stalls.values()].map(({ longestMs }) => longestMs));
 }
 
-/** What failed since there were so many failures, in words; undefined where nothing did. */
+/**
+ * Returns a description of the failures after the first `before` ones; undefined if there are none.
+ */
 export function failuresSince({ failures }: Ledger, before: number): string | undefined {
   const counts = new Map<string, number>();
   for (const failure of failures.slice(before)) counts.set(failure, (counts.get(failure) ?? 0) + 1);

@@ -16,15 +16,15 @@ const USAGE = `usage: npm run test:faults -- [FAULT …] [--log kafka|embedded] 
        npm run test:faults -- --random MINUTES [--plot FILE] [options]
        npm run test:faults -- --list | --help
 
-Starts the whole product (on Kafka: three brokers, Postgres, two gateways, two workers; embedded: npm start), brings each
-fault about several times under traffic, and reconciles what was answered 2xx with what is stored. Without names: all.
-  --short        fewer records, and without names only the faults that every change is tried with
+Starts the whole product (on Kafka: 3 brokers, Postgres, 2 gateways, 2 workers; embedded: npm start), injects each fault
+several times under traffic, and reconciles the records answered 2xx with the stored ones. Without names: all faults.
+  --short        fewer records, and without names only the faults that are tested on every change
   --random M     for M minutes faults of brokers, gateways and workers in random order
   --plot FILE    the memory of the processes as an SVG image
-  --round-ms N   milliseconds from one round of a caller to its next one (default 2500, short 3000); fewer are more traffic
+  --round-ms N   milliseconds between the starts of a caller's rounds (default 2500, short 3000); fewer mean more traffic
   --seed S       repeats a run's random choices
   --table FILE   the table as Markdown
-  --report FILE  how many passed and failed, as vitest's JSON reporter says it
+  --report FILE  the numbers of passed and failed faults, in the format of vitest's JSON reporter
 The faults on Kafka need Java 17 and Maven.`;
 
 const RECORDS = 20_000;
@@ -32,10 +32,10 @@ const RECORDS_SHORT = 2_000;
 const ROUND_MS_SHORT = 3_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
-// Whatever was started is ended when this process exits, which a signal alone does not make it do.
+// Exit handlers stop all started processes. A signal alone does not run them.
 process.once('SIGTERM', () => process.exit(143));
 process.once('SIGINT', () => process.exit(130));
-// Each process that was started listens for its end.
+// Each started process adds an exit listener.
 process.setMaxListeners(0);
 
 process.exitCode = await main(process.argv.slice(2));
@@ -61,7 +61,7 @@ async function main(args: string[]): Promise<number> {
   console.log(`seed ${seed}`);
   const options: RunOptions = { ...read, random: seededRandom(seed) };
   const rows: Row[] = [];
-  // A long run that is ended early has written its rows.
+  // Rows are written as they finish, so that a long run that is interrupted has written its rows.
   const onRow = async (row: Row): Promise<void> => {
     rows.push(row);
     if (tableFile !== undefined) await writeFile(tableFile, `${markdownOf(rows)}\n`);
@@ -77,7 +77,7 @@ async function main(args: string[]): Promise<number> {
   }
   console.log(tableOf(rows));
   const failed = rows.filter(({ problems }) => problems.length > 0);
-  console.log(`${rows.length - failed.length} faults as promised, ${failed.length} not`);
+  console.log(`${rows.length - failed.length} faults passed, ${failed.length} failed`);
   if (reportFile !== undefined) await writeReport(reportFile, rows.length - failed.length, failed.length);
   return failed.length > 0 || rows.length === 0 ? 1 : 0;
 }
@@ -141,7 +141,7 @@ async function writeReport(file: string, numPassedTests: number, numFailedTests:
 function printWarnings(lab: Laboratory): void {
   for (const part of lab.parts) {
     const lines = part.output().split('\n');
-    // What a process writes when it ends by an error that nobody caught is no line of the log.
+    // An uncaught error is printed as plain text, not as a line of the log.
     const warnings = lines.filter((line) => /"level":"(warn|error|fatal)"|^\S*Error\b|^ +at /.test(line));
     for (const line of warnings.slice(-15)) console.log(`     ${part.name}: ${line.slice(0, 400)}`);
   }
@@ -151,7 +151,7 @@ function seconds(sinceMs: number): string {
   return ((performance.now() - sinceMs) / 1000).toFixed(1);
 }
 
-/** Throws an error that says what is wrong with them. */
+/** Parses the arguments; throws an error that describes invalid ones. */
 function readArguments(args: string[]) {
   const { values, positionals: names } = parseArgs({
     args,
@@ -172,8 +172,9 @@ function readArguments(args: string[]) {
   const logs = values.log === undefined ? LOGS : [logNamed(values.log)];
   for (const name of names) requireFault(name, logs);
   const minutes = wholeNumber('--random', values.random);
-  if (minutes !== undefined && names.length > 0) throw new Error('--random chooses the faults: name none');
-  if (minutes !== undefined && values.log === 'embedded') throw new Error('--random is of Kafka only');
+  if (minutes !== undefined && names.length > 0)
+    throw new Error('--random cannot be combined with names of faults');
+  if (minutes !== undefined && values.log === 'embedded') throw new Error('--random needs Kafka');
   const faultsOf = (log: LogName): readonly Fault[] => {
     if (minutes !== undefined) return log === 'kafka' ? [randomSequence(RANDOM_FAULTS, minutes)] : [];
     if (names.length === 0 && values.short) return SHORT_FAULTS[log];
@@ -208,7 +209,7 @@ function logNamed(name: string): LogName {
   return log;
 }
 
-/** Throws where the text is there and no whole number. */
+/** Returns the number; undefined if there is no text. Throws if the text is not a whole number. */
 function wholeNumber(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} is a whole number, not ${text}`);

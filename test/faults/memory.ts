@@ -1,10 +1,10 @@
 import { memoryOf } from '../support/process-memory.ts';
 import type { Laboratory } from './laboratory.ts';
 
-/** Resident memory of one process over a run. */
+/** The resident memory of one process during a run. */
 export interface MemorySeries {
   readonly name: string;
-  /** Seconds from the start of the run and MiB, in order. */
+  /** Pairs of seconds since the start of the run and MiB, in order. */
   readonly points: (readonly [seconds: number, mebibytes: number])[];
 }
 
@@ -16,7 +16,9 @@ export interface MemoryWatch {
 const LOOK_EVERY_MS = 2_000;
 const MEBIBYTE = 1024 * 1024;
 
-/** Looks at the memory of the product's processes every two seconds; a process that is down just then has no point. */
+/**
+ * Samples the memory of the product's processes every 2 s. A process that is down has no sample.
+ */
 export function watchMemory(lab: Laboratory): MemoryWatch {
   const startedMs = performance.now();
   const series = new Map<string, MemorySeries>(lab.parts.map(({ name }) => [name, { name, points: [] }]));
@@ -26,7 +28,7 @@ export function watchMemory(lab: Laboratory): MemoryWatch {
         const seconds = (performance.now() - startedMs) / 1000;
         series.get(name)!.points.push([seconds, memoryOf(pid!) / MEBIBYTE]);
       } catch {
-        // It is down.
+        // The process is down.
       }
     }
   };
@@ -36,8 +38,8 @@ export function watchMemory(lab: Laboratory): MemoryWatch {
 }
 
 /**
- * Of each process: what it had at most in the second and in the last quarter of the run, in MiB. Memory that grows shows
- * in their ratio; the first quarter is left out, in which caches fill.
+ * Returns each process's maximum in the second and in the last quarter of the run, in MiB. Their
+ * ratio shows memory growth. The first quarter is left out because caches fill during it.
  */
 export function growthOf({ series }: MemoryWatch): { name: string; early: number; late: number }[] {
   return [...series.values()].map(({ name, points }) => {

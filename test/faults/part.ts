@@ -2,44 +2,50 @@ import { type Program, startProgram } from '../support/program.ts';
 import { stopProcess } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** A process of the product that faults happen to. */
+/** A process of the product into which faults are injected. */
 export interface Part {
   readonly name: string;
   readonly url: string;
   readonly pid: number | undefined;
-  /** It was started and has not ended. */
+  /** Whether the process has been started and has not exited. */
   readonly alive: boolean;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM; resolves with the exit code. */
   terminate(): Promise<number | null>;
-  /** SIGSTOP; resolves when it stands still. */
+  /** Sends SIGSTOP; resolves when the process is stopped. */
   freeze(): Promise<void>;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void;
   /**
-   * Starts it, without waiting until it is ready; `env` is set besides what it always has, `release` is the root of another
-   * release's build, with a slash at its end.
+   * Starts the process without waiting until it is ready. `env` is added to its usual environment.
+   * `release` is the root of another release's build, with a trailing slash.
    */
   start(env?: Readonly<Record<string, string>>, release?: string): void;
-  /** Resolves when it has ended by itself. */
+  /** Resolves when the process has exited by itself. */
   ended(): Promise<void>;
-  /** Resolves when it is ready; rejects with its reasons after `timeoutMs`, or when it ended. */
+  /**
+   * Resolves when the process is ready. Rejects with its reasons after `timeoutMs`, or if it has
+   * exited.
+   */
   ready(timeoutMs?: number): Promise<void>;
-  /** What `/health/live` or `/health/ready` says: undefined for "yes", else the reasons. */
+  /**
+   * Resolves with the reasons that `/health/live` or `/health/ready` reports; undefined if it is
+   * healthy.
+   */
   health(which: 'live' | 'ready'): Promise<string | undefined>;
-  /** Everything that it wrote since the laboratory was started. */
+  /** Returns everything that the process wrote since the laboratory was started. */
   output(): string;
 }
 
 export interface PartOptions {
   readonly name: string;
   readonly url: string;
-  /** Of more listeners of the process, whose health counts too. */
+  /** Addresses of more listeners of the process, whose health is included. */
   readonly otherUrls?: readonly string[];
-  /** Relative to the compiled product. */
+  /** Path of the script, relative to the compiled product. */
   readonly script: string;
-  /** The same in another release, where the laboratory's own script is none of the product. Default `script`. */
+  /** Path of the script in another release, which has no laboratory script. Default `script`. */
   readonly productScript?: string;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -47,7 +53,7 @@ export interface PartOptions {
 const READY_WITHIN_MS = 60_000;
 const HEALTH_WITHIN_MS = 2_000;
 
-/** A process of the compiled product, not started yet. */
+/** Creates a process of the compiled product, without starting it. */
 export function createPart(options: PartOptions): Part {
   const { name, url, otherUrls = [], script, productScript = script, env } = options;
   let program: Program | undefined;

@@ -8,7 +8,10 @@ const TOP = 40;
 const BOTTOM = 45;
 const COLOURS = ['#1f6feb', '#d1242f', '#1a7f37', '#9a6700', '#8250df', '#57606a'];
 
-/** A plot of memory over time as SVG: one line a process, interrupted where it was down. */
+/**
+ * Returns a plot of memory over time as SVG: one line per process, with gaps while the process was
+ * down.
+ */
 export function plotMemory(series: readonly MemorySeries[], title: string): string {
   const all = series.flatMap(({ points }) => points);
   const secondsMax = Math.max(1, ...all.map(([seconds]) => seconds));
@@ -45,7 +48,7 @@ export function plotMemory(series: readonly MemorySeries[], title: string): stri
   return `${[...parts, '</svg>'].join('\n')}\n`;
 }
 
-/** Two points further apart than this were not looked at one after the other. */
+/** A longer time between two samples is drawn as a gap. */
 const GAP_SECONDS = 3;
 
 function pathOf(points: MemorySeries['points'], x: (s: number) => number, y: (m: number) => number): string {

@@ -7,8 +7,8 @@ import { waitFor } from '../support/wait.ts';
 import type { LaboratoryPostgres } from './laboratory.ts';
 
 /**
- * The processes of the server on a data directory, whoever started it. `restart` waits until somebody does: of the
- * embedded product that is the product itself.
+ * Controls the processes of the server on a data directory, whoever started it. `restart` waits
+ * until the owner restarts it: for the embedded product, the product itself.
  */
 export function postgresProcesses(dataDir: string): LaboratoryPostgres {
   return {
@@ -40,7 +40,10 @@ async function postmasterOf(dataDir: string): Promise<number> {
   return Number(pid);
 }
 
-/** The postmaster first, so that it restarts none of the following. */
+/**
+ * Resolves with the server's process ids. The postmaster is first, so that it cannot restart the
+ * others.
+ */
 async function processesOf(dataDir: string): Promise<number[]> {
   const postmaster = await postmasterOf(dataDir);
   return [postmaster, ...descendantsOf(postmaster)];

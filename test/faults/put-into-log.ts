@@ -6,7 +6,7 @@ import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import type { Laboratory, Tenant } from './laboratory.ts';
 import type { Ledger, Sent } from './ledger.ts';
 
-/** Values of records of one entity, in order. */
+/** Values of one entity's records, in order. */
 export interface Values {
   readonly kind: Kind;
   readonly tenant: Tenant;
@@ -14,7 +14,10 @@ export interface Values {
   readonly values: readonly (Buffer | null)[];
 }
 
-/** Puts records into the log, past the gateways; resolves with their positions as dead letters name them. */
+/**
+ * Publishes records directly to the log, bypassing the gateways. Resolves with their positions, in
+ * the format of dead letters.
+ */
 export async function putIntoLog(
   lab: Laboratory,
   { kind, tenant, entity, values }: Values,
@@ -49,7 +52,7 @@ export async function putIntoLog(
   }
 }
 
-/** A value of the log as a gateway writes it, of a record that the ledger takes for accepted. */
+/** Returns a log value as a gateway writes it. The ledger counts its record as accepted. */
 export function acceptedAgent(
   ledger: Ledger,
   { tenantId }: Tenant,
@@ -66,7 +69,7 @@ export function acceptedAgent(
   return agentEvent(tenantId, record);
 }
 
-/** A value of the log as a gateway writes it. */
+/** Returns a log value as a gateway writes it. */
 export function agentEvent(tenantId: string, { marker, entity }: Pick<Sent, 'marker' | 'entity'>): Buffer {
   return encodeEvent({
     kind: 'agent-metadata',
@@ -80,7 +83,7 @@ export function agentEvent(tenantId: string, { marker, entity }: Pick<Sent, 'mar
   });
 }
 
-/** The interface of the log knows no null values; Kafka does. */
+/** Publishes a null value through Kafka. The event log's interface has no null values. */
 async function publishNull(
   brokers: string,
   { topic, partition, key }: { readonly topic: string; readonly partition: number; readonly key: string },

@@ -1,20 +1,26 @@
 import { startReceiver } from '../support/receiver.ts';
 
-/** A signal that a customer got, at least once. */
+/** An event that a customer received at least once. */
 export interface ReceivedSignal {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The customers' webhook endpoints: one that works for each tenant, and one that never does. */
+/** The customers' webhook endpoints: a working one per tenant, and one that always fails. */
 export interface Receivers {
-  /** The URL of each tenant's webhook receiver. */
+  /** Returns the URL of a tenant's webhook receiver. */
   urlOf(tenant: string): string;
-  /** Answers 500 to all. */
+  /** Address that answers 500 to all requests. */
   readonly brokenUrl: string;
-  /** What arrived for a tenant since the last `forget`, each message once, in the order of first arrivals. */
+  /**
+   * Returns the events that arrived for a tenant since the last `forget`: each message once, in
+   * order of first arrival.
+   */
   received(tenant: string): readonly ReceivedSignal[];
-  /** Answers 503 to the first attempt of the next `count` messages of a tenant; {@link Refusals} follows them. */
+  /**
+   * Answers 503 to the first attempt of a tenant's next `count` messages. The returned {@link
+   * Refusals} track these messages.
+   */
   refuseNext(tenant: string, count: number): Refusals;
   forget(): void;
   close(): Promise<void>;
@@ -22,9 +28,9 @@ export interface Receivers {
 
 /** Messages whose first attempt was answered 503. */
 export interface Refusals {
-  /** How many were refused so far. */
+  /** Number of messages refused so far. */
   readonly refused: number;
-  /** How many of them have not come again. */
+  /** Number of refused messages that have not been retried yet. */
   readonly waiting: number;
 }
 
@@ -32,12 +38,12 @@ export async function startReceivers(tenants: readonly string[]): Promise<Receiv
   const receiver = await startReceiver();
   const base = new URL(receiver.url).origin;
   const arrived = new Map<string, Map<string, ReceivedSignal>>(tenants.map((name) => [name, new Map()]));
-  /** By tenant: the messages to be refused, of which so many may still come. */
+  /** By tenant: ids of the refused messages, and the number to refuse in total. */
   const refusing = new Map<string, { readonly ids: Set<string>; readonly count: number }>();
   receiver.script((request) => {
     const tenant = request.path.slice(1);
     const signals = arrived.get(tenant);
-    // Kept here only: the receiver's own list would hold every request of a long run.
+    // Events are kept here only: the receiver's own list would hold every request of a long run.
     (receiver.requests as unknown[]).length = 0;
     if (!signals) return 500;
     if (!signals.has(request.messageId)) {

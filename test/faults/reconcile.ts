@@ -11,11 +11,11 @@ export interface Reconciliation {
   readonly lost: number;
   readonly doubled: number;
   readonly outOfOrder: number;
-  /** Records that ended as dead letters, with their reason; these are no fault. */
+  /** Number of records that became dead letters with a reason, which are not failures. */
   readonly setAside: number;
-  /** Seconds from a record's acceptance until it was stored, at most. */
+  /** The longest time from a record's acceptance until it was stored, in seconds. */
   readonly storedAfterSecondsMax: number;
-  /** Each thing that is not as promised, in words, some of each kind. */
+  /** Descriptions of violated guarantees, at most a few of each kind. */
   readonly problems: readonly string[];
 }
 
@@ -25,8 +25,9 @@ const SIGNALLED_WITHIN_MS = 120_000;
 const TOLD_MAX = 5;
 
 /**
- * Waits until the workers have stored all that the log holds, and compares it with what was sent: what was accepted is
- * stored once or set aside, in order; what was refused as a conflict is not stored; and every signal has arrived.
+ * Waits until the workers have stored everything in the log, and reconciles it with what was sent.
+ * Accepted records are stored once, in order, or dead-lettered. Records refused as conflicts are
+ * not stored. Every event has been delivered.
  */
 export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconciliation> {
   await untilStored(lab);
@@ -83,7 +84,9 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconc
   };
 }
 
-/** Until every partition's position is its end; nothing is sent any more. */
+/**
+ * Waits until every partition's position is at the end of the log. Nothing may be sent meanwhile.
+ */
 export async function untilStored(lab: Laboratory): Promise<void> {
   const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));
   await waitFor(
@@ -109,7 +112,10 @@ export async function untilStored(lab: Laboratory): Promise<void> {
   );
 }
 
-/** In the order of the log, the records of an entity that were accepted must come as they were sent, and the last one shows. */
+/**
+ * Returns violations of order. An entity's accepted records must be stored in the order they were
+ * sent, and the current row must show the last one.
+ */
 function findOutOfOrder(
   sent: readonly Sent[],
   stored: readonly StoredRecord[],
@@ -133,7 +139,10 @@ function findOutOfOrder(
   return found;
 }
 
-/** Signals that are due and did not arrive, or came in another order than their records. */
+/**
+ * Returns the events that are due and were not delivered, or were delivered in another order than
+ * their records.
+ */
 async function findUnsignalled(
   lab: Laboratory,
   ledger: Ledger,
@@ -170,7 +179,10 @@ async function findUnsignalled(
   return [...missing(), ...signalledTwice(lab)];
 }
 
-/** One rejection is one signal, whatever is repeated; under one webhook id it may come more than once. */
+/**
+ * Returns rejections with more than one event. Deliveries of the same webhook id may repeat; events
+ * may not.
+ */
 function signalledTwice(lab: Laboratory): string[] {
   return lab.tenants.flatMap(({ name }) => {
     const ids = lab.receivers

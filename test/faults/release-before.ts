@@ -6,14 +6,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '../support/program.ts';
 
-/** The previous release while there is no tag: the last commit with migrations 0001 to 0008 alone. */
+/** The previous release if there is no tag: the last commit with only migrations 0001 to 0008. */
 const WITHOUT_TAGS = '297bd29821703f330cf7b99f54ab6ab06bff1bcf';
 
 const run = promisify(execFile);
 
 /**
- * Builds the previous release with the packages of this one, in a directory that is deleted when this process ends.
- * Resolves with its root, with a slash at the end. Rejects if the clone's history is too short.
+ * Builds the previous release with this release's packages, in a directory that is deleted when
+ * this process exits. Resolves with its root, with a trailing slash. Rejects if the clone's history
+ * is too short.
  */
 export async function buildReleaseBefore(): Promise<string> {
   const ref = await newestTag().catch(() => WITHOUT_TAGS);
@@ -34,7 +35,7 @@ export async function buildReleaseBefore(): Promise<string> {
   return `${directory}/`;
 }
 
-/** Not of the commit itself, which may be the one that is being released. */
+/** Resolves with the newest tag before this commit, which may itself be tagged for release. */
 async function newestTag(): Promise<string> {
   const { stdout } = await run('git', ['describe', '--tags', '--abbrev=0', 'HEAD^'], { cwd: ROOT });
   return stdout.trim();

@@ -6,37 +6,40 @@ import { type Reconciliation, reconcile } from './reconcile.ts';
 import { startTraffic } from './traffic.ts';
 import { onlyConflictsSetAside } from './watch.ts';
 
-/** One row of the table. */
+/** One row of the result table. */
 export interface Row extends Omit<Reconciliation, 'storedAfterSecondsMax'> {
   readonly fault: string;
   readonly log: LogName;
   readonly injected: number;
   readonly requests: number;
-  /** Records answered 2xx. */
+  /** Number of records answered 2xx. */
   readonly accepted: number;
-  /** Requests with other content under an accepted id, answered 409. */
+  /** Number of conflicting requests answered 409. */
   readonly conflicts: number;
-  /** Requests that got 503 or no answer. */
+  /** Number of requests that got 503 or no answer. */
   readonly failed: number;
-  /** The longest time in which no record of some tenant was accepted, in milliseconds. */
+  /** The longest time in which a sending tenant had no record accepted, in milliseconds. */
   readonly longestStallMs: number;
   readonly bound: string;
-  /** As in Reconciliation; undefined if the clocks differ. */
+  /** The maximum of the Reconciliation; undefined if the clocks differ. */
   readonly storedAfterSecondsMax: number | undefined;
 }
 
 export interface RunOptions {
-  /** Records to be accepted, at least. */
+  /** Minimum number of records to be accepted. */
   readonly records: number;
   readonly random: () => number;
-  /** See TrafficOptions; undefined for what the fault wants. */
+  /** See TrafficOptions; undefined for the fault's own value. */
   readonly roundMs?: number | undefined;
 }
 
-/** At a random moment of this span after the records between two injections were accepted. */
+/**
+ * The fault is injected at a random moment of this span, once the records between two injections
+ * are accepted.
+ */
 const MOMENT_SPAN_MS = 300;
 
-/** Injects a fault again and again under traffic, and reconciles what was sent with what is there. */
+/** Injects a fault repeatedly under traffic, and reconciles what was sent with what was stored. */
 export async function runFault(lab: Laboratory, fault: Fault, options: RunOptions): Promise<Row> {
   const { records, random } = options;
   const times = fault.times ?? 3;
@@ -100,7 +103,7 @@ const NOTHING: Reconciliation = {
   problems: [],
 };
 
-/** The row of a fault that could not be tried. */
+/** Returns the row of a fault that was skipped. */
 export function rowWithout(fault: Fault, log: LogName, why: string): Row {
   return {
     ...NOTHING,

@@ -1,17 +1,20 @@
 import { type Client, openClient } from '../../shared/postgres/client.ts';
 import type { Laboratory } from './laboratory.ts';
 
-/** Sessions of the laboratory begin with it; all others are the product's. */
+/** Prefix of the laboratory's session names. All other sessions belong to the product. */
 const OWN = 'sluice-faults';
 
-/** A session of the laboratory's own in the product's database, or in another one of its server. */
+/**
+ * Opens a session of the laboratory in the product's database, or in another database of the
+ * server.
+ */
 export async function openSession(lab: Laboratory, database?: string): Promise<Client> {
   const url = new URL(await lab.databaseUrl());
   if (database !== undefined) url.pathname = `/${database}`;
   return openClient({ connectionString: url.href, applicationName: OWN });
 }
 
-/** Does something in a session, and ends it. */
+/** Runs work in a session, and ends the session. */
 export async function withSession<T>(
   lab: Laboratory,
   work: (session: Client) => Promise<T>,

@@ -1,18 +1,18 @@
 import { writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import type { Laboratory } from './laboratory.ts';
 
-/** A record that was set aside. */
+/** A dead letter. */
 export interface SetAside {
-  /** The sender's mark in its content; undefined where it has none. */
+  /** The sender's marker in the content; undefined if the content has none. */
   readonly marker: string | undefined;
-  /** The position at which it was read first, as `dead-letters list` prints it. */
+  /** The original position, as `dead-letters list` prints it. */
   readonly origin: string;
   readonly reason: string;
   readonly stage: string;
   readonly error: string;
 }
 
-/** All dead letters, in no particular order. */
+/** Resolves with all dead letters, in no particular order. */
 export async function readSetAside(lab: Laboratory): Promise<SetAside[]> {
   const { rows } = await (await lab.pool()).query<DeadLetterRow>(
     `select topic, generation, partition, "offset", reason, stage, error, value

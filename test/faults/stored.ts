@@ -1,7 +1,7 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 
-/** A row that a worker wrote for a record. */
+/** A row that a worker stored for a record. */
 export interface StoredRecord {
   readonly kind: Kind;
   readonly tenantId: string;
@@ -10,11 +10,11 @@ export interface StoredRecord {
   readonly entity: string;
   readonly generation: number;
   readonly offset: bigint;
-  /** Seconds from its acceptance until it was stored. */
+  /** Seconds from the record's acceptance until it was stored. */
   readonly delaySeconds: number;
 }
 
-/** Where the records of a kind lie: table, id, the sender's mark, entity. */
+/** Table and columns of each kind's stored records: id, marker, entity. */
 const TABLES: Readonly<Record<Kind, readonly [table: string, id: string, marker: string, entity: string]>> = {
   'agent-metadata': ['agent_records', 'event_id', "patch->>'agentName'", 'external_agent_id'],
   'conversation-metadata': [
@@ -28,7 +28,7 @@ const TABLES: Readonly<Record<Kind, readonly [table: string, id: string, marker:
   'automation-events': ['automation_events', 'event_id', 'current_task_name', 'external_conversation_id'],
 };
 
-/** All stored records whose marker begins with the prefix. */
+/** Resolves with all stored records whose marker starts with the prefix. */
 export async function readStored(pool: Pool, prefix: string): Promise<StoredRecord[]> {
   const stored: StoredRecord[] = [];
   for (const [kind, [table, id, marker, entity]] of Object.entries(TABLES) as [
@@ -46,7 +46,7 @@ export async function readStored(pool: Pool, prefix: string): Promise<StoredReco
   return stored;
 }
 
-/** Current rows of entities, by `kind tenant entity`: the marker that they show. */
+/** Resolves with the markers in the current rows of entities, by `kind tenant entity`. */
 export async function readCurrent(pool: Pool, prefix: string): Promise<Map<string, string>> {
   const current = new Map<string, string>();
   const read = async (kind: Kind, table: string, entity: string, marker: string) => {
@@ -63,7 +63,10 @@ export async function readCurrent(pool: Pool, prefix: string): Promise<Map<strin
   return current;
 }
 
-/** Ids that count as stored, and rows that there are, for each kind; they differ where something was counted twice. */
+/**
+ * Resolves with each kind's numbers of stored ids and of rows, which differ if a record was counted
+ * twice.
+ */
 export async function readCounts(pool: Pool): Promise<{ kind: Kind; keys: number; rows: number }[]> {
   const counts = [];
   for (const [kind, [table]] of Object.entries(TABLES) as [Kind, (typeof TABLES)[Kind]][]) {

@@ -19,20 +19,20 @@ const HEAD = [
 ];
 
 const LOG_COLUMN = HEAD.indexOf('log');
-/** Of the tables of Markdown. */
+/** Titles of the Markdown tables. */
 export const TITLES: readonly (readonly [LogName, string])[] = [
   ['kafka', '### On Kafka'],
   ['embedded', '### Embedded'],
 ];
 
-/** The rows as a table for a terminal. */
+/** Formats the rows as a table for a terminal. */
 export function tableOf(rows: readonly Row[]): string {
   const table = new Table({ head: HEAD, style: { head: [], border: [] } });
   for (const row of rows) table.push(cellsOf(row));
   return table.toString();
 }
 
-/** The rows as tables of Markdown, one a log, with what bounds each stall. */
+/** Formats the rows as Markdown tables, one per log, with the limit of each stall. */
 export function markdownOf(rows: readonly Row[]): string {
   const sections = TITLES.map(([log, title]) => {
     const lines = [[...HEAD, 'the stall is bounded by'], [...HEAD, ''].map(() => '---')];

@@ -5,8 +5,8 @@ import type { Sluice } from './sluice.ts';
 const NAMES = ['acme', 'globex', 'initech'] as const;
 
 /**
- * Makes the tenants, each with a key and an endpoint that works; the last one has another one besides that never does,
- * which must hold up nobody.
+ * Creates the tenants, each with an API key and a working webhook endpoint. The last tenant also
+ * has an endpoint that always fails, which must not delay other deliveries.
  */
 export async function createTenants(
   sluice: Sluice,

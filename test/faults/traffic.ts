@@ -8,37 +8,48 @@ import type { Laboratory, Tenant } from './laboratory.ts';
 import { accept, type Ledger, restartStalls, type Sent } from './ledger.ts';
 import type { Part } from './part.ts';
 
-/** Callers of all tenants, at work until they are stopped. */
+/** Callers of all tenants, which send until they are stopped. */
 export interface Traffic {
-  /** Resolves when so many more records were accepted. */
+  /** Resolves when this number of further records has been accepted. */
   accepted(records: number): Promise<void>;
-  /** Lets every caller end its round, and resolves with what makes them go on; that time counts as no stall. */
+  /**
+   * Lets every caller finish its round, and resolves with a function that resumes the callers. The
+   * pause does not count as a stall.
+   */
   pause(): Promise<() => void>;
-  /** Lets every caller end what it began, and resolves. */
+  /** Lets every caller finish its current work, then resolves. */
   stop(): Promise<void>;
 }
 
 export interface TrafficOptions {
-  /** Callers a tenant. */
+  /** Number of callers per tenant. */
   readonly callers?: number;
-  /** Milliseconds from one round of a caller to its next one, at least. A round sends about 40 records. */
+  /**
+   * Minimum milliseconds between the starts of a caller's rounds. A round sends about 40 records.
+   */
   readonly roundMs?: number;
 }
 
-/** For faults that take long, or in which processes start: on a small machine they should not wait for the callers. */
+/**
+ * Traffic for faults that take long or start processes. On a small machine the faults should not
+ * wait for the callers.
+ */
 export const LIGHT_TRAFFIC: TrafficOptions = { callers: 3, roundMs: 1500 };
 
 const CALLERS = 8;
-/** Some 400 records a second of all callers: two cores, which brokers and database share, have a little left then. */
+/**
+ * About 400 records per second from all callers, which leaves some headroom on 2 cores shared with
+ * brokers and database.
+ */
 const ROUND_MS = 2500;
 const AGENTS = 24;
 const AGENTS_WITHOUT_ID = 6;
-/** Longer than the gateway takes for an answer of its own. */
+/** Longer than the gateway takes for any answer of its own. */
 const ANSWER_WITHIN_MS = 15_000;
 const RETRY_AFTER_MS = 150;
 const RETRY_FOR_MS = 180_000;
 const ACCEPTED_WITHIN_MS = 240_000;
-/** Every so many rounds a caller sends other content under an id that was accepted. */
+/** Rounds between two conflicts, which send other content under an accepted id. */
 const CONFLICT_EVERY = 4;
 
 const AGENTS_PATH = '/metadata-ingestion/v1/many-agent-metadata';
@@ -48,16 +59,19 @@ const EVENTS_PATH = '/automation-agent/v1/events';
 
 interface Answered {
   readonly gateway: Part;
-  /** Undefined where no answer came. */
+  /** Undefined if no answer came. */
   readonly status: number | undefined;
   readonly text: string;
 }
 
-/** Starts callers that send records of every kind, with and without ids; what they sent is in the ledger. */
+/**
+ * Starts callers that send records of every kind, with and without ids. The ledger records what
+ * they sent.
+ */
 export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOptions = {}): Traffic {
   const balancer = startBalancer(lab.gateways);
   const stopping = new AbortController();
-  // Every caller listens.
+  // Every caller adds a listener.
   setMaxListeners(0, stopping.signal);
   let paused: Promise<void> | undefined;
   let goOn: () => void = () => undefined;
@@ -79,7 +93,7 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
     ),
   );
   const running = Promise.all(callers);
-  // Awaited in stop(); one that fails earlier must not end the process meanwhile.
+  // Awaited in stop(). An earlier rejection must not end the process.
   running.catch(() => undefined);
   return {
     async accepted(records) {
@@ -122,12 +136,15 @@ interface Caller {
   turn(): Promise<void>;
 }
 
-/** One caller: what it sends about an entity it sends one after another, each with an id until it is accepted. */
+/**
+ * Runs one caller. An entity's records are sent one after another; a record with an id is retried
+ * until accepted.
+ */
 async function call(caller: Caller, { roundMs = ROUND_MS }: TrafficOptions): Promise<void> {
   const { ledger, name, stopping } = caller;
   const nextId = createUlidGenerator({ nowMs: Date.now });
   const prefix = `${ledger.prefix}-${name}`;
-  // Not all at the same moment.
+  // Spreads the callers' rounds over time.
   await pause(roundMs * Math.random(), stopping);
   for (let round = 0; ; round++) {
     await caller.turn();
@@ -207,7 +224,7 @@ async function sendMessage(caller: Caller, sent: Sent): Promise<void> {
   });
 }
 
-/** Resolves with the gateway that accepted; undefined when none did. */
+/** Sends one record. Resolves with the gateway that accepted it; undefined if none did. */
 async function sendOne(
   caller: Caller,
   path: string,
@@ -229,7 +246,10 @@ async function sendOne(
   }
 }
 
-/** Sends a batch, again what was not accepted of it; records without an id once only. */
+/**
+ * Sends a batch, and retries the items that were not accepted. Records without an id are sent only
+ * once.
+ */
 async function sendItems(
   caller: Caller,
   path: string,
@@ -257,7 +277,7 @@ async function sendItems(
   }
 }
 
-/** Other content under an accepted id, by way of the gateway that accepted it. */
+/** Sends other content under an accepted id to the gateway that accepted the id. */
 async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<void> {
   const marker = `${of.marker}-other`;
   const answered = await post(caller, CONVERSATION_PATH, conversationBody({ ...of, marker }), gateway);
@@ -269,7 +289,7 @@ async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<vo
   if (status !== undefined && ![200, 409, 503].includes(status)) wrong(caller, CONVERSATION_PATH, answered);
 }
 
-/** By way of the load balancer; what fails is noted. */
+/** Sends a request through the load balancer, and notes failures in the ledger. */
 async function send(caller: Caller, path: string, body: object): Promise<Answered> {
   const { ledger, balancer } = caller;
   const answered = await post(caller, path, body, balancer.next());
@@ -305,7 +325,7 @@ async function post(
   }
 }
 
-/** Whatever the fault, this must not be answered. */
+/** Notes an answer that no fault may cause. */
 function wrong({ ledger }: Caller, path: string, { status, text, gateway }: Answered): undefined {
   ledger.wrongAnswers.push(`${gateway.name} answered ${path} with ${status}: ${text.slice(0, 300)}`);
 }

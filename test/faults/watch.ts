@@ -5,7 +5,10 @@ import { failuresSince } from './ledger.ts';
 import type { Part } from './part.ts';
 import { readSetAside } from './set-aside.ts';
 
-/** Does what should disturb no caller: all requests meanwhile succeed, and there are some. */
+/**
+ * Runs a disturbance that callers should not notice: all requests succeed meanwhile, and at least
+ * one is sent.
+ */
 export async function unnoticedByCallers<T>(
   { ledger, problem }: FaultContext,
   disturb: () => Promise<T>,
@@ -19,8 +22,8 @@ export async function unnoticedByCallers<T>(
 }
 
 /**
- * Disturbs the database, and resolves when all parts are ready again. With Kafka in between, callers must notice nothing of
- * it.
+ * Disturbs the database, and resolves when all parts are ready again. On Kafka, callers must not
+ * notice the disturbance.
  */
 export async function disturbDatabase(
   lab: Laboratory,
@@ -35,12 +38,15 @@ export async function disturbDatabase(
   else await whole();
 }
 
-/** Embedded, where nothing is accepted, workers may have nothing to do, and the gateway says it instead. */
+/**
+ * Reason that an embedded gateway reports instead of the workers: nothing is accepted, so workers
+ * may be idle.
+ */
 const LOG_OF_DATABASE = /event log: does not/;
 
 /**
- * Waits until every worker says that it is not ready, with a reason that fits; one that does not in time, or that asks to be
- * restarted, fails the run.
+ * Waits until every worker reports that it is not ready, with a matching reason. A worker that does
+ * not report in time, or that requests a restart, fails the run.
  */
 export async function untilNotReady(
   lab: Laboratory,
@@ -67,7 +73,10 @@ export async function untilNotReady(
   );
 }
 
-/** A fault of what Sluice stands on is no fault of a record: only what lost against other content may be a dead letter. */
+/**
+ * Checks that only conflicting records became dead letters. A fault of the infrastructure must not
+ * dead-letter a record.
+ */
 export async function onlyConflictsSetAside(
   lab: Laboratory,
   { ledger, problem }: FaultContext,
@@ -78,13 +87,13 @@ export async function onlyConflictsSetAside(
   }
 }
 
-/** A process that waits for another one must not be restarted. */
+/** Checks that the part does not request a restart while it waits for another process. */
 async function mustBeLive(part: Part, problem: FaultContext['problem']): Promise<void> {
   const reasons = await part.health('live');
   if (reasons !== undefined) problem(`${part.name} asks to be restarted: ${reasons}`);
 }
 
-/** Resolves when all parts are ready, without a restart of ours. */
+/** Resolves when all parts are ready, without restarting any of them. */
 export async function untilReady({ parts }: Laboratory): Promise<void> {
   await Promise.all(parts.map((part) => part.ready()));
 }

@@ -4,9 +4,8 @@ import type { BatchStep } from '../../workers/consume/store-batch.ts';
 import { NAME, runWorker } from '../../workers/process.ts';
 
 /**
- * The worker of the product, which ends by SIGKILL when it comes to the step of a batch that FAIL_POINT names, the
- * FAIL_AFTER-th time. `committed` is the last of them: the batch is
- * committed, and the group's offset is not.
+ * The batch step after which the worker kills itself with SIGKILL, at the FAIL_AFTER-th time. The
+ * last step is `committed`: the transaction is committed, and the group's offset is not.
  */
 const failPoint = process.env.FAIL_POINT as BatchStep | undefined;
 let left = Number(process.env.FAIL_AFTER ?? 1);
@@ -15,7 +14,7 @@ function onStep(step: BatchStep): void {
   if (step === failPoint && --left === 0) process.kill(process.pid, 'SIGKILL');
 }
 
-/** With KILLED_BY also when it is about to send a statement whose parameters hold that text. */
+/** If set, the worker also kills itself before any statement whose parameters contain this text. */
 const killedBy = process.env.KILLED_BY;
 if (killedBy !== undefined) {
   const query = pg.Client.prototype.query;

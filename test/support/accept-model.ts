@@ -13,17 +13,17 @@ export type Item = `${string} ${string} ${string}`;
 export interface AcceptScenario {
   /** The records of each request; the requests may start at any moment. */
   readonly requests: readonly (readonly Item[])[];
-  /** Contents that the store has before, by id; with it the store is looked up. */
+  /** Contents stored before the run, by id. If given, the acceptor looks ids up in the store. */
   readonly stored?: Readonly<Record<string, string>>;
-  /** What may become of a call to the log. Default: all of {@link FATES}. */
+  /** Possible results of a call to the log. Default: all of {@link FATES}. */
   readonly fates?: readonly Fate[];
-  /** Whether waiting for other requests may end by the deadline. */
+  /** Whether the deadline may end the wait for other requests. */
   readonly deadline?: boolean;
-  /** Whether the memory may forget all of it, once. */
+  /** Whether the recent ids may be forgotten once during the run. */
   readonly forget?: boolean;
 }
 
-/** What may become of the first record that is not acknowledged, and of those after it. */
+/** Possible results for the first record that is not acknowledged, and for the records after it. */
 export const FATES = ['refused', 'too-large', 'lost', 'written', 'written-late'] as const;
 export type Fate = (typeof FATES)[number];
 
@@ -46,19 +46,20 @@ interface Request {
   outcomes: Outcome[] | undefined;
   /** Contents that the store returned, by id. */
   readonly storeAnswers: Map<string, string>;
-  /** Records that it sent, by index. */
+  /** Indexes of the records that the request sent to the log. */
   readonly sent: Set<number>;
 }
 
-/** What the memory should know of an id. */
+/** Expected knowledge about an id in memory. */
 interface Known {
   content?: string;
   unknown?: string;
 }
 
 /**
- * The acceptor among requests, a log and a store whose every step is the choice of `choose`, held at every answer, and
- * at the end by asking once more, to what may be said of an id. Needs vitest's fake timers for setTimeout.
+ * Runs the acceptor with requests, a log and a store, where `choose` decides each step. Checks
+ * every answer, and at the end the answer to one more request per id. Needs vitest's fake timers
+ * for setTimeout.
  */
 export async function runAcceptScenario(scenario: AcceptScenario, choose: Choose): Promise<void> {
   const world = createWorld(scenario);
@@ -110,7 +111,9 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     return found;
   };
 
-  /** Returns the content that a worker has stored which is up to date, or has read nothing. */
+  /**
+   * Returns the stored content of an id. The worker that stores has read everything, or nothing.
+   */
   function storedContent(id: string, upToDate: boolean): string | undefined {
     return before.get(id) ?? (upToDate ? log.find((record) => record.id === id)?.content : undefined);
   }
@@ -169,7 +172,10 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
     return pending(request, [() => answerLog(written, written.length, undefined), ...failures]);
   };
 
-  /** The records before `first` are acknowledged, `first` has its fate, and those after it fail like it. */
+  /**
+   * Acknowledges the records before `first`, gives `first` its fate, and fails the records after it
+   * in the same way.
+   */
   function answerLog(written: readonly Written[], first: number, fate: Fate | undefined): PublishOutcome[] {
     const rest = written.slice(first);
     log.push(...written.slice(0, first));
@@ -256,10 +262,10 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       }
     },
 
-    /** Whether a request waits for nothing but another one. */
+    /** Returns whether a request waits only for another request. */
     isWaiting: () => requests.some(({ outcomes, pending }) => outcomes === undefined && pending === 0),
 
-    /** No request is so slow that the memory forgets while it runs. */
+    /** Returns whether no request is running that could outlive the memory of recent ids. */
     isQuiet: () => requests.every(({ outcomes }) => outcomes !== undefined),
 
     passDeadline(): void {
@@ -283,7 +289,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
       checkOrder(log);
     },
 
-    /** Nothing is left that a request could wait for; and each id is free for exactly what it should be. */
+    /** Checks that no request is waiting, and that each id accepts exactly the expected content. */
     async checkEnd(): Promise<void> {
       for (const { outcomes } of requests) assert.ok(outcomes, 'a request waits for ever');
       assert.equal(vi.getTimerCount(), 0, 'a timer is left');
@@ -318,7 +324,7 @@ function createWorld({ requests: wanted, stored, fates = FATES }: AcceptScenario
   }
 }
 
-/** A request's records of one entity are written in their order. */
+/** Checks that the records of one entity in a request are written in order. */
 function checkOrder(log: readonly Written[]): void {
   const last = new Map<string, number>();
   for (const { request, entity, index } of log) {

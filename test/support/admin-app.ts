@@ -9,8 +9,8 @@ import { createPool } from '../../shared/postgres/pool.ts';
 import { apiKey, NOW_MS } from './gateway-app.ts';
 
 /**
- * The admin listener's app without a database: for what is decided before one is asked. One key, `key-1`, looked up for
- * every request; `more` may change.
+ * Creates the admin listener's app without a database, for requests that are answered before any
+ * query. Every request is authenticated by one key, `key-1`; `more` overrides its fields.
  */
 export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {}) {
   const clock = { nowMs: () => NOW_MS };
@@ -24,7 +24,7 @@ export function createAdminTestApp(scopes: string[], more: Partial<ApiKey> = {})
     }),
     health: createHealth(),
     logger,
-    // Nothing listens on port 1.
+    // No server listens on port 1.
     pool: createPool({
       connectionString: 'postgres://127.0.0.1:1/none',
       max: 1,

@@ -9,7 +9,7 @@ import { ROOT } from './program.ts';
 export interface ExampleLanguage {
   /** The prefix of ids in the programs. */
   readonly prefix: string;
-  /** The command that runs a program, named as its TypeScript file is. */
+  /** Returns the command that runs a program. Each program is named after its TypeScript file. */
   command(program: string): { readonly file: string; readonly args: string[]; readonly cwd: string };
 }
 
@@ -19,7 +19,7 @@ export const EXAMPLES = ['typescript', 'python'] as const;
 /** The pages that link the programs and show commands. */
 export const CALLER_PAGES = ['for-callers.md', 'webhooks.md'] as const;
 
-/** Undefined where Python is not installed. */
+/** Installed version of Python; undefined if Python is not installed. */
 export const pythonVersion = /^Python (\S+)/.exec(
   spawnSync('python3', ['--version'], { encoding: 'utf8' }).stdout ?? '',
 )?.[1];
@@ -53,24 +53,24 @@ export const pythonExamples: ExampleLanguage = {
   }),
 };
 
-/** The file names of one language's programs. */
+/** Resolves with the file names of one language's programs. */
 export async function exampleFiles(language: (typeof EXAMPLES)[number]): Promise<string[]> {
   const names = await readdir(join(ROOT, 'examples', language));
   return names.filter((name) => /\.(ts|py)$/.test(name)).sort();
 }
 
-/** The text of the pages for callers and receivers. */
+/** Resolves with the text of the pages for callers and receivers. */
 export async function callerPages(): Promise<string> {
   const pages = CALLER_PAGES.map((page) => readFile(join(ROOT, 'docs', page), 'utf8'));
   return (await Promise.all(pages)).join('\n');
 }
 
-/** The shell blocks of these pages, in their order. */
+/** Resolves with the shell blocks of these pages, in order. */
 export async function pageBlocks(): Promise<string[]> {
   return [...(await callerPages()).matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!);
 }
 
-/** Runs a command to its end; rejects when it fails. */
+/** Runs a command until it exits; rejects if the command fails. */
 export async function run(
   { file, args, cwd }: ReturnType<ExampleLanguage['command']>,
   env: Readonly<Record<string, string>>,
@@ -83,7 +83,7 @@ export async function run(
   return stdout;
 }
 
-/** Collects the standard output of a process; the returned function reads it. */
+/** Collects the standard output of a process. Returns a function that returns the output so far. */
 export function collectOutput(child: ChildProcess): () => string {
   let text = '';
   child.stdout!.on('data', (chunk: Buffer) => {

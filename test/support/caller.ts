@@ -1,10 +1,10 @@
 import type { Product } from './product.ts';
 import { waitFor } from './wait.ts';
 
-/** A tenant of the running product that calls it, and looks into its store. */
+/** A tenant that calls the running product and queries its store. */
 export interface Caller {
   post(path: string, body: unknown, options?: PostOptions): Promise<Posted>;
-  /** How often the record is stored, once nothing is on its way any more. */
+  /** Resolves with the number of times that the record is stored, once no record is in flight. */
   storedTimes(table: 'agent_records' | 'message_sent', id: string): Promise<number>;
 }
 
@@ -21,7 +21,7 @@ export interface Posted {
 }
 
 export function createCaller(product: Product): Caller {
-  /** Whether the workers of the embedded log have read all of it. */
+  /** Resolves with whether the workers of the embedded log have read all records. */
   async function allIsStored(): Promise<boolean> {
     const { rowCount } = await product.pool.query(
       `select 1 from log_partitions log left join log_positions worker using (topic, partition)

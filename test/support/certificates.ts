@@ -10,18 +10,18 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** An authority of a test's own, made by openssl. */
+/** A certificate authority for one test, made with openssl. */
 export interface Authority {
   /** The authority's own certificate. */
   readonly ca: string;
-  /** Makes a certificate for these names, such as `IP:127.0.0.1` or `DNS:localhost`. */
+  /** Issues a certificate for these names, such as `IP:127.0.0.1` or `DNS:localhost`. */
   issue(name: string, alternativeNames: readonly string[]): Promise<Certificate>;
 }
 
 const run = promisify(execFile);
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
 
-/** A directory for keys, which the caller removes. */
+/** Creates a directory for keys, which the caller removes. */
 export const makeKeyDirectory = async (): Promise<{ path: string; remove(): Promise<void> }> => {
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-keys-'));
   return { path: directory, remove: () => rm(directory, { recursive: true, force: true }) };
@@ -48,7 +48,10 @@ export async function makeAuthority(directory: string, name: string): Promise<Au
   };
 }
 
-/** Key and certificate in one file, as Kafka reads a PEM key store. */
+/**
+ * Writes key and certificate to one file, the PEM key store format of Kafka. Resolves with its
+ * path.
+ */
 export async function keyStoreOf({ cert, key }: Certificate): Promise<string> {
   const store = `${cert}.store`;
   await writeFile(store, (await readFile(key, 'utf8')) + (await readFile(cert, 'utf8')));

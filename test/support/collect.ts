@@ -1,6 +1,6 @@
 import type { EventLog, LogConsumer, LogRecord, PartitionBounds } from '../../shared/log/log.ts';
 
-/** The records that a collecting consumer received: the records of each partition in the order in which they came. */
+/** The records that a collecting consumer received, by partition, in order of arrival. */
 export interface Collector {
   readonly consumer: LogConsumer;
   readonly byPartition: ReadonlyMap<number, readonly LogRecord[]>;
@@ -8,8 +8,8 @@ export interface Collector {
 }
 
 /**
- * Reads a topic, from where `startOffset` says (from the first record if it is left out), and keeps all of it. A
- * partition that is assigned again continues after the last record kept.
+ * Reads a topic from `startOffset` (default: the first record), and keeps all records. A partition
+ * that is assigned again continues after the last record kept.
  */
 export function collect(
   log: EventLog,

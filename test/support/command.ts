@@ -10,16 +10,16 @@ export interface CommandResult {
 /** A command that runs until it is interrupted. */
 export interface RunningCommand {
   stdout(): string;
-  /** What `--json` printed so far, a value a line. */
+  /** Returns the values that `--json` printed so far, one per line. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   json(): any[];
-  /** Resolves when it ended by itself. */
+  /** Resolves when the command has exited by itself. */
   ended(): Promise<CommandResult>;
-  /** As Ctrl-C does. */
+  /** Interrupts the command as Ctrl-C does. */
   interrupt(): Promise<CommandResult>;
 }
 
-/** Starts `sluice` with these arguments (a string of them is separated by single spaces) in this process. */
+/** Starts `sluice` in this process with these arguments. A string is split at single spaces. */
 export function startCommand(
   args: string | readonly string[],
   env: Readonly<Record<string, string>>,
@@ -62,7 +62,7 @@ export function startCommand(
   };
 }
 
-/** Runs `sluice` to its end. */
+/** Runs `sluice` until it exits. */
 export async function runSluice(...given: Parameters<typeof startCommand>): Promise<CommandResult> {
   return await startCommand(...given).ended();
 }

@@ -1,18 +1,20 @@
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 
-/** An operation whose records have callers' ids, with contents that tell each other by a number. */
+/**
+ * An operation whose records have callers' ids. A number in each content identifies the content.
+ */
 export interface ConflictCase {
   readonly kind: 'agent-metadata' | 'conversation-metadata' | 'message-sent' | 'automation-events';
   readonly path: string;
-  /** Whether the gateway looks up what is stored. */
+  /** Whether the gateway looks up stored records. */
   readonly lookedUp: boolean;
   body(id: string, content: number): JsonObject;
-  /** What the answer says of the one record. */
+  /** Returns the outcome of the one record in an answer. */
   outcome(status: number, text: string): 'accepted' | 'conflict' | 'unavailable' | string;
-  /** The content's number in a record's data. */
+  /** Returns the content's number from a record's data. */
   numberIn(data: JsonObject): number;
-  /** Numbers of the contents that are stored under the id. */
+  /** Resolves with the numbers of the contents that are stored under the id. */
   stored(db: Queryable, tenantId: string, id: string): Promise<number[]>;
 }
 

@@ -5,7 +5,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Adds a dead letter as a worker would; what is left out has no content. */
+/** Adds a dead letter as a worker would. Omitted fields have no content. */
 export async function addDeadLetter(
   db: Queryable,
   origin: string,

@@ -1,6 +1,7 @@
 /**
- * A name server on 127.0.0.1:53, for network namespaces. Its argument is its zone, as JSON: by name and type (A, AAAA) the
- * addresses, or `never`, or `{ afterMs, addresses }`. Prints each query as `<type> <name>`, and `ready` before the first.
+ * A name server on 127.0.0.1:53, for network namespaces. Its argument is its zone as JSON. The zone
+ * maps name and type (A, AAAA) to addresses, `never`, or `{ afterMs, addresses }`. Prints `ready`
+ * first, then each query as `<type> <name>`.
  */
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
@@ -20,7 +21,10 @@ server.on('message', (query, client) => {
 });
 server.bind(53, '127.0.0.1', () => console.log('ready'));
 
-/** The name of the one question, which begins behind the header of 12 bytes; `end` is where its type stands. */
+/**
+ * Reads the name of the one question, which begins after the 12-byte header. `end` is the offset of
+ * the question's type.
+ */
 function readName(query) {
   const labels = [];
   let at = 12;
@@ -29,7 +33,10 @@ function readName(query) {
   return { name: labels.join('.').toLowerCase(), end: at + 1 };
 }
 
-/** RFC 1035, 4.1: header, the question as it came, and an answer for each address, good for no time. */
+/**
+ * Encodes a response (RFC 1035, 4.1): header, the original question, and one answer with TTL 0 per
+ * address.
+ */
 function encode(query, questionEnd, exists, addresses) {
   const header = Buffer.alloc(12);
   query.copy(header, 0, 0, 2);

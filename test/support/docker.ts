@@ -1,16 +1,19 @@
 import type { StartedTestContainer } from 'testcontainers';
 
-/** Why there is no container; for people. */
+/** The reason why no container is available, as text for people. */
 export interface NoContainer {
   readonly skipped: string;
 }
 
-/** Longer than a fast network needs for the largest image; whoever has a slow one pulls it once by hand. */
+/**
+ * Enough for the largest image on a fast network. On a slow network, pull the image by hand once.
+ */
 const PULL_AND_START_MS = 180_000;
 
 /**
- * Starts a container where Docker runs and its image is there or can be had; else resolves with the reason. Docker that is
- * not installed, or does not run, is no error. With SLUICE_TEST_DOCKER=off Docker is not even asked.
+ * Starts a container if Docker runs and its image can be found or pulled; otherwise resolves with
+ * the reason. A missing or stopped Docker is not an error. SLUICE_TEST_DOCKER=off skips Docker
+ * entirely.
  */
 export async function startContainer<Container extends StartedTestContainer>(
   image: string,
@@ -25,7 +28,8 @@ export async function startContainer<Container extends StartedTestContainer>(
   } catch (error) {
     if (!(await reaperMayBeMissing(image, env))) return { skipped: noContainer(image, error) };
   }
-  // Without it a run that is killed leaves its container behind, which is better than no container.
+  // Without the reaper, a killed run leaves its container running, which is better than no
+  // container.
   env.TESTCONTAINERS_RYUK_DISABLED = 'true';
   return await startWithin(PULL_AND_START_MS, start).catch((error) => ({
     skipped: noContainer(image, error),
@@ -41,7 +45,7 @@ async function startWithin<Container extends StartedTestContainer>(
   try {
     return await Promise.race([starting, rejectAfter(timeoutMs, ended.signal)]);
   } catch (error) {
-    // A container that starts after the timeout is stopped.
+    // Stops a container that starts after the timeout.
     starting.then((container) => container.stop()).catch(() => undefined);
     throw error;
   } finally {
@@ -50,8 +54,8 @@ async function startWithin<Container extends StartedTestContainer>(
 }
 
 /**
- * Whether the start may have failed for the reaper alone, the container with which testcontainers cleans up after killed
- * runs: its image has to be had as well.
+ * Resolves with whether only the reaper may have made the start fail. The reaper is the container
+ * with which testcontainers cleans up after killed runs. Its image must be available too.
  */
 async function reaperMayBeMissing(image: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   if (env.TESTCONTAINERS_RYUK_DISABLED === 'true') return false;
@@ -59,10 +63,13 @@ async function reaperMayBeMissing(image: string, env: NodeJS.ProcessEnv): Promis
   return await (await getContainerRuntimeClient()).image.exists(ImageName.fromString(image));
 }
 
-/** Why containers cannot be started; undefined where Docker, or what speaks its protocol, runs. */
+/**
+ * Resolves with the reason why containers cannot be started; undefined if Docker, or a compatible
+ * runtime, runs.
+ */
 async function dockerProblem(): Promise<string | undefined> {
   try {
-    // Loaded where it is needed only: it takes most of a second.
+    // Loaded only when needed, because the import takes most of a second.
     const { getContainerRuntimeClient } = await import('testcontainers');
     await getContainerRuntimeClient();
     return undefined;

@@ -1,6 +1,7 @@
 /**
- * A process that owns an embedded Postgres until it is stopped by a message or killed. Forked with a channel and the data
- * directory as its argument; sends `{connectionString}`, or `{code, message}` of the error.
+ * Owns an embedded Postgres until a message stops this process or it is killed. Forked with a
+ * channel and the data directory as its argument. Sends `{connectionString}`, or `{code, message}`
+ * of the error.
  */
 import { pino } from 'pino';
 import { startEmbeddedPostgres } from '../../dist/embedded/postgres/postgres.js';

@@ -5,24 +5,25 @@ import { errorEnvelope } from '../../shared/contracts/errors.ts';
 import { failUnavailable, type ItemResults } from '../../shared/contracts/results.ts';
 
 /**
- * What goes wrong with a request. `unavailable`: 503-01, nothing is stored. `limited`: 429-01, come back in two seconds. `cut`: it is stored, and the answer is lost.
- * `partly`: only the first item is stored, the others are answered FAIL_UNAVAILABLE.
+ * A fault of a request. `unavailable`: 503-01, nothing is stored. `limited`: 429-01, retry after 2
+ * s. `cut`: the request is stored, and the answer is lost. `partly`: only the first item is stored;
+ * the other items get FAIL_UNAVAILABLE.
  */
 export type Fault = 'unavailable' | 'limited' | 'cut' | 'partly';
 
-/** Stands in front of a real gateway and fails as one can. */
+/** A proxy in front of a real gateway that injects the failures of a gateway. */
 export interface FaultyGateway {
   readonly url: string;
-  /** The bodies that came, in order. */
+  /** The bodies received, in order. */
   readonly bodies: readonly string[];
-  /** When they came, in milliseconds. */
+  /** The times when the bodies were received, in milliseconds. */
   readonly timesMs: readonly number[];
-  /** What goes wrong with the next requests, one fault each; after them all is well. */
+  /** Injects one fault per request into the next requests. Later requests pass unchanged. */
   failWith(...faults: readonly Fault[]): void;
   close(): Promise<void>;
 }
 
-/** Listens on a free port of loopback and passes requests on to the gateway at `target`. */
+/** Listens on a free port of loopback and forwards requests to the gateway at `target`. */
 export async function startFaultyGateway(target: string): Promise<FaultyGateway> {
   let faults: Fault[] = [];
   let bodies: string[] = [];

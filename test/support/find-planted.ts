@@ -1,17 +1,20 @@
-/** Something that the product wrote, and where. */
+/** A text that the product wrote, and its location. */
 export interface Written {
   readonly where: string;
   readonly bytes: Buffer;
 }
 
-/** A secret as text; where it is base64 of bytes, these are looked for too. */
+/** A secret as text. If it is base64 of bytes, these bytes are searched for too. */
 export interface Planted {
   readonly name: string;
   readonly text: string;
   readonly decoded?: Buffer;
 }
 
-/** Where a secret turns up, in clear or in another notation: `name in where, as form`. */
+/**
+ * Returns the places that contain a secret, in clear or in another notation: `name in where, as
+ * form`.
+ */
 export function findPlanted(written: readonly Written[], planted: readonly Planted[]): string[] {
   const forms = planted.flatMap(formsOf);
   return written.flatMap(({ where, bytes }) =>
@@ -33,7 +36,8 @@ function formsOf({ name, text, decoded }: Planted) {
         sought: Buffer.from(form === 'hex' ? hex : hex.toUpperCase()),
       };
     }),
-    // Base64 of a longer text that holds it depends on where it begins: the middle stays the same for each of three.
+    // Base64 of a longer text depends on the secret's offset modulo 3. For each of the 3 offsets
+    // the middle is constant.
     ...[0, 1, 2].flatMap((before) =>
       (['base64', 'base64url'] as const).map((form) => {
         const whole = Buffer.concat([Buffer.alloc(before), bytes]).toString(form);

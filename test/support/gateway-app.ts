@@ -24,7 +24,7 @@ export const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 export const HEALTHY: LogGate = { begin: () => ({ end: () => {} }) };
 const KEY_RING = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** The parts around the gateway that a test replaces. */
+/** Parts of the gateway that a test can replace. */
 export interface GatewayAppOptions {
   readonly keys?: Record<string, Partial<ApiKey>>;
   readonly findKeys?: (ids: readonly string[]) => Promise<ApiKey[]>;
@@ -34,14 +34,17 @@ export interface GatewayAppOptions {
   readonly waitMs?: number;
   readonly usage?: UsageStore;
   readonly gateways?: number;
-  /** Tenants with too many bytes of open dead letters. */
+  /** Returns the tenants with too many bytes of open dead letters. */
   readonly findOver?: () => Promise<readonly string[]>;
   readonly bodyBytesMax?: number;
   readonly docs?: boolean;
   readonly logGate?: LogGate;
 }
 
-/** The gateway's app on a scripted publisher: one key `key-1` of `tenant-1` with every scope, unless the options differ. */
+/**
+ * Creates the gateway's app on a scripted publisher. The default is one key, `key-1`, of `tenant-1`
+ * with every scope.
+ */
 export function createGatewayApp(options: GatewayAppOptions = {}) {
   const lines: string[] = [];
   const logger = pino({ level: 'trace' }, { write: (line: string) => lines.push(line) });
@@ -105,7 +108,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
     quotas,
     bodyMemory,
     credentials,
-    /** The log so far, as text. */
+    /** Returns the log output so far. */
     log: () => lines.join(''),
     get: (path: string, headers: Record<string, string> = {}) =>
       app.request(path, { headers: { ...credentials, ...headers } }),

@@ -1,8 +1,10 @@
 /**
- * Runs the gateway's app in a process of its own, with a log and a database that answer after `publishMs` (0: in the next
- * turn), so that tests and benchmarks measure the gateway alone. Arguments: the URL path of the build, and options as JSON:
- * `publishMs`, and `rates` by key id (default: every key id exists, without a limit). Each key is of its own tenant.
- * Sends its port to its parent, and for each message its CPU time in milliseconds.
+ * Runs the gateway's app in its own process, so that tests and benchmarks measure only the gateway.
+ * Log and database answer after `publishMs` (0: in the next turn of the event loop).
+ *
+ * Arguments: the URL path of the build, and options as JSON: `publishMs`, and `rates` by key id
+ * (default: every key id exists, without a limit). Each key belongs to a separate tenant. Sends its
+ * port to its parent, and for each message its CPU time in milliseconds.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';

@@ -2,7 +2,10 @@ import type { TestProject } from 'vitest/node';
 import { findKafka } from './kafka.ts';
 import { startTestPostgres } from './postgres.ts';
 
-/** Starts what the whole run shares, and says in a line each what is used, or what is skipped. */
+/**
+ * Starts the servers that the whole run shares. Prints one line per server: which one is used, or
+ * why it is skipped.
+ */
 export default async function globalSetup(project: TestProject): Promise<() => Promise<void>> {
   const kafka = await findKafka();
   console.log('skipped' in kafka ? `Skipped: ${kafka.skipped}` : `Kafka for tests: ${kafka.how}`);

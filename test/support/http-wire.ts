@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** One HTTP/1.1 answer, read from the bytes of a connection by nobody's client but ours: strictly. */
+/**
+ * One HTTP/1.1 answer, parsed strictly from the bytes of a connection without an HTTP client
+ * library.
+ */
 export interface Answer {
   readonly status: number;
   /** Names in lower case; repeated ones joined by `, `. */
@@ -12,7 +15,7 @@ export interface Answer {
 
 export type WireProblem = 'closed' | 'timeout' | 'malformed';
 
-/** Why no answer could be read. */
+/** The reason why no answer could be read. */
 export class WireError extends Error {
   override readonly name = 'WireError';
   readonly problem: WireProblem;
@@ -23,24 +26,29 @@ export class WireError extends Error {
   }
 }
 
-/** A connection whose bytes the test writes, and whose answers it reads one by one. */
+/** A connection on which the test writes bytes and reads the answers one by one. */
 export interface Wire {
   write(bytes: string | Buffer): void;
-  /** Ends our side. */
+  /** Ends our side of the connection. */
   end(): void;
-  /** The next answer, interim ones (1xx) included. `head`: without a body, whatever its headers say. */
+  /**
+   * Resolves with the next answer, including interim answers (1xx). `head`: the answer has no body,
+   * whatever its headers declare.
+   */
   next(timeoutMs: number, head?: boolean): Promise<Answer>;
-  /** Whether the other side closed, within the time; bytes that came instead of it count as `false`. */
+  /**
+   * Resolves with whether the other side closes within the time. Received bytes count as `false`.
+   */
   closes(timeoutMs: number): Promise<boolean>;
-  /** Bytes that came and are no answer yet. */
+  /** Returns the bytes received that are not yet a whole answer. */
   rest(): Buffer;
-  /** Code of the socket's error, `ECONNRESET` for example. */
+  /** Returns the code of the socket's error, such as `ECONNRESET`. */
   error(): string | undefined;
   isOpen(): boolean;
   destroy(): void;
 }
 
-/** Rejects when nobody listens. */
+/** Connects to the URL; rejects if the connection is refused. */
 export async function openWire(url: string): Promise<Wire> {
   const { protocol, hostname, port } = new URL(url);
   const secure = protocol === 'https:';
@@ -125,7 +133,10 @@ const HEADERS_END = Buffer.from('\r\n\r\n');
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\t -~]*$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*$/;
 
-/** The answer at the beginning of the bytes, and how many it takes; undefined until it is whole. */
+/**
+ * Parses the answer at the start of the bytes. Returns the answer and its length; undefined if it
+ * is incomplete.
+ */
 export function parseAnswer(
   bytes: Buffer,
   head: boolean,

@@ -1,6 +1,9 @@
 import type { Connection, Pool } from '../../shared/postgres/pool.ts';
 
-/** Returns a pool that calls `afterQuery` after each statement of a transaction; what that throws is the result of the statement. */
+/**
+ * Returns a pool that calls `afterQuery` after each statement of a transaction. If `afterQuery`
+ * throws, the statement rejects with that error.
+ */
 export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: unknown[]) => unknown): Pool {
   return overriding(pool, {
     connect: async () => {
@@ -17,7 +20,10 @@ export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: 
   });
 }
 
-/** The object with other methods; its own ones still run on it. */
+/**
+ * Returns the object with some methods replaced. Its other methods still run on the original
+ * object.
+ */
 function overriding<T extends object>(target: T, methods: Record<string, unknown>): T {
   return new Proxy(target, {
     get(_, name) {

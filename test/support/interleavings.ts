@@ -1,7 +1,10 @@
-/** Which of `count` ways a run goes on: 0 up to `count - 1`. */
+/** Chooses one of `count` ways to continue a run: 0 up to `count - 1`. */
 export type Choose = (count: number) => number;
 
-/** Runs the scenario once for each sequence of choices that it can come to, and resolves with the number of runs. */
+/**
+ * Runs the scenario once for each possible sequence of choices, and resolves with the number of
+ * runs.
+ */
 export async function everyInterleaving(run: (choose: Choose) => Promise<void>): Promise<number> {
   const path: { choice: number; count: number }[] = [];
   for (let runs = 1; ; runs++) {
@@ -21,7 +24,10 @@ export async function everyInterleaving(run: (choose: Choose) => Promise<void>):
   }
 }
 
-/** Runs the scenario so often with choices at random, where all of them would be too many. */
+/**
+ * Runs the scenario the given number of times with random choices, for scenarios with too many
+ * interleavings to try all.
+ */
 export async function someInterleavings(
   runs: number,
   random: () => number,
@@ -38,7 +44,7 @@ export async function someInterleavings(
   }
 }
 
-/** A failure names the choices that led to it. */
+/** Runs one interleaving. A failure names the choices that led to it. */
 async function named(path: readonly { choice: number }[], run: () => Promise<void>): Promise<void> {
   try {
     await run();

@@ -2,7 +2,10 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 
-/** A validator of the schema at a pointer (`#/components/schemas/Agent`) of a document, or of the document as a schema. */
+/**
+ * Compiles the schema at a pointer (such as `#/components/schemas/Agent`) of a document, or the
+ * document itself. Returns a validator.
+ */
 export function compileSchema(document: object, pointer = '#'): ValidateFunction {
   let ajv = compilers.get(document);
   if (!ajv) {
@@ -14,10 +17,10 @@ export function compileSchema(document: object, pointer = '#'): ValidateFunction
   return ajv.compile({ $ref: `document${pointer}` });
 }
 
-/** One for each document, as compiling takes long. */
+/** One compiler per document, because compilation is slow. */
 const compilers = new WeakMap<object, Ajv2020>();
 
-/** The same for a schema of draft 7, which names itself. */
+/** Compiles a JSON Schema of draft 7 that declares its own `$schema`. Returns a validator. */
 export function compileDraft7(schema: object): ValidateFunction {
   const ajv = new Ajv({ strict: false });
   formats.default(ajv);

@@ -2,16 +2,16 @@ import kafkajs from 'kafkajs';
 
 /** Cluster operations that tests need in addition to the log's own. */
 export interface KafkaAdmin {
-  /** The offset that a group committed; undefined where it has none. */
+  /** Resolves with the group's committed offset; undefined if there is none. */
   groupOffset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
   /** Deletes the topics whose names start with the prefix. */
   deleteTopics(prefix: string): Promise<void>;
-  /** Lets a user do these things to all topics and groups with the prefix. */
+  /** Allows a user these operations on all topics and groups with the prefix. */
   allow(user: string, prefix: string, operations: readonly AllowedOperation[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Something done to topics, or to groups. */
+/** An operation on topics or groups. */
 export type AllowedOperation = readonly ['TOPIC' | 'GROUP', keyof typeof kafkajs.AclOperationTypes];
 
 export async function createKafkaAdmin(brokers: string[]): Promise<KafkaAdmin> {

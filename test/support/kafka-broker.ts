@@ -5,9 +5,9 @@ import { prepareKafka } from './kafka-jars.ts';
 import { type KafkaListener, type KafkaNode, startKafkaNode } from './kafka-node.ts';
 import { freePorts } from './program.ts';
 
-/** A broker of the tests' own: a cluster of one. */
+/** A broker of one test: a cluster with one node. */
 export interface KafkaBroker extends Pick<KafkaNode, 'address' | 'kill' | 'restart'> {
-  /** Addresses of the listeners that were asked for, by name. */
+  /** Addresses of the requested listeners, by name. */
   readonly listeners: Readonly<Record<string, string>>;
   /** Kills the broker and deletes its data. */
   stop(): Promise<void>;
@@ -26,15 +26,18 @@ export interface SecureListeners {
 export interface KafkaBrokerOptions {
   readonly secure?: SecureListeners;
   /**
-   * Milliseconds without a sign of life after which the controller gives the broker up. Short where a test kills it, which
-   * then comes back sooner; a busy machine must not have it given up elsewhere. Default 18,000.
+   * Milliseconds without a heartbeat after which the controller fences the broker. Default 18,000.
+   * Tests that kill the broker use a short timeout, so that it rejoins sooner. Otherwise the
+   * timeout must be long enough for a busy machine.
    */
   readonly sessionTimeoutMs?: number;
   /** See {@link startKafkaNode}. */
   readonly javaOptions?: readonly string[];
 }
 
-/** Starts a broker on free ports and an empty directory; downloads Kafka first where it is missing. */
+/**
+ * Starts a broker on free ports and in an empty directory. Downloads Kafka first if it is missing.
+ */
 export async function startKafkaBroker(options: KafkaBrokerOptions = {}): Promise<KafkaBroker> {
   const { secure, sessionTimeoutMs = 18_000, javaOptions } = options;
   await prepareKafka();

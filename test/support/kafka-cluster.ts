@@ -8,33 +8,54 @@ import { freePorts } from './program.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait.ts';
 
-/** A cluster of the tests' own. Topics have three replicas, two of which must be in sync (where it has three nodes). */
+/** A cluster of one test. With 3 nodes, topics have 3 replicas, 2 of which must be in sync. */
 export interface KafkaCluster {
   /** Bootstrap addresses, `host:port` separated by commas. */
   readonly brokers: string;
   readonly nodes: readonly KafkaNode[];
-  /** Waits up to 20 s for one. */
+  /** Resolves with the partition's leader; waits for one up to 20 s. */
   leaderOf(topic: string, partition: number): Promise<KafkaNode>;
-  /** Node ids by partition; waits up to 20 s until each has a leader. */
+  /**
+   * Resolves with the leaders' node ids by partition. Waits up to 20 s until each partition has a
+   * leader.
+   */
   leaders(topic: string): Promise<Map<number, number>>;
-  /** The node that coordinates a consumer group; makes the topic of offsets where there is none yet. */
+  /**
+   * Resolves with the node that coordinates a consumer group. Creates the offsets topic if there is
+   * none yet.
+   */
   coordinatorOf(group: string): Promise<KafkaNode>;
-  /** Waits up to 60 s until every partition of every topic has a leader and all its replicas in sync. */
+  /**
+   * Waits up to 60 s until every partition of every topic has a leader and all its replicas in
+   * sync.
+   */
   waitInSync(): Promise<void>;
-  /** Waits up to 60 s until every partition is led by its first replica again, which the controller sees to every 2 s. */
+  /**
+   * Waits up to 60 s until every partition is led by its first replica again. The controller checks
+   * every 2 s.
+   */
   preferredLeaders(): Promise<void>;
-  /** How one of the `clients` reaches the cluster: everything between them passes these proxies, one for each node in order. */
+  /**
+   * Returns one client's access to the cluster. All its traffic passes these proxies, one per node,
+   * in node order.
+   */
   through(client: string): { readonly brokers: string; readonly proxies: readonly TcpProxy[] };
-  /** Kills the nodes and deletes their data; directories that the caller gave stay, empty of it. */
+  /**
+   * Kills the nodes and deletes their data. Directories that the caller gave are emptied, but not
+   * removed.
+   */
   stop(): Promise<void>;
 }
 
 export interface KafkaClusterOptions {
   /** Default 3. */
   readonly brokers?: number;
-  /** Milliseconds without a sign of life after which the controller gives a node up. Default 3,000. */
+  /** Milliseconds without a heartbeat after which the controller fences a node. Default 3,000. */
   readonly sessionTimeoutMs?: number;
-  /** Existing directories for the data, one for each node in order; where one is missing, a temporary one. */
+  /**
+   * Existing data directories, one per node, in order. A node without one gets a temporary
+   * directory.
+   */
   readonly dataDirs?: readonly (string | undefined)[];
   /** Names (letters and digits) of clients that get proxies. */
   readonly clients?: readonly string[];
@@ -42,11 +63,14 @@ export interface KafkaClusterOptions {
 
 type Partition = kafkajs.PartitionMetadata;
 
-/** Each question is a client and a connection of its own. */
+/** Interval between polls, long because each poll opens a new client and connection. */
 const ASK_EVERY_MS = 300;
 const OFFSETS_TOPIC = '__consumer_offsets';
 
-/** Starts the nodes on free ports; resolves when all take requests. Downloads Kafka first where it is missing. */
+/**
+ * Starts the nodes on free ports; resolves when all nodes accept requests. Downloads Kafka first if
+ * it is missing.
+ */
 export async function startKafkaCluster(options: KafkaClusterOptions = {}): Promise<KafkaCluster> {
   const { brokers: count = 3, sessionTimeoutMs = 3_000, dataDirs = [], clients = [] } = options;
   await prepareKafka();
@@ -159,7 +183,10 @@ export async function startKafkaCluster(options: KafkaClusterOptions = {}): Prom
   };
 }
 
-/** Asks the nodes that answer, with a new client: one from before a fault may hang on a connection to a dead node. */
+/**
+ * Queries the running nodes with a new client. A client from before a fault may hang on a
+ * connection to a dead node.
+ */
 async function ask<T>(
   nodes: readonly KafkaNode[],
   question: (admin: kafkajs.Admin) => Promise<T>,
@@ -180,7 +207,10 @@ async function ask<T>(
   }
 }
 
-/** The partition that holds a group's offsets, whose leader is the coordinator: Java's String.hashCode, without its sign bit. */
+/**
+ * Returns the partition that holds a group's offsets: Java's String.hashCode without the sign bit.
+ * The leader of this partition is the group's coordinator.
+ */
 function offsetsPartition(group: string, partitions: number): number {
   let hash = 0;
   for (let index = 0; index < group.length; index++) hash = (31 * hash + group.charCodeAt(index)) | 0;

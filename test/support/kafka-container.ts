@@ -10,7 +10,7 @@ export interface KafkaContainerBroker {
   stop(): Promise<void>;
 }
 
-/** Starts a broker in Docker, or resolves with why there is none. */
+/** Starts a broker in Docker; resolves with the reason if no broker can be started. */
 export async function startKafkaContainer(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<KafkaContainerBroker | NoContainer> {
@@ -32,7 +32,7 @@ export async function startKafkaContainer(
   };
 }
 
-/** As those of the broker from the jars, so that the suites meet the same one. */
+/** The settings of the broker from the jars, so that suites see the same behavior on both. */
 const SETTINGS = {
   KAFKA_AUTO_CREATE_TOPICS_ENABLE: 'false',
   KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS: '500',

@@ -8,7 +8,10 @@ import { promisify } from 'node:util';
 const KAFKA_VERSION = '4.4.0';
 const CACHE_DIR = path.join(os.homedir(), '.cache', 'sluice-test');
 
-/** Apache Kafka's server with everything it needs, outside the repository, kept between runs. */
+/**
+ * Directory of Apache Kafka's server and its dependencies, outside the repository, kept between
+ * runs.
+ */
 export const KAFKA_JARS_DIR = path.join(CACHE_DIR, `kafka-${KAFKA_VERSION}`);
 
 const POM = `<project>
@@ -23,7 +26,10 @@ const POM = `<project>
 
 const run = promisify(execFile);
 
-/** Whether a broker can be started here: Java 17 or later, and the jars or Maven. Resolves with Java's version, else throws why not. */
+/**
+ * Checks that a broker can be started: Java 17 or later, and the jars or Maven. Resolves with
+ * Java's version; throws the reason otherwise.
+ */
 export async function prepareKafka(): Promise<number> {
   const java = await javaVersion();
   if (existsSync(KAFKA_JARS_DIR)) return java;
@@ -48,7 +54,10 @@ async function javaVersion(): Promise<number> {
   return major;
 }
 
-/** Downloads the jars (44 MB) into a temporary directory and renames it, so that concurrent runs do no harm. */
+/**
+ * Downloads the jars (44 MB) into a temporary directory and renames it, so that concurrent runs do
+ * not conflict.
+ */
 async function fetchKafkaJars(): Promise<void> {
   await mkdir(CACHE_DIR, { recursive: true });
   const work = await mkdtemp(path.join(CACHE_DIR, 'download-'));

@@ -6,51 +6,56 @@ import { promisify } from 'node:util';
 import { KAFKA_JARS_DIR } from './kafka-jars.ts';
 import { stopProcess } from './stop-process.ts';
 
-/** One Kafka process: broker and controller in one, on loopback. */
+/** One Kafka process on loopback, both broker and controller. */
 export interface KafkaNode {
   readonly id: number;
-  /** Of the plain listener. */
+  /** Address of the plain listener. */
   readonly address: string;
   readonly pid: number;
-  /** Where its log is; the node's own directory below what the caller gave. */
+  /** Directory of the node's log, below the directory that the caller gave. */
   readonly dataDir: string;
-  /** Its process runs and is not stopped by SIGSTOP. */
+  /** Whether the process runs and is not stopped by SIGSTOP. */
   readonly alive: boolean;
-  /** Resolves when the process stands still (SIGSTOP), goes on, or is gone (SIGKILL, and SIGTERM: a controlled shutdown). */
+  /**
+   * Sends the signal, and resolves when the process is stopped (SIGSTOP), resumed (SIGCONT) or
+   * gone. SIGTERM starts a controlled shutdown.
+   */
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   /**
-   * Starts a killed node again on its data and ports; resolves when it takes requests. That needs a quorum: where most nodes
-   * are down, restart them concurrently.
+   * Starts a killed node again with its data and ports; resolves when it accepts requests. This
+   * needs a quorum. If most nodes are down, restart them concurrently.
    */
   restart(): Promise<void>;
 }
 
-/** A listener in addition to the plain one and the controllers'. */
+/** A listener in addition to the plain listener and the controllers' listener. */
 export interface KafkaListener {
   readonly protocol: 'PLAINTEXT' | 'SASL_SSL' | 'SASL_PLAINTEXT' | 'SSL';
   readonly port: number;
-  /** The address that it advertises to clients. */
+  /** The port that clients are given in the metadata. */
   readonly advertisedPort: number;
 }
 
 export interface KafkaNodeOptions {
-  /** From 1. */
+  /** Node id, from 1. */
   readonly id: number;
   readonly port: number;
-  /** Of all nodes of the cluster, in the order of their ids. */
+  /** Ports of all controllers of the cluster, in the order of their ids. */
   readonly controllerPorts: readonly number[];
-  /** For its files; the data go below it unless `dataDir` says where. */
+  /** Directory for the node's files. Data go below it unless `dataDir` is given. */
   readonly directory: string;
   readonly dataDir?: string;
-  /** Milliseconds without a sign of life after which the controller gives the node up. */
+  /** Milliseconds without a heartbeat after which the controller fences the node. */
   readonly sessionTimeoutMs: number;
-  /** By name. */
+  /** Additional listeners, by name. */
   readonly listeners?: Readonly<Record<string, KafkaListener>>;
   /** More lines of server.properties. */
   readonly properties?: readonly string[];
   /** For SCRAM: arguments of `--add-scram`. */
   readonly scram?: readonly string[];
-  /** The virtual machine's. Default: small and quick to start, with pauses of 200 ms every 13 s. */
+  /**
+   * Options of the JVM. Default: little memory and a quick start, with pauses of 200 ms every 13 s.
+   */
   readonly javaOptions?: readonly string[];
 }
 
@@ -58,7 +63,10 @@ const START_TIMEOUT_MS = 180_000;
 const SMALL = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const CLUSTER_ID = 'c2x1aWNlLXRlc3QtMDAwMQ';
 
-/** Formats the data directory and starts the node; resolves when it takes requests, for which most nodes must run. */
+/**
+ * Formats the data directory and starts the node; resolves when it accepts requests. This needs a
+ * quorum of running nodes.
+ */
 export async function startKafkaNode(options: KafkaNodeOptions): Promise<KafkaNode> {
   const { id, port, directory, javaOptions = SMALL } = options;
   const java = [...javaOptions, ...javaSettings(directory)];
@@ -107,7 +115,7 @@ async function launch(java: readonly string[], properties: string): Promise<Chil
   const node = spawn('java', [...java, 'kafka.Kafka', properties], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // A run that ends early must not leave its nodes behind.
+  // Kills the node if the test run exits early.
   const killNode = (): boolean => node.kill('SIGKILL');
   process.once('exit', killNode);
   node.once('exit', () => process.removeListener('exit', killNode));

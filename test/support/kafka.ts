@@ -4,12 +4,12 @@ import { prepareKafka } from './kafka-jars.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Brokers of the run, `host:port` separated by commas; empty where there is none. */
+    /** Brokers of the run, `host:port` separated by commas; empty if there are none. */
     kafkaBrokers: string;
   }
 }
 
-/** The Kafka that this run of the tests uses, or why there is none. */
+/** The Kafka of this test run, or the reason why it has none. */
 export type FoundKafka =
   | { readonly how: string; readonly brokers: string[]; stop(): Promise<void> }
   | { readonly skipped: string };
@@ -17,8 +17,9 @@ export type FoundKafka =
 const HOW_TO = 'set TEST_KAFKA_BROKERS=host:port, start Docker, or install Java 17 or later and Maven';
 
 /**
- * Finds a broker: TEST_KAFKA_BROKERS, else a container where Docker runs, else Apache Kafka's jars on Java 17 or later,
- * downloaded once by Maven. With SLUICE_TEST_REQUIRE_KAFKA set, throws instead of resolving with `skipped`.
+ * Finds a broker: TEST_KAFKA_BROKERS, then a container if Docker runs, then Apache Kafka's jars on
+ * Java 17 or later. Maven downloads the jars once. With SLUICE_TEST_REQUIRE_KAFKA set, throws
+ * instead of resolving with `skipped`.
  */
 export async function findKafka(env: NodeJS.ProcessEnv = process.env): Promise<FoundKafka> {
   const brokers = env.TEST_KAFKA_BROKERS;

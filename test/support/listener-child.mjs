@@ -1,6 +1,7 @@
 /**
- * A listener in a process of its own, for tests that measure its memory. `POST /body` reads a body of 4 MiB at most, `POST
- * /unread` waits without reading it, health checks and documents are as on every listener. Sends its port to its parent.
+ * Runs a listener in its own process, for tests that measure its memory. `POST /body` reads a body
+ * of up to 4 MiB. `POST /unread` waits without reading the body. Health checks and documents are
+ * those of every listener. Sends its port to its parent.
  */
 import { Hono } from 'hono';
 

@@ -4,29 +4,40 @@ import type { Product } from './product.ts';
 
 /** Records answered with 2xx, to reconcile with the stored ones. */
 export interface Accepted {
-  /** Ids that the clients chose, by kind. Each was sent until it was accepted, so each must be stored exactly once. */
+  /**
+   * Ids that the clients chose, by kind. Each was retried until accepted, so each must be stored
+   * exactly once.
+   */
   readonly own: Map<Kind, Set<string>>;
-  /** Ids that the gateway made for records without one, by kind. */
+  /** Ids that the gateway generated for records without an id, by kind. */
   readonly generated: Map<Kind, Set<string>>;
-  /** The last lobName accepted of each client's own conversation, whose requests went one after another. */
+  /**
+   * The last accepted lobName of each client's own conversation, to which requests are sent one
+   * after another.
+   */
   readonly lastLobName: Map<string, string>;
-  /** Records accepted so far. */
+  /** Returns the number of records accepted so far. */
   count(): number;
-  /** Requests that were not answered 2xx or not at all. */
+  /** Returns the number of requests that got no answer, or no 2xx. */
   refused(): number;
 }
 
 export interface Load {
   readonly accepted: Accepted;
-  /** Lets every client finish what it began, then resolves. */
+  /** Lets every client finish its current work, then resolves. */
   stop(): Promise<void>;
 }
 
-/** Long enough that clients of a part that is down do not take the machine from the one that starts. */
+/**
+ * Long enough that the retries of a stopped part's clients do not starve a part that is starting.
+ */
 const RETRY_DELAY_MS = 200;
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Clients that send without pause, each request until it is accepted where its records carry ids. */
+/**
+ * Starts clients that send without pause. Requests whose records carry ids are retried until
+ * accepted.
+ */
 export function startLoad(product: Product, clients: number): Load {
   const own = new Map<Kind, Set<string>>();
   const generated = new Map<Kind, Set<string>>();
@@ -55,7 +66,7 @@ export function startLoad(product: Product, clients: number): Load {
       });
       const text = await response.text();
       if (response.ok) return text;
-      // Only what says "later" may be sent again: anything else is a fault of the test or of the product.
+      // Only a 503 may be retried. Any other failure is a fault of the test or of the product.
       if (response.status !== 503) throw new UnexpectedAnswer(`${path} answered ${response.status}: ${text}`);
     } catch (error) {
       if (error instanceof UnexpectedAnswer) throw error;
@@ -72,7 +83,7 @@ export function startLoad(product: Product, clients: number): Load {
     }
   };
 
-  /** Items of one request, sent again as long as one of them was not accepted. */
+  /** Sends the items of one request, and retries until all are accepted. */
   const sendItems = async (path: string, kind: Kind, items: readonly { eventId: string }[]) => {
     for (let left = items; left.length > 0; ) {
       const { results } = JSON.parse(await sendUntilAccepted(path, { items: left }));
@@ -143,7 +154,7 @@ export function startLoad(product: Product, clients: number): Load {
   };
 
   const running = Promise.all(Array.from({ length: clients }, (_, i) => client(`client-${i}`)));
-  // Awaited in stop(); a client that fails earlier must not end the process meanwhile.
+  // Awaited in stop(). An earlier rejection must not end the process.
   running.catch(() => undefined);
   return {
     accepted: { own, generated, lastLobName, count: () => count, refused: () => refused },

@@ -10,10 +10,10 @@ import { collect } from './collect.ts';
 import { type ChildTask, type LogChild, startLogChild } from './log-child.ts';
 import { waitFor } from './wait.ts';
 
-/** A log that can be made to stop answering, and to answer again, without losing anything. */
+/** A log that can be frozen and thawed without data loss. */
 export interface FreezableLog {
   readonly log: EventLog;
-  /** From now on the log takes connections and requests, but answers nothing. */
+  /** Freezes the log: it accepts connections and requests, but answers nothing. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
   close(): Promise<void>;
@@ -21,55 +21,69 @@ export interface FreezableLog {
 
 /** Facts about a log's consumer groups that the suite needs. */
 export interface LogGroups {
-  /** How long a consumer that stopped may keep its partitions, in milliseconds (session timeout). */
+  /** Milliseconds that a stopped consumer may keep its partitions (session timeout). */
   readonly takeoverMs: number;
-  /** The group's offset as lag tools see it; undefined where the group has none. */
+  /** Resolves with the group's committed offset as lag tools see it; undefined if there is none. */
   offset(group: string, topic: string, partition: number): Promise<bigint | undefined>;
 }
 
-/** What the suite needs of an implementation: made once for the suite, closed after it. */
+/** An implementation under test, created once before the suite and closed after it. */
 export interface LogHarness {
-  /** The log as this process holds it; the harness closes it. */
+  /** The log as this process opened it; the harness closes it. */
   readonly log: EventLog;
-  /** Put before every topic and group of the suite, so that runs never meet. At most 40 characters of [a-z0-9-]. */
+  /**
+   * Prefix of every topic and group of the suite, so that runs stay separate. At most 40 characters
+   * of [a-z0-9-].
+   */
   readonly prefix: string;
-  /** How another process opens the same log: an .mjs module with `openLog(options): Promise<{log, close()}>`. */
+  /**
+   * Instructions for another process to open the same log: an .mjs module with `openLog(options):
+   * Promise<{log, close()}>`.
+   */
   readonly child: {
     /** Absolute path. The module may import the compiled code, `../../dist/shared/...`. */
     readonly module: string;
-    /** Given to openLog as it is, through JSON. */
+    /** Passed to openLog unchanged, through JSON. */
     readonly options: unknown;
   };
-  /** Consumer groups of several members; undefined for a log that one process reads. */
+  /** Consumer groups of several members; undefined for a log that only one process reads. */
   readonly groups?: LogGroups;
-  /** A log of its own (a second server, a proxy, a lock) that the test may freeze; undefined skips that test. */
+  /**
+   * Creates a separate log (a second server, a proxy, a lock) that the test may freeze; undefined
+   * skips that test.
+   */
   freezable(): Promise<FreezableLog | undefined>;
   /**
-   * Where commits may overtake one another: takes an offset of every partition of the topic and holds each uncommitted
-   * for a moment, again and again, while others write, until the returned function is called. It resolves with the
-   * number of records that it added itself (value `held`).
+   * Delays commits while others write, for logs where commits may overtake one another. Repeatedly
+   * takes an offset of every partition of the topic and holds the transaction open for a moment.
+   *
+   * Resolves with a function that ends the delays and resolves with the number of records added
+   * (value `held`).
    */
   delayCommits?(topic: string): Promise<() => Promise<number>>;
   close(): Promise<void>;
 }
 
-/** What the tests of the suite do with a harness. */
+/** Operations of the suite's tests on a harness. */
 export interface LogBench {
-  /** Made before the first test. */
+  /** The harness, created before the first test. */
   readonly harness: LogHarness;
-  /** A new topic of that log, or of the harness's. */
+  /** Creates a topic in the given log, or in the harness's log. */
   makeTopic(log?: EventLog): Promise<string>;
-  /** A new name. */
+  /** Returns a new group name. */
   makeGroup(): string;
-  /** Closed after the test. */
+  /** Creates a publisher, which is closed after the test. */
   makePublisher(log?: EventLog, options?: PublisherOptions): Publisher;
-  /** Stopped after the test. */
+  /** Starts a child process, which is stopped after the test. */
   startChild(task: ChildTask): LogChild;
-  /** Waits for that many records, stops reading, and resolves with those of each partition. */
+  /**
+   * Waits for this number of records, stops reading, and resolves with the records of each
+   * partition.
+   */
   readAll(topic: string, records: number): Promise<Map<number, Read[]>>;
 }
 
-/** A record as it was read, to compare. */
+/** A record as it was read, for comparison. */
 export interface Read {
   readonly offset: bigint;
   readonly value: string;
@@ -78,7 +92,10 @@ export interface Read {
 export const PUBLISHER = { deadlineMs: 15_000, bufferedBytesMax: 64 * 1_048_576 };
 export const PARTITIONS = 3;
 
-/** For the block of tests that calls it: the harness is made before them, and closed after them. */
+/**
+ * Creates a bench for the calling block of tests. The harness is created before the block and
+ * closed after it.
+ */
 export function createLogBench(makeHarness: () => Promise<LogHarness>): LogBench {
   let harness: LogHarness;
   let names = 0;

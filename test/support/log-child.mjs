@@ -1,6 +1,7 @@
 /**
- * A process of its own that writes to or reads from an event log, for tests that kill, stop and thaw it.
- * Forked with a channel: the first message is its task (log-child.ts has the types), the others are answered here.
+ * Writes to or reads from an event log in its own process, for tests that kill, stop and resume it.
+ * Forked with a channel. The first message is the task (log-child.ts has the types); later messages
+ * are commands.
  */
 import { once } from 'node:events';
 
@@ -12,7 +13,10 @@ process.once('disconnect', () => process.exit(1));
 if (task.role === 'write') await write(log, task);
 else consume(log, task);
 
-/** Publishes `records` numbered records, round robin over the partitions, with several concurrent calls. */
+/**
+ * Publishes `records` numbered records, round robin over the partitions, with several concurrent
+ * calls.
+ */
 async function write(eventLog, { topic, writer, partitions, records, callRecords, callsAtOnce }) {
   const publisher = eventLog.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 64 * 1_048_576 });
   const nextSequence = Array.from({ length: partitions }, () => 0);
@@ -45,7 +49,10 @@ async function write(eventLog, { topic, writer, partitions, records, callRecords
   process.send({ type: 'done' });
 }
 
-/** Reads every partition from the start at first and from the end when assigned again, and handles nothing until it is released. */
+/**
+ * Reads every partition from the start on its first assignment, and from the end on later ones.
+ * Handles no record until it is released.
+ */
 function consume(eventLog, { topic, group }) {
   const asked = new Set();
   let release;

@@ -4,17 +4,17 @@ import path from 'node:path';
 import { stopProcess } from './stop-process.ts';
 import { waitFor } from './wait.ts';
 
-/** How a child opens the log: `openLog(options)` of an .mjs module. */
+/** Instructions for a child to open the log: `openLog(options)` of an .mjs module. */
 export interface ChildLog {
   readonly module: string;
   readonly options: unknown;
 }
 
-/** One record as the writing child makes it. */
+/** One record that the writing child creates. */
 export interface WrittenEntry {
   readonly writer: string;
   readonly partition: number;
-  /** Counts up from 0 for each writer and partition. */
+  /** Sequence number from 0, per writer and partition. */
   readonly sequence: number;
 }
 
@@ -39,22 +39,22 @@ export type ChildMessage =
 /** A running child. */
 export interface LogChild {
   readonly messages: readonly ChildMessage[];
-  /** Called with every message as it comes. */
+  /** Registers a listener that is called with every message. */
   onMessage(listener: (message: ChildMessage) => void): void;
-  /** Waits for a message that has come or comes. */
+  /** Waits for a matching message, past or future. */
   saw(what: string, matches: (message: ChildMessage) => boolean, timeoutMs?: number): Promise<void>;
   release(): void;
-  /** SIGSTOP; resolves when it stands still. */
+  /** Sends SIGSTOP; resolves when the process is stopped. */
   freeze(): Promise<void>;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void;
-  /** SIGKILL, without waiting. */
+  /** Sends SIGKILL, without waiting. */
   kill(): void;
-  /** Kills it and waits until it is gone. */
+  /** Kills the child and waits until it has exited. */
   stop(): Promise<void>;
 }
 
-/** Starts a child; its log runs on the compiled code in dist/. */
+/** Starts a child process, which runs the log from the compiled code in dist/. */
 export function startLogChild(log: ChildLog, task: ChildTask): LogChild {
   const script = path.join(import.meta.dirname, 'log-child.mjs');
   const child: ChildProcess = fork(script, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });

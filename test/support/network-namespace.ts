@@ -3,23 +3,26 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
-/** A network of a test's own (Linux): a loopback interface with what was asked for, and no route to anywhere else. */
+/**
+ * A network namespace of one test (Linux): a loopback interface with the requested addresses, and
+ * no other route.
+ */
 export interface NetworkNamespace {
-  /** Goes before a command that is to run in it. Its name server is 127.0.0.1. */
+  /** Command prefix that runs a command in the namespace. The name server there is 127.0.0.1. */
   readonly prefix: readonly string[];
-  /** Programs in it must have ended. */
+  /** Removes the namespace. Its programs must have ended. */
   remove(): Promise<void>;
 }
 
-/** A namespace, or why there is none. */
+/** A namespace, or the reason why none can be created. */
 export type FoundNamespace = NetworkNamespace | { readonly skipped: string };
 
 const run = promisify(execFile);
-/** Where `ip netns exec` finds the files of /etc that differ. */
+/** Directory in which `ip netns exec` looks for files that replace those of /etc. */
 const FILES = '/etc/netns';
 
 /**
- * Creates a namespace with these addresses and loopback. It takes root on Linux and iproute2; with
+ * Creates a namespace with these addresses and loopback. Needs root on Linux and iproute2. With
  * SLUICE_TEST_REQUIRE_NAMESPACES set, throws instead of resolving with `skipped`.
  */
 export async function createNetworkNamespace(
@@ -39,7 +42,7 @@ export async function createNetworkNamespace(
     if (env.SLUICE_TEST_REQUIRE_NAMESPACES) throw new Error(`${reason}; run as root on Linux with iproute2`);
     return { skipped: reason };
   }
-  // A run that ends early must not leave it behind.
+  // Removes the namespace if the test run exits early.
   process.once('exit', removeAtExit);
   const namespace = {
     prefix: ['ip', 'netns', 'exec', name],

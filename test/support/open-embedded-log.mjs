@@ -1,4 +1,4 @@
-/** How a child process opens the embedded log. */
+/** Opens the embedded log in a child process. */
 import { pino } from 'pino';
 import { systemClock } from '../../dist/shared/clock.js';
 import { createEmbeddedLog } from '../../dist/shared/log/embedded/embedded-log.js';

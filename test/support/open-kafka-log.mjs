@@ -1,4 +1,4 @@
-/** How a child process opens the log on Kafka. */
+/** Opens the log on Kafka in a child process. */
 import { pino } from 'pino';
 import { createKafkaLog } from '../../dist/shared/log/kafka/kafka-log.js';
 

@@ -14,38 +14,50 @@ import { descendantsOf } from './process-memory.ts';
 import { sendSignal, stopProcessTree } from './stop-process.ts';
 import { waitFor } from './wait.ts';
 
-/** A Postgres of a test's own, which nobody starts again when it dies. */
+/** A Postgres server of one test, without a supervisor that would restart it. */
 export interface OwnPostgres {
-  /** Of an empty database, as its superuser; the same after a restart. */
+  /**
+   * Address of an empty database, with the superuser's role. The address does not change across
+   * restarts.
+   */
   readonly url: string;
   readonly port: number;
-  /** Of the postmaster. */
+  /** Process id of the postmaster. */
   readonly pid: number;
-  /** Kills the postmaster and all its backends together, as a crash of the machine does; resolves when all have ended. */
+  /**
+   * Kills the postmaster and all its backends together, as a machine crash does; resolves when all
+   * have exited.
+   */
   kill(): Promise<void>;
-  /** Starts it again after a kill, on the same port and data; resolves when it has recovered. */
+  /**
+   * Restarts the server after a kill, with the same port and data; resolves when recovery is
+   * complete.
+   */
   restart(): Promise<void>;
   /**
-   * SIGSTOP of all its processes: connections stay, new ones are taken by the system, and nothing is answered. Resolves when
-   * all stand still.
+   * Sends SIGSTOP to all server processes; resolves when all are stopped. Connections stay open,
+   * the kernel accepts new ones, and no request is answered.
    */
   pause(): Promise<void>;
-  /** SIGCONT of all its processes. */
+  /** Sends SIGCONT to all server processes. */
   resume(): void;
-  /** Stops it in order and deletes its data, unless the caller said where they are. */
+  /** Shuts the server down and deletes its data, unless the caller chose the directory. */
   stop(): Promise<void>;
 }
 
 export interface OwnPostgresOptions {
-  /** Default a temporary directory. */
+  /** Data directory. Default: a temporary directory. */
   readonly dataDir?: string;
-  /** Server settings by name, such as `max_connections`. What is written stays written (fsync) unless said otherwise. */
+  /** Server settings by name, such as `max_connections`. Fsync is on unless set otherwise. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 const DATABASE = 'sluice';
 
-/** Makes the database and starts the server on a free port. Throws AppErrors as the embedded Postgres does. Linux only. */
+/**
+ * Creates the database and starts the server on a free port. Throws the AppErrors of the embedded
+ * Postgres. Linux only.
+ */
 export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promise<OwnPostgres> {
   const serverUser = await findServerUser();
   const binaries = await findBinaries(serverUser);
@@ -62,10 +74,10 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
   const { port } = postmaster;
   let down = false;
 
-  // A run that ends early must not leave its server running.
+  // Kills the server if the test run exits early.
   const killAll = () => {
     if (down) return [];
-    // Stopped first: it could start one more backend between the look and the kill.
+    // The postmaster is stopped first, because it could fork another backend before the kill.
     sendSignal(postmaster.pid, 'SIGSTOP');
     const pids = [postmaster.pid, ...descendantsOf(postmaster.pid)];
     for (const pid of pids) sendSignal(pid, 'SIGKILL');

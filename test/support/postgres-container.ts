@@ -1,6 +1,6 @@
 import { type NoContainer, startContainer } from './docker.ts';
 
-/** The version that docker-compose.yml runs; `npm start` brings a newer one. */
+/** The version that docker-compose.yml runs; `npm start` includes a newer one. */
 const IMAGE = 'postgres:17';
 
 export interface PostgresContainer {
@@ -8,7 +8,7 @@ export interface PostgresContainer {
   stop(): Promise<void>;
 }
 
-/** Starts an empty Postgres in Docker, or resolves with why there is none. */
+/** Starts an empty Postgres in Docker; resolves with the reason if it cannot. */
 export async function startPostgresContainer(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<PostgresContainer | NoContainer> {

@@ -11,7 +11,7 @@ import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** A database of the test server from which others can be made. */
+    /** Address of a database on the test server, from which others can be created. */
     postgresUrl: string;
   }
 }
@@ -19,32 +19,38 @@ declare module 'vitest' {
 /** The Postgres of one test run. */
 export interface TestPostgres {
   readonly url: string;
-  /** For people: which server it is. */
+  /** A description of the server, for people. */
   readonly how: string;
   stop(): Promise<void>;
 }
 
-/** A database of a test's own, with all migrations. */
+/** A database of one test file, with all migrations applied. */
 export interface TestDatabase {
   readonly url: string;
   readonly pool: Pool;
-  /** Copies it as it is now, as pg_dump and pg_restore would, which machines with nothing but Node lack. Ends all sessions. */
+  /**
+   * Copies the database in its current state, as pg_dump and pg_restore would, which some machines
+   * lack. Ends all sessions.
+   */
   backUp(): Promise<DatabaseBackup>;
-  /** Happens by itself after the test file. */
+  /** Drops the database. This happens automatically after the test file. */
   drop(): Promise<void>;
 }
 
 export interface DatabaseBackup {
-  /** Puts the copy in the database's place, under its name; once. Ends all sessions. */
+  /**
+   * Replaces the database with the copy, under the same name. Can be called once. Ends all
+   * sessions.
+   */
   restore(): Promise<void>;
 }
 
-/** Every database of a run begins with this and the process id of the run. */
+/** Prefix of every database of a run, followed by the run's process id. */
 const PREFIX = 'sluice_test';
 
 /**
- * Starts the one Postgres of a run, or takes the server of TEST_DATABASE_URL (whose role may create databases), and
- * makes the template that every test database is a copy of.
+ * Starts the run's only Postgres, or uses the server of TEST_DATABASE_URL, whose role must be
+ * allowed to create databases. Creates the template that every test database is copied from.
  */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const given = process.env.TEST_DATABASE_URL;
@@ -68,21 +74,24 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     url: withTemplate(server.url, template),
     how: server.how,
     async stop() {
-      // Not only the template: a test file that was killed has dropped nothing.
+      // Drops the template and all copies: a killed test file has dropped nothing.
       if (given) await dropAll(given, run);
       await server.stop();
     },
   };
 }
 
-/** Makes a database for the calling test file, and removes it after the file; from a hook, after the run. */
+/**
+ * Creates a database for the calling test file, and drops it after the file; called from a hook,
+ * after the run.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await copyTemplate();
   afterAll(() => database.drop());
   return database;
 }
 
-/** Makes a database that the caller drops. */
+/** Creates a database that the caller drops. */
 export async function copyTemplate(): Promise<TestDatabase> {
   const { server, template } = splitTemplate(inject('postgresUrl'));
   const name = template.replace(/template$/, randomBytes(6).toString('hex'));
@@ -100,7 +109,7 @@ export async function copyTemplate(): Promise<TestDatabase> {
     pool,
     async backUp() {
       const copy = `${name}_copy`;
-      // Nobody may be connected to what is copied.
+      // A database can only be copied while nobody is connected to it.
       await admin(server, `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
       await admin(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
       await admin(server, `CREATE DATABASE ${copy} TEMPLATE ${name}`);
@@ -124,7 +133,7 @@ async function startOwn(): Promise<TestPostgres> {
   const postgres = await startEmbeddedPostgres({
     dataDir,
     logger: pino({ level: 'silent' }),
-    // Nothing here outlives the run.
+    // The data does not outlive the run, so durability is off.
     settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
   });
   return {
@@ -165,7 +174,7 @@ function withDatabase(url: string, name: string): string {
   return changed.href;
 }
 
-/** The run's template travels to the test processes in the fragment of the server's address. */
+/** Adds the run's template to the address's fragment, which passes it to the test processes. */
 function withTemplate(url: string, template: string): string {
   return `${url}#${template}`;
 }

@@ -1,4 +1,4 @@
-/** Prints a line of JSON every 10 ms: the time of this process by every API. */
+/** Prints a line of JSON every 10 ms: this process's time from every clock API. */
 setInterval(() => {
   console.log(
     JSON.stringify({

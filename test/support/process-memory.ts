@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Resident bytes of a process (VmRSS of /proc, so on Linux only). Throws when it is gone. */
+/**
+ * Returns the resident bytes of a process (VmRSS of /proc, Linux only). Throws if the process has
+ * exited.
+ */
 export function memoryOf(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   if (kilobytes === undefined) throw new Error(`process ${pid} has ended: it has no memory any more`);
@@ -8,8 +11,8 @@ export function memoryOf(pid: number): number {
 }
 
 /**
- * Resident bytes of a process and everything that it started: Postgres with its backends. Memory that they share is counted
- * in each, so this is more than the machine gives them.
+ * Returns the resident bytes of a process and all its descendants, such as Postgres with its
+ * backends. Shared memory is counted once per process, so the sum exceeds the memory in use.
  */
 export function memoryOfTree(pid: number): number {
   let bytes = memoryOf(pid);
@@ -17,13 +20,13 @@ export function memoryOfTree(pid: number): number {
     try {
       bytes += memoryOf(descendant);
     } catch {
-      // It ended between the two looks.
+      // The process exited after it was listed.
     }
   }
   return bytes;
 }
 
-/** Process ids of what a process started and what those started, parents first (Linux only). */
+/** Returns the process ids of all descendants of a process, parents first (Linux only). */
 export function descendantsOf(pid: number): number[] {
   const children = new Map<number, number[]>();
   for (const entry of readdirSync('/proc')) {

@@ -13,7 +13,7 @@ import { createKafkaAdmin } from './kafka-admin.ts';
 import { copyTemplate, type TestDatabase } from './postgres.ts';
 import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from './program.ts';
 
-/** The whole product, running, as its users have it: processes, HTTP, a database. */
+/** The whole product as its users run it: processes, HTTP, a database. */
 export interface Product {
   readonly baseUrl: string;
   readonly adminUrl: string;
@@ -21,35 +21,41 @@ export interface Product {
   readonly apiKeyId: string;
   readonly apiKeySecret: string;
   readonly topicPrefix: string;
-  /** Settings with which `sluice` works on it; undefined where it runs in a container of its own. */
+  /**
+   * Settings with which `sluice` can operate on the product; undefined if the product runs in a
+   * container.
+   */
   readonly commandEnv?: Readonly<Record<string, string>>;
-  /** This machine's address for the product's webhooks; loopback if the product runs on the same machine. */
+  /**
+   * This machine's address for the product's webhooks; loopback if the product runs on the same
+   * machine.
+   */
   readonly receiverHost?: string;
-  /** Of the embedded product. */
+  /** Data directory of the embedded product. */
   readonly dataDir?: string;
-  /** A connection of the test's own. */
+  /** A pool of the test's own connections. */
   readonly pool: Pool;
-  /** The event log, for what only a test does to it. */
+  /** The event log, for operations that only tests perform. */
   readonly log: EventLog;
   /** Names of the processes that can be killed. */
   readonly parts: readonly string[];
-  /** SIGKILL, then a start of the same part; resolves when requests are taken again. */
+  /** Sends SIGKILL to a part and restarts it; resolves when requests are accepted again. */
   killAndRestart(part: string): Promise<void>;
-  /** Everything that the processes wrote, those that were killed included. */
+  /** Returns all output of the processes, including killed ones. */
   output(): string;
   stop(): Promise<void>;
 }
 
-/** The product as processes of its own, of which a test may do more. */
+/** The product as separate processes, with more operations for tests. */
 export interface OwnProduct extends Product {
   readonly database: TestDatabase;
-  /** Ends a part in order, does the work, and starts the part again; resolves when it is ready. */
+  /** Shuts a part down, does the work, and restarts the part; resolves when the part is ready. */
   whileStopped(part: string, work: () => Promise<void>): Promise<void>;
 }
 
 const logger = pino({ level: 'silent' });
 
-/** `npm start` on a directory of its own. */
+/** Runs `npm start` on a separate directory. */
 export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-e2e-'));
   const [port, adminPort] = await freePorts(2);
@@ -68,7 +74,8 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
   };
   await start();
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
-  // Postgres takes another port at each start that finds no running server, so the pool is created again.
+  // Postgres uses another port after each start that finds no running server, so the pool is
+  // recreated.
   let pool = await openPool(dataDir);
   const openLog = () => createEmbeddedLog({ pool, clock: systemClock, logger });
   let log = openLog();
@@ -104,7 +111,10 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
   };
 }
 
-/** Gateway, workers and admin listener as processes of their own, on the brokers and a database of the test server. */
+/**
+ * Starts gateway, workers and admin listener as separate processes, on the brokers and a database
+ * of the test server.
+ */
 export async function startOwnProduct(brokers: string, logLevel = 'debug'): Promise<OwnProduct> {
   const database = await copyTemplate();
   const [port, adminPort, workerPort] = await freePorts(3);
@@ -113,7 +123,8 @@ export async function startOwnProduct(brokers: string, logLevel = 'debug'): Prom
     DATABASE_URL: database.url,
     KAFKA_BROKERS: brokers,
     SLUICE_TOPIC_PREFIX: topicPrefix,
-    // The shortest that brokers take by default: partitions of a killed worker come back sooner.
+    // The shortest timeout that brokers accept by default, so that a killed worker's partitions are
+    // reassigned sooner.
     SLUICE_KAFKA_SESSION_MS: '6000',
     SLUICE_CREDENTIALS_KEYS: `test:${randomBytes(32).toString('base64')}`,
     SLUICE_WEBHOOK_ALLOW: '127.0.0.0/8',
@@ -169,7 +180,8 @@ export async function startOwnProduct(brokers: string, logLevel = 'debug'): Prom
     parts: ['gateway', 'worker'],
     async killAndRestart(part) {
       await end(part, 'SIGKILL');
-      // A worker gets partitions once Kafka has given up the one that was killed; the gateway goes on meanwhile.
+      // A worker gets partitions after Kafka has evicted the killed one. The gateway keeps serving
+      // meanwhile.
       if (part === 'worker') start(part);
       else await startReady(part);
     },

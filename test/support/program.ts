@@ -4,21 +4,22 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { waitFor } from './wait.ts';
 
-/** The root of the checkout; the suites that run without vitest are compiled into its `dist`. */
+/** Root of the checkout. Suites that run without vitest are compiled into its `dist`. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\bdist\/$/, '');
 
 /** A process of the compiled product. */
 export interface Program {
   readonly process: ChildProcess;
-  /** Everything it wrote so far, both streams. */
+  /** Returns everything that the process wrote so far, on both streams. */
   output(): string;
-  /** Sends the signal and resolves with the exit code (null when the signal ended it). */
+  /** Sends the signal and resolves with the exit code (null if the signal ended the process). */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
 /**
- * Starts `dist/<script>` with nothing in its environment but `env` and what Node needs; `root` (with a slash at its end) is
- * that of another build's checkout, default this one's; `prefix` is a command that runs the command after it instead.
+ * Starts `dist/<script>` with only `env` and the variables that Node needs in its environment.
+ * `root` is the checkout of another build, with a trailing slash (default: this one). `prefix` is a
+ * command that runs the command after it.
  */
 export function startProgram(
   script: string,
@@ -37,7 +38,7 @@ export function startProgram(
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // A run that ends early must not leave its processes behind.
+  // Kills the process if the test run exits early.
   const killChild = () => child.kill('SIGKILL');
   process.once('exit', killChild);
   child.once('exit', () => process.removeListener('exit', killChild));
@@ -60,7 +61,7 @@ export function startProgram(
   };
 }
 
-/** Runs `dist/<script>` of the checkout in `root` to its end. */
+/** Runs `dist/<script>` of the checkout in `root` until it exits. */
 export async function runProgram(
   script: string,
   args: readonly string[],
@@ -85,7 +86,10 @@ export async function runProgram(
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Waits until the listener answers 200 on /health/ready; a program that ends meanwhile rejects immediately with its output. */
+/**
+ * Waits until the listener answers 200 on /health/ready. If the program exits before that, rejects
+ * immediately with its output.
+ */
 export async function waitUntilReady(program: Program, url: string): Promise<void> {
   await waitFor(
     async () => {
@@ -100,7 +104,7 @@ export async function waitUntilReady(program: Program, url: string): Promise<voi
   );
 }
 
-/** Ports that were free a moment ago. */
+/** Resolves with ports that were free when checked. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));

@@ -2,15 +2,17 @@ import { pino } from 'pino';
 import { createPool, type Pool, type PoolOptions } from '../../shared/postgres/pool.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
-/** A pool whose connections can be cut or fall silent, while the server stays as it is for everybody else. */
+/**
+ * A pool whose connections can be cut or frozen without any effect on the server's other clients.
+ */
 export interface ProxiedPool {
   readonly pool: Pool;
   readonly proxy: TcpProxy;
-  /** Ends the pool, then the proxy, whatever state it is in. */
+  /** Ends the pool, then the proxy, in any state. */
   close(): Promise<void>;
 }
 
-/** Opens a pool behind a TCP proxy of its own. */
+/** Opens a pool that connects through its own TCP proxy. */
 export async function startProxiedPool(
   url: string,
   options: Pick<PoolOptions, 'max'> & Partial<PoolOptions>,

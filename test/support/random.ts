@@ -1,4 +1,4 @@
-/** A generator of numbers in [0, 1) that repeats itself for the same seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1) that repeats for the same seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -10,7 +10,10 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** SLUICE_TEST_SEED where it is set, else a new seed; printed, so that a run can be repeated. */
+/**
+ * Returns SLUICE_TEST_SEED if set, otherwise a new seed. Prints the seed, so that the run can be
+ * repeated.
+ */
 export function printedSeed(what: string): number {
   const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 1_000_000_007);
   console.log(`${what}: SLUICE_TEST_SEED=${seed}`);

@@ -2,20 +2,20 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { waitFor } from './wait.ts';
 
-/** A connection whose bytes a test writes itself. */
+/** A connection on which a test writes raw bytes. */
 export interface RawConnection {
   readonly socket: Socket;
-  /** All that was received so far. */
+  /** Returns all text received so far. */
   text(): string;
-  /** Errors of the socket, a reset for example. */
+  /** Returns the socket's errors, such as a reset. */
   errors(): string[];
   closed(): boolean;
-  /** Writes, and resolves once the bytes are handed to the system. */
+  /** Writes the data, and resolves when the bytes have been handed to the system. */
   write(data: string | Buffer): Promise<void>;
   received(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
 }
 
-/** Rejects when nobody listens. */
+/** Connects to the port; rejects if the connection is refused. */
 export async function openRaw(port: number): Promise<RawConnection> {
   const socket = connect(port, '127.0.0.1');
   let text = '';

@@ -7,7 +7,10 @@ import { ROOT } from './program.ts';
 
 const OPERATIONS_PAGE = 'docs/operations.md';
 
-/** Returns the code blocks of a section in their order. Throws when the section has none in this language. */
+/**
+ * Returns the code blocks of a section in their order. Throws when the section has none in this
+ * language.
+ */
 export async function blocksOf(title: string, language = 'sh', page = 'README.md'): Promise<string[]> {
   const text = await readFile(join(ROOT, page), 'utf8');
   const section = text.split(`\n## ${title}\n`)[1]?.split('\n## ')[0];
@@ -22,12 +25,15 @@ export function operationsBlocksOf(title: string, language = 'sh'): Promise<stri
   return blocksOf(title, language, OPERATIONS_PAGE);
 }
 
-/** Returns the blocks of the first try after the first one, which sets BASE, ADMIN and HEADERS. */
+/**
+ * Resolves with the blocks of the first try, except the first block, which sets BASE, ADMIN and
+ * HEADERS.
+ */
 export async function firstTrySteps(): Promise<string[]> {
   return (await blocksOf('A first try')).slice(1);
 }
 
-/** Pairs of a text in the documented blocks and what a test runs instead. */
+/** Pairs of a text in the documented blocks and the replacement that a test runs. */
 export type Replacements = readonly (readonly [string, string])[];
 
 export interface ShellOptions {
@@ -37,8 +43,8 @@ export interface ShellOptions {
 }
 
 /**
- * Runs blocks in one shell, as a reader who copies them in order. The first failing command ends the run, and background
- * jobs are stopped at its end. Resolves with standard output.
+ * Runs the blocks in one shell, as a reader who copies them in order would. The first failing
+ * command ends the run, and background jobs are stopped at the end. Resolves with standard output.
  */
 export async function runBlocks(
   blocks: readonly string[],
@@ -50,7 +56,8 @@ export async function runBlocks(
     if (!script.includes(text)) throw new Error(`the documented blocks do not contain ${text}`);
     script = script.replaceAll(text, instead);
   }
-  // Job control puts each background command into its own process group. The trap stops them after a failed step too.
+  // Job control puts each background command into its own process group. The trap stops them after
+  // a failed step too.
   const endJobs = `trap 'for job in $(jobs -p); do kill -- "-$job" || true; done; wait' EXIT`;
   const { stdout } = await promisify(execFile)(
     'bash',
@@ -60,7 +67,10 @@ export async function runBlocks(
   return stdout;
 }
 
-/** Adds waiting to the steps: until the receiver listens, and at the end until it has received the reply's webhook. */
+/**
+ * Adds waits to the steps: first until the receiver listens, then until it has received the reply's
+ * webhook.
+ */
 export function withReceiver(steps: readonly string[]): string[] {
   const received = '"$RECEIVED"';
   const until = (text: string) => `until grep -q '${text}' ${received}; do sleep 0.2; done\n`;
@@ -70,7 +80,7 @@ export function withReceiver(steps: readonly string[]): string[] {
   return ['RECEIVED=$(mktemp)', ...watched, until('"automation.reply"'), `cat ${received}; rm ${received}`];
 }
 
-/** Expects the answers of every step of the first try. */
+/** Asserts the answers of every step of the first try. */
 export function expectFirstTry(output: string): void {
   const statuses = [...output.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
   expect(statuses).toEqual([200, 200, 200, 204, 200, 200, 200]);

@@ -1,4 +1,7 @@
-/** A webhook receiver on all addresses, for network namespaces; its argument is its port. Prints `ready`. */
+/**
+ * Runs a webhook receiver on all addresses, for network namespaces. Its argument is its port.
+ * Prints `ready`.
+ */
 import { createServer } from 'node:http';
 
 const server = createServer((request, response) => {

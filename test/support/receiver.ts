@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** A request that a receiver got, whole. */
+/** One complete request that a receiver got. */
 export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -11,11 +11,14 @@ export interface Received {
   /** The body as JSON, of any shape. */
   readonly json: { type: string; timestamp: string; data: Record<string, unknown> };
   readonly messageId: string;
-  /** Number of the connection it came on, from 1. */
+  /** Number of the connection that carried the request, from 1. */
   readonly connection: number;
 }
 
-/** Answers a request as a test wants; a number is a status with an empty body, undefined means never. */
+/**
+ * Returns a test's answer to a request. A number is a status with an empty body; undefined means no
+ * answer.
+ */
 export type Script = (
   request: Received,
   response: ServerResponse,
@@ -25,19 +28,19 @@ export interface Receiver {
   readonly port: number;
   readonly url: string;
   readonly requests: readonly Received[];
-  /** Requests that were not answered yet, now and at most. */
+  /** Unanswered requests: the current number and the maximum so far. */
   readonly open: { readonly now: number; readonly most: number };
-  /** From now on requests are answered so. At first all get 200. */
+  /** Sets how later requests are answered. The default is 200 for all. */
   script(script: Script): void;
   close(): Promise<void>;
 }
 
 export interface ReceiverOptions {
-  /** PEM; makes it an https receiver. */
+  /** Key and certificate as PEM; makes the receiver use https. */
   readonly tls?: { readonly key: string; readonly cert: string };
 }
 
-/** A webhook receiver on a free port of loopback. */
+/** Starts a webhook receiver on a free port of loopback. */
 export async function startReceiver({ tls }: ReceiverOptions = {}): Promise<Receiver> {
   const requests: Received[] = [];
   const open = { now: 0, most: 0 };

@@ -8,9 +8,9 @@ import type {
   Publisher,
 } from '../../shared/log/log.ts';
 
-/** A log in memory whose consumers read when the test says so: the edge of tests of what reads from it. */
+/** An in-memory log whose consumers read only when the test makes them read. */
 export interface ScriptedLog extends EventLog {
-  /** Adds a record to a partition, and resolves into its offset. */
+  /** Adds a record to a partition, and returns its offset. */
   append(topic: string, record: OutgoingRecord): bigint;
   /** Returns the records of a topic's partition. */
   records(topic: string, partition: number): LogRecord[];
@@ -23,13 +23,16 @@ export interface ScriptedLog extends EventLog {
 }
 
 export interface ScriptedConsumer extends LogConsumer {
-  /** Takes a partition and hands all of its records from the start offset on, in one batch. */
+  /** Assigns a partition and delivers all of its records from the start offset in one batch. */
   read(partition: number): Promise<void>;
-  /** Asks where to start, without reading. */
+  /** Assigns a partition and resolves with its start offset, without reading. */
   take(partition: number): Promise<bigint>;
-  /** Partitions whose start was asked for from outside. */
+  /** Partitions whose restart was requested from outside. */
   readonly asked: number[];
-  /** Hands the records from `from` to `to` (exclusive) without taking the partition, as a redelivery does. */
+  /**
+   * Delivers the records from `from` to `to` (exclusive) without assigning the partition, as a
+   * redelivery does.
+   */
   deliver(partition: number, from: bigint, to?: bigint): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import { type AcceptedRecord, decodeEvent } from '../../shared/contracts/event.t
 import { KINDS } from '../../shared/contracts/kinds.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 
-/** One call of `publish`, answered by the test or by the script. */
+/** One call of `publish`, answered by the test or the script. */
 export interface PublishCall {
   readonly topic: string;
   readonly sent: readonly OutgoingRecord[];
@@ -18,10 +18,10 @@ export interface PublishFailure {
 export const REFUSED: PublishFailure = { reason: 'unavailable', outcomeUnknown: false };
 export const TIMED_OUT: PublishFailure = { reason: 'timeout', outcomeUnknown: true };
 
-/** A publisher without a log: the test says what becomes of each call. */
+/** A publisher without a log: the test decides the result of each call. */
 export interface ScriptedPublisher extends Publisher {
   readonly calls: PublishCall[];
-  /** Answers each call as it comes; without it calls wait for `answer`. */
+  /** Answers each call when it arrives. Without a script, calls wait for `answer`. */
   script: ((call: PublishCall) => void) | undefined;
   /** All records that were acknowledged, in order. */
   readonly accepted: AcceptedRecord[];

@@ -2,27 +2,30 @@ import type { KafkaSasl } from '../../shared/log/kafka/security.ts';
 import { type Authority, keyStoreOf, makeAuthority, makeKeyDirectory } from './certificates.ts';
 import { type KafkaBroker, startKafkaBroker } from './kafka-broker.ts';
 
-/** A broker that has a listener for each way to be reached. Its certificate is for 127.0.0.1 only. */
+/** A broker with one listener per security protocol. Its certificate is for 127.0.0.1 only. */
 export interface SecureKafka {
   readonly broker: KafkaBroker;
-  /** SASL (all three mechanisms) by TLS; SASL on a plain connection; TLS with client certificates. */
+  /**
+   * Addresses: SASL (all 3 mechanisms) over TLS; SASL on a plain connection; TLS with client
+   * certificates.
+   */
   readonly listeners: Readonly<Record<'sasltls' | 'saslplain' | 'mutual', string>>;
   readonly authority: Authority;
-  /** Another authority, which the broker's certificate is not of. */
+  /** Another authority, which did not issue the broker's certificate. */
   readonly stranger: Authority;
   stop(): Promise<void>;
 }
 
 export const MECHANISMS: readonly KafkaSasl['mechanism'][] = ['plain', 'scram-sha-256', 'scram-sha-512'];
 export const USERNAME = 'sluice';
-/** A user with the same password who may do nothing yet. */
+/** A user with the same password and no permissions yet. */
 export const LIMITED = 'limited';
 export const PASSWORD = 'planted-p4ss:w/ord+=';
 
 const PLAIN = `org.apache.kafka.common.security.plain.PlainLoginModule required user_${USERNAME}="${PASSWORD}" user_${LIMITED}="${PASSWORD}";`;
 const SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required;';
 
-/** Makes certificates and starts the broker. Rejects where no broker can be started here. */
+/** Creates certificates and starts the broker. Rejects if no broker can be started. */
 export async function startSecureKafka(): Promise<SecureKafka> {
   const directory = await makeKeyDirectory();
   try {

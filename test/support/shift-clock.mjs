@@ -1,6 +1,7 @@
 /**
- * Loaded before a program (`--import`): its wall clock is off by what the file SLUICE_TEST_CLOCK_FILE says, in milliseconds,
- * from each SIGUSR2 on. The file is removed when that is done.
+ * Shifts a program's wall clock; loaded before the program with `--import`. On each SIGUSR2 the
+ * clock is set off by the milliseconds in the file SLUICE_TEST_CLOCK_FILE. The file is removed when
+ * the shift is done.
  */
 import { readFileSync, rmSync } from 'node:fs';
 
@@ -11,7 +12,8 @@ let offsetMs = 0;
 
 const now = () => systemNow() + offsetMs;
 SystemDate.now = now;
-// Not a subclass: dates that Node makes itself must stay instances of what the program knows as Date.
+// A proxy, not a subclass: dates that Node creates itself must stay instances of the program's
+// Date.
 globalThis.Date = new Proxy(SystemDate, {
   construct: (target, args, newTarget) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget),

@@ -5,29 +5,29 @@ import { join } from 'node:path';
 import { type Program, ROOT, startProgram } from './program.ts';
 import { waitFor } from './wait.ts';
 
-/** The wall clock of a Node process, to be stepped while that runs. */
+/** The wall clock of a Node process, which can be shifted while the process runs. */
 export interface ShiftableClock {
-  /** Environment to start the process with. */
+  /** Environment variables with which to start the process. */
   readonly env: Readonly<Record<string, string>>;
   /**
-   * From when it resolves, the process takes the time to be `offsetMs` later than it is (earlier when negative; 0 is the true
-   * time again). The process must be up.
+   * Shifts the process's time by `offsetMs` (negative: earlier; 0: back to the true time). Resolves
+   * when the shift has taken effect. The process must be running.
    */
   shift(pid: number, offsetMs: number): Promise<void>;
-  /** Deletes what it needs; no process is shifted any more. */
+  /** Deletes the clock's files. No process can be shifted after this. */
   remove(): Promise<void>;
 }
 
-/** A program whose wall clock can be stepped while it runs. */
+/** A program whose wall clock can be shifted while it runs. */
 export interface ShiftedProgram extends Program {
-  /** As {@link ShiftableClock.shift} does. */
+  /** Shifts the program's clock, as {@link ShiftableClock.shift} does. */
   shiftClock(offsetMs: number): Promise<void>;
 }
 
 /**
- * Puts `Date` of a process under our control. `performance.now()`, timers and the time that certificates are judged by go on
- * undisturbed, as the monotonic clock does when a machine's clock is set. Only for Node: the clocks of Postgres and Kafka
- * are not stepped.
+ * Creates a clock that controls `Date` of a process. `performance.now()`, timers and certificate
+ * validity are unaffected, as when a machine's clock is set. Only for Node: the clocks of Postgres
+ * and Kafka are not shifted.
  */
 export async function createShiftableClock(): Promise<ShiftableClock> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-clock-'));
@@ -46,7 +46,7 @@ export async function createShiftableClock(): Promise<ShiftableClock> {
   };
 }
 
-/** Starts a program as {@link startProgram} does, with a clock that can be stepped. */
+/** Starts a program as {@link startProgram} does, with a clock that can be shifted. */
 export async function startShiftedProgram(
   script: string,
   env: Readonly<Record<string, string>>,

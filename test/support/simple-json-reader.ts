@@ -8,7 +8,10 @@ import {
 } from '../../shared/contracts/json.ts';
 import type { ReadJsonOptions } from '../../shared/contracts/json-reader.ts';
 
-/** A recursive reader with the semantics of shared/contracts/json.ts, short and slow: the model that tests compare with. */
+/**
+ * Parses JSON recursively with the semantics of shared/contracts/json.ts: a short, slow reference
+ * model for tests.
+ */
 export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue {
   let text: string;
   try {
@@ -21,8 +24,8 @@ export function readJson(bytes: Uint8Array, options: ReadJsonOptions): JsonValue
 
 const DEPTH_MAX = 32;
 /**
- * More than any request can use (1000 items of at most 152 values). Two bytes of a body can make a value that takes thirty
- * times as much memory, and gzip makes those two bytes cost nothing to send.
+ * More values than any request can use (1000 items of at most 152 values). A value may take 30
+ * times the memory of its 2 bytes of JSON, and gzip makes those bytes almost free to send.
  */
 const VALUES_MAX = 250_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these inside strings
@@ -41,14 +44,15 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * An object without Object.prototype, where a member named __proto__ is a member like any other. Made by a constructor:
- * what Object.create(null) makes is a hash table from its first member on, and several times as large.
+ * Creates an object without Object.prototype, where a member named __proto__ is an ordinary member.
+ * A constructor makes it several times smaller than Object.create(null), which starts as a hash
+ * table.
  */
 function bareObject() {}
 bareObject.prototype = Object.create(null);
 const BareObject = bareObject as unknown as new () => JsonObject;
 
-/** A recursive reader over the decoded text; the depth bound keeps the recursion short. */
+/** A recursive parser over the decoded text. The depth limit bounds the recursion. */
 class Reader {
   private readonly text: string;
   private readonly rawMembers: ReadonlySet<string>;
@@ -57,7 +61,7 @@ class Reader {
   private at = 0;
   private depth = 0;
   private values = 0;
-  /** First problem of a string inside the raw object that is being read. */
+  /** First problem of a string inside the raw object being read. */
   private rawProblem: string | undefined;
   private inRaw = false;
 
@@ -112,7 +116,7 @@ class Reader {
         this.at++;
         this.skipWhitespace();
         const member = this.readMember(name);
-        // Of a raw object only the text is kept.
+        // Only the text of a raw object is kept.
         if (!this.inRaw) object[name] = member;
         this.skipWhitespace();
       } while (this.skipIf(','));
@@ -214,7 +218,7 @@ class Reader {
     }
   }
 
-  /** What the sticky pattern matches here, which may be nothing; moves after it. */
+  /** Returns what the sticky pattern matches here, possibly the empty string, and moves past it. */
   private match(pattern: RegExp): string {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0] ?? '';
@@ -227,12 +231,12 @@ class Reader {
   }
 }
 
-/** Whether the decimal number that the token spells is an integer. */
+/** Returns whether the token's decimal number is an integer. */
 function isExactInteger(token: string): boolean {
   const [mantissa = '', exponent = '0'] = token.toLowerCase().split('e');
   const fraction = mantissa.split('.')[1] ?? '';
   const digits = mantissa.replace(/[-.]/g, '');
-  // Digits that stand behind the decimal point once the exponent is applied.
+  // Digits after the decimal point once the exponent is applied.
   const behind = fraction.length - Number(exponent);
   if (behind <= 0) return true;
   return /^0*$/.test(behind >= digits.length ? digits : digits.slice(digits.length - behind));

@@ -4,25 +4,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** A file system of its own that is soon full; it lives in memory. */
+/** A small file system in memory that can be filled. */
 export interface SmallDisk {
   readonly path: string;
-  /** Writes a file that takes all that is left. */
+  /** Writes a file that takes all the remaining space. */
   fill(): Promise<void>;
-  /** Removes that file. */
+  /** Removes the file that `fill` wrote. */
   free(): Promise<void>;
-  /** Fails while something has a file open there. What is on it is gone. */
+  /** Unmounts the disk and discards its data. Fails while a file on it is open. */
   unmount(): Promise<void>;
 }
 
 export interface SmallDiskOptions {
-  /** Whose it is, such as the user that Postgres runs as (embedded/postgres/server-user.ts). Default root; others may enter. */
+  /**
+   * Owner of the root directory, such as the user that Postgres runs as
+   * (embedded/postgres/server-user.ts). Default root; other users may enter.
+   */
   readonly owner?: { readonly uid?: number; readonly gid?: number };
 }
 
 const PIECE_BYTES = 1024 * 1024;
 
-/** Whether this process may mount a small disk: as root on Linux, with CAP_SYS_ADMIN. */
+/** Returns whether this process may mount a small disk: as root on Linux, with CAP_SYS_ADMIN. */
 export function mayMountSmallDisk(): boolean {
   try {
     execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
@@ -32,7 +35,10 @@ export function mayMountSmallDisk(): boolean {
   }
 }
 
-/** Mounts a tmpfs of the given size in bytes, rounded up to pages. Throws where this process may not mount, which takes root on Linux. */
+/**
+ * Mounts a tmpfs of this size in bytes, rounded up to pages. Throws if this process may not mount,
+ * which needs root on Linux.
+ */
 export async function mountSmallDisk(bytes: number, options: SmallDiskOptions = {}): Promise<SmallDisk> {
   const { uid = 0, gid = 0 } = options.owner ?? {};
   const path = await mkdtemp(join(tmpdir(), 'sluice-test-disk-'));
@@ -48,7 +54,7 @@ export async function mountSmallDisk(bytes: number, options: SmallDiskOptions = 
       },
     );
   }
-  // A run that ends early must not leave it mounted; lazily, as its users may not be gone yet.
+  // Unmounts the disk if the test run exits early. Lazily, because processes may still use it.
   const unmountAtExit = () => execFileSync('umount', ['--lazy', path]);
   process.once('exit', unmountAtExit);
   const filler = join(path, 'filler');
@@ -71,7 +77,10 @@ export async function mountSmallDisk(bytes: number, options: SmallDiskOptions = 
   };
 }
 
-/** The last write before the error is a short one, so not a byte is left. */
+/**
+ * Writes until the disk is full. The last write before the error is a short one, so no byte is
+ * left.
+ */
 async function writeUntilFull(file: FileHandle): Promise<void> {
   const zeros = Buffer.alloc(PIECE_BYTES);
   try {

@@ -3,18 +3,22 @@ import { descendantsOf } from './process-memory.ts';
 import { waitFor } from './wait.ts';
 
 /**
- * SIGSTOP; resolves when no thread of the process runs any more, or when it is gone. The system has only begun to stop it
- * when it took the signal: on a busy machine the threads go on for some milliseconds, enough to answer a request.
+ * Sends SIGSTOP; resolves when every thread of the process is stopped, or the process has exited. A
+ * stop is not immediate: on a busy machine threads run for some more milliseconds, enough to answer
+ * a request.
  */
 export async function stopProcess(pid: number): Promise<void> {
   sendSignal(pid, 'SIGSTOP');
-  // Elsewhere the threads can't be looked at.
+  // Thread states are only readable on Linux.
   if (process.platform !== 'linux') return;
   const what = `process ${pid} to be stopped`;
   await waitFor(() => isStopped(pid), { timeoutMs: 10_000, what, everyMs: 1 });
 }
 
-/** Stops a process and all that it started; itself first, so that it starts nothing more. */
+/**
+ * Stops a process and all its descendants. The process is stopped first, so that it cannot fork
+ * more.
+ */
 export async function stopProcessTree(pid: number): Promise<void> {
   await stopProcess(pid);
   await Promise.all(descendantsOf(pid).map(stopProcess));
@@ -40,6 +44,6 @@ const STOPPED_OR_ENDED: ReadonlySet<string> = new Set(['T', 'Z', ENDED]);
 
 async function stateOf(statPath: string): Promise<string> {
   const stat = await readFile(statPath, 'utf8').catch(() => undefined);
-  // The state follows the name, which is in parentheses and may hold anything.
+  // The state follows the name, which is in parentheses and may contain any character.
   return stat?.[stat.lastIndexOf(')') + 2] ?? ENDED;
 }

@@ -2,29 +2,36 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Conditions, type Relay, relay } from './tcp-relay.ts';
 
-/** A relay between a client and a server that a test can make silent, slow, or cut. */
+/** A relay between a client and a server that a test can freeze, slow down or cut. */
 export interface TcpProxy {
   readonly port: number;
-  /** Connections stay, new ones are taken, and nothing passes in either direction until it thaws. */
+  /**
+   * Freezes the relay: connections stay open, new ones are accepted, and no byte passes until
+   * `thaw`.
+   */
   freeze(): void;
-  /** Forwards the bytes that arrived meanwhile, in order. */
+  /** Forwards the bytes that arrived while frozen, in order. */
   thaw(): void;
   /** Closes all connections; new ones are accepted. */
   cut(): void;
-  /** As {@link cut}, with a TCP reset (RST) to both sides. */
+  /** Closes connections as {@link cut} does, but with a TCP reset (RST) to both sides. */
   reset(): void;
   /**
-   * As where a router forgot its connections: those there are stay open on both sides, but they are lost, and neither side
-   * hears of what the other sends, of its end or of its death. New ones are taken and reach nobody. Until it heals.
+   * Simulates a router that lost its connection state, until `heal`. Existing connections stay open
+   * on both sides. Neither side receives the other's data, FIN or RST. New connections are accepted
+   * and reach nobody.
    */
   halfOpen(): void;
   /** Delays all bytes by this number of milliseconds, in each direction. */
   delay(ms: number): void;
   /** Limits the bytes per second in each direction of each connection. */
   drip(bytesPerSecond: number): void;
-  /** Back to normal: resets what is half-open; held or frozen bytes pass immediately. */
+  /**
+   * Restores normal operation: resets half-open connections and releases held or frozen bytes
+   * immediately.
+   */
   heal(): void;
-  /** Calls `listener` with each piece that the server sends, before it passes. */
+  /** Calls `listener` with each chunk that the server sends, before it is forwarded. */
   onAnswer(listener: (data: Buffer) => void): void;
   close(): Promise<void>;
 }
@@ -34,14 +41,14 @@ interface Connection {
   readonly relays: readonly Relay[];
 }
 
-/** Listens on a free port of the loopback and relays to `target`. */
+/** Listens on a free port of loopback and relays to `target`. */
 export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const connections = new Set<Connection>();
   const lost = new Set<Connection>();
   const listeners: ((data: Buffer) => void)[] = [];
   const conditions: Conditions = { frozen: false, delayMs: 0, bytesPerSecond: undefined };
   let losing = false;
-  // Each side ends when its own end has been passed on, not when the other's comes.
+  // Each side is closed when its own FIN has been forwarded, not when the other side's FIN arrives.
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => {
     if (losing) {
       client.on('error', () => undefined);

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 
-/** Network conditions that a proxy simulates; read for each chunk. */
+/** Network conditions that a proxy simulates, read for each chunk. */
 export interface Conditions {
   frozen: boolean;
-  /** Milliseconds that each piece is held, in each direction. */
+  /** Milliseconds by which each chunk is delayed, in each direction. */
   delayMs: number;
   /** Limit for each connection and direction; undefined: no limit. */
   bytesPerSecond: number | undefined;
@@ -11,23 +11,26 @@ export interface Conditions {
 
 /** One direction of a connection. */
 export interface Relay {
-  /** Conditions have changed: passes what may pass now. */
+  /** Forwards what the changed conditions now allow. */
   proceed(): void;
-  /** Nothing passes any more, not even the end of a side. */
+  /** Drops everything from now on, including FINs. */
   lose(): void;
 }
 
 interface Piece {
-  /** Undefined is the end of the stream. */
+  /** A chunk; undefined is the end of the stream. */
   readonly data: Buffer | undefined;
   readonly cameAtMs: number;
 }
 
 const DRIP_MS = 50;
-/** Held back at most; beyond it the sender gets to feel that nobody reads. */
+/** Most bytes held back; beyond this the sender gets backpressure. */
 const HELD_BYTES_MAX = 256 * 1024;
 
-/** Passes on what `from` sends to `to`, its end and its failure included; `seen` is called before a piece passes. */
+/**
+ * Relays what `from` sends to `to`, including its end and its errors. Calls `seen` before a chunk
+ * is forwarded.
+ */
 export function relay(from: Socket, to: Socket, conditions: Conditions, seen: (data: Buffer) => void): Relay {
   const held: Piece[] = [];
   let heldBytes = 0;
@@ -76,11 +79,11 @@ export function relay(from: Socket, to: Socket, conditions: Conditions, seen: (d
     if (!lost) to.destroy();
   });
   from.on('close', () => {
-    // An end in order is passed on in its turn.
+    // A graceful end is queued like data.
     if (!lost && !from.readableEnded) to.destroy();
   });
   to.on('close', () => clearTimeout(timer));
-  // A listener for data makes the socket flow.
+  // A data listener would make the socket flow.
   if (conditions.frozen) from.pause();
   return {
     proceed() {

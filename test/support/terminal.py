@@ -16,7 +16,7 @@ while True:
     readable, _, _ = select.select([stdin, terminal], [], [])
     if stdin in readable:
         break
-    # What the command writes is of no use here, but it must not wait for a reader.
+    # The command's output is not needed, but must be read so that the command does not block.
     os.read(terminal, 65536)
 os.close(terminal)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

@@ -1,4 +1,4 @@
-/** A certificate for receiver.test that nobody else trusts, good for a hundred years; and its key. */
+/** A self-signed certificate for receiver.test, valid for 100 years, and its key. */
 export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBoTCCAUagAwIBAgITEP5HJNya9HYQHyX36qZKLpk5hjAKBggqhkjOPQQDAjAY
 MRYwFAYDVQQDDA1yZWNlaXZlci50ZXN0MCAXDTI2MTEyNzIzMzgwMloYDzIxMjYx

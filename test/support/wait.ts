@@ -4,15 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface WaitOptions {
   /** Milliseconds after which the wait fails. */
   readonly timeoutMs: number;
-  /** What is waited for, for the failure's message. */
+  /** Name of the awaited event, for the failure message. */
   readonly what: string;
-  /** Milliseconds between two questions. Default 10, growing to 50: a question may start a request or a query. */
+  /**
+   * Milliseconds between two checks. Default 10, growing to 50, because a check may start a request
+   * or a query.
+   */
   readonly everyMs?: number;
 }
 
 /**
- * Asks again and again until the condition gives something truthy, and resolves with it. What the condition throws counts
- * as "not yet"; the last of it is the cause of the failure.
+ * Polls until the condition returns a truthy value, and resolves with it. An error of the condition
+ * counts as "not yet". The last error is the cause of the failure.
  */
 export async function waitFor<T>(
   condition: () => T | undefined | false | null | Promise<T | undefined | false | null>,

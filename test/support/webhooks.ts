@@ -17,7 +17,7 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** A running clock that can be moved forward, or back by a negative time. */
+/** A running clock that can be moved forward, or backward by a negative time. */
 export class TestClock implements Clock {
   #aheadMs = 0;
 
@@ -34,7 +34,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** The webhook side of a product on one database, with everything that tests ask of it. */
+/** The webhook side of a product on one database, with the operations that tests need. */
 export interface WebhookBench {
   readonly clock: TestClock;
   readonly nextId: () => string;
@@ -46,9 +46,12 @@ export interface WebhookBench {
     url: string,
     eventTypes?: readonly string[],
   ): Promise<{ endpointId: string; secret: string }>;
-  /** Writes events in a transaction, as a worker's batch does; resolves with the number of deliveries. */
+  /**
+   * Writes events in one transaction, as a worker's batch does. Resolves with the number of
+   * deliveries.
+   */
   emit(...events: readonly WebhookEvent[]): Promise<number>;
-  /** Starts a dispatcher that may dial loopback; the caller closes it. */
+  /** Starts a dispatcher that may connect to loopback; the caller closes it. */
   dispatcher(options?: Partial<DispatcherOptions>): Dispatcher;
   deliveries(endpointId: string): Promise<DeliveryRow[]>;
   attempts(endpointId: string): Promise<AttemptRow[]>;
@@ -72,7 +75,7 @@ export interface AttemptRow {
   readonly answer: Buffer | null;
 }
 
-/** `keySpec` is the ring that secrets of endpoints are encrypted with. */
+/** Creates a bench. `keySpec` is the key ring that encrypts the endpoints' secrets. */
 export function createWebhookBench(pool: Pool, keySpec = generateKeySpec()): WebhookBench {
   const clock = new TestClock();
   const nextId = createUlidGenerator(clock);

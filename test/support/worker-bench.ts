@@ -27,7 +27,7 @@ import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './sc
 
 const DAY_MS = 86_400_000;
 
-/** Propagates out of a batch as the end of the process would: nothing after it runs. */
+/** Simulates the end of the process: propagates out of a batch, and nothing runs after it. */
 export const DEATH = new AppError(POSITION_LOST, 'the process ends here');
 
 export interface RecordOptions {
@@ -42,7 +42,7 @@ export interface RecordOptions {
 
 /** A row of dead_letters. */
 export interface BenchDeadLetter extends TopicPosition {
-  /** As `dead-letters list` prints it. */
+  /** The original position, as `dead-letters list` prints it. */
   readonly origin: string;
   readonly tenantId: string;
   readonly recordId: string;
@@ -54,41 +54,44 @@ export interface BenchDeadLetter extends TopicPosition {
   readonly replay: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
-  /** As pairs, values as text. */
+  /** Pairs of name and value, with values as text. */
   readonly headers: [string, string][];
 }
 
-/** One kind's worker on a real database and a log that the test drives. */
+/** A worker for one kind, with a real database and a log that the test drives. */
 export interface WorkerBench<Row> {
   readonly log: ScriptedLog;
   readonly pool: Pool;
   readonly topic: string;
-  /** Whose records are appended, where the test names no other. */
+  /** The tenant of appended records, unless the test names another. */
   readonly tenantId: string;
   readonly clock: { ms: number; nowMs(): number };
-  /** Puts a record into the log, and resolves into its offset. */
+  /** Appends a record to the log, and returns its offset. */
   append(data: JsonObject, options?: RecordOptions): bigint;
-  /** Puts any bytes into the log. */
+  /** Appends arbitrary bytes to the log. */
   appendRaw(
     value: Buffer,
     options?: { readonly key?: string | Buffer; readonly headers?: OutgoingRecord['headers'] },
   ): bigint;
-  /** Replays a dead letter as the command does, with another value if one is given; resolves with its offset. */
+  /**
+   * Replays a dead letter as the command does, optionally with another value. Resolves with its
+   * offset.
+   */
   replay(deadLetter: BenchDeadLetter, value?: Buffer): Promise<bigint>;
-  /** The dead letters of records that were read first in a partition, in their order. */
+  /** Resolves with the dead letters that were first read from a partition, in order. */
   deadLetters(partition?: number): Promise<BenchDeadLetter[]>;
-  /** The row of an id of the tenant. */
+  /** Resolves with the row of one of the tenant's ids. */
   key(id: string): Promise<Record<string, unknown>>;
-  /** The row of the first partition's position. */
+  /** Resolves with the row of the first partition's position. */
   position(): Promise<Record<string, unknown>>;
-  /** Another worker on the same log and database, as another process would be. */
+  /** Starts another worker with the same log and database, as another process would. */
   startWorker(options?: StartWorkerOptions): BenchWorker;
   readonly kind: RecordKind<Row>;
 }
 
-/** A bench of agents. */
+/** A bench for agent records. */
 export interface AgentBench extends WorkerBench<Patch> {
-  /** Ids of the tenant's records that are stored, in the order of the log. */
+  /** Resolves with the ids of the tenant's stored records, in log order. */
   patches(): Promise<string[]>;
 }
 
@@ -97,7 +100,7 @@ export interface StartWorkerOptions {
   readonly batchRecordsMax?: number;
   readonly idleInTransactionMs?: number;
   readonly statementTimeoutMs?: number;
-  /** Shared with other workers of the process; its own by default. */
+  /** Slots shared with other workers of the process. Default: its own. */
   readonly slots?: TransactionSlots;
   readonly onStep?: (step: BatchStep) => void | Promise<void>;
 }
@@ -108,7 +111,7 @@ export interface BenchWorker {
   close(): Promise<void>;
 }
 
-/** `prefix` keeps the tests of one database apart. */
+/** Creates a bench. `prefix` separates the tests of one database. */
 export async function createWorkerBench<Row>(
   pool: Pool,
   kind: RecordKind<Row>,
@@ -211,7 +214,7 @@ export async function createWorkerBench<Row>(
 
 let agentBenches = 0;
 
-/** A bench of agents, or of a kind made from them, under a prefix of its own. */
+/** Creates a bench for agents, or for a kind derived from them, under a unique prefix. */
 export async function createAgentBench(
   pool: Pool,
   kind: RecordKind<Patch> = agentMetadata,
@@ -229,12 +232,12 @@ export async function createAgentBench(
   };
 }
 
-/** An agent's data; another type of `lobId` than text is invalid. */
+/** Returns an agent's data. A `lobId` that is not text makes it invalid. */
 export function agent(lobId: JsonValue = 'l'): JsonObject {
   return { externalAgentId: 'entity', lobId };
 }
 
-/** A content hash of its own for each number. */
+/** Returns a distinct content hash for each number. */
 export function hash(number: number): string {
   return number.toString(16).padStart(64, '0');
 }

@@ -1,6 +1,6 @@
 import type { SettingName } from '../../shared/config/config.ts';
 
-/** Stands in every wrong value that may be a secret, so that it is seen where it comes out. */
+/** Part of every wrong value that may be a secret, so that a leak of the value is detected. */
 export const PLANTED = 'planted-s3cret';
 
 const DATABASE_URL =
@@ -10,8 +10,8 @@ const KEYS = 'must be id:key entries separated by commas, each id once, each key
 const HTTP_URL = 'must be an http:// or https:// address without user, password, ? and #';
 
 /**
- * A wrong value of each setting that can be wrong by itself, and what is said of it: exactly that, behind the setting's
- * name and before the example.
+ * One wrong value per setting that can be wrong by itself, and the exact error text between the
+ * setting's name and the example.
  */
 export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['DATABASE_URL', `mysql://u:${PLANTED}@db/x`, DATABASE_URL],

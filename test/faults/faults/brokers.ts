@@ -6,7 +6,10 @@ import { waitFor } from '../../support/wait.ts';
 import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 
-/** Longer than a broker may be silent until the controller gives it up (3 s in the laboratory). */
+/**
+ * Longer than the session timeout of a broker (3 s in the laboratory), after which the controller
+ * fences it.
+ */
 const PAUSE_MS = 30_000;
 const DOWN_MS = 4_000;
 
@@ -72,7 +75,10 @@ async function killForAWhile(lab: Laboratory, node: KafkaNode): Promise<void> {
   await inService(lab);
 }
 
-/** Without two brokers in sync nothing can be acknowledged: gateways are not ready, and refuse for so long. */
+/**
+ * Checks that gateways are not ready and refuse requests for this time. Without 2 brokers in sync
+ * nothing can be acknowledged.
+ */
 export async function refusesAll(
   lab: Laboratory,
   { ledger, problem }: FaultContext,
@@ -87,7 +93,7 @@ export async function refusesAll(
   if (ledger.failures.length === failedBefore) problem('no request was refused while the log was down');
 }
 
-/** Until all replicas are in sync, and all parts are ready, without a restart of ours. */
+/** Waits until all replicas are in sync and all parts are ready, without restarting any of them. */
 export async function inService(lab: Laboratory): Promise<void> {
   await lab.cluster?.waitInSync();
   await Promise.all(lab.parts.map((part) => part.ready()));

@@ -67,7 +67,10 @@ export const clockBack: Fault = {
   },
 };
 
-/** Webhooks that wait for their second attempt while the clock is set: it is due 5 s later, not an hour later. */
+/**
+ * Makes webhooks wait for their second attempt while the clock is set. The retry is due 5 s later,
+ * not an hour later.
+ */
 async function refuseSome(lab: Laboratory, { traffic }: FaultContext): Promise<Refusals> {
   const refusals = lab.receivers.refuseNext(lab.tenants[0]!.name, WAITING_SIGNALS);
   await traffic.accepted(RECORDS);
@@ -78,7 +81,9 @@ async function refuseSome(lab: Laboratory, { traffic }: FaultContext): Promise<R
   return refusals;
 }
 
-/** Each tenant's records are accepted, stored and signalled on, whatever the time is. */
+/**
+ * Checks that each tenant's records are still accepted, stored and delivered, whatever the time is.
+ */
 async function goesOn(lab: Laboratory, { traffic }: FaultContext): Promise<void> {
   await traffic.accepted(RECORDS);
   const topics = KINDS.map((kind) => topicOf(lab.topicPrefix, kind));

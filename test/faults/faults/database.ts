@@ -63,7 +63,7 @@ export const postgresPaused: Fault = {
     }),
 };
 
-/** SIGINT is Postgres' fast shutdown. */
+/** Shuts the server down with SIGINT, the fast shutdown of Postgres. */
 async function shutDown(lab: Laboratory): Promise<void> {
   const directory = await withSession(lab, async (session) => {
     const { rows } = await session.query<{ data_directory: string }>('show data_directory');

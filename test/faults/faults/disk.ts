@@ -13,7 +13,7 @@ const FULL_MS = 8_000;
 const FILL_EVERY_MS = 250;
 const NOT_READY_WITHIN_MS = 20_000;
 
-/** The disk under the database of a laboratory that `startOnSmallDisk` started. */
+/** The small disk of each laboratory that `startOnSmallDisk` started. */
 const disks = new WeakMap<Laboratory, SmallDisk>();
 
 export const postgresDiskFull: Fault = {
@@ -31,7 +31,7 @@ export const postgresDiskFull: Fault = {
       const disk = disks.get(lab)!;
       const failedBefore = context.ledger.failures.length;
       let full = true;
-      // Also fills the space that Postgres frees meanwhile.
+      // Keeps filling the disk, including the space that Postgres frees meanwhile.
       const filling = (async () => {
         for (; full; await delay(FILL_EVERY_MS)) await disk.fill();
       })();
@@ -57,7 +57,7 @@ export const postgresDiskFull: Fault = {
 
 async function startOnSmallDisk(log: LogName): Promise<Laboratory> {
   const disk = await mountSmallDisk(DISK_BYTES);
-  // Not the root of the disk: that one cannot be deleted.
+  // A subdirectory, because the disk's root directory cannot be deleted.
   const directory = join(disk.path, 'data');
   await mkdir(directory);
   const lab = await (log === 'kafka'

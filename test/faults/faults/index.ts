@@ -22,7 +22,7 @@ import { postgresRestored } from './restored.ts';
 import { backendsTerminated, outOfConnections, readOnly } from './sessions.ts';
 import { topicRecreated } from './topic.ts';
 
-/** Those that a random sequence is made of. */
+/** Faults from which a random sequence is drawn. */
 export const RANDOM_FAULTS: readonly Fault[] = [
   leaderKilled,
   coordinatorKilled,
@@ -32,13 +32,13 @@ export const RANDOM_FAULTS: readonly Fault[] = [
   workerKilled,
 ];
 
-/** Those that every change is tried with. */
+/** Faults that are tested on every change. */
 export const SHORT_FAULTS: Readonly<Record<LogName, readonly Fault[]>> = {
   kafka: [gatewayKilled, workerKilled, postgresKilled],
   embedded: [productKilled, postgresKilled, poisonRecords],
 };
 
-/** All faults, in the order in which they are tried. */
+/** All faults, in the order in which they run. */
 export const FAULTS: readonly Fault[] = [
   ...RANDOM_FAULTS,
   workerKilledBetweenSteps,

@@ -8,7 +8,7 @@ import { disturbDatabase } from '../watch.ts';
 
 const LOCKED_MS = 8_000;
 
-/** A table that is locked, and a kind that has nothing to do with it. */
+/** Each table to lock, and a kind that does not use it. */
 const TABLES: Readonly<Record<LogName, readonly (readonly [table: string, untouched?: Kind])[]>> = {
   kafka: [['event_keys'], ['log_positions'], ['agent_records', 'conversation-metadata']],
   embedded: [['event_keys'], ['log_positions'], ['log_partitions']],
@@ -38,7 +38,7 @@ export const locked: Fault = {
     }),
 };
 
-/** Until records of the kind that the log has by now are stored. */
+/** Waits until the kind's records that are in the log now are stored. */
 async function untilStoredOf(lab: Laboratory, kind: Kind): Promise<void> {
   const topic = topicOf(lab.topicPrefix, kind);
   const reader = (await lab.eventLog()).createReader();

@@ -14,11 +14,11 @@ import { clusterOf, inService, refusesAll } from './brokers.ts';
 const STORM_MS = 20_000;
 const STAY_MS = 2_000;
 const BROKERS = 3;
-/** Some hundred thousand records of the laboratory, three times. */
+/** About 3 times the space of the laboratory's some 100,000 records. */
 const BROKER_DISK_BYTES = 512 * 1024 * 1024;
 const FULL_MS = 8_000;
 
-/** The disk under each broker of a laboratory, by the index of the broker. */
+/** Each laboratory's disks, by the index of the broker. */
 const disksOf = new WeakMap<Laboratory, readonly SmallDisk[]>();
 
 export const rebalanceStorm: Fault = {
@@ -83,7 +83,7 @@ async function startOnSmallDisks(): Promise<Laboratory> {
   return own;
 }
 
-/** A member that takes its share of the partitions and stores nothing. */
+/** Joins the group as a member that takes its share of the partitions and stores nothing. */
 async function join(lab: Laboratory, topic: string): Promise<kafkajs.Consumer> {
   const client = new kafkajs.Kafka({
     brokers: clusterOf(lab).brokers.split(','),

@@ -11,10 +11,10 @@ const CUTS = 20;
 const CUT_EVERY_MS = 200;
 const SLOW_MS = 10_000;
 const SLOW_DELAY_MS = 300;
-/** Less than the traffic of the laboratory. */
+/** Less than the laboratory's traffic needs. */
 const DRIP_BYTES_PER_SECOND = 64 * 1024;
 
-/** Two that talk to each other; one run goes through all of them. */
+/** Pairs of parts that communicate. One run covers all of them. */
 const LINKS = [
   ['gateway', 'brokers'],
   ['worker', 'brokers'],
@@ -92,5 +92,8 @@ function proxiesOf(lab: Laboratory, [part, other]: Link): readonly TcpProxy[] {
   return other === 'brokers' ? clusterOf(lab).through(part).proxies : [lab.databaseProxies[part]!];
 }
 
-/** Gateways answer with the keys that they know while the database is away; workers answer nobody. */
+/**
+ * Returns whether callers' answers depend on the link. Without the database, gateways answer with
+ * cached keys; workers answer no callers.
+ */
 const isNeededForAnswers = ([part, other]: Link): boolean => part === 'gateway' && other === 'brokers';

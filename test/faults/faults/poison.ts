@@ -9,7 +9,10 @@ import { readSetAside } from '../set-aside.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 
 const SET_ASIDE_WITHIN_MS = 60_000;
-/** Some ten deaths, after each of which Kafka waits for the member's session (6 s in the laboratory), and a process starts. */
+/**
+ * Enough for about 10 crashes. After each, Kafka waits for the session timeout (6 s in the
+ * laboratory), and a worker starts.
+ */
 const CRASH_SET_ASIDE_WITHIN_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
@@ -47,7 +50,7 @@ export const processKillingRecord: Fault = {
   logs: ['kafka'],
   bound:
     'no effect on callers; the partitions of a killed worker wait for the session timeout (6 s here), about 10 times',
-  // Processes start all the time.
+  // Light traffic, because processes restart constantly.
   traffic: { callers: 1, roundMs: 1000 },
   async inject(lab, { ledger, round, problem }) {
     const tenant = lab.tenants[round % lab.tenants.length]!;
@@ -70,7 +73,7 @@ export const processKillingRecord: Fault = {
   verify: onlyPoisonSetAside,
 };
 
-/** One by one, and waits until all of them work. */
+/** Restarts the workers one by one, and waits until all of them are ready. */
 async function startAnew(workers: readonly Part[], env: Readonly<Record<string, string>>): Promise<void> {
   for (const worker of workers) {
     await worker.terminate();
@@ -79,7 +82,10 @@ async function startAnew(workers: readonly Part[], env: Readonly<Record<string, 
   await Promise.all(workers.map((worker) => worker.ready()));
 }
 
-/** In the topic of each kind, at the partition of the tenant's other records. */
+/**
+ * Publishes unreadable records to each kind's topic, in the partition of the tenant's other
+ * records.
+ */
 export async function plantUnreadable(lab: Laboratory, tenant: Tenant, { ledger, round }: FaultContext) {
   const expected: Expected[] = [];
   const entity = `${ledger.prefix}-poison-${round}`;
@@ -109,7 +115,10 @@ async function plantUnknownVersion(
   return [{ position, reason: 'unknown-version', stage: 'decode' }];
 }
 
-/** The refused one counts as accepted: after the replay it must be stored, between its neighbours. */
+/**
+ * Publishes a record that a constraint refuses, then replays it. The record counts as accepted:
+ * after the replay it must be stored once.
+ */
 async function refuseAndReplay(
   lab: Laboratory,
   tenant: Tenant,
@@ -117,7 +126,8 @@ async function refuseAndReplay(
 ): Promise<void> {
   const { poison, good } = names(ledger, `refused-${round}`);
   const pool = await lab.pool();
-  // Not of the agents: several records of a batch about one agent are one row there, of the last of them.
+  // The constraint is on the history, not on agents: a batch writes only the last of an agent's
+  // records there.
   await pool.query(
     `alter table agent_records add constraint ${CONSTRAINT} check (patch->>'agentName' <> '${poison}') not valid`,
   );
@@ -132,8 +142,8 @@ async function refuseAndReplay(
 }
 
 /**
- * Puts a value into the log between two good records of an agent; resolves with its position. The agent has the name of the
- * good ones: where what names the poison kills, these must be storable.
+ * Publishes a value between two good records of one agent; resolves with its position. The good
+ * records carry the agent's name, not the poison's, which kills workers.
  */
 async function plantBetween(
   lab: Laboratory,
@@ -188,7 +198,10 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
   );
 }
 
-/** Nothing but poison and conflicts was set aside, and no owner got two webhooks. */
+/**
+ * Checks that only poison and conflicts became dead letters, and that no tenant got two webhooks
+ * about one record.
+ */
 async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
   const conflicts = new Set(ledger.conflicts.map(({ marker }) => marker));
   const aside = (await readSetAside(lab)).flatMap(({ marker }) =>

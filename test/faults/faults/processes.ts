@@ -6,7 +6,10 @@ import { failuresSince } from '../ledger.ts';
 import type { Part } from '../part.ts';
 
 const DOWN_MS = 500;
-/** Longer than the session of the group (6 s), so that the partitions went to others when it thaws. */
+/**
+ * Longer than the group's session timeout (6 s), so that the partitions are reassigned before it
+ * thaws.
+ */
 const FROZEN_MS = 12_000;
 
 export const gatewayKilled: Fault = {
@@ -30,12 +33,12 @@ export const workerKilledBetweenSteps: Fault = {
   about: `a worker is killed after each step of a batch in turn: ${BATCH_STEPS.join(', ')}`,
   logs: ['kafka'],
   bound: 'as worker-killed',
-  // One run goes through all of them.
+  // One run covers every step.
   times: BATCH_STEPS.length,
   async inject(lab, { round, random }) {
     const part = lab.workers[round % lab.workers.length]!;
     await part.kill();
-    // Not the first batch, so that what is there already differs.
+    // Kills a random batch, so that the initial state differs.
     part.start({ FAIL_POINT: BATCH_STEPS[round]!, FAIL_AFTER: String(1 + Math.floor(random() * 5)) });
     await part.ended();
     part.start();

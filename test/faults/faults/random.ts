@@ -1,7 +1,9 @@
 import type { Fault } from '../fault.ts';
 import { onlyConflictsSetAside } from '../watch.ts';
 
-/** Faults one after another in random order, for so long. */
+/**
+ * Returns a fault that injects these faults one after another in random order, for the given time.
+ */
 export function randomSequence(faults: readonly Fault[], minutes: number): Fault {
   const chosen: string[] = [];
   return {

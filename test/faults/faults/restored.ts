@@ -25,14 +25,17 @@ export const postgresRestored: Fault = {
     }),
 };
 
-/** As it is now, as pg_dump and pg_restore would, for which nobody may be connected. */
+/**
+ * Copies the database in its current state, as pg_dump and pg_restore would. Nobody may be
+ * connected meanwhile.
+ */
 async function copyDatabase(lab: Laboratory): Promise<void> {
   await withoutSessions(lab, async (admin, database) => {
     await admin.query(`create database ${COPY} template ${database}`);
   });
 }
 
-/** Puts the copy in the database's place, under its name. */
+/** Replaces the database with the copy, under the same name. */
 async function putBack(lab: Laboratory): Promise<void> {
   await withoutSessions(lab, async (admin, database) => {
     await admin.query(`alter database ${database} rename to ${database}_before`);
@@ -51,7 +54,7 @@ async function withoutSessions(
     async (admin) => {
       await admin.query(`alter database ${database} allow_connections false`);
       await terminateProduct(admin);
-      // The laboratory's own pool too.
+      // Includes the laboratory's own pool.
       await admin.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [
         database,
       ]);

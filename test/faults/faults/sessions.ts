@@ -13,7 +13,10 @@ const TERMINATED_EVERY_MS = 200;
 const READ_ONLY_MS = 6_000;
 const NOT_READY_WITHIN_MS = 10_000;
 const TOO_MANY_CONNECTIONS = '53300';
-/** Past any `max_connections` of the laboratories: a server that never says no would be asked for ever. */
+/**
+ * More than any `max_connections` of the laboratories, so that the loop ends if the server never
+ * refuses.
+ */
 const SESSIONS_MAX = 1_000;
 
 export const outOfConnections: Fault = {
@@ -34,7 +37,8 @@ export const outOfConnections: Fault = {
           reason: /no connection left|database does not answer/,
         });
         const endMs = performance.now() + TAKEN_MS;
-        // Again and again: a session of the product ends only when its statement does, and another one may get its slot.
+        // Repeated, because a product session ends only with its statement, and another product
+        // session may take the slot.
         for (; performance.now() < endMs; await delay(TAKE_EVERY_MS)) {
           await terminateProduct(taken[0]!);
           await takeSlots(lab, taken);
@@ -98,7 +102,10 @@ async function takeSlots(lab: Laboratory, taken: Client[]): Promise<void> {
   throw new Error(`Postgres gave ${SESSIONS_MAX} sessions and would give more`);
 }
 
-/** The rights of a session are set when it begins, so that all sessions are replaced. */
+/**
+ * Sets the database read-only or writable. A session reads this when it starts, so all sessions are
+ * replaced.
+ */
 async function setReadOnly(lab: Laboratory, on: boolean): Promise<void> {
   await withSession(lab, async (session) => {
     await session.query('set default_transaction_read_only = off');

@@ -10,7 +10,10 @@ import { clusterOf, inService } from './brokers.ts';
 const NOTICED_WITHIN_MS = 60_000;
 const RECORDS = 500;
 
-/** What was accepted and not stored yet is lost with a topic, so callers pause until all is stored. */
+/**
+ * Recreating a topic loses accepted records that are not stored yet, so callers pause until all are
+ * stored.
+ */
 export const topicRecreated: Fault = {
   name: 'topic-recreated',
   about:
@@ -61,7 +64,10 @@ async function deleteTopic(lab: Laboratory, topic: string): Promise<void> {
   }
 }
 
-/** Until each worker that has a part of it is not ready, with the topic in its reasons; also before any record arrives. */
+/**
+ * Waits until each worker of the topic is not ready and names the topic in its reasons, even before
+ * any record arrives.
+ */
 async function untilToldOf(lab: Laboratory, topic: string): Promise<void> {
   await waitFor(
     async () => {
