@@ -6,16 +6,22 @@ import { gzipSync } from 'node:zlib';
 import type { LoadedProduct, TenantKey } from './loaded-product.ts';
 import type { SendOrder } from './paced-sender.ts';
 
-/** What one tenant, or a caller without a key, does to the product while others go on as usual. */
+/**
+ * An attack on the product by one tenant, or by a caller without a key, while other tenants send as
+ * usual.
+ */
 export interface Attack {
   readonly name: string;
-  /** How the others send meanwhile. */
+  /** How the other tenants send during the attack. */
   readonly others?: Pick<SendOrder, 'operation' | 'freshConnections'>;
-  /** Only where Postgres can be stopped alone. */
+  /** Whether the attack needs a Postgres that can be stopped separately. */
   readonly kafkaOnly?: boolean;
-  /** Brings the product into the state that the attack needs, before anything is measured. */
+  /** Prepares the product for the attack, before the measurement. */
   prepare?(product: LoadedProduct, attacker: TenantKey): Promise<void>;
-  /** Attacks until the signal is aborted; resolves with what it did, in words. Leaves no connection open. */
+  /**
+   * Attacks until the signal is aborted. Resolves with a description of what was done. Leaves no
+   * connection open.
+   */
   run(product: LoadedProduct, attacker: TenantKey, signal: AbortSignal): Promise<string>;
 }
 
@@ -33,7 +39,7 @@ export const ATTACKS: readonly Attack[] = [
     name: 'events-times-endpoints',
     async prepare({ adminPort }, attacker) {
       await inParallel(ENDPOINTS_WANTED, 16, async (number) => {
-        // Nobody listens on port 9, so that every delivery fails at once.
+        // Nobody listens on port 9, so every delivery fails immediately.
         await send({
           port: adminPort,
           key: attacker,
@@ -204,7 +210,7 @@ export const ATTACKS: readonly Attack[] = [
         const missing = CONNECTIONS - sockets.filter((socket) => !socket.destroyed).length;
         const opened = await Promise.all(
           Array.from({ length: Math.min(missing, 250) }, () =>
-            // Another address than the others have.
+            // An address that no other tenant uses.
             open(port, '127.0.0.2').catch(() => undefined),
           ),
         );
@@ -229,7 +235,7 @@ interface Order {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 
-/** Resolves with the status, or 0 where no answer came. */
+/** Sends a request. Resolves with the status, or 0 if no answer came. */
 function send({ port, key, path, method = 'POST', body, gzip = false }: Order): Promise<number> {
   return new Promise((resolve) => {
     const headers: Record<string, string | number> = {
@@ -264,7 +270,10 @@ function open(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   });
 }
 
-/** Resolves once the system has taken the bytes, the connection is gone, or the attack has ended. */
+/**
+ * Writes the data. Resolves when the system has accepted the bytes, the connection is closed, or
+ * the attack has ended.
+ */
 function write(socket: Socket, data: string | Buffer, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (socket.destroyed || signal.aborted) return resolve();
@@ -288,7 +297,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** Does the work for 0..count-1, so many at a time. */
+/** Runs the work for 0..count-1 with limited concurrency. */
 async function inParallel(
   count: number,
   width: number,

@@ -6,13 +6,15 @@ import type { SendReport } from './paced-sender.ts';
 import { startSender } from './start-sender.ts';
 
 /**
- * What others notice while somebody attacks the product: `npm run bench:attacks`. A tenant sends 25 requests per second,
- * first alone, then during the attack, each time for `--ms`. Prints the latencies of its answers (counted from when each
- * request was due), how many were refused, how long its records waited until they were stored, and the memory of the
- * process that grew most. One line per attack, as a row of a table.
+ * Measures the effect of an attack on another tenant: `npm run bench:attacks`. The other tenant
+ * sends 25 requests per second, first alone, then during the attack, each time for `--ms`.
  *
- * `--log kafka|embedded` (both), `--attack <name>` (all), `--ms` per phase (20000), `--product <directory>` of another
- * built checkout to attack, with a slash at its end (this one).
+ * Prints one table row per attack. Latencies are counted from when a request was due. The row also
+ * shows the refused requests, the time until records were stored, and the memory of the process
+ * that grew most.
+ *
+ * Options: `--log kafka|embedded` (both), `--attack <name>` (all), `--ms` per phase (20000),
+ * `--product <directory>` of another built checkout, with a trailing slash (this one).
  */
 
 const { values } = parseArgs({
@@ -25,12 +27,12 @@ const { values } = parseArgs({
 });
 const PHASE_MS = Number(values.ms);
 const PER_SECOND = 25;
-/** As many as a real gateway knows: round these the requests of the others go. */
+/** Tenants in turn for whom the other requests are sent, about as many as a real gateway knows. */
 const OTHERS = 20;
 const SAMPLE_MEMORY_MS = 100;
-/** What an attack may still take to end once it was told to. */
+/** Milliseconds within which an attack must end after its signal is aborted. */
 const STOP_MS = 30_000;
-/** How long it is waited for records that were accepted and are not stored yet. */
+/** Milliseconds to wait until accepted records are stored. */
 const STORE_MS = 60_000;
 
 const LOGS: Record<string, (root?: string) => Promise<LoadedProduct>> = {
@@ -95,7 +97,10 @@ function quantiles({ answeredMs }: SendReport): string {
   return [0.5, 0.9, 0.99].map((part) => sorted[Math.floor(sorted.length * part)]!.toFixed(0)).join(', ');
 }
 
-/** The others' records of a phase, and the 99th percentile of the seconds that they waited, or how many are missing. */
+/**
+ * Runs a phase, then waits for its records. Resolves with the 99th percentile of the seconds until
+ * records were stored, or with the number of missing records.
+ */
 async function withStored(
   { pool }: LoadedProduct,
   work: () => Promise<SendReport>,
@@ -115,7 +120,7 @@ async function withStored(
       );
       found = rows[0];
     } catch {
-      // Postgres was stopped.
+      // The attack stopped Postgres.
       return { report, stored: '–' };
     }
     if (Number(found!.count) >= wanted) return { report, stored: found!.p99?.toFixed(1) ?? '–' };
@@ -125,7 +130,10 @@ async function withStored(
   }
 }
 
-/** Samples resident memory; the text names the process that grew most, from what to what at its peak. */
+/**
+ * Samples resident memory. `stop` returns the process that grew most, with its first and its peak
+ * value.
+ */
 function watchMemory(pids: Readonly<Record<string, number>>): { stop(): string } {
   const parts = Object.entries(pids).map(([part, pid]) => ({
     part,

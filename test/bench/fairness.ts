@@ -5,15 +5,19 @@ import { type LoadedProduct, startOnEmbeddedLog, startOnKafka, type TenantKey } 
 import { startSender } from './start-sender.ts';
 
 /**
- * What a tenant that sends ten times as much as usual costs two others who go on as usual: `npm run bench:fairness`. One of
- * these shares the partitions of the first, the other has partitions of its own. Product and tenants are processes of their
- * own. Rounds at the usual rate and at ten times take turns with rounds in which ten tenants bring those records, as many
- * each: what these cost is the machine's share, and no fairness could take it away. 99th percentiles of the median round are
- * printed, and the ratio of the first two, which should stay below two.
+ * Measures the effect of a tenant that sends 10 times its usual rate on 2 other tenants, which send
+ * as usual: `npm run bench:fairness`. The first of the two uses the flooding tenant's partitions;
+ * the second uses different partitions. Product and tenants are separate processes.
  *
- * `--log kafka|embedded` (both), `--rate` records a second that the first tenant usually sends (30), `--items` of each of
- * its requests (20), `--rounds` (7), `--ms` a round (6000), `--warm-ms` at ten times before the first round (120000): the
- * compilers of the broker and of Node need about as long, and until then they are what the others wait for.
+ * Rounds at the usual rate alternate with rounds at 10 times the rate, and with rounds in which 10
+ * tenants share that load equally. The shared rounds show the cost of the load itself, which
+ * fairness cannot remove. Prints the 99th percentiles of the median round, and the ratio of the
+ * first two, which should stay below 2.
+ *
+ * Options: `--log kafka|embedded` (both), `--rate` of the first tenant in records per second (30),
+ * `--items` per request (20), `--rounds` (7), `--ms` per round (6000). `--warm-ms` is the time at
+ * 10 times the rate before the first round (120000). The JIT compilers of the broker and of Node
+ * need about that long to warm up.
  */
 
 const { values } = parseArgs({
@@ -42,12 +46,14 @@ interface Round {
   readonly answered: number;
   readonly storedApart: number;
   readonly storedBeside: number;
-  /** Records a second, of all but the others, that were answered 200. */
+  /** Records per second that were answered 200, without those of the other tenants. */
   readonly taken: number;
   readonly refused: number;
 }
 
-/** Ids of tenants whose first partitions are the same (`beside`), and as far away as can be (`apart`). */
+/**
+ * Ids of tenants with the same first partition (`beside`), and with the most distant one (`apart`).
+ */
 const IDS = { flooding: idOf(0), beside: idOf(0, 1), apart: idOf(6), among: amongIds() };
 
 for (const name of values.log === undefined ? Object.keys(LOGS) : [values.log]) {
@@ -94,9 +100,9 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
     };
   };
   const minutes = (WARM_MS + 3 * Number(values.rounds) * ROUND_MS) / 60_000;
-  console.log(`${name}: started; the figures come in about ${Math.ceil(minutes)} minutes`);
+  console.log(`${name}: started; results in about ${Math.ceil(minutes)} minutes`);
   const ten = [keys.flooding, ...keys.among];
-  // By all, so that every agent is there and no round makes new rows where another changes old ones.
+  // The warm-up uses all 10 tenants, so that every agent exists and later rounds only update rows.
   await round(TIMES, ten, WARM_MS);
   const [usual, flooded, spread]: [Round[], Round[], Round[]] = [[], [], []];
   for (let i = 0; i < Number(values.rounds); i++) {
@@ -123,7 +129,10 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
   }
 }
 
-/** Records of the tenants that are stored, and milliseconds from acceptance to the transaction that stored them. */
+/**
+ * Resolves with the number of the tenants' stored records, and the 99th percentile of the
+ * milliseconds from acceptance to storing.
+ */
 async function storedSince(
   { pool }: LoadedProduct,
   tenantIds: readonly string[],
@@ -147,13 +156,16 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }
 
-/** The id of a tenant whose partitions begin at `first`; of several the `number`th. */
+/** Returns the id of the `number`th tenant whose first partition is `first`. */
 function idOf(first: number, number = 0): string {
   const ids = Array.from({ length: 1000 }, (_, i) => `tenant-${i}`);
   return ids.filter((id) => murmur2(Buffer.from(id)) % PARTITIONS === first)[number]!;
 }
 
-/** Tenants that bring the flood together with the first, which lie as that one does: none on the partitions of `apart` alone. */
+/**
+ * Returns the tenants that share the flood with the first one and use its partitions. None of them
+ * uses partitions that only `apart` has.
+ */
 function amongIds(): string[] {
   return Array.from({ length: TIMES - 1 }, (_, number) => idOf(0, number + 2));
 }

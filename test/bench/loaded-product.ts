@@ -16,16 +16,18 @@ import {
   waitUntilReady,
 } from '../support/program.ts';
 
-/** The product in processes of its own, to be loaded. */
+/** The product in separate processes, under load. */
 export interface LoadedProduct {
   readonly port: number;
   readonly adminPort: number;
   readonly pool: Pool;
   /** Process ids by part: `product` (embedded), or `gateway`, `workers` and `admin`. */
   readonly pids: Readonly<Record<string, number>>;
-  /** Adds a tenant, by default without limits, and resolves with a key of it that has every scope. */
+  /**
+   * Adds a tenant, by default without limits. Resolves with one of its keys, which has every scope.
+   */
   addTenant(tenantId: string, options?: { readonly limited?: boolean }): Promise<TenantKey>;
-  /** Stops Postgres alone. Absent where Postgres belongs to the product's process. */
+  /** Stops only Postgres. Undefined if Postgres belongs to the product's process. */
   readonly stopPostgres?: () => Promise<void>;
   /** Kills everything that is still running and deletes its data. */
   stop(): Promise<void>;
@@ -37,13 +39,18 @@ export interface TenantKey {
   readonly secret: string;
 }
 
-/** Much as Kafka's own scripts start it: the tests' small broker stops for 200 ms every 13 s, which would be everybody's 99th percentile. */
+/**
+ * Similar to the options of Kafka's own scripts. The small broker of the tests pauses for 200 ms
+ * every 13 s, which would dominate every 99th percentile.
+ */
 const JAVA_OPTIONS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC', '-XX:MaxGCPauseMillis=20'];
-/** How long a part may take to end on SIGTERM: what was attacked may not end at all. */
+/**
+ * Milliseconds that a part may take to exit on SIGTERM. An attacked process may not exit at all.
+ */
 const END_TIMEOUT_MS = 20_000;
 const logger = pino({ level: 'silent' });
 
-/** `npm start` of the build in `root`, as users run it. */
+/** Starts `npm start` of the build in `root`, as users run it. */
 export async function startOnEmbeddedLog(root = ROOT): Promise<LoadedProduct> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   const [port, adminPort] = await freePorts(2);
@@ -66,7 +73,10 @@ export async function startOnEmbeddedLog(root = ROOT): Promise<LoadedProduct> {
   });
 }
 
-/** A gateway, a worker and an admin process of the build in `root`, on one broker and one Postgres of their own. */
+/**
+ * Starts a gateway, a worker and an admin process of the build in `root`, with a separate broker
+ * and Postgres.
+ */
 export async function startOnKafka(root = ROOT): Promise<LoadedProduct> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   const [broker, postgres, [port, adminPort, workerPort]] = await Promise.all([
@@ -146,7 +156,7 @@ async function endOrKill(program: Program): Promise<void> {
   clearTimeout(kill);
 }
 
-/** In plain SQL that the schemas of earlier builds know too. */
+/** Adds a tenant with plain SQL that is valid for the schemas of earlier builds too. */
 async function addTenant(pool: Pool, tenantId: string, limited: boolean): Promise<TenantKey> {
   const now = new Date();
   const key = { tenantId, apiKeyId: `key-${tenantId}`, secret: `secret-of-${tenantId}` };

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http';
 
-/** Sends MessageSent events over so many connections that are kept. */
+/** Returns a function that sends MessageSent events over this number of persistent connections. */
 export function createSender(port: number, connections: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   let sent = 0;
-  /** Resolves with the status once the answer has arrived whole. */
+  /** Sends one event. Resolves with the status once the whole answer has arrived. */
   return (apiKeyId: string): Promise<number> =>
     new Promise((resolve, reject) => {
       const body = JSON.stringify({

@@ -3,22 +3,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TenantKey } from './loaded-product.ts';
 
 /**
- * Sends requests of one tenant, or of several in turn, at the rate that the parent gives, however long the answers take.
- * Reports how many milliseconds each answer took from when its request was due, and how many were not 2xx.
+ * Sends requests of one or several tenants in turn, at the rate that the parent gives, independent
+ * of the answers. Reports the milliseconds from each request's due time to its answer, and the
+ * number of answers that were not 2xx.
  */
 
 export interface SendOrder {
   readonly port: number;
-  /** Requests take turns with them. */
+  /** Keys that the requests use in turn. */
   readonly keys: readonly TenantKey[];
-  /** Requests. */
+  /** Requests per second. */
   readonly perSecond: number;
-  /** Agents in a request; ignored for credentials. */
+  /** Agents per request; ignored for credentials. */
   readonly itemsEach: number;
   readonly ms: number;
-  /** What is sent. Default: agents. */
+  /** Operation of the requests. Default: agents. */
   readonly operation?: 'agents' | 'credentials';
-  /** Opens a connection for each request. Default false. */
+  /** Whether each request opens a new connection. Default false. */
   readonly freshConnections?: boolean;
 }
 
@@ -27,14 +28,19 @@ export interface SendReport {
   readonly refused: number;
 }
 
-/** Past this the product cannot keep up, and what is due is left out. */
+/**
+ * Limit of requests in flight. Beyond it the product cannot keep up, and due requests are skipped.
+ */
 const UNANSWERED_MAX = 500;
 const keptAlive = new Agent({ keepAlive: true, maxSockets: 64 });
-/** A request that is not answered by then counts as refused. */
+/** A request without an answer after this time counts as refused. */
 const ANSWER_TIMEOUT_MS = 60_000;
-/** Of each tenant, whose requests thus go round the same agents whoever else sends. */
+/**
+ * Agents per tenant. A tenant's requests cycle through the same agents, even if other tenants send
+ * too.
+ */
 const AGENTS = 500;
-/** Records so far, by key. */
+/** Number of records sent so far, by key. */
 const sentBy = new Map<string, number>();
 
 process.on('message', (order: SendOrder) => void run(order).then((report) => process.send!(report)));
@@ -65,7 +71,7 @@ async function run(order: SendOrder): Promise<SendReport> {
   return { answeredMs, refused };
 }
 
-/** Resolves with the status of the answer, or 0 where there is none. */
+/** Sends a request. Resolves with the status of the answer, or 0 if there is none. */
 function send(order: SendOrder, { apiKeyId, secret }: TenantKey): Promise<number> {
   const { path, body } = order.operation === 'credentials' ? credentials(apiKeyId) : agents(order, apiKeyId);
   return new Promise((resolve) => {
@@ -120,7 +126,7 @@ function credentials(apiKeyId: string): { path: string; body: string } {
   };
 }
 
-/** The number of records sent before, by this key. */
+/** Returns the number of records sent before with this key, and adds the new ones. */
 function countSent(apiKeyId: string, records: number): number {
   const before = sentBy.get(apiKeyId) ?? 0;
   sentBy.set(apiKeyId, before + records);

@@ -1,8 +1,9 @@
 import { createSender } from './message.ts';
 
 /**
- * Sends at the rate that the parent gives, whatever the answers take: with ids that no key has (`401`), or with a key that
- * is over its rate (`429`). When the parent asks, it is told how many were answered so since it last did.
+ * Sends requests at the rate that the parent gives, independent of the answers. The requests use
+ * unknown key ids (`401`), or a key over its rate limit (`429`). On `stop`, reports the number of
+ * refusals since the last report.
  */
 
 export interface FloodOrder {
@@ -13,7 +14,7 @@ export interface FloodOrder {
 
 const TICK_MS = 5;
 const CONNECTIONS = 16;
-/** A gateway that cannot keep up must not fill the memory here. */
+/** Limits the memory of this process when the gateway cannot keep up. */
 const UNANSWERED_MAX = 256;
 
 let ticking: NodeJS.Timeout | undefined;

@@ -7,9 +7,10 @@ import { createSender } from './message.ts';
 import type { FloodOrder } from './refusals-flood.ts';
 
 /**
- * Measures what a flood of refused requests costs a caller who is served: `npm run bench:refusals`. Gateway, flood and
- * caller are separate processes. The flood takes the gateway a tenth of a CPU; the caller, who waits for each answer,
- * should lose no more than that. Rounds with and without the flood alternate; the ratios of their medians are printed.
+ * Measures the cost of a flood of refused requests for a caller who is served: `npm run
+ * bench:refusals`. Gateway, flood and caller are separate processes. The flood takes 10% of the
+ * gateway's CPU time. The caller, who waits for each answer, should lose no more than that share.
+ * Rounds with and without the flood alternate; the ratios of their medians are printed.
  */
 
 const FLOOD_SHARE = 0.1;
@@ -22,13 +23,13 @@ interface Round {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The gateway's, per request that was served. */
+  /** CPU time of the gateway per served request. */
   readonly cpuMs: number;
   /** Requests refused per second. */
   readonly refused: number;
 }
 
-/** `greedy` is served once per second. */
+/** `greedy` is served once per second, so nearly all of its requests are refused. */
 const RATES = { good: 'none', greedy: 1 };
 
 const gateway = fork(`${ROOT}test/support/gateway-child.mjs`, [
@@ -43,8 +44,8 @@ await serve(2000);
 const costs = { 401: await costOf(401), 429: await costOf(429) };
 const served = await serve(ROUND_MS);
 console.log(
-  `CPU of the gateway: ${served.cpuMs.toFixed(3)} ms a request that is served, ` +
-    `${costs[401].toFixed(3)} ms a 401 (${ratio(costs[401], served.cpuMs)}), ${costs[429].toFixed(3)} ms a 429 (${ratio(costs[429], served.cpuMs)})`,
+  `CPU of the gateway: ${served.cpuMs.toFixed(3)} ms per served request, ` +
+    `${costs[401].toFixed(3)} ms per 401 (${ratio(costs[401], served.cpuMs)}), ${costs[429].toFixed(3)} ms per 429 (${ratio(costs[429], served.cpuMs)})`,
 );
 for (const status of [401, 429] as const) {
   const perSecond = Math.round((FLOOD_SHARE * 1000) / costs[status]);
@@ -63,7 +64,7 @@ gateway.disconnect();
 flood.disconnect();
 process.exit(0);
 
-/** Some callers, each with one request after another, for so long. */
+/** Runs concurrent callers for this time; each sends one request after another. */
 async function serve(ms: number, order?: FloodOrder): Promise<Round> {
   if (order) flood.send(order);
   const cpuBefore = await ask(gateway, 'cpu');
@@ -91,7 +92,7 @@ async function serve(ms: number, order?: FloodOrder): Promise<Round> {
   };
 }
 
-/** Milliseconds of CPU that a refusal takes the gateway. */
+/** Resolves with the gateway's CPU time per refusal, in milliseconds. */
 async function costOf(status: 401 | 429): Promise<number> {
   await refusedMs(status);
   return await refusedMs(status);

@@ -8,7 +8,10 @@ export type Send = (
   order: Pick<SendOrder, 'perSecond' | 'itemsEach' | 'ms'> & Partial<SendOrder>,
 ) => Promise<SendReport>;
 
-/** Starts a process that sends, as these tenants where an order names no others. It ends with this process. */
+/**
+ * Starts a sender process with these tenants' keys; an order may name others. The process exits
+ * with this one.
+ */
 export function startSender({ port }: Pick<LoadedProduct, 'port'>, ...keys: readonly TenantKey[]): Send {
   const sender: ChildProcess = fork(fileURLToPath(new URL('paced-sender.js', import.meta.url)));
   return async (order) => {

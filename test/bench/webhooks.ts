@@ -16,11 +16,13 @@ import { waitFor } from '../support/wait.ts';
 import { createWebhookBench, reply, type WebhookBench } from '../support/webhooks.ts';
 
 /**
- * Webhooks per second to one healthy endpoint from a backlog, by the number of weekly partitions that are kept, and the
- * share of a core that an idle dispatcher and its Postgres take: `npm run bench:webhooks`. Rounds of all numbers of weeks
- * take turns. Prints the median of each, and its ratio to the first, which should be near 1.
+ * Measures webhooks per second from a backlog to one healthy endpoint, by the number of weekly
+ * partitions: `npm run bench:webhooks`. The CPU share of an idle dispatcher with its Postgres is
+ * measured too. Rounds with different numbers of weeks alternate. Prints the median of each, and
+ * its ratio to the first, which should be near 1.
  *
- * `--weeks` (4,53,160), `--webhooks` of a backlog (1500), `--rounds` (3), `--idle-ms` (10000).
+ * Options: `--weeks` (4,53,160), `--webhooks` of a backlog (1500), `--rounds` (3), `--idle-ms`
+ * (10000).
  */
 
 const { values } = parseArgs({
@@ -69,7 +71,7 @@ try {
   await rm(dataDir, { recursive: true, force: true });
 }
 
-/** A database with so many weeks of every table of webhooks. */
+/** Creates a database in which every webhook table has this number of weekly partitions. */
 async function prepare(weeks: number): Promise<Case> {
   const name = `weeks${weeks}`;
   const admin = await openClient({
@@ -83,7 +85,7 @@ async function prepare(weeks: number): Promise<Case> {
   const pool = createPool({ connectionString, max: 10, applicationName: 'bench', logger });
   const bench = createWebhookBench(pool);
   const nowMs = bench.clock.nowMs();
-  // Two of them are ahead, as those that maintenance makes.
+  // 2 of the weeks are in the future, as maintenance creates them.
   const fromMs = nowMs - (weeks - 3) * WEEK_MS;
   for (const table of ['webhook_messages', 'webhook_deliveries', 'webhook_attempts'] as const) {
     await ensureTimePartitions(pool, table, fromMs, nowMs + 2 * WEEK_MS);
@@ -101,7 +103,7 @@ async function run({ pool, bench, perSecond, idleShares }: Case): Promise<void> 
   await pool.query('analyze');
   const dispatcher = bench.dispatcher({ pollMs: 1000 });
   try {
-    // The first tenth warms connections and caches.
+    // The first tenth warms up connections and caches.
     const warm = Math.ceil(WEBHOOKS / 10);
     received = 0;
     await waitFor(() => received >= warm, { timeoutMs: 300_000, everyMs: 1, what: 'the first webhooks' });
@@ -119,7 +121,10 @@ async function run({ pool, bench, perSecond, idleShares }: Case): Promise<void> 
   }
 }
 
-/** Milliseconds of CPU that this process and its Postgres have used; ended sessions are counted by their parent. */
+/**
+ * Resolves with the milliseconds of CPU time that this process and its Postgres have used. The
+ * parent's counters include ended sessions.
+ */
 async function cpuMs(): Promise<number> {
   const own = process.cpuUsage();
   const postmaster = Number(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);
@@ -134,13 +139,15 @@ async function cpuMs(): Promise<number> {
   return (own.user + own.system) / 1000 + ticks * 10;
 }
 
-/** The fields of /proc/<pid>/stat after the command's name; the second one is the parent. */
+/**
+ * Returns the fields of /proc/<pid>/stat after the command's name. The second field is the parent.
+ */
 function statOf(pid: string): string[] | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
   } catch {
-    // It ended meanwhile.
+    // The process has exited.
     return undefined;
   }
 }

@@ -2,17 +2,17 @@ import type { Case, Expected, Run, Sent } from './case.ts';
 import { failure, one } from './case.ts';
 
 export interface Access {
-  /** A request that is accepted. */
+  /** Returns a request that is accepted. */
   readonly valid: () => Sent;
   readonly accepted: Expected;
   readonly path: string;
   readonly method: string;
-  /** Bytes of a body at most; undefined where there is none. */
+  /** Maximum size of a body in bytes; undefined if the operation has no body. */
   readonly bodyBytesMax?: number;
   readonly run: Run;
 }
 
-/** Who may call an operation, where it is, and which check comes before which. */
+/** Returns cases for authentication, scopes, path and method, and the order of these checks. */
 export function accessCases(access: Access): Case[] {
   return [...credentialCases(access), ...keyCases(access), ...routeCases(access), ...orderCases(access)];
 }
@@ -71,7 +71,7 @@ function credentialCases({ valid, accepted, run }: Access): Case[] {
 
 const TOO_MANY: Expected = {
   ...failure('429-01', 'key-requests'),
-  // Seconds, never a date.
+  // Retry-After is in seconds, never a date.
   headers: {
     'retry-after': /^[1-9][0-9]*$/,
     ratelimit: /"key-requests";r=0;t=\d/,
@@ -94,9 +94,9 @@ function keyCases({ valid, accepted }: Access): Case[] {
   return [
     keyed('one-scope', 'the scope of this operation alone', accepted),
     keyed('other-scope', 'every scope but this one', failure('403-01')),
-    // The admin interface makes none that is expired already.
+    // Created with a short lifetime: the admin interface creates no key that has already expired.
     keyed('expired', 'expired', failure('401-01'), 8000),
-    // Gateways learn of it within 5 seconds.
+    // Gateways apply a revocation within 5 seconds.
     keyed('revoked', 'revoked', failure('401-01'), 8000),
     keyed('disabled-tenant', 'of a tenant that is disabled', failure('403-01'), 8000),
     {

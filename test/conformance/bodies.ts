@@ -3,7 +3,7 @@ import { type Case, failure, one, type Writing } from './case.ts';
 
 const KIB = 1024;
 
-/** Every way in which a body can be unreadable, every encoding, and the limit of its size. */
+/** Returns cases for every kind of unreadable body, every encoding, and the size limit. */
 export function bodyCases(writing: Writing): Case[] {
   return [...unreadable(writing), ...readable(writing), ...encodings(writing), ...sizes(writing)];
 }
@@ -46,7 +46,7 @@ function unreadable({ valid, bodyBytesMax, unreadable: refused }: Writing): Case
     'UTF-16': Buffer.from(`\ufeff${valid()}`, 'utf16le'),
     'two byte order marks': `\ufeff\ufeff${valid()}`,
     '33 levels': nested(valid(), 32),
-    // Two bytes each: only where the body may be so large.
+    // 2 bytes per value: only for operations whose limit allows such a body.
     ...(bodyBytesMax > 600_000 && { '250,001 values': many(valid(), 250_001) }),
     '50,000 levels': nested(valid(), 50_000 / 2),
     '33 levels of objects': `{"x":${'{"y":'.repeat(31)}{}${'}'.repeat(31)}}`,
@@ -168,15 +168,18 @@ function sizes({ valid, accepted, bodyBytesMax: max }: Writing): Case[] {
   ];
 }
 
-/** 100 MiB of spaces, packed to 100 KiB: beyond every limit only once it is unpacked, except that of credentials. */
+/**
+ * 100 MiB of spaces, gzipped to 100 KiB. Only after unpacking does the body exceed the limits,
+ * except the limit of credentials.
+ */
 const BOMB = gzipSync(Buffer.alloc(100 * KIB * KIB, ' '), { level: 9 });
 
-/** The object with one more member, arrays within each other. */
-/** More values than any request needs: what a member that nobody knows holds. */
+/** Returns the object with an unknown member that holds more values than any request needs. */
 function many(object: string, count: number): string {
   return object.replace('{', `{"many":[${'0,'.repeat(count - 1)}0],`);
 }
 
+/** Returns the object with one more member, which holds nested arrays. */
 function nested(object: string, levels: number): string {
   return object.replace('{', `{"deep":${'['.repeat(levels)}${']'.repeat(levels)},`);
 }

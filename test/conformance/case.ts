@@ -1,19 +1,22 @@
 import type { Answer } from '../support/http-wire.ts';
 
-/** A request as a case describes it; what is left out is the operation's own. */
+/** A request of a case. Omitted fields have the operation's defaults. */
 export interface Sent {
   readonly method?: string;
   readonly path?: string;
-  /** Added to `Host`, the key and `Content-Type`; undefined takes one of those away. Names as they are to be sent. */
+  /**
+   * Headers in addition to `Host`, the key and `Content-Type`; undefined removes a header. Names
+   * are sent as given.
+   */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer;
-  /** Sent in chunks of this many bytes instead of with Content-Length. */
+  /** Size of the chunks in which the body is sent, instead of with Content-Length. */
   readonly chunkBytes?: number;
-  /** Another key than the run's: `none` sends no credentials. */
+  /** A key to use instead of the run's key; `none` sends no credentials. */
   readonly key?: KeyName | 'none';
 }
 
-/** Keys that a run makes when it may (see target.ts). */
+/** Keys that a run creates if it may (see target.ts). */
 export type KeyName =
   | 'one-scope'
   | 'other-scope'
@@ -23,47 +26,50 @@ export type KeyName =
   | 'slow'
   | 'slow-too';
 
-/** What an answer must be. What holds of every answer (see check.ts) is checked besides. */
+/** The expected answer. The checks that apply to every answer (see check.ts) run in addition. */
 export interface Expected {
   readonly status: number;
-  /** The code of the error envelope. */
+  /** Code of the error envelope. */
   readonly code?: string;
-  /** Path of one of its details. */
+  /** Path of one of the answer's details. */
   readonly path?: string;
-  /** What the text of that detail, or of `result.error`, must say. */
+  /** Required text of that detail, or of `result.error`. */
   readonly text?: RegExp;
-  /** No body at all. */
+  /** The answer has no body. */
   readonly empty?: true;
-  /** Of the operations that answer with results: what each `error` must be. */
+  /** For operations that answer with results: the expected `error` of each result. */
   readonly results?: readonly (RegExp | '')[];
-  /** Of the operation that answers with one result. */
+  /** For the operation that answers with one result: its expected `error`. */
   readonly result?: RegExp | '';
-  /** The ids in results, where the case knows them. */
+  /** The ids in the results, if the case knows them. */
   readonly eventIds?: readonly (string | undefined)[];
   readonly headers?: Readonly<Record<string, RegExp | undefined>>;
-  /** Anything else; returns what is wrong. */
+  /** Makes any other check; returns the problem. */
   readonly also?: (answer: Answer) => string | undefined;
 }
 
-/** Where bytes that are no request of `fetch` are written by the case itself. */
+/** Tools for a case that writes raw bytes. */
 export interface Raw {
   readonly host: string;
   /** The credential headers of the run's key, each with its CRLF. */
   readonly credentials: string;
-  /** A whole request, as {@link Sent} describes it. */
+  /** Returns a whole request, as {@link Sent} describes it. */
   request(sent?: Sent): Buffer;
 }
 
 export type Step =
-  /** On a connection that other cases use too: so each shows that it can be used after the answer of the one before. */
+  /**
+   * Sent on a connection shared with other cases, which checks that the connection stays usable
+   * after each answer.
+   */
   | { readonly send: Sent; readonly expect: Expected; readonly untilMs?: number }
-  /** At once, each on a connection of its own; the answers in any order. */
+  /** Sent concurrently, each on a separate connection; the answers may arrive in any order. */
   | { readonly together: readonly Sent[]; readonly expect: readonly Expected[] }
-  /** On a connection of its own: the parts one after another; where one says `read`, that answer must come first. */
+  /** Sent on a separate connection, one part after another. A `read` part waits for that answer. */
   | {
       readonly raw: (raw: Raw) => readonly (string | Buffer | { readonly read: Expected })[];
       readonly expect: readonly Expected[];
-      /** What must become of the connection. */
+      /** Expected state of the connection afterwards. */
       readonly then: 'open' | 'closed';
     };
 
@@ -71,15 +77,15 @@ export interface Case {
   readonly group: string;
   readonly name: string;
   readonly steps: readonly Step[];
-  /** Keys without which it cannot run. */
+  /** Keys that the case requires. */
   readonly keys?: readonly KeyName[];
 }
 
-/** Ids that no other run has used. */
+/** Generators of ids that no other run has used. */
 export interface Run {
-  /** Letters, digits and `-`, at most 14 characters. */
+  /** Returns an id of letters, digits and `-`, at most 14 characters. */
   id(): string;
-  /** A ULID in upper case. */
+  /** Returns a ULID in upper case. */
   ulid(): string;
 }
 
@@ -87,12 +93,12 @@ export interface Operation {
   readonly name: string;
   readonly method: string;
   readonly path: string;
-  /** What a key needs for it. */
+  /** The scope that a key needs for the operation. */
   readonly scope: string;
   readonly cases: (run: Run) => readonly Case[];
 }
 
-/** One case of one request. */
+/** Returns a case with one request. */
 export function one(group: string, name: string, send: Sent, expect: Expected): Case {
   return { group, name, steps: [{ send, expect }] };
 }
@@ -106,17 +112,21 @@ export function failure(code: string, path?: string, text?: RegExp): Expected {
   };
 }
 
-/** An operation that takes a JSON body, as the cases that all of those share need it. */
+/**
+ * An operation that takes a JSON body, as described for the cases that all such operations share.
+ */
 export interface Writing {
-  /** Bytes of a body at most. */
+  /** Maximum size of a body in bytes. */
   readonly bodyBytesMax: number;
-  /** A valid body with ids of its own, as JSON text. */
+  /** Returns a valid body with new ids, as JSON text. */
   readonly valid: () => string;
   readonly accepted: Expected;
-  /** The answer to a body that is not one JSON object. */
+  /** Returns the expected answer to a body that is not one JSON object. */
   readonly unreadable: (path: string, text?: RegExp) => Expected;
-  /** The answer to a member that breaks a rule. */
+  /** Returns the expected answer to a member that breaks a rule. */
   readonly refused: (path: string, text?: RegExp) => Expected;
-  /** The body with a member as given, as JSON text; undefined leaves it out. */
+  /**
+   * Returns the body with a member set to this JSON text, or without the member if it is undefined.
+   */
   readonly withMember: (member: string, json: string | undefined) => string;
 }

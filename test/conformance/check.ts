@@ -1,7 +1,7 @@
 import type { Answer } from '../support/http-wire.ts';
 import type { Expected } from './case.ts';
 
-/** The codes with the messages that the interface lists. */
+/** The error codes, with the messages that the interface lists. */
 export const MESSAGES: Readonly<Record<string, string>> = {
   '400-01': 'Bad request',
   '401-01': 'Unauthorized',
@@ -31,7 +31,10 @@ interface Result {
   readonly error?: unknown;
 }
 
-/** What is wrong with an answer whatever it answers; undefined when nothing is. */
+/**
+ * Returns the first problem of an answer under the rules for every answer; undefined if there is
+ * none.
+ */
 export function everyAnswerProblem(answer: Answer): string | undefined {
   const requestId = answer.headers.get('x-request-id');
   if (requestId === undefined || !/^[A-Za-z0-9._-]{1,128}$/.test(requestId)) return 'no usable x-request-id';
@@ -57,7 +60,7 @@ export function everyAnswerProblem(answer: Answer): string | undefined {
     : 'a detail without path or message';
 }
 
-/** What is wrong with an answer to a case; undefined when nothing is. */
+/** Returns the first problem of an answer to a case; undefined if there is none. */
 export function problemOf(answer: Answer, expected: Expected): string | undefined {
   const problem = differenceOf(answer, expected) ?? everyAnswerProblem(answer);
   return problem && `${problem}; the answer: ${answer.status} ${answer.body.slice(0, 300)}`;

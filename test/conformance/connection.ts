@@ -1,12 +1,15 @@
 import { type Answer, openWire, type Wire, WireError } from '../support/http-wire.ts';
 
-/** One connection for many requests. */
+/** A connection that carries many requests. */
 export interface Connection {
   ask(bytes: Buffer, head: boolean): Promise<Answer>;
   close(): void;
 }
 
-/** Reconnects only after an answer with `close`; `ask` rejects with WireError. */
+/**
+ * Creates a connection, which reconnects only after an answer with `close`. `ask` rejects with
+ * WireError.
+ */
 export function createConnection(url: string, answerMs: number): Connection {
   let wire: Wire | undefined;
   return {

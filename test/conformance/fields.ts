@@ -4,17 +4,26 @@ import { type Rule, samplesOf } from './rules.ts';
 
 /** A member of a body or item. */
 export interface Field {
-  /** Where it is, as details name it: `lobId`, `auth.token`. */
+  /** Path of the member, as in details: `lobId`, `auth.token`. */
   readonly path: string;
   readonly rule: Rule;
   readonly required?: true;
-  /** A member of an object: that object with the member as given, or left out. */
+  /**
+   * For a member of an object: returns that object with the member set to this JSON, or without the
+   * member.
+   */
   readonly within?: (json: string | undefined) => string;
-  /** What is said where it is missing, null or blank, where the interface names a text. */
+  /**
+   * Returns the expected answer if the member is missing, null or blank. Only for members with a
+   * documented text.
+   */
   readonly blankText?: (writing: Writing) => Expected;
 }
 
-/** Every rule of every member at its limit and one past it; null, omitted and empty. */
+/**
+ * Returns cases for every rule of every member: at its limit and one past it, and null, omitted and
+ * empty values.
+ */
 export function fieldCases(fields: readonly Field[], writing: Writing, run: Run): Case[] {
   return fields.flatMap((field) => [
     ...samplesOf(field.rule, run).map(({ what, json, refused }) =>
@@ -59,7 +68,7 @@ function fieldCase(
   return one('members', `${path}: ${what}`, { body }, expected);
 }
 
-/** A JSON object of members that are JSON text already; undefined ones are left out. */
+/** Returns a JSON object from members that are already JSON text, without the undefined ones. */
 export function objectText(members: Readonly<Record<string, string | undefined>>): string {
   return `{${Object.entries(members)
     .filter(([, json]) => json !== undefined)

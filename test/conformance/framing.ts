@@ -3,21 +3,27 @@ import { type Case, type Expected, failure, type Raw, type Writing } from './cas
 const HTTP_ERROR: Expected = failure('400-01', 'request');
 const DENIED = failure('401-01');
 
-/** Writes raw requests of one operation. */
+/** Helpers that write raw requests of one operation. */
 interface Framing extends Writing {
   readonly method: string;
   readonly path: string;
   raw(name: string, parts: Parts, expect: readonly Expected[], then: 'open' | 'closed'): Case;
-  /** A request with these header lines, which closes the connection with 400-01. */
+  /**
+   * Returns a case whose request has these header lines. The request gets 400-01, and the
+   * connection is closed.
+   */
   broken(name: string, lines: string[], body?: string): Case;
-  /** The request line and the headers, without the empty line. */
+  /** Returns the request line and the headers, without the empty line. */
   head(from: Raw, ...more: string[]): string;
   chunked(from: Raw, body: string): string;
 }
 
 type Parts = (raw: Raw) => readonly (string | Buffer | { readonly read: Expected })[];
 
-/** Returns cases of requests on a connection: in sequence, pipelined, and with framing that other parsers read differently. */
+/**
+ * Returns cases of requests on a connection: in sequence, pipelined, and with framing that other
+ * parsers read differently.
+ */
 export function framingCases(writing: Writing, method: string, path: string): Case[] {
   const framing = createFraming(writing, method, path);
   return [
@@ -55,7 +61,7 @@ function createFraming(writing: Writing, method: string, path: string): Framing 
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 const length = (body: string) => `Content-Length: ${Buffer.byteLength(body)}`;
 
-/** Requests that follow each other on a connection. */
+/** Returns cases with several requests on one connection. */
 function connectionCases({ valid, accepted, unreadable, bodyBytesMax, raw }: Framing): Case[] {
   return [
     raw(
@@ -102,7 +108,7 @@ function connectionCases({ valid, accepted, unreadable, bodyBytesMax, raw }: Fra
   ];
 }
 
-/** Other forms of the request line and of header names. */
+/** Returns cases with other forms of the request line and of header names. */
 function requestLineCases({ method, path, valid, accepted, unreadable, raw }: Framing): Case[] {
   return [
     raw(
@@ -138,7 +144,7 @@ function requestLineCases({ method, path, valid, accepted, unreadable, raw }: Fr
   ];
 }
 
-/** Expect: 100-continue. */
+/** Returns cases with Expect: 100-continue. */
 function expectCases({ method, path, valid, accepted, bodyBytesMax, raw, head }: Framing): Case[] {
   return [
     raw(
@@ -167,7 +173,7 @@ function expectCases({ method, path, valid, accepted, bodyBytesMax, raw, head }:
   ];
 }
 
-/** Bodies with and without a length, and contradicting lengths. */
+/** Returns cases with bodies with and without a length, and with contradicting lengths. */
 function transferCases({ valid, accepted, unreadable, raw, broken, head, chunked }: Framing): Case[] {
   return [
     raw(
@@ -209,7 +215,7 @@ function transferCases({ valid, accepted, unreadable, raw, broken, head, chunked
   ];
 }
 
-/** Malformed lengths and headers, and the size of headers. */
+/** Returns cases with malformed lengths and headers, and with headers at the size limit. */
 function headerCases({ valid, accepted, raw, broken, head }: Framing): Case[] {
   return [
     broken('two lengths that differ', ['Content-Length: 5', 'Content-Length: 6']),
@@ -240,7 +246,7 @@ function headerCases({ valid, accepted, raw, broken, head }: Framing): Case[] {
   ];
 }
 
-/** Malformed chunks, and bytes that are not HTTP. */
+/** Returns cases with malformed chunks, and with bytes that are not HTTP. */
 function malformedCases({ valid, raw, head, chunked }: Framing): Case[] {
   return [
     ...[

@@ -5,16 +5,19 @@ import { objectText } from './fields.ts';
 export const BAD_PARAMS = /^FAIL_BAD_PARAMS: ERROR: /;
 export const CONFLICT = /^FAIL_CONFLICT: /;
 
-/** The text of a result that refuses a member: exactly its path in front. */
+/**
+ * Returns a pattern for the text of a result that rejects a member. The text starts with the
+ * member's exact path.
+ */
 export function refusedText(path: string, text?: RegExp): RegExp {
   const start = `^FAIL_BAD_PARAMS: ERROR: ${path.replace(/[[\]().]/g, '\\$&')} `;
   return new RegExp(`${start}${text ? `.*${text.source}` : '\\S'}`);
 }
 
-/** What the cases of an operation that takes `items` have in common. */
+/** Returns the shared properties of operations that take `items`. */
 export function itemsWriting(options: {
   readonly bodyBytesMax: number;
-  /** A valid item with ids of its own, its members as JSON text. */
+  /** Returns a valid item with new ids; each member is JSON text. */
   readonly item: () => Record<string, string>;
 }): Writing {
   const body = (...items: string[]) => `{"items":[${items.join(',')}]}`;
@@ -31,7 +34,7 @@ export function itemsWriting(options: {
   };
 }
 
-/** The rules of `items`, and a result an item. */
+/** Returns cases for the rules of `items`, and for one result per item. */
 export function itemsCases(item: () => Record<string, string>, idOf: () => string, run: Run): Case[] {
   const text = () => objectText(item());
   const many = (count: number) => `{"items":[${Array.from({ length: count }, text).join(',')}]}`;
@@ -88,7 +91,7 @@ export function itemsCases(item: () => Record<string, string>, idOf: () => strin
   ];
 }
 
-/** The item, with one required member broken. */
+/** Returns the item with one required member broken. */
 function badItem(item: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(item).map(([name, json], index) => [name, index === 0 ? '17' : json]),

@@ -6,13 +6,13 @@ import { keysByAdmin, type Target } from './target.ts';
 
 const USAGE = `usage: npm run conformance -- --url URL [--key ID:SECRET] [--admin-url URL] [--only TEXT]
 
-Sends every case of the interface to a running gateway, and tells which answers differ. The key (or SLUICE_API_KEY_ID and
-SLUICE_API_KEY_SECRET, since others see what stands on a command line) needs every scope and no limit; with --admin-url
-it makes the keys that some cases need. Records are left behind: use a tenant for tests.`;
+Sends every case of the interface to a running gateway, and reports which answers differ. The key needs every scope and
+no limit. Other users of the machine can read a command line; use SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET instead.
+With --admin-url the run creates the keys that some cases need. Its records stay stored: use a tenant for tests.`;
 
-/** What no caller can bring about. */
+/** Conditions that no caller can cause, which therefore have no cases. */
 const NOT_CASES =
-  '503-01 and 500-01 are not cased here: no caller can bring them about. Unit tests hold them.';
+  '503-01 and 500-01 have no cases here, because no caller can cause them. Unit tests cover them.';
 
 process.exitCode = await main(process.argv.slice(2), process.env);
 
@@ -69,7 +69,7 @@ function readArguments(
       },
     });
     const key = values.key ?? `${env.SLUICE_API_KEY_ID ?? ''}:${env.SLUICE_API_KEY_SECRET ?? ''}`;
-    // Only the first colon divides: secrets may hold more.
+    // Split at the first colon only: secrets may contain more colons.
     const [, apiKeyId, apiKeySecret] = /^([^:]+):(.+)$/s.exec(key) ?? [];
     const adminUrl = values['admin-url'];
     if (!values.url || !apiKeyId || !apiKeySecret) return undefined;

@@ -8,8 +8,8 @@ import { newRun, type Target, TargetError } from './target.ts';
 const ANSWER_MS = 15_000;
 
 /**
- * Asks once with the run's key, before thousands of cases fail for one reason. Returns the limits that the key is under, as
- * the header RateLimit-Policy has them. Throws TargetError.
+ * Sends one request with the run's key, before thousands of cases fail for the same reason. Returns
+ * the key's limits, as the RateLimit-Policy header states them. Throws TargetError.
  */
 export async function reachTarget({
   baseUrl,
@@ -21,7 +21,7 @@ export async function reachTarget({
     const answer = await connection.ask(requestBytes(state, { path }, new URL(baseUrl).host, key), false);
     const problem = everyAnswerProblem(answer);
     if (problem) throw new TargetError(`what answers at ${baseUrl} is no gateway of Sluice: ${problem}`);
-    // The conversation is a new one.
+    // The conversation id is new, so 404 is the expected answer.
     if (answer.status === 404) return answer.headers.get('ratelimit-policy');
     const code = JSON.parse(answer.body || '{}').error?.code ?? answer.status;
     throw new TargetError(
@@ -32,11 +32,14 @@ export async function reachTarget({
   }
 }
 
-/** The sentence for what ended a run though the product may be as it says; undefined for a fault of the suite's own. */
+/**
+ * Returns the sentence for an error that ended a run, if the target caused it. Undefined means a
+ * fault of the suite itself.
+ */
 export function targetProblem(error: unknown, baseUrl: string): string | undefined {
   if (error instanceof TargetError) return error.message;
   if (error instanceof WireError) return `${baseUrl}: ${error.message}`;
-  // Of a socket.
+  // The code of a socket error.
   const { code } = error as NodeJS.ErrnoException;
   return code === undefined ? undefined : `${baseUrl} cannot be reached: ${code}`;
 }

@@ -2,22 +2,28 @@ import type { Case, Expected } from './case.ts';
 import { CONFLICT } from './items.ts';
 
 export interface Repeats {
-  /** A body whose record has the id; `content` tells records apart, `null` leaves the member null, undefined out. */
+  /**
+   * Returns a body whose record has the id. `content` distinguishes records; `null` sets the member
+   * to null, and undefined omits it.
+   */
   readonly body: (id: string, content: string | null | undefined) => string;
-  /** The same record with its members in another order, and one more that is not known. */
+  /** Returns the same record with reordered members and one more, unknown member. */
   readonly reordered: (id: string, content: string) => string;
   readonly newId: () => string;
   readonly accepted: Expected;
   readonly conflict: Expected;
-  /** Whether null means something else than omitted (merge patches). */
+  /** Whether null and omitted have different meanings (merge patches). */
   readonly nullDiffers: boolean;
-  /** A body of many items with ids and contents; undefined where an operation takes one record. */
+  /**
+   * Returns a body of many items with ids and contents; undefined if the operation takes one
+   * record.
+   */
   readonly many?: (items: readonly (readonly [id: string, content: string])[]) => string;
 }
 
 const AT_ONCE = 20;
 
-/** Ids that were used before: one request after the other, in one request, twenty at once. */
+/** Returns cases with repeated ids: in sequence, in one request, and in 20 concurrent requests. */
 export function repeatCases(repeats: Repeats): Case[] {
   const { body, newId, accepted, conflict } = repeats;
   const sequence = (name: string, ...steps: (readonly [string, Expected])[]): Case => ({

@@ -1,7 +1,7 @@
 import type { Operation, Sent } from './case.ts';
 import type { Key } from './target.ts';
 
-/** The bytes of a request of an operation, as a case describes it. */
+/** Returns the bytes of an operation's request, as a case describes it. */
 export function requestBytes(operation: Operation, sent: Sent, host: string, key: Key | undefined): Buffer {
   const { method = operation.method, path = operation.path, body, chunkBytes } = sent;
   const bytes = body === undefined ? undefined : Buffer.from(body);

@@ -1,13 +1,13 @@
 import type { Run } from './case.ts';
 
 /**
- * What the values of a member may be. Written from the interface, not from the product's schemas: a limit that is wrong
- * in one of the two shows.
+ * The permitted values of a member. Written from the interface, not from the product's schemas, so
+ * that a wrong limit in either is found.
  */
 export type Rule =
-  /** At most 256 characters, none of them a control character; a required one is not blank. */
+  /** At most 256 characters, without control characters; a required id is not blank. */
   | { readonly kind: 'id' }
-  /** Letters, digits, `_`, `-` and what else is named, at least one. */
+  /** Letters, digits, `_`, `-` and the characters in `more`; at least one character. */
   | { readonly kind: 'word'; readonly max: number; readonly more?: string }
   | { readonly kind: 'text'; readonly max: number; readonly min?: number }
   | { readonly kind: 'integer'; readonly min: number }
@@ -18,16 +18,19 @@ export type Rule =
   | { readonly kind: 'language' }
   | { readonly kind: 'enum'; readonly values: readonly string[] }
   | { readonly kind: 'list'; readonly of: Rule; readonly max: number; readonly min?: number }
-  /** At most 10 of `{name, value}`. */
+  /** At most 10 objects `{name, value}`. */
   | { readonly kind: 'attributes' }
-  /** An object whose members are the caller's own. */
+  /** An object with any members. */
   | { readonly kind: 'free-form' };
 
 /** A value of a member, as JSON text. */
 export interface Sample {
   readonly what: string;
   readonly json: string;
-  /** Undefined: accepted. Else where in the value it is refused (`''` for the value itself), and what must be said. */
+  /**
+   * Undefined: accepted. Otherwise the path within the value that is rejected (`''` for the value
+   * itself), and the required text.
+   */
   readonly refused?: { readonly at: string; readonly text?: RegExp };
 }
 
@@ -42,7 +45,7 @@ const no = (what: string, json: string, at = '', text?: RegExp): Sample => ({
 });
 const quoted = (text: string) => JSON.stringify(text);
 
-/** Values at each limit of the rule, one past it, and of every other type. */
+/** Returns values at each limit of the rule, one past each limit, and of every other type. */
 export function samplesOf(rule: Rule, run: Run): Sample[] {
   switch (rule.kind) {
     case 'id':
@@ -96,7 +99,7 @@ export function samplesOf(rule: Rule, run: Run): Sample[] {
   }
 }
 
-/** Values of every type but the one named. */
+/** Returns values of every type except the given one. */
 function otherTypes(type: 'string' | 'number' | 'array' | 'object'): Sample[] {
   const values = { string: '"1"', number: '1', array: '[]', object: '{}', boolean: 'true' };
   return Object.entries(values)
@@ -104,7 +107,9 @@ function otherTypes(type: 'string' | 'number' | 'array' | 'object'): Sample[] {
     .map(([name, json]) => no(`of type ${name}`, json));
 }
 
-/** Strings at the limit, counted in code points, and those that no member may hold. */
+/**
+ * Returns strings at the limit, which counts code points, and strings that every member rejects.
+ */
 function strings(run: Run, max: number, characters: 'any' | 'ascii', min = 0): Sample[] {
   const fill = (length: number, character = 'a') => {
     const start = run.id().slice(0, length);
@@ -289,7 +294,7 @@ function freeFormSamples(): Sample[] {
   ];
 }
 
-/** For members of ranking, which may be negative. */
+/** The rule of the ranking member, which may be negative. */
 export const ANY_INTEGER: Rule = { kind: 'integer', min: INT32_MIN };
 export const COUNT: Rule = { kind: 'integer', min: 0 };
 export const ID: Rule = { kind: 'id' };

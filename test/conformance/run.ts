@@ -12,23 +12,26 @@ export interface Failed {
   readonly problem: string;
 }
 
-/** What became of the cases of one operation. */
+/** Results of the cases of one operation. */
 export interface Report {
   readonly operation: string;
   readonly cases: number;
   readonly passed: number;
   readonly failed: readonly Failed[];
-  /** Why some were not run, and how many. */
+  /** Reasons why cases were skipped, with the number of cases. */
   readonly notRun: ReadonlyMap<string, number>;
 }
 
-/** Connections on which the cases of an operation are sent. */
+/** Number of connections on which an operation's cases are sent. */
 const LANES = 4;
 const ANSWER_MS = 15_000;
 const CLOSE_MS = 5000;
 const ASK_AGAIN_MS = 100;
 
-/** Runs all cases of an operation that the target can be asked; `only` those whose `group: name` holds the text. */
+/**
+ * Runs all cases of an operation that the target supports. If `only` is given, runs those whose
+ * `group: name` contains the text.
+ */
 export async function runOperation(operation: Operation, target: Target, only = ''): Promise<Report> {
   const cases = operation.cases(newRun()).filter(({ group, name }) => `${group}: ${name}`.includes(only));
   const notRun = new Map<string, number>();
@@ -101,7 +104,10 @@ function bytesOf(sent: Sent, { operation, target, keys }: Context): Buffer {
   return requestBytes(operation, sent, new URL(target.baseUrl).host, key);
 }
 
-/** Each on a connection of its own; every expected answer must come as often as it is listed. */
+/**
+ * Sends each request on a separate connection. Every expected answer must arrive as often as it is
+ * listed.
+ */
 async function runTogether(
   { together, expect }: Extract<Step, { together: unknown }>,
   context: Context,
@@ -164,7 +170,10 @@ async function notClosed(wire: Wire): Promise<string | undefined> {
   return (await wire.closes(CLOSE_MS)) ? undefined : 'the connection stays open, or more came';
 }
 
-/** An open connection answers the next request. */
+/**
+ * Checks that an open connection answers the next request. Resolves with the problem; undefined if
+ * there is none.
+ */
 async function notUsable(wire: Wire, context: Context): Promise<string | undefined> {
   wire.write(bytesOf({ path: '/no/such/path', method: 'GET' }, context));
   const { status } = await wire.next(ANSWER_MS);

@@ -7,22 +7,22 @@ export interface Key {
   readonly apiKeySecret: string;
 }
 
-/** Makes the keys that some cases need. */
+/** Creates the keys that some cases need. */
 export interface KeyMaker {
-  /** Those that it can make. */
+  /** Names of the keys that can be created. */
   readonly names: readonly KeyName[];
   make(name: KeyName, scopes: readonly string[]): Promise<Key>;
 }
 
-/** Why a run cannot be made, in a sentence. */
+/** The reason why a run is impossible, in a sentence. */
 export class TargetError extends Error {
   override readonly name = 'TargetError';
 }
 
-/** What a run is against. */
+/** The product that a run tests. */
 export interface Target {
   readonly baseUrl: string;
-  /** With every scope, and without a limit of its own. */
+  /** A key with every scope and without its own limit. */
   readonly key: Key;
   readonly keys?: KeyMaker | undefined;
 }
@@ -36,15 +36,17 @@ const SCOPES = [
   'automation:write',
 ];
 
-/** The scopes of a key for an operation. */
+/** Returns the scopes of a key for an operation. */
 export function scopesOf(name: KeyName, { scope }: Operation): readonly string[] {
   return name === 'other-scope' ? SCOPES.filter((each) => each !== scope) : [scope];
 }
 
-/** Seconds until a key expires that must be expired: one that already is cannot be made. */
+/**
+ * Lifetime of the key that cases use after its expiry, because an expired key cannot be created.
+ */
 const EXPIRES_IN_MS = 2000;
 
-/** Makes keys by the admin listener's interface, for which the run's key needs the scope. */
+/** Returns a key maker that uses the admin interface. The run's key needs the scope for it. */
 export function keysByAdmin(adminUrl: string, key: Key): KeyMaker {
   const call = async (method: string, path: string, body?: object): Promise<Response> => {
     const sent = fetch(new URL(path, adminUrl), {
@@ -81,7 +83,7 @@ export function keysByAdmin(adminUrl: string, key: Key): KeyMaker {
   };
 }
 
-/** Ids with a beginning that no other run has. */
+/** Returns generators of ids with a prefix that no other run has. */
 export function newRun(): Run {
   const start = randomBytes(5).readUIntBE(0, 5).toString(36).padStart(8, '0').slice(-7);
   let count = 0;

@@ -11,7 +11,10 @@ export interface WritingPlace {
   readonly run: Run;
 }
 
-/** What holds of every operation that takes a JSON body: who may call it, how it is read and framed, its members' rules. */
+/**
+ * Returns the cases of every operation that takes a JSON body: access, reading, framing, and the
+ * rules of the members.
+ */
 export function writingCases(writing: Writing, { method, path, fields, run }: WritingPlace): Case[] {
   const { valid, accepted, bodyBytesMax } = writing;
   return [

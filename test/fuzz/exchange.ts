@@ -5,18 +5,26 @@ import type { FuzzRequest } from './request.ts';
 
 /** The result of one request. */
 export interface Exchange {
-  /** Status of its first answer; 0 where none was due. */
+  /** Status of the first answer; 0 if none was due. */
   readonly status: number;
   readonly problem: string | undefined;
 }
 
-/** Behind a request that is broken as HTTP: whoever can still read it ends the connection. */
+/**
+ * Sent after a request with broken HTTP. A server that can still parse it closes the connection.
+ */
 const LAST = 'GET /no/such/path HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-/** After this long without an answer our side ends: what came is waited for by the gateway as the rest of a body. */
+/**
+ * After this time without an answer we end our side, because the gateway may wait for the rest of a
+ * body.
+ */
 const SILENCE_MS = 500;
 const CLOSE_MS = 10_000;
 
-/** Sends the request and judges what comes back. Its HTTP is sound: exactly one answer, and the connection goes on. */
+/**
+ * Sends a request with valid HTTP and checks the result: exactly one answer, and the connection
+ * stays open.
+ */
 export async function exchangeSound(connection: Connection, { bytes }: FuzzRequest): Promise<Exchange> {
   try {
     const answer = await connection.ask(bytes, false);
@@ -27,7 +35,10 @@ export async function exchangeSound(connection: Connection, { bytes }: FuzzReque
   }
 }
 
-/** The same for a request whose HTTP may be broken: at least one answer, and an end. */
+/**
+ * Sends a request whose HTTP may be broken and checks the result: at least one answer, and the
+ * connection is closed.
+ */
 export async function exchangeBroken(url: string, { bytes, cut }: FuzzRequest): Promise<Exchange> {
   const wire = await openWire(url);
   const statuses: number[] = [];

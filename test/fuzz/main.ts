@@ -7,8 +7,8 @@ import { fuzz } from './run.ts';
 
 const USAGE = `usage: npm run fuzz -- [--requests N] [--seed S] [--only INDEX] [--url URL [--key ID:SECRET]]
 
-Sends malformed and changed requests (10,000 without --requests) to a gateway of its own, or to the one at --url with a
-key of every scope (--key, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET). The same seed gives the same requests.`;
+Sends malformed and changed requests (10,000 without --requests) to a new gateway, or to the gateway at --url. That one
+needs a key with every scope (--key, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET). The same seed repeats the requests.`;
 
 const REQUESTS = 10_000;
 
@@ -72,7 +72,7 @@ function readArguments(args: string[], env: NodeJS.ProcessEnv) {
   }
 }
 
-/** Throws where the text is there and no whole number. */
+/** Returns the number; undefined if there is no text. Throws if the text is not a whole number. */
 function wholeNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^[0-9]{1,9}$/.test(text)) throw new Error('not a whole number');

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import type { Random } from './random.ts';
 
-/** A body with the headers that tell how to read it. */
+/** A body with the headers that declare its encoding. */
 export interface MutatedBody {
   readonly bytes: Buffer;
   readonly headers: Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ const TYPES = [
 const CODINGS = ['br', 'deflate', 'gzip, gzip', 'identity, gzip', 'GZIP', '', ' ', 'x'.repeat(500)];
 const BOMB = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '), { level: 9 });
 
-/** The JSON text with its bytes changed, packed wrongly, or declared as what it is not. */
+/** Returns the JSON text with changed bytes, a broken compression, or a wrong declaration. */
 export function mutateBody(json: string, random: Random): MutatedBody {
   const bytes = Buffer.from(json);
   switch (random.below(14)) {
@@ -87,7 +87,10 @@ export function mutateBody(json: string, random: Random): MutatedBody {
   }
 }
 
-/** One to five changes: bits, bytes, tokens and slices; changed, put in, taken out, doubled, cut. */
+/**
+ * Returns the bytes with 1 to 5 changes. Bits, bytes, tokens and slices are changed, inserted,
+ * removed, duplicated or cut.
+ */
 export function mutateBytes(bytes: Buffer, random: Random): Buffer {
   let result = Buffer.from(bytes);
   for (let times = 1 + random.below(5); times > 0; times--) {

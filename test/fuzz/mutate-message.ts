@@ -1,7 +1,7 @@
 import { mutateBytes } from './mutate-body.ts';
 import type { Random } from './random.ts';
 
-/** A request line, its headers and a body, before they are bytes. */
+/** A request line with headers and a body, before encoding. */
 export interface Message {
   method: string;
   target: string;
@@ -94,7 +94,10 @@ const CHUNK_SIZES = [
   '5\n',
 ];
 
-/** The message as bytes, changed on the level of HTTP; and whether it was cut, so that no answer may be due. */
+/**
+ * Returns the message as bytes with changes at the HTTP level, and whether it was cut. A cut
+ * request may have no answer.
+ */
 export function mutateMessage(message: Message, random: Random): { bytes: Buffer; cut: boolean } {
   const changed = { ...message, headers: [...message.headers] };
   const whole = (bytes: Buffer) => ({ bytes, cut: false });
@@ -154,7 +157,7 @@ function addHeader(message: Message, random: Random): void {
   message.headers.splice(random.below(message.headers.length + 1), 0, header);
 }
 
-/** The body in chunks, one of which may have a size that is wrong, and trailers. */
+/** Returns the body in chunks, possibly with one wrong chunk size, and trailers. */
 function chunked(message: Message, random: Random): Buffer {
   message.headers = message.headers.filter(([name]) => name !== 'Content-Length');
   message.headers.push(['Transfer-Encoding', 'chunked']);

@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** Values as JSON text; what JSON.stringify would not write among them. */
+/** Values as JSON text, including text that JSON.stringify would not write. */
 const NASTY = [
   'null',
   'true',
@@ -51,10 +51,13 @@ const NAMES = [
   '\u0000',
   '\ud800',
 ];
-/** Stands for text that is put in afterwards. */
+/** Placeholder for text that is inserted afterwards. */
 const MARK = '@@fuzz@@';
 
-/** The body with one to four members changed: replaced, left out, doubled, renamed, or blown up. As JSON text. */
+/**
+ * Returns the body as JSON text with 1 to 4 members changed: replaced, omitted, duplicated, renamed
+ * or enlarged.
+ */
 export function mutateValues(body: object, random: Random): string {
   const copy = structuredClone(body);
   const texts: string[] = [];
@@ -87,7 +90,7 @@ export function mutateValues(body: object, random: Random): string {
         );
         break;
       case 4:
-        // The same member twice.
+        // Duplicates the member.
         put(`${random.of(NASTY)},${JSON.stringify(Array.isArray(holder) ? 'x' : name)}:${random.of(NASTY)}`);
         break;
       default:
@@ -97,7 +100,7 @@ export function mutateValues(body: object, random: Random): string {
   return JSON.stringify(copy).replace(/"@@fuzz@@([0-9]+)"/g, (_, index: string) => texts[Number(index)]!);
 }
 
-/** A member somewhere in the value, each with the same likelihood. */
+/** Returns a random member of the value, at any depth, with equal probability for each. */
 function randomMember(value: object, random: Random): { holder: Record<string, unknown>; name?: string } {
   const found: { holder: Record<string, unknown>; name: string }[] = [];
   const collect = (holder: object) => {

@@ -9,12 +9,12 @@ export interface Fuzzed {
   readonly url: string;
   readonly key: Key;
   readonly pid: number | undefined;
-  /** What it logged. */
+  /** Returns the log output. */
   output(): string;
   stop(): Promise<void>;
 }
 
-/** `npm start` on a directory of its own. */
+/** Starts `npm start` on a separate directory. */
 export async function startFuzzed(): Promise<Fuzzed> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-fuzz-'));
   const [port, adminPort] = await freePorts(2);

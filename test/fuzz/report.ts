@@ -5,7 +5,7 @@ import { ANSWER_MS, type Failure, type Figures, GROWTH_MIB } from './run.ts';
 const SHOWN_BYTES = 3000;
 const NOT_DUE = 'no answer due';
 
-/** The figures of a run, a line each. */
+/** Formats the figures of a run, one per line. */
 export function figureLines({ sent, statuses, longest, rssMiB, failures }: Figures): string[] {
   const kinds = [...statuses].sort().map(([kind, counts]) => {
     const each = [...counts]
@@ -26,7 +26,7 @@ export function figureLines({ sent, statuses, longest, rssMiB, failures }: Figur
   ];
 }
 
-/** A failure with the request that brought it about, its secrets left out. */
+/** Formats a failure with the request that caused it, without secrets. */
 export function failureLines(where: Where, { index, kind, problem }: Failure): string[] {
   const { bytes } = fuzzRequest(where, index);
   const text = JSON.stringify(bytes.subarray(0, SHOWN_BYTES).toString('latin1'))

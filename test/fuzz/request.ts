@@ -7,11 +7,11 @@ import { type ValidRequest, validRequest } from './requests.ts';
 
 export type Kind = 'valid' | 'values' | 'body' | 'message';
 
-/** A request of a run: the same for the same seed and index. */
+/** A request of a run, identical for the same seed and index. */
 export interface FuzzRequest {
   readonly kind: Kind;
   readonly bytes: Buffer;
-  /** Cut in the middle: no answer may be due. */
+  /** Whether the request was cut in the middle, so that it may have no answer. */
   readonly cut: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface Where {
   readonly key: Key;
 }
 
-/** As often as each is to come. */
+/** Kinds of requests; repetition sets their relative frequency. */
 const KINDS: readonly Kind[] = [
   'valid',
   ...Array<Kind>(6).fill('values'),
@@ -29,7 +29,7 @@ const KINDS: readonly Kind[] = [
   ...Array<Kind>(7).fill('message'),
 ];
 
-/** Request `index` of the run. */
+/** Returns request `index` of the run. */
 export function fuzzRequest({ seed, host, key }: Where, index: number): FuzzRequest {
   const random = randomOf(seed, index);
   const valid = validRequest(random, `f${(seed >>> 0).toString(36)}-${index.toString(36)}`);
@@ -52,7 +52,7 @@ export function fuzzRequest({ seed, host, key }: Where, index: number): FuzzRequ
   }
 }
 
-/** A request that must be accepted. */
+/** Returns a request that must be accepted. */
 export function goodRequest({ seed, host, key }: Where, count: number): Buffer {
   const id = `good${(seed >>> 0).toString(36)}-${count}`;
   const path = '/compose-assist/v1/analytics/message-sent';

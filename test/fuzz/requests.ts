@@ -1,10 +1,10 @@
 import type { Random } from './random.ts';
 
-/** A valid request, before anything is done to it. */
+/** A valid request, before mutation. */
 export interface ValidRequest {
   readonly method: string;
   readonly path: string;
-  /** Undefined for the operation that reads. */
+  /** Undefined for the operation that reads state. */
   readonly body: object | undefined;
 }
 
@@ -12,7 +12,7 @@ const TEXTS = ['Ada', 'ü 😀', 'a\nb', 'x'.repeat(200), '', '0'];
 const AUGMENTATIONS = ['FREEHAND', 'AUTOSUGGEST', 'GLOBAL_INSERT', 'FLUENCY_UNDO'];
 const EVENT_TYPES = ['processingStart', 'processingEnd', 'confirmationRequired', 'transferToAgent'];
 
-/** A valid request of one of the operations; its ids begin with `id`. */
+/** Returns a valid request of a random operation, whose ids start with `id`. */
 export function validRequest(random: Random, id: string): ValidRequest {
   const post = (path: string, body: object): ValidRequest => ({ method: 'POST', path, body });
   switch (random.below(6)) {

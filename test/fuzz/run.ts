@@ -7,9 +7,9 @@ import { fuzzRequest, goodRequest, type Kind, type Where } from './request.ts';
 export interface FuzzOptions extends Where {
   readonly url: string;
   readonly requests: number;
-  /** Only this one of them. */
+  /** Index of the only request to send. */
   readonly only?: number | undefined;
-  /** The gateway's process, where it is one of this machine's. */
+  /** Process id of the gateway, if it runs on this machine. */
   readonly pid?: number | undefined;
   readonly onProgress?: (done: number) => void;
 }
@@ -22,30 +22,36 @@ export interface Failure {
 
 export interface Figures {
   readonly sent: number;
-  /** How many of each kind got which status; 0: none was due. */
+  /** Number of requests by kind and status; status 0: no answer was due. */
   readonly statuses: ReadonlyMap<Kind, ReadonlyMap<number, number>>;
-  /** The longest wait for an answer that was due, and for which request. */
+  /** The longest wait for a due answer, and the index of its request. */
   readonly longest: { readonly ms: number; readonly index: number };
-  /** Of the gateway's memory: before, at most in the first half, at most in the second. */
+  /** The gateway's resident memory: before the run, and its maximum in each half. */
   readonly rssMiB: readonly [before: number, firstHalf: number, secondHalf: number] | undefined;
   readonly failures: readonly Failure[];
 }
 
 const LANES = 32;
-/** After so many requests a valid one must be accepted. */
+/** Number of requests after which a valid one must be accepted. */
 const GOOD_EVERY = 250;
 /** Deadline for a valid request, generous because the machine may be busy. */
 const GOOD_MS = 10_000;
 /** An answer that takes longer counts as a failure. */
 export const ANSWER_MS = 15_000;
 const RSS_EVERY_MS = 200;
-/** More would only repeat the same fault. */
+/** More failures would only repeat the same fault. */
 const FAILURES_MAX = 20;
-/** Memory that the second half of a run may take beyond the first: what the engine's heap varies by. */
+/**
+ * Memory that the second half of a run may use beyond the first, within the normal variation of the
+ * engine's heap.
+ */
 export const GROWTH_MIB = 128;
 const PROGRESS_EVERY = 1000;
 
-/** Sends the requests of a seed and judges each answer, the gateway's memory, and whether it still serves others. */
+/**
+ * Sends the requests of a seed. Checks each answer, the gateway's memory, and that valid requests
+ * are still accepted.
+ */
 export async function fuzz(options: FuzzOptions): Promise<Figures> {
   const { url, requests, only, onProgress = () => {} } = options;
   const statuses = new Map<Kind, Map<number, number>>();
@@ -66,7 +72,7 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
         request.kind === 'message'
           ? await exchangeBroken(url, request)
           : await exchangeSound(connection, request);
-      // What is broken on purpose may be waited for on purpose.
+      // A request that is broken on purpose may wait for a timeout.
       const ms = performance.now() - startedAt;
       if (request.kind !== 'message' && ms > longest.ms) longest = { ms, index };
       const ofKind = statuses.get(request.kind) ?? new Map<number, number>();
@@ -90,7 +96,7 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
   return { sent, statuses, longest, rssMiB, failures };
 }
 
-/** Why a good request, on a connection of its own, was not accepted. */
+/** Sends a valid request on a new connection. Resolves with the reason why it was not accepted. */
 async function goodProblem(options: FuzzOptions, count: number): Promise<string | undefined> {
   const connection = createConnection(options.url, GOOD_MS);
   const bytes = goodRequest(options, count);
@@ -126,7 +132,7 @@ function watchMemory(pid: number | undefined, isFirstHalf: () => boolean) {
   };
 }
 
-/** Only Linux reports it without a tool. */
+/** Resolves with the resident memory of a process, which only Linux reports without a tool. */
 async function rssMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/^VmRSS:\s+([0-9]+)/m.exec(status)?.[1] ?? 0) / 1024);

@@ -43,7 +43,7 @@ export const authenticate: Operation = {
   },
 };
 
-/** Any credential, at least one; never repeated in an answer. */
+/** Returns cases with each kind of credential, at least one, which no answer may repeat. */
 function credentialCases(run: Run, accepted: Expected): Case[] {
   const auth = (name: string, members: Record<string, string | undefined>, refusedPath?: string) =>
     one(

@@ -28,7 +28,7 @@ const FIELDS: readonly Field[] = [
   { path: 'externalConversationId', rule: ID, required: true },
   {
     path: 'type',
-    // A reply needs more; see below.
+    // A reply needs more members; see below.
     rule: { kind: 'enum', values: EVENT_TYPES.filter((type) => type !== 'reply') },
     required: true,
   },
@@ -101,7 +101,7 @@ function replyCases(item: () => Record<string, string>): Case[] {
   ];
 }
 
-/** A record is at most 512 KiB once encoded. */
+/** Returns cases for the limit of an encoded record, 512 KiB. */
 function sizeCases(item: () => Record<string, string>): Case[] {
   const withVariables = (bytes: number) =>
     objectText({ ...item(), inputVariables: `{"v":"${'x'.repeat(bytes)}"}` });

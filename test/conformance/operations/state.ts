@@ -4,7 +4,7 @@ import { type Case, type Expected, failure, type Operation, one, type Run, type 
 const METHOD = 'GET';
 const PATH = '/automation-agent/v1/state';
 const EVENTS_PATH = '/automation-agent/v1/events';
-/** From an event's acceptance to the state that it makes. */
+/** Deadline from an event's acceptance until its state can be read. */
 const SETTLES_MS = 10_000;
 
 export const state: Operation = {
@@ -79,7 +79,10 @@ function queryCases(run: Run): Case[] {
 
 type Event = readonly [type: string, members?: string];
 
-/** From events to the state that is read; the members that are not known yet are left out. */
+/**
+ * Returns cases that send events and read the resulting state. Unknown members are omitted from the
+ * state.
+ */
 function stateCases(run: Run): Case[] {
   const reply = run.ulid();
   const story = (name: string, events: readonly Event[], expected: string): Case => {
