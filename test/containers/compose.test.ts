@@ -20,7 +20,7 @@ const CLIENTS = 4;
 const ACCEPTED_BETWEEN_KILLS_MIN = 50;
 const PARTS = ['gateway', 'admin', 'worker'] as const;
 
-// Its own tenant, and before the first try, which uses some ids of the pipeline.
+// Uses a separate tenant, and runs before the first try, which uses some of the pipeline's ids.
 describePipeline('composed containers', async () => {
   await sluice('tenants', 'create', 'pipeline', '--rate', 'none');
   return await useComposedProduct('pipeline');
@@ -39,7 +39,7 @@ describe('documented commands on containers', () => {
         ['<agents.csv', `<${agents}`],
         ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
-        // As docs/operations.md says.
+        // Replacements that docs/operations.md describes.
         ['npx sluice', 'sluice'],
         ['npm run --silent receiver', 'receiver'],
         ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],
@@ -73,7 +73,7 @@ describe('composed containers', () => {
   });
 
   it(`lose and double nothing when each of ${SERVICES.join(', ')} is killed under load`, async () => {
-    // A tenant of its own, because all its records are reconciled.
+    // A separate tenant, because all its records are reconciled.
     await sluice('tenants', 'create', 'kills', '--rate', 'none');
     const product = await useComposedProduct('kills');
     try {

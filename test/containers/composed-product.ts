@@ -7,14 +7,17 @@ import type { Product } from '../support/product.ts';
 import { ROOT } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Every service that runs all the time, in the order in which a test may kill them. */
+/** The services that run permanently, in the order in which a test may kill them. */
 export const SERVICES = ['gateway', 'worker', 'admin', 'postgres', 'kafka'] as const;
 
 const HEALTHY_WITHIN_MS = 90_000;
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 const logger = pino({ level: 'silent' });
 
-/** The services that `docker compose up --wait` has started already, with a new key of the tenant; `stop` leaves them running. */
+/**
+ * Uses the services that `docker compose up --wait` has started, with a new key of the tenant.
+ * `stop` leaves the services running.
+ */
 export async function useComposedProduct(tenant: string): Promise<Product> {
   const env = stackSettings();
   const key = await sluice('keys', 'create', '--tenant', tenant, '--scope', '*');
@@ -54,12 +57,12 @@ export async function useComposedProduct(tenant: string): Promise<Product> {
   };
 }
 
-/** Runs the command in a container, as users do, and resolves with the JSON that it prints. */
+/** Runs `sluice` in a container, as users do. Resolves with the JSON that it prints. */
 export async function sluice(...args: string[]) {
   return JSON.parse(await compose('run', '--rm', 'cli', ...args, '--json'));
 }
 
-/** `docker compose` on the services under test; resolves with what it writes on standard output. */
+/** Runs `docker compose` on the services under test. Resolves with its standard output. */
 export async function compose(...args: string[]): Promise<string> {
   return await docker('compose', ...args);
 }
@@ -68,14 +71,19 @@ export async function docker(...args: string[]): Promise<string> {
   return (await promisify(execFile)('docker', args, { cwd: ROOT, maxBuffer: OUTPUT_BYTES_MAX })).stdout;
 }
 
-/** What containers call the machine that runs the tests: the gateway of their network. */
+/**
+ * Resolves with the test machine's address as seen from containers: the gateway of their network.
+ */
 async function addressForContainers(): Promise<string> {
   const id = (await compose('ps', '--quiet', 'worker')).trim();
   const format = '{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}';
   return (await docker('inspect', '--format', format, id)).trim();
 }
 
-/** A check from before the kill says nothing: a container that starts again is `starting` until its first check. */
+/**
+ * Waits until the container is healthy. Checks from before the kill do not count: a restarted
+ * container is `starting` until its first check.
+ */
 async function waitUntilHealthy(id: string, service: string): Promise<void> {
   await waitFor(
     async () => (await docker('inspect', '--format', '{{.State.Health.Status}}', id)).trim() === 'healthy',

@@ -8,7 +8,7 @@ import { freePorts, runProgram, startProgram } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Every command as it is, so that a new one must be added here before it can be released. */
+/** The real program: a new command must be added to this test before it can be released. */
 const program = await buildProgram({ env: {}, stdout: { write() {} }, stderr: { write() {} } });
 const groups = groupsOf(program, []);
 const leaves = groups.flatMap(({ path, command }) =>
@@ -27,7 +27,7 @@ function groupsOf(command: Command, path: readonly string[]): Group[] {
   return [{ path, command }, ...below.flatMap((sub) => groupsOf(sub, [...path, sub.name()]))];
 }
 
-/** What the commands are tried on. */
+/** Objects on which the commands are tested. */
 interface Things {
   readonly endpointId: string;
   readonly spareEndpointIds: string[];
@@ -42,7 +42,7 @@ const NO_KAFKA = /^sluice: .*KAFKA_BROKERS/;
 const NO_GATEWAY = /^sluice: the gateway at \S+ does not answer \(ECONNREFUSED\): /;
 
 interface Expected {
-  /** Arguments that make it work, run number `n`. */
+  /** Returns arguments with which the command succeeds, for run number `n`. */
   args(things: Things, n: number): string;
   readonly needs: readonly ('database' | 'kafka' | 'gateway')[];
 }
@@ -107,7 +107,7 @@ describe.each(leaves)('sluice $path', ({ path, command }) => {
     expect(stdout).not.toContain('npx ');
     const required = command.options.filter(({ mandatory }) => mandatory);
     expect(stdout.match(/\(required\)/g) ?? []).toHaveLength(required.length);
-    // Every argument and every option says what it is.
+    // Every argument and every option has a description.
     for (const { description } of [...command.options, ...command.registeredArguments]) {
       expect(description).not.toBe('');
     }
@@ -209,7 +209,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     return await listening.interrupt();
   };
 
-  /** What works as run number `n`. */
+  /** Returns a command line that succeeds in run number `n`. */
   const lineOf = (path: string, n: number) => `${path} ${EXPECTED[path]!.args(things, n)}`;
 
   describe.each(leaves)('sluice $path', ({ path }) => {

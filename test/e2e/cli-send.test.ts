@@ -32,10 +32,13 @@ beforeEach(async () => {
   return () => rm(folder, { recursive: true, force: true });
 });
 
-/** Agents of this test alone. */
+/** Returns the id of an agent that only this test uses. */
 const agentId = (n: number) => `test${prefix}-${n}`;
 
-/** How many records, different records and agents of this test are stored, once all that was accepted is. */
+/**
+ * Resolves with the numbers of rows, records and agents of this test, once all accepted records are
+ * stored.
+ */
 async function stored() {
   await waitFor(async () => JSON.parse((await runSluice('lag --json', env)).stdout).lag === 0, {
     timeoutMs: 30_000,
@@ -55,7 +58,7 @@ async function send(...args: string[]) {
   return { code, stderr, report };
 }
 
-/** The exit code of a command whose output nobody reads. */
+/** Resolves with the exit code of a command whose output nobody reads. */
 async function unread(...args: string[]): Promise<number> {
   const command = `"$0" "$@" 2>&1 | true; exit "\${PIPESTATUS[0]}"`;
   const given = ['-c', command, process.execPath, join(ROOT, 'dist/cli/main.js'), ...args];
@@ -81,7 +84,7 @@ describe('a command whose output pipe is closed', () => {
   });
 });
 
-/** 128 + SIGPIPE, as shells report it. */
+/** Exit code that shells report for SIGPIPE: 128 + 13. */
 const READER_GONE = 141;
 
 describe('an interrupted send', () => {
@@ -93,7 +96,7 @@ describe('an interrupted send', () => {
       '',
     ].join('\n');
 
-  /** Sends through a proxy that lets nothing pass any more once a few requests were answered. */
+  /** Sends through a proxy that freezes after a few answers. */
   async function sendUntilFrozen() {
     await writeFile(file, agentsCsv());
     const proxy = await startTcpProxy({ host: '127.0.0.1', port: Number(new URL(product.baseUrl).port) });
@@ -159,7 +162,7 @@ describe('an input file with errors', () => {
     [
       'opens a quote that is never closed',
       'csv',
-      // The line after it may be the inside of the cell.
+      // The line after the open quote may be part of the cell.
       () => bytes(`${header}\n${good(1)}\n${good(2)}\n${agentId(3)},"open\n${agentId(4)},inner\n`),
       [[4, /never closed.*nothing from this line on is sent/]],
     ],
@@ -251,7 +254,7 @@ describe('an input file with errors', () => {
       expect(report.refused).toEqual(
         refusals.map(([line, reason]) => ({ line, reason: expect.stringMatching(reason) })),
       );
-      // What was written holds just these lines: they are refused again, and nothing else is sent.
+      // The file contains only the refused lines, so everything in it is refused again.
       expect((await send(refused)).report).toMatchObject({ accepted: 0, refusedCount: refusals.length });
       expect(await stored()).toMatchObject({ records: 2, agents: 2 });
     },

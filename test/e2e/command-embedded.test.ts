@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait.ts';
 const LINES = 3000;
 const BAD_EVERY = 100;
 
-/** A CSV file of agents of which one in a hundred is bad. */
+/** Returns a CSV file of agents of which 1 in 100 is invalid. */
 function agentsCsv(): string {
   const rows = Array.from({ length: LINES }, (_, i) =>
     i % BAD_EVERY === 50 ? `agent-${i},Bad,not-a-mail` : `agent-${i},"Agent, No. ${i}",a${i}@example.org`,
@@ -144,7 +144,7 @@ describe('sluice commands on a running embedded instance', () => {
     } finally {
       await move(-1000);
     }
-    // Workers that stopped for it continue by themselves.
+    // Workers that stopped for the command continue by themselves.
     await waitFor(async () => (await fetch(`${product.adminUrl}/health/ready`)).ok, {
       timeoutMs: 20_000,
       what: 'the instance to be ready again',

@@ -30,7 +30,8 @@ describe.skipIf(brokers === '')('with Kafka', () => {
           const names = new Map<string, string>();
           for (const [i, { conflict, id }] of pairs.entries()) {
             const outcomes = (await send2[i]!).sort();
-            // Where the first one was stored by then, its look-up finds that.
+            // A conflict if the first record was stored by then, because the second look-up finds
+            // it.
             expect(['accepted accepted', 'accepted conflict']).toContain(outcomes.join(' '));
             const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
             const event = await stored(id, accepted - 1);

@@ -6,7 +6,10 @@ import { CONFLICT_CASES, type ConflictCase } from '../support/conflict-cases.ts'
 import type { Product } from '../support/product.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What callers and operators see of two contents of one id, on the real log and over kill -9 of what remembers ids. */
+/**
+ * Tests how callers and operators see two contents under one id, with the real log and with kill -9
+ * of the processes that cache ids.
+ */
 export function describeConflicts<P extends Product>(
   name: string,
   start: () => Promise<P>,
@@ -69,7 +72,8 @@ export function describeConflicts<P extends Product>(
       }
       await product.killAndRestart(product.parts[0]!);
       for (const [conflict, id] of ids) {
-        // The first look-up of a process may be slower than requests wait for it: then the worker finds the conflict.
+        // The first look-up of a process may exceed its time limit. The worker finds the conflict
+        // instead.
         const outcome = await send(conflict, id, 2);
         expect(outcome).toBe(conflict.lookedUp && outcome !== 'accepted' ? 'conflict' : 'accepted');
         if (outcome === 'conflict') continue;
@@ -98,7 +102,7 @@ export interface ConflictTools {
   send(conflict: ConflictCase, id: string, content: number, baseUrl?: string): Promise<string>;
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   json(args: string): Promise<any>;
-  /** Waits until the id has so many conflicts; resolves with its entry of `events show`. */
+  /** Waits until the id has this number of conflicts. Resolves with its entry in `events show`. */
   // biome-ignore lint/suspicious/noExplicitAny: JSON of any shape
   stored(id: string, conflicts: number): Promise<any>;
 }

@@ -18,7 +18,10 @@ const KEYS: readonly KeyName[] = [
   'slow-too',
 ];
 
-/** The whole interface, case by case, the same for the embedded product and for separate processes on Kafka. */
+/**
+ * Tests the whole interface with the conformance cases, on the embedded product and on separate
+ * processes with Kafka.
+ */
 export function describeConformance(name: string, start: () => Promise<Product>): void {
   describe(`the interface on ${name}`, () => {
     let product: Product;
@@ -48,7 +51,7 @@ export function describeConformance(name: string, start: () => Promise<Product>)
   });
 }
 
-/** Makes keys where the product keeps them. */
+/** Returns a key maker that writes keys to the product's database. */
 function keysInDatabase({ pool, tenantId }: Product): KeyMaker {
   const ids = newRun();
   return {

@@ -14,11 +14,11 @@ import { runProgram } from '../support/program.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Every example of the documents, in their order. */
+/** Every example of the documents, in order. */
 const EXAMPLES = [...examplesOf('gateway', GATEWAY_OPERATIONS), ...examplesOf('admin', ADMIN_OPERATIONS)];
 
 let product: Product;
-/** Members of created answers by name, for the examples that name an id. */
+/** Members of the answers that created something, by name. Later examples use them. */
 const made: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -29,7 +29,7 @@ afterAll(() => product?.stop());
 
 describe('the examples of the OpenAPI documents', () => {
   const answers = new Map<OperationExample, Answer>();
-  // Sent in their order, because later examples name what earlier ones created.
+  // Sent in order, because later examples use ids that earlier ones created.
   beforeAll(async () => {
     for (const [listener, route, name, example] of EXAMPLES) {
       const answer = await sendUntilStored(listener, route, name, example);
@@ -115,7 +115,10 @@ describe('webhooks and dead letters', () => {
     }
   });
 
-  /** Creates an endpoint that accepts all webhooks, and one that is disabled after its first webhook. */
+  /**
+   * Creates an endpoint that accepts all webhooks, and one that is disabled after its first
+   * webhook.
+   */
   async function addEndpoints() {
     const caller = createCaller(product);
     const add = async (url: string) => {
@@ -126,7 +129,7 @@ describe('webhooks and dead letters', () => {
     return { caller, endpoint: await add(receiver.url) };
   }
 
-  /** Publishes a record that the gateway would refuse. */
+  /** Publishes a record that the gateway would reject. */
   async function publishInvalidAgent(): Promise<void> {
     const value = encodeEvent({
       kind: 'agent-metadata',
@@ -181,7 +184,10 @@ interface Answer {
   readonly requestId: string | null;
 }
 
-/** Sends an example, if it reads what workers store until that is stored; resolves with the last answer. */
+/**
+ * Sends an example. Repeats it until the workers have stored what it reads. Resolves with the last
+ * answer.
+ */
 async function sendUntilStored(
   listener: 'gateway' | 'admin',
   route: string,
@@ -224,7 +230,10 @@ async function send(url: string, route: string, { body }: OperationExample): Pro
   };
 }
 
-/** Replaces generated ids, secrets and times. Ids that examples send begin with 01KE1B3Q0D0000 and stay. */
+/**
+ * Replaces generated ids, secrets and times. Ids that examples send begin with 01KE1B3Q0D0000 and
+ * are kept.
+ */
 function withoutWhatVaries(value: unknown): unknown {
   const text = JSON.stringify(value)
     ?.replace(/"(?!01KE1B3Q0D0000)[0-9A-HJKMNP-TV-Z]{26}"/g, '"<id>"')

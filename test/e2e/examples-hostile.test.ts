@@ -17,7 +17,7 @@ import { memoryOf } from '../support/process-memory.ts';
 import { freePorts, ROOT } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** The example programs with hostile servers and senders. */
+/** Runs the example programs with hostile servers and senders. */
 
 const SECRET = Buffer.alloc(32, 7);
 const MIB = 1024 * 1024;
@@ -131,7 +131,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
   });
 
   it('refuses a timestamp with characters other than ASCII digits', async () => {
-    // The second byte of UTF-8 is what a reader of Latin-1 takes for a superscript two.
+    // A single Latin-1 byte, which a Latin-1 reader decodes as a superscript 2.
     const headers =
       'webhook-id: x\r\nwebhook-timestamp: \xb2\r\nwebhook-signature: v1,x\r\ncontent-length: 0\r\n';
     const request = Buffer.from(`POST / HTTP/1.1\r\nhost: h\r\n${headers}\r\n`, 'latin1');
@@ -168,7 +168,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     expect((most - before) / MIB).toBeLessThan(60);
   }, 30_000);
 
-  // Node bounds both itself.
+  // Only Python needs these bounds: Node has its own.
   const unbounded: [string, string][] =
     name === 'Python'
       ? [
@@ -194,7 +194,7 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     expect(await post(`${signed}content-length: ${body.length}\r\n`, body)).toBe(204);
     await waitFor(() => output().includes('escaped'), { timeoutMs: 10_000, what: 'the body' });
     expect(output()).not.toContain('forged');
-    // Lines end as usual; nothing else of the kind is there.
+    // Apart from line ends there are no control characters.
     expect(output().replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 });

@@ -40,19 +40,19 @@ const attributes = (count: number, name = 'n', value = 'v') =>
 const convo = { externalConversationId: 'limits' };
 const auth = { customerExternalId: 'customer', token: 'token' };
 
-/** Pads the body with an unknown member to this number of bytes. */
+/** Returns the body, padded with an unknown member to this number of bytes. */
 function padded(bytes: number, body: object): string {
   const rest = JSON.stringify({ ...body, padding: '' }).length;
   return JSON.stringify({ ...body, padding: 'x'.repeat(bytes - rest) });
 }
 
-/** Nests arrays in a member of the body to this number of levels. */
+/** Returns the body with arrays nested in a member, to this number of levels. */
 function nested(levels: number, body: object): string {
   const arrays = `${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}`;
   return `${JSON.stringify(body).slice(0, -1)},"nested":${arrays}}`;
 }
 
-/** An automation event of this number of bytes. */
+/** Returns an automation event of this number of bytes. */
 function event(bytes: number) {
   const item = (text: string) => ({
     conversationId: 'C',
@@ -158,7 +158,7 @@ describe('rates', () => {
         ...product.commandEnv,
         ...more,
       });
-      // `send` reports on standard error what it waits for.
+      // `send` reports each wait on standard error.
       expect({ args, code, stderr }).toMatchObject({ code: 0 });
       return JSON.parse(stdout);
     };
@@ -197,7 +197,7 @@ describe('rates', () => {
       SLUICE_API_KEY_SECRET: key.apiKeySecret,
       SLUICE_URL: product.baseUrl,
     });
-    // 1000 pass immediately, the others at 500 per second.
+    // 1000 records pass immediately, the rest at 500 per second.
     const refusal = new RegExp(`"tenantId":"${key.tenantId}"[^\\n]*many-agent-metadata[^\\n]*"status":429`);
     expect(product.output()).toMatch(refusal);
     expect(report.files[0]).toMatchObject({ refused: [] });

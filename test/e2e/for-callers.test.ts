@@ -112,7 +112,7 @@ function testPrograms({ prefix, command }: ExampleLanguage): void {
     gateway.failWith('cut', 'unavailable', 'limited');
     expect(await run(command('send-message'), settings())).toBe('accepted\n');
     expect(gateway.bodies).toHaveLength(4);
-    // The 429 asked for this delay.
+    // The 429 requested this delay.
     expect(gateway.timesMs[3]! - gateway.timesMs[2]!).toBeGreaterThan(2000);
     expect(await caller.storedTimes('message_sent', `${prefix}-message-1`)).toBe(1);
   });
@@ -201,7 +201,7 @@ describe('documented shell blocks', () => {
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  /** Runs the only block that contains this text. */
+  /** Runs the block that contains this text; only one block may contain it. */
   async function runBlock(text: string, faults: Fault[], env: Record<string, string> = {}): Promise<string> {
     const [block, ...others] = blocks.filter((one) => one.includes(text));
     expect(others).toEqual([]);

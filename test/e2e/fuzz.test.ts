@@ -4,7 +4,7 @@ import { failureLines, figureLines } from '../fuzz/report.ts';
 import { fuzz } from '../fuzz/run.ts';
 import { printedSeed } from '../support/random.ts';
 
-/** Fewer where a run on another Node version has just sent as many. */
+/** Fewer requests if a run on another Node version has already sent as many. */
 const REQUESTS = process.env.SLUICE_TEST_AGAIN ? 250 : 750;
 
 let product: Fuzzed;
@@ -15,7 +15,8 @@ afterAll(async () => {
   await product?.stop();
 });
 
-// The same requests with each run of the tests, and others with each; see `npm run fuzz -- --help` for more of them.
+// One seed is the same in each run of the tests, and the other changes. For longer runs see
+// `npm run fuzz -- --help`.
 it.each([
   ['the requests of a fixed seed', 2026],
   ['the requests of a new seed', printedSeed('fuzz')],

@@ -5,7 +5,7 @@ import { waitFor } from '../support/wait.ts';
 import { reconcile } from './reconcile.ts';
 
 const CLIENTS = 4;
-/** Records of each stretch: before the backup, after it, and while the database is put back. */
+/** Records accepted in each phase: before the backup, after it, and during the restore. */
 const RECORDS = 100;
 
 const brokers = inject('kafkaBrokers');

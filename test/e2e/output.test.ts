@@ -16,9 +16,12 @@ const MEGABYTE = 1024 * 1024;
 const GRACE_MS = 15_000;
 /** Longer than the grace period, with room for a busy machine. */
 const EXIT_WAIT_MS = 60_000;
-/** Runs a command on a terminal of its own until standard input ends, and prints its exit code. */
+/**
+ * Command prefix that runs a command on a separate terminal until standard input ends, and prints
+ * its exit code.
+ */
 const TERMINAL = ['python3', `${ROOT}test/support/terminal.py`];
-/** The size of the log line of a request, at the level debug. */
+/** The size of the log line of one request, at the level debug. */
 const LINE_BYTES = 15_000;
 
 interface Part {
@@ -29,15 +32,18 @@ interface Part {
 }
 
 interface Product {
-  /** `prefix` is a command that runs the one after it. */
+  /** Starts the product. `prefix` is a command that runs the command after it. */
   start(stdout: 'pipe' | number, prefix?: readonly string[]): Promise<Part>;
-  /** Undefined while no Postgres runs. */
+  /** Resolves with Postgres' process id; undefined if no Postgres is running. */
   postgresPid(): Promise<number | undefined>;
 }
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
-/** One for all tests, so that the database is initialised once; each test ends what it started. */
+/**
+ * Data directory of all tests, so that the database is initialised once. Each test stops what it
+ * started.
+ */
 const dataDir = await mkdtemp(join(tmpdir(), 'sluice-output-'));
 afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 3 }));
 
@@ -130,7 +136,7 @@ it('embedded: stops Postgres when a second signal ends it', async () => {
     what: 'the process to be stopping',
   });
   const pid = (await product.postgresPid())!;
-  // A signal within a second of the first one counts as the same one.
+  // A second signal within 1 s of the first counts as the same one.
   await waitFor(() => !part.process.kill('SIGTERM'), { timeoutMs: EXIT_WAIT_MS, what: 'the process to end' });
   expect(await part.exitCode()).toBe(1);
   await waitFor(async () => !(await isAlive(pid)), { timeoutMs: EXIT_WAIT_MS, what: 'Postgres to end' });
@@ -215,7 +221,7 @@ async function isLive({ url }: Part): Promise<void> {
   expect(await answers(`${url}/health/live`)).toBe(true);
 }
 
-/** Causes so many log lines of 15 KB; fails if a request is not answered. */
+/** Causes this number of log lines of 15 KB; fails if a request is not answered. */
 async function flood({ url }: Part, lines: number): Promise<void> {
   const path = 'x'.repeat(LINE_BYTES);
   let left = lines;

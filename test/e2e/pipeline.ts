@@ -19,7 +19,7 @@ interface Answer {
   readonly json: any;
 }
 
-/** A running product with a webhook endpoint, and what the tests do with it. */
+/** A running product with a webhook endpoint, and the operations of the tests. */
 interface Pipeline {
   readonly product: Product;
   readonly endpointId: string;
@@ -41,14 +41,15 @@ interface Pipeline {
   close(): Promise<void>;
 }
 
-/** A credential that must be stored nowhere in clear. */
+/** A credential that must not be stored anywhere in clear text. */
 const CREDENTIAL = 'planted-s3cr3t-7f1d';
 const FOUR_BYTES = '😀'.repeat(256);
 const VARIABLES = '{ "big" : 90071992547409931234567890 , "one":1.0, "text":"\\u00fc 😀", "d":1, "d":2 }';
 
 /**
- * Defines tests of the whole path, the same for the embedded product and for separate processes on Kafka: five operations,
- * rows compared member by member with the request, and signed webhooks. Each test uses ids of its own.
+ * Tests the whole path on the embedded product and on separate processes with Kafka. Covers five
+ * operations, rows compared with each member of the request, and signed webhooks. Each test uses
+ * different ids.
  */
 export function describePipeline(name: string, start: () => Promise<Product>): void {
   describe(`the pipeline on ${name}`, () => {
@@ -300,7 +301,7 @@ async function storesConversation({ product, post, get, admin, row, stored }: Pi
     conflicts: 0,
   });
   expect((await admin('GET', '/admin/v1/events/never-sent')).status).toBe(404);
-  // Known by metadata only: no state.
+  // Only metadata of the conversation is known, so there is no state.
   expect((await get('/automation-agent/v1/state?externalId=chat_1-A')).status).toBe(404);
 }
 
@@ -512,7 +513,7 @@ async function writesNoCredentialInClear({
   expect(product.output()).not.toContain(secret);
 }
 
-/** Reads every record of a topic that holds some. */
+/** Reads every record of a topic with at least one record. */
 async function readAll(product: Product, topic: string): Promise<LogRecord[]> {
   const records: LogRecord[] = [];
   const consumer = product.log.createConsumer({

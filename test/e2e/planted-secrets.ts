@@ -15,7 +15,7 @@ const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVERSATION = '/metadata-ingestion/v1/single-convo-metadata';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
 const EVENTS = '/automation-agent/v1/events';
-/** `{…}` are values of the run. */
+/** Commands whose output is searched. `{…}` is replaced by a value of the run. */
 const COMMANDS = [
   'config show',
   'config check',
@@ -32,7 +32,7 @@ const COMMANDS = [
   'dead-letters show {origin}',
   'lag',
 ];
-/** Places in which the product may write what is no secret, so that a search that finds nothing at all is noticed. */
+/** Places that must contain the open text, which proves that the search works. */
 const SEARCHED = [
   /^the table agents/,
   /^the table credentials/,
@@ -66,11 +66,11 @@ interface Planting {
   readonly receiver: Receiver;
   readonly planted: Planted[];
   readonly written: Written[];
-  /** A text that is no secret. */
+  /** A text that is not secret. */
   readonly open: string;
-  /** Returns a new secret with that name. */
+  /** Returns a new secret with this name. */
   plant(name: string): string;
-  /** Notes what the product wrote, and where. */
+  /** Records a text that the product wrote, and its location. */
   write(where: string, bytes: string | Buffer): void;
   /** Sends a request whose answer may contain secrets. */
   ask(path: string, request?: Request, secret?: string): Promise<Answer>;
@@ -83,7 +83,8 @@ interface Planting {
 }
 
 /**
- * Plants secrets in every operation, header and error, and searches everything that the product wrote for them.
+ * Tests that no output of the product contains the secrets planted in every operation, header and
+ * error.
  */
 export function describePlantedSecrets(name: string, start: () => Promise<Product>): void {
   describe(`secrets planted on ${name}`, () => {
@@ -176,7 +177,9 @@ async function ask(
   return { status: response.status, text, head: JSON.stringify([...response.headers]) };
 }
 
-/** Plants secrets in one place after the other, and collects everything that the product wrote meanwhile. */
+/**
+ * Plants secrets in all places in turn, and collects everything that the product writes meanwhile.
+ */
 async function plantEverywhere(planting: Planting): Promise<void> {
   await plantApiSecrets(planting);
   await plantCredentials(planting);
@@ -263,7 +266,10 @@ async function plantCredentials({ product, plant, open, submit }: Planting): Pro
   expect(await submit(Buffer.from([0x22, 0xff, ...Buffer.from(secret), 0x22]))).toBe(400);
 }
 
-/** Plants credentials in operations that are not for them; resolves with the id of a webhook endpoint. */
+/**
+ * Plants credentials in operations that do not accept them. Resolves with the id of a webhook
+ * endpoint.
+ */
 async function plantCredentialsElsewhere({
   receiver,
   planted,
@@ -306,7 +312,7 @@ async function plantCredentialsElsewhere({
   return endpoint.endpointId;
 }
 
-/** Plants a credential in a dead letter; resolves with its origin. */
+/** Plants a credential in a dead letter. Resolves with its original position. */
 async function plantDeadLetter({ product }: Planting): Promise<string> {
   const topic = topicOf(product.topicPrefix, 'credentials');
   const original = await waitFor(async () => (await recordsOf(product, topic))[0], {
@@ -334,7 +340,9 @@ async function plantDeadLetter({ product }: Planting): Promise<string> {
   );
 }
 
-/** Reads the last submission as the engine does, and waits until everything is stored and sent. */
+/**
+ * Reads the last submission as the engine does, and waits until everything is stored and delivered.
+ */
 async function readCredentials({ product, receiver, planted, open, ask, send }: Planting): Promise<void> {
   const path = '/internal/v1/conversations/CHAT1/credentials';
   await waitFor(
@@ -364,7 +372,7 @@ async function readCredentials({ product, receiver, planted, open, ask, send }: 
   });
 }
 
-/** Ends processes in every way: failed starts, a wrong password of the log, a crash. */
+/** Ends processes in every way: failed starts, a wrong password for the log, a crash. */
 async function endProcesses({ product, planted, write, plant, open }: Planting): Promise<void> {
   const [port] = await freePorts(1);
   const wrong = plant('a wrong password');
@@ -412,10 +420,10 @@ async function endProcesses({ product, planted, write, plant, open }: Planting):
   write('the output of a crash', crashed.stdout + crashed.stderr);
 }
 
-/** Notes what processes, webhooks, tables and topics contain. */
+/** Records the contents of processes' output, webhooks, tables and topics. */
 async function collect(planting: Planting): Promise<void> {
   const { product, receiver, write } = planting;
-  // The first start of the embedded product prints the demo key in one piece.
+  // The first start of the embedded product prints the demo key.
   const output = product.output().replace(/Sluice is ready\..*?Ctrl-C stops it/s, '');
   write('the output of the processes', output);
   if (product.dataDir) write('the log of Postgres', await readFile(join(product.dataDir, 'postgres.log')));
@@ -429,7 +437,7 @@ async function collect(planting: Planting): Promise<void> {
   }
 }
 
-/** Notes every row as text, and every value of bytes. */
+/** Records every row as text, and every value of bytes. */
 async function writeTables({ product, write }: Planting): Promise<void> {
   const { rows: tables } = await product.pool.query<{ name: string }>(
     "select format('%I', tablename) as name from pg_tables where schemaname = 'public'",

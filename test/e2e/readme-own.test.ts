@@ -35,7 +35,7 @@ describe.skipIf(brokers === '')('documented commands on your own Kafka and Postg
           ...withReceiver(await firstTrySteps()),
         ],
         [
-          // It would delete the dependencies of the running tests.
+          // Skipped: the command would delete the dependencies of the running tests.
           ['npm ci\n', ''],
           ['postgres://sluice:password@localhost:5432/sluice', database.url],
           ['localhost:9092', brokers],
@@ -76,7 +76,7 @@ it('the documented settings of TLS and passwords are valid together', async () =
     KAFKA_BROKERS: 'localhost:9092',
     ...parseEnv(lines!),
   };
-  // The files do not exist, which is the only problem.
+  // Settings with missing files, the only problem of the environment.
   const files = ['KAFKA_TLS_CA', 'KAFKA_TLS_CERT', 'KAFKA_TLS_KEY', 'DATABASE_TLS_CA'];
   expect(problemsOf(env).toSorted()).toEqual(
     files.map((name) => `${name} names a file that cannot be read (ENOENT)`).toSorted(),

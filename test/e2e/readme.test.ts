@@ -28,7 +28,8 @@ describe('documented commands on npm start', () => {
 
   afterAll(async () => {
     await program?.end('SIGTERM');
-    // As root, the database is stored elsewhere, because only root can enter the folder.
+    // If the test runs as root, the database is stored elsewhere, because only root can enter the
+    // folder.
     const database = await realpath(join(folder, '.sluice', 'postgres'));
     if (!database.startsWith(folder)) await rm(dirname(database), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });

@@ -12,7 +12,10 @@ const ROWS: Readonly<Partial<Record<Kind, [table: string, idColumn: string]>>> =
   'automation-events': ['automation_events', 'event_id'],
 };
 
-/** Waits until every accepted record is stored; fails if a record is lost, doubled, or older than the last accepted one. */
+/**
+ * Waits until every accepted record is stored. Fails if a record is lost or duplicated, or if the
+ * current row is older than the last accepted record.
+ */
 export async function reconcile(product: Product, accepted: Accepted): Promise<void> {
   for (const [kind, [table, idColumn]] of Object.entries(ROWS) as [Kind, [string, string]][]) {
     const own = accepted.own.get(kind) ?? new Set<string>();
@@ -33,7 +36,8 @@ export async function reconcile(product: Product, accepted: Accepted): Promise<v
       { timeoutMs: 180_000, what: `all accepted records of ${kind} to be stored (lost otherwise)` },
     );
     expect([...stored].filter(([, times]) => times !== 1)).toEqual([]);
-    // Records without an id whose answer was lost may be stored in addition, but not under the clients' ids.
+    // A record without an id may be stored although its answer was lost, but not under a client's
+    // id.
     const clientsIds = [...stored.keys()].filter((id) => id.startsWith('client-'));
     expect(clientsIds.length).toBe(own.size);
   }

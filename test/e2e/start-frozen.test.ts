@@ -39,7 +39,8 @@ it('stores and sends nothing twice when a second start takes over from a frozen 
   await sendEvents(first.url, 'waiting', EVENTS);
   await lock.waitedFor();
   await stopProcess(first.program.process.pid!);
-  // Postgres cancels the statement of the frozen process after its lock timeout, so that its transaction holds no rows.
+  // Postgres cancels the frozen process's statement after its lock timeout, so its transaction
+  // holds no rows.
   await lock.refused();
   await lock.release();
   expect((await storedIds(pool)).length).toBe(1);
@@ -124,7 +125,7 @@ async function post(url: string, body: object): Promise<void> {
 
 const createEndpoint = (adminUrl: string) => post(`${adminUrl}/admin/v1/webhooks`, { url: receiver.url });
 
-/** Each event in a conversation of its own, so that none waits for another one's webhook. */
+/** Sends each event in a separate conversation, so that no event waits for another's webhook. */
 function sendEvents(url: string, name: string, count: number): Promise<void> {
   const items = Array.from({ length: count }, (_, index) => ({
     eventId: nextId(),
@@ -147,14 +148,14 @@ async function untilStoredAndSent(pool: Pool, count: number): Promise<void> {
     what: `${count} stored events`,
   });
   await waitFor(() => receiver.requests.length >= count, { timeoutMs: 30_000, what: `${count} webhooks` });
-  // A webhook whose result is not recorded is sent again when its lease ends.
+  // A webhook without a recorded result is sent again when its lease expires.
   await waitFor(async () => (await pool.query('select from webhook_attempts')).rowCount! >= count, {
     timeoutMs: 30_000,
     what: `the results of ${count} webhooks`,
   });
 }
 
-/** Locks the rows that a worker must lock before it stores anything of the topic. */
+/** Locks the rows that a worker must lock before it stores any record of the topic. */
 async function lockPositions(pool: Pool) {
   const client = await pool.connect();
   await client.query('begin');
@@ -177,7 +178,7 @@ async function lockPositions(pool: Pool) {
   };
 }
 
-/** What a fault does that ends the connection of a process and not the process. */
+/** Ends the connection that holds the instance lock, without ending its process. */
 async function endInstanceLock(pool: Pool, pid: number): Promise<void> {
   const { rowCount } = await pool.query(
     'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1',

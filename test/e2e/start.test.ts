@@ -84,7 +84,7 @@ describe('npm start', () => {
     await ended;
     expect(output).toContain('Stopped;');
     await expect(fetch(`${url}/health/live`)).rejects.toThrow();
-    // No process holds the directory any more.
+    // No process holds the directory's lock any more.
     const again = await start();
     expect(await again.end('SIGTERM')).toBe(0);
   }, 90_000);
@@ -165,7 +165,7 @@ describe('the separate processes', () => {
       WORKER_PORT: String(workerPort),
     };
     for (const [script, healthPort, reason] of [
-      // Its health check is public and gives names only.
+      // The public health check reports only names.
       ['gateway/main.js', port, /"reasons":\["topics","event log"\]/],
       ['workers/main.js', workerPort, /does not answer|not connected/],
     ] as const) {

@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait.ts';
 
 const KEYS = generateKeySpec();
 const [ID, KEY] = KEYS.split(':') as [string, string];
-/** Another key under the same id. */
+/** Another key with the same id. */
 const IMPOSTOR = `${ID}:${generateKeySpec().split(':')[1]}`;
 const ENCRYPTING = [
   ['gateway/main.js', 'The gateway'],
@@ -84,7 +84,7 @@ describe('the key ring file of `npm start`', async () => {
   const next = generateKeySpec();
   afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-  /** Runs `work` while the instance runs, and stops it. */
+  /** Runs `work` while the instance runs, then stops the instance. */
   async function whileStarted(work: (program: Program) => Promise<void>): Promise<void> {
     const program = startProgram('embedded/main.js', env);
     try {

@@ -6,15 +6,15 @@ import { SETTINGS, type SettingName, settingsOf } from '../../shared/config/conf
 import { runProgram } from '../support/program.ts';
 import { PLANTED, WRONG } from '../support/wrong-settings.ts';
 
-/** The first wrong value of each setting, all in one environment. */
+/** One environment with the first wrong value of each setting. */
 const env: Record<string, string> = {
   ...Object.fromEntries([...WRONG].reverse().map(([name, value]) => [name, value])),
-  // What cannot be wrong by itself, but comes out most easily.
+  // Settings that cannot be wrong by themselves, but whose values leak most easily.
   KAFKA_SASL_USERNAME: 'user',
   KAFKA_SASL_PASSWORD: PLANTED,
 };
 
-/** What is said of these settings, a line each. */
+/** Returns the error lines about these settings. */
 function linesOf(names: readonly SettingName[]): string[] {
   return names.flatMap((name) => {
     const [, , problem] = WRONG.find(([wrong]) => wrong === name) ?? [];

@@ -207,7 +207,10 @@ async function openTopicInUse() {
   const key = JSON.parse(made.stdout);
   let submitted = 0;
 
-  /** Submits enough for every partition that is used, and resolves with those in which it is stored. */
+  /**
+   * Submits enough records to use every partition in use, and resolves with the partitions that
+   * store them.
+   */
   async function submit(): Promise<unknown> {
     const ids: string[] = [];
     for (let i = 0; i < 40; i++) {
@@ -245,7 +248,7 @@ async function openTopicInUse() {
 
   const addPartitions = async (name: string, count: number) => {
     await kafka.createPartitions({ topicPartitions: [{ topic: name, count }] });
-    // The broker may name the previous number for a moment.
+    // The broker may report the previous number for a moment.
     await waitFor(async () => (await log.partitionCounts([name])).get(name) === count, {
       timeoutMs: TIMEOUT_MS,
       what: `${name} to have ${count} partitions`,

@@ -117,7 +117,7 @@ test('a tenant gets at most 20 webhook endpoints from concurrent requests', asyn
     details: [{ path: 'body', message: 'a tenant may have at most 20 webhook endpoints: delete one first' }],
   });
 
-  // Deleted ones do not count.
+  // Deleted endpoints do not count.
   const { endpointId } = answers.find(({ status }) => status === 201)!.body;
   expect((await call('DELETE', `/admin/v1/webhooks/${endpointId}`, undefined, crowded)).status).toBe(204);
   expect((await create()).status).toBe(201);

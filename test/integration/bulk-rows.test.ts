@@ -34,7 +34,7 @@ const HOSTILE = [
 /** Texts that Postgres can store. */
 const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0') && value.isWellFormed());
 
-/** The values as the server read them, in the order given. */
+/** Resolves with the values as the server read them, in the given order. */
 async function readBack(type: ColumnType, values: readonly unknown[]): Promise<unknown[]> {
   const column: Column<unknown> = { name: 'value', type, value: (value) => value };
   const sent = unnestRows([column], values);

@@ -382,7 +382,7 @@ describe('webhooks', () => {
       await writeKeyRingFile(dataDir, KEYS);
       const { code, stdout } = await sluice(create, { SLUICE_DATA_DIR: dataDir });
       expect(code).toBe(0);
-      // The same ring opens it.
+      // The key ring that encrypted the endpoint's secret also decrypts it.
       receiver.script(() => 204);
       expect((await json(`webhooks test ${JSON.parse(stdout).endpointId}`)).status).toBe(204);
       await json(`webhooks delete ${JSON.parse(stdout).endpointId}`);

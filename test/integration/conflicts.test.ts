@@ -75,7 +75,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
         publishDeadlineMs: 5000,
         publishBufferBytesMax: 1e6,
         drainDelayMs: 0,
-        // The machine that runs this may be busy.
+        // Generous, because the machine may be busy.
         storedIdsBudgetMs: 5000,
       });
       onTestFinished(() => gateway.stop());
@@ -161,7 +161,7 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
       } else expect(await again(second!)).toBe('accepted');
     }
     expect(logged()).toHaveLength(before + (conflict.lookedUp ? 0 : ids.length));
-    // A repeat of the rejected content is the same dead letter, not another one.
+    // A repeat of the rejected content does not add a dead letter.
     await read();
     await expectEachOnce();
   }, 60_000);

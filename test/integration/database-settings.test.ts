@@ -42,12 +42,15 @@ import { createWorkerBench } from '../support/worker-bench.ts';
 const logger = pino({ level: 'silent' });
 const HOUR_MS = 3_600_000;
 const DEADLINE_MS = 10_000;
-/** What a batch of a worker takes at most here; where the settings are borne it takes milliseconds. */
+/** Deadline for a worker's batch, which takes milliseconds if the settings have no effect. */
 const STORED_WITHIN_MS = 15_000;
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Settings that change what a result or a parameter means, or what a transaction does. Each is tried alone. */
+/**
+ * Settings that change the meaning of results or parameters, or the behavior of transactions. Each
+ * is tested alone.
+ */
 const ALONE: readonly Settings[] = [
   { DateStyle: 'German, DMY' },
   { DateStyle: 'SQL, MDY' },
@@ -61,7 +64,10 @@ const ALONE: readonly Settings[] = [
   { lock_timeout: '10ms' },
 ];
 
-/** Settings that should change nothing, with all of the above: one run for the database, one for the role. */
+/**
+ * Settings that should change nothing. Together with the settings above they are tested once on the
+ * database and once on the role.
+ */
 const TOGETHER: Settings = {
   ...Object.assign({}, ...ALONE),
   DateStyle: 'German, DMY',
@@ -189,7 +195,7 @@ describe('a writing statement', () => {
 async function databaseWith(prepare: (database: TestDatabase) => Promise<void>) {
   const database = await copyTemplate();
   await prepare(database);
-  // Sessions that were opened earlier keep the previous settings.
+  // A new pool: sessions opened earlier keep the previous settings.
   const pool = createPool({ connectionString: database.url, max: 10, applicationName: 'settings', logger });
   return { database, pool };
 }
@@ -204,7 +210,7 @@ async function alter(database: TestDatabase, of: 'database' | 'role', settings: 
   await client.end();
 }
 
-/** DateStyle is a list of names. */
+/** Returns the setting's value as SQL. DateStyle is a list of names. */
 function literal(value: string): string {
   return value
     .split(', ')
@@ -212,7 +218,7 @@ function literal(value: string): string {
     .join(', ');
 }
 
-/** Everything that the product stores and reads, on a database of its own. */
+/** Returns the results of everything that the product stores and reads, on a separate database. */
 async function resultsWith(
   prepare: (database: TestDatabase) => Promise<void>,
   sessionStatement?: string,
@@ -329,7 +335,7 @@ async function useKeys(pool: Pool): Promise<unknown> {
   };
   const rotating = await rotateApiKey(pool, { apiKeyId: 'k2', nowMs, overlapMs: 1 });
   const found = await findApiKeys(pool, ['k1', 'k2'], DEADLINE_MS);
-  // As another session has them, which has its own settings or those of the server.
+  // The versions as another session sees them, with its own settings or the server's.
   const seen = found.map(({ apiKeyId, version }) => ({ apiKeyId, version }));
   const unchanged = await inTransaction(pool, async (client) => {
     await client.query(
@@ -526,7 +532,7 @@ const TABLES: Readonly<Record<string, string>> = {
   webhook_messages: "type, convert_from(body, 'UTF8') as body from webhook_messages",
 };
 
-/** In a session whose settings are those of no database. */
+/** Reads the tables in a session with fixed settings, independent of the database's settings. */
 async function dump(database: TestDatabase): Promise<unknown> {
   const client = await openClient({ connectionString: database.url, applicationName: 'settings-test' });
   await client.query(`set datestyle = 'ISO'; set timezone = 'UTC'; set intervalstyle = 'postgres';

@@ -33,7 +33,7 @@ const CONSUMER_TIMES = { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetch
 describe('dead letters in the embedded log', () => replaysAndDrops('embedded'));
 describe.skipIf(brokers.length === 0)('dead letters in Kafka', () => replaysAndDrops('kafka'));
 
-/** As `list --json` prints it. */
+/** A dead letter as `list --json` prints it. */
 interface Listed {
   readonly origin: string;
   readonly id: string | null;
@@ -158,14 +158,17 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     });
   }
 
-  /** On the history, which has every record: a batch's records of an agent reach the current row as one. */
+  /**
+   * Adds the constraint to the history, which has every record. A batch merges an agent's records
+   * into one current row.
+   */
   const refuseBad = () =>
     database.pool.query(
       "alter table agent_records add constraint not_bad check (patch ->> 'agentName' <> 'bad') not valid",
     );
   const takeBad = () => database.pool.query('alter table agent_records drop constraint not_bad');
 
-  /** Has the workers take these while the table refuses agents named `bad`. */
+  /** Makes the workers store these records while the table refuses agents named `bad`. */
   async function storeWhileRefusing(records: readonly OutgoingRecord[]): Promise<void> {
     await refuseBad();
     await publish(records);
@@ -281,7 +284,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
     expect(await json(`dead-letters show ${origin}`)).toMatchObject([{ state: 'replayed' }]);
   }, 90_000);
 
-  /** What a replay command does, with a publisher of the test's. */
+  /** Replays as the command does, with the test's publisher. */
   async function replayWith(publish: Publisher['publish']): Promise<number> {
     const layouts = await loadTopicLayouts(database.pool, prefix);
     const deps = { pool: database.pool, clock: systemClock, publisher: { ...publisher, publish }, layouts };
@@ -404,7 +407,10 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
   }, 60_000);
 
   describe('in topics of an earlier release', () => {
-    /** A dead letter as that release wrote it, of a record at `offset` of the first partition. */
+    /**
+     * Returns a dead letter in the previous release's format, of the record at `offset` of the
+     * first partition.
+     */
     const letter = (offset: number, headers: Record<string, string> = {}): OutgoingRecord => ({
       ...patch(acme, 'old', `old-${offset}`, { agentName: 'old' }),
       partition: 0,
@@ -459,7 +465,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
         [
           mark(1001, first! + 1n),
           mark(1002, first! + 2n, 'dropped'),
-          // Failed again before its mark was written: the later one is open.
+          // The record failed again before its mark was written, so the later dead letter is open.
           letter(1003),
           mark(1003, first! + 3n),
           mark(1000, 0n),
@@ -496,7 +502,7 @@ function replaysAndDrops(which: 'embedded' | 'kafka'): void {
       await json(`dead-letters replay ${origin}`);
       await allStored();
       expect(await historyOf(acme, 'old')).toEqual(['old-1003']);
-      // A mark of the earlier command comes late, and changes nothing.
+      // A late mark of the earlier command changes nothing.
       await publish([mark(1003, 1_000_000n, 'dropped')], deadLetterTopic);
       await json('dead-letters import');
       expect((await states())['1003']).toBe('replayed');

@@ -8,7 +8,9 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
 
 const DELETED = 20_000;
-/** More than live endpoints are read; far fewer than deleted ones. */
+/**
+ * Limit of rows read: above the number of live endpoints, and far below the number of deleted ones.
+ */
 const READ_MAX = 1000;
 
 const { pool } = await createTestDatabase();
@@ -24,7 +26,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Rows of endpoints that a plan read. */
+/** Returns the number of endpoint rows that a plan read. */
 function endpointsRead(node: PlanNode): number {
   const own =
     node['Relation Name'] === 'webhook_endpoints'
@@ -33,7 +35,7 @@ function endpointsRead(node: PlanNode): number {
   return (node.Plans ?? []).reduce((sum, child) => sum + endpointsRead(child), own);
 }
 
-/** Rows of endpoints that each statement of an operation on endpoints reads. */
+/** Resolves with the number of endpoint rows that each statement of an operation reads. */
 async function readBy(operation: (db: Queryable) => Promise<unknown>): Promise<number[]> {
   const reads: number[] = [];
   await inTransaction(pool, async (client) => {

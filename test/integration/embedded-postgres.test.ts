@@ -19,7 +19,10 @@ const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const settings = { fsync: 'off' };
 const isRoot = process.getuid?.() === 0;
 
-/** A database that was created and stopped. Most tests start with a copy, because creating one takes seconds. */
+/**
+ * A database that was created and stopped. Most tests start with a copy, because creating one takes
+ * seconds.
+ */
 let madeDir: string;
 let dataDir: string;
 
@@ -111,7 +114,7 @@ test('waits for a server that is shutting down', async () => {
   const owner = await startOwner();
   const pid = await serverPid();
   await kill(owner.child);
-  // A smart shutdown waits for this session; no new one is let in meanwhile.
+  // A smart shutdown waits for this session and rejects new ones.
   const session = await openClient({ connectionString: owner.connectionString, applicationName: 'test' });
   process.kill(pid, 'SIGTERM');
   await waitFor(
@@ -147,7 +150,7 @@ test('restarts a killed server on the same port, so that pools recover', async (
       what: `an answer after kill ${round}`,
     });
   }
-  // This process is still the owner.
+  // This process still owns the server.
   await expect(startOwner()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
 });
 
@@ -206,7 +209,7 @@ test('reports when another process has become the owner', async () => {
   await taken;
   await waitFor(() => lost.length > 0, { timeoutMs: 10_000, what: 'onLost' });
   expect(lost.map(({ code }) => code)).toEqual(['ALREADY_RUNNING']);
-  // A server of another owner is not stopped.
+  // `stop` does not stop another owner's server.
   const pid = await serverPid();
   await postgres.stop();
   expect(await isAlive(pid)).toBe(true);
@@ -303,7 +306,10 @@ async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0
   return postgres;
 }
 
-/** Starts in a separate process; rejects with the code and message that it reported. */
+/**
+ * Starts the server in a separate process. Rejects with the code and message that the process
+ * reported.
+ */
 async function startOwner(): Promise<{ child: ChildProcess; connectionString: string }> {
   const child = forkOwner();
   const [message] = (await once(child, 'message')) as [
@@ -332,7 +338,7 @@ async function serverPid(): Promise<number> {
   return Number((await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]);
 }
 
-/** After a test that leaves the server without an owner. */
+/** Kills the server after a test that leaves it without an owner. */
 async function killServer(): Promise<void> {
   if (!existsSync(join(dataDir, 'postgres', 'postmaster.pid'))) return;
   const pid = await serverPid();

@@ -39,7 +39,7 @@ function erase(bench: WorkerBench<unknown>, changes: Partial<Erasure> = {}): Pro
   });
 }
 
-/** Ids of the submissions that still have their credentials, and of all. */
+/** Resolves with the ids of the submissions that still have their credentials, and with all ids. */
 async function stored(bench: WorkerBench<unknown>) {
   const { rows } = await pool.query(
     'select event_id, ciphertext is not null as kept from credentials where tenant_id = $1 order by 1',
@@ -51,7 +51,10 @@ async function stored(bench: WorkerBench<unknown>) {
   };
 }
 
-/** A worker that stops in its transaction once the rows are written (`written`), until it is released. */
+/**
+ * Starts a worker whose transaction stops after the rows are written (`written`), until it is
+ * released.
+ */
 function startHeldWorker(bench: Awaited<ReturnType<typeof createBench>>) {
   let release = () => {};
   const released = new Promise<void>((resolve) => {
@@ -71,7 +74,7 @@ function startHeldWorker(bench: Awaited<ReturnType<typeof createBench>>) {
   return { ...worker, written, release };
 }
 
-/** Waits until some transaction waits for the lock between erasures and workers. */
+/** Waits until a transaction waits for the lock between erasures and workers. */
 async function untilOneWaits(): Promise<void> {
   await waitFor(
     async () => {
@@ -93,7 +96,7 @@ it('an erasure erases stored submissions and those accepted before it, and keeps
   submit(bench, 'other', erasedAtMs - 1, 'OTHER');
   await consumer.read(0);
   expect(await erase(bench)).toBe(1);
-  // Also for one whose notification arrives early.
+  // A repeated erasure finds nothing, even if its notification has an earlier time.
   expect(await erase(bench, { erasedAtMs: erasedAtMs - 10 })).toBe(0);
   submit(bench, 'at that moment', erasedAtMs);
   submit(bench, 'after', erasedAtMs + 1);
@@ -154,7 +157,7 @@ it('a batch that starts during an erasure waits for it', async () => {
   submit(bench, 'racing', bench.clock.ms);
   const holder = await pool.connect();
   try {
-    // Its last statement, the line of the audit, waits for this.
+    // The erasure's last statement, which writes the audit row, waits for this lock.
     await holder.query('begin');
     await holder.query('lock table credential_reads in exclusive mode');
     const erasing = erase(bench);
@@ -179,7 +182,7 @@ it('a batch that starts during an erasure waits for it', async () => {
   await close();
 });
 
-/** Locks a stored submission, so that the erasure of its conversation cannot finish; `work` runs meanwhile. */
+/** Runs `work` while a locked submission blocks the erasure of its conversation. */
 async function whileErasureIsHeldUp(bench: WorkerBench<unknown>, eventId: string, work: () => Promise<void>) {
   const holder = await pool.connect();
   try {
@@ -222,7 +225,7 @@ it('an erasure blocks no batch while it erases rows', async () => {
       kept: ['meanwhile', 'stored'],
       all: ['before', 'meanwhile', 'stored'],
     });
-    // Also before its rows are erased nothing of it is handed out.
+    // Credentials are unreadable even before their rows are erased.
     const found = await findCredentials(
       pool,
       { tenantId: bench.tenantId, conversationId: 'CHAT' },
@@ -273,7 +276,7 @@ it('an erasure erases stored rows in steps, also those of a gateway whose clock 
     streamId: null,
     keyId: 'k',
     ciphertext: Buffer.alloc(16),
-    // Every hundredth is from a gateway whose clock is an hour ahead.
+    // Every 100th record is from a gateway whose clock is an hour ahead.
     acceptedAtMs: bench.clock.ms + (i % 100 === 0 ? HOUR_MS : -i),
     expiresAtMs: bench.clock.ms + 24 * HOUR_MS,
     generation: 1,

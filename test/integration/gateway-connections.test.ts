@@ -21,7 +21,7 @@ const clock = systemClock;
 const logger = pino({ level: 'silent' });
 const CALLERS = 200;
 
-/** Counts the sockets of this process to these ports: now, and the maximum. */
+/** Counts the sockets of this process to these ports: the current number and the maximum. */
 function watchSockets(ports: ReadonlySet<number>) {
   const open = new Set<Socket>();
   const counts = { now: 0, most: 0 };

@@ -25,7 +25,7 @@ const clock = systemClock;
 const nextId = createUlidGenerator(clock);
 
 let database: TestDatabase;
-/** The pool for keys, states and stored ids; the log has its own. */
+/** The pool for keys, states and stored ids. The log has a separate pool. */
 let reads: ProxiedPool;
 let appends: ProxiedPool;
 let log: EventLog;
@@ -55,7 +55,7 @@ beforeAll(async () => {
     publishDeadlineMs: 1000,
     publishBufferBytesMax: 64 * 1024 * 1024,
     drainDelayMs: 0,
-    // The machine that runs this may be busy; unit tests cover the default.
+    // The machine may be busy; unit tests cover the default.
     storedIdsBudgetMs: 500,
   });
   await ready(true);
@@ -158,7 +158,7 @@ describe('a gateway on the embedded log and Postgres', () => {
       expect((await post(CONVO, { externalConversationId: 'c', eventId: 'down' })).status).toBe(503);
       expect((await post(CONVO, { externalConversationId: 'd', eventId: 'down' })).status).toBe(503);
       await ready(false);
-      // No request waits any more, whatever the partition of its record.
+      // No request waits any more, whichever partition its record is in.
       const startedAtMs = performance.now();
       const refused = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>

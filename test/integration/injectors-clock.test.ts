@@ -30,7 +30,7 @@ test('the clock injector sets the wall clock of a running program back by an hou
   expect(Math.abs((await nextTimes(program)).now - Date.now())).toBeLessThan(10_000);
 });
 
-/** Returns a line that the program printed after the call. */
+/** Resolves with the next line that the program prints. */
 async function nextTimes(program: ShiftedProgram): Promise<Times> {
   const already = program.output().split('\n').length;
   return await waitFor(

@@ -27,7 +27,7 @@ test('a Postgres of the tests loses all processes when killed, and has its data 
   await query('CREATE TABLE kept AS SELECT 7 AS value');
   const session = await openSession();
   const pids = [postgres.pid, ...descendantsOf(postgres.pid)];
-  // Writers and the session's backend at least.
+  // At least the background writers and the session's backend.
   expect(pids.length).toBeGreaterThan(4);
   await postgres.kill();
   expect(await Promise.all(pids.map(isAlive))).toEqual(pids.map(() => false));
@@ -47,7 +47,7 @@ test('a paused Postgres of the tests answers the waiting queries after it is res
     answered = true;
     return result.rows;
   });
-  // T: stopped. No process that could answer is left.
+  // T means stopped: no process that could answer is running.
   expect(pids.map(stateOf)).toEqual(pids.map(() => 'T'));
   expect(answered).toBe(false);
   postgres.resume();

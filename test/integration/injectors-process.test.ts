@@ -8,7 +8,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { stopProcess } from '../support/stop-process.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Four threads that write a byte a turn, and a main thread that does nothing, as that of a broker. */
+/**
+ * A program with 4 threads that each write 1 byte per loop, and an idle main thread, like a
+ * broker's.
+ */
 const WRITER = `
 const { Worker, isMainThread, workerData } = require('node:worker_threads');
 const { openSync, writeSync } = require('node:fs');

@@ -39,7 +39,7 @@ test('the TCP proxy passes frozen bytes after the thaw, and loses half-open ones
   client.socket.write('lost');
   const late = await connectClient();
   late.socket.write('nobody');
-  // The server's end of the connection is all that is left, and does not hear of the client's end.
+  // Only the server's end of the connection is left, and it is not notified of the client's end.
   const [serverSocket] = serverSockets;
   const third = await connectClient();
   third.socket.destroy();
@@ -83,12 +83,12 @@ test('the TCP proxy resets connections', async () => {
 
 interface Client {
   readonly socket: Socket;
-  /** Sends, and resolves when all of it came back. */
+  /** Sends the text, and resolves when all of it has been echoed. */
   ask(text: string): Promise<void>;
   received(): string;
-  /** Resolves when so many writes were handed to the system. */
+  /** Resolves when this number of writes have been handed to the system. */
   ownPieces(count: number): Promise<void>;
-  /** The code of the error that ended it. */
+  /** Resolves with the code of the error that closed the connection. */
   readonly failure: Promise<string | undefined>;
 }
 

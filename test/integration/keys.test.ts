@@ -21,7 +21,10 @@ import { createScriptedLog } from '../support/scripted-log.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** 2 gateways, whose log needs no Postgres, and their own Postgres, which is stopped and started. */
+/**
+ * Two gateways with a log that needs no Postgres, and a separate Postgres server, which the test
+ * stops and starts.
+ */
 
 const logger = pino({ level: 'silent' });
 const clock = systemClock;
@@ -35,7 +38,7 @@ interface Pair {
 
 let dataDir: string;
 let postgres: EmbeddedPostgres;
-/** Keeps its port while the server uses another one after each start. */
+/** A proxy with a fixed port, because the server uses another port after each start. */
 let proxy: TcpProxy;
 const target = { host: '127.0.0.1', port: 0 };
 let pool: Pool;
@@ -152,7 +155,10 @@ const BODIES: readonly (readonly [string, object])[] = [
   ],
 ];
 
-/** Sends all but the last byte of a request; `finish` sends that byte, and resolves with the status. */
+/**
+ * Starts a request with all but its last byte. `finish` sends that byte, and resolves with the
+ * status.
+ */
 function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: string, body: object) {
   const text = JSON.stringify(body);
   const request = httpRequest({
@@ -190,7 +196,7 @@ function startSlowRequest(gateway: Gateway, { apiKeyId, secret }: Pair, path: st
   };
 }
 
-/** Returns the status codes of both gateways. */
+/** Resolves with the status codes of both gateways. */
 const statuses = (pair: Pair) => Promise.all(gateways.map((gateway) => statusAt(gateway, pair)));
 
 async function becomes(pair: Pair, status: number, timeoutMs = EFFECTIVE_MS): Promise<void> {

@@ -35,10 +35,10 @@ let database: TestDatabase;
 let log: EventLog;
 let proxied: ProxiedPool;
 let one: Gateway;
-/** Connects through a proxy that can be cut. */
+/** A gateway that connects to the database through a proxy, which the test can cut. */
 let two: Gateway;
 
-/** A day that does not end during a test. */
+/** A clock fixed at noon, so that the day does not end during a test. */
 const clock = { nowMs: () => noon };
 const noon = Math.floor(Date.now() / 86_400_000) * 86_400_000 + 43_200_000;
 
@@ -177,7 +177,8 @@ describe('rates', () => {
       `POST ${AGENTS} HTTP/1.1\r\nhost: h\r\nservice-api-id: ${key.apiKeyId}\r\nservice-api-secret: ${key.apiKeySecret}\r\n` +
         `content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
     );
-    // 100,000 bytes of the 20 MiB of this gateway's half of the burst; as chunks they count 5 times that.
+    // 100,000 bytes are within this gateway's 20 MiB share of the burst. Each 1-byte chunk counts
+    // as 1 KiB, which makes 5 times that share.
     socket.write('1\r\n \r\n'.repeat(100_000));
     await waitFor(() => socket.closed, { timeoutMs: 20_000, what: 'the connection to be closed' });
     expect(text).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nconnection: close\r\n[\s\S]*"429-01"/i);
@@ -227,7 +228,7 @@ describe('a daily quota', () => {
     await third.stop();
     await counted(key, 600);
     const fourth = await start(database.pool);
-    // It is new, and first has to read the previous counts.
+    // The new gateway must read the previous counts first.
     await waitFor(
       async () => (await sendAgents(fourth, key, 901)).headers.get('ratelimit') === '"quota";r=300;t=43200',
       { timeoutMs: 5000, what: 'what is left' },

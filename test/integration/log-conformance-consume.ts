@@ -5,7 +5,7 @@ import { collect } from '../support/collect.ts';
 import { type LogBench, record } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Where consumers start, and what they are given again. */
+/** Tests the start positions of consumers, and redelivery. */
 export function testConsuming(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, startChild } = bench;
 
@@ -116,7 +116,7 @@ export function testConsuming(bench: LogBench): void {
       },
     });
     onTestFinished(() => consumer.close());
-    // A rebalance may ask for the start a second time before the first batch.
+    // A rebalance may request the start position a second time before the first batch.
     await waitFor(() => consumer.status().stopped.size > 0, {
       timeoutMs: 30_000,
       what: 'a stopped partition',

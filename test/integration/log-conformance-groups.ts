@@ -3,7 +3,10 @@ import { collect } from '../support/collect.ts';
 import { type LogBench, PARTITIONS, record } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Consumer groups of several members: who reads a partition, and when the group's offset is committed. */
+/**
+ * Tests groups with several members: the assignment of partitions, and the commit of the group's
+ * offset.
+ */
 export function testGroups(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, startChild } = bench;
 

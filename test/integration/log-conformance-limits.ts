@@ -4,7 +4,7 @@ import { collect } from '../support/collect.ts';
 import { type LogBench, offsetOf, PUBLISHER, record } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What a publisher refuses or gives up: for its memory, for the size of a record, for its deadline. */
+/** Tests a publisher's limits: its memory, the size of a record, and its deadline. */
 export function testLimits(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, readAll } = bench;
 
@@ -43,7 +43,7 @@ export function testLimits(bench: LogBench): void {
     expect(taken.length).toBeGreaterThan(25);
     expect(taken.length).toBeLessThan(33);
     const offsets = (await Promise.all(others)).map(([outcome]) => Number(offsetOf(outcome!)));
-    // All of them were sent with the first ones, not after 12 MiB.
+    // The other tenant's records were sent with the first ones, not after 12 MiB.
     expect(Math.max(...offsets)).toBeLessThan(22);
     const read = await readAll(topic, taken.length + 10);
     const values = read.get(0)!.map(({ value }) => value.trim());
@@ -130,7 +130,7 @@ export function testLimits(bench: LogBench): void {
     expect(outcome!.ok).toBe(true);
     const taken = (await Promise.all(flood)).flat().filter(({ ok }) => ok);
     expect(taken.length).toBeGreaterThan(12);
-    // What one request or statement takes, and not all that waits.
+    // Sent after one request or statement, not after the whole queue.
     expect(Number(offsetOf(outcome!))).toBeLessThan(12);
   }, 60_000);
 }

@@ -4,7 +4,7 @@ import { type LogBench, offsetOf, PARTITIONS, PUBLISHER, record, toRead } from '
 import type { WrittenEntry } from '../support/log-child.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** What is acknowledged is kept, once, and in order. */
+/** Tests that acknowledged records are stored once and in order. */
 export function testPublishing(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic, readAll, startChild } = bench;
 

@@ -4,7 +4,7 @@ import { collect } from '../support/collect.ts';
 import { type LogBench, PARTITIONS } from '../support/log-bench.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** Topics, what is read without a group, and that records come back as they were. */
+/** Tests topics, reading without a group, and that records are read unchanged. */
 export function testReading(bench: LogBench): void {
   const { makeGroup, makePublisher, makeTopic } = bench;
 

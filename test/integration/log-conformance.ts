@@ -7,8 +7,9 @@ import { testPublishing } from './log-conformance-publish.ts';
 import { testReading } from './log-conformance-read.ts';
 
 /**
- * Holds an implementation of the event log to what log.ts promises. Groups of several members exist on Kafka only: one
- * process owns the embedded log (decision 25), so `testGroups` does not apply to it.
+ * Tests an implementation of the event log against the guarantees in log.ts. Only Kafka has groups
+ * of several members. The embedded log has one process (decision 25), so `testGroups` does not
+ * apply to it.
  */
 export function describeEventLog(
   name: string,

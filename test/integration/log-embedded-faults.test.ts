@@ -27,7 +27,8 @@ test('retries a statement whose answer is lost, in order, and acknowledges its r
 
   let lost = 0;
   proxy.onAnswer((data) => {
-    // The statement's answer names its columns, "range" and "first": by then the transaction may have been committed.
+    // The answer names the statement's columns, "range" and "first". When it arrives, the
+    // transaction may have been committed.
     if (lost < 3 && data.includes('range\0')) {
       lost += 1;
       proxy.cut();
@@ -64,7 +65,7 @@ test('ends an append to a silent server at its deadline when the clock is set ba
   const call = publisher.publish('silent', [record(0, 'unanswered')]);
   nowMs -= HOUR_MS;
   expect(await call).toEqual([{ ok: false, reason: 'timeout', outcomeUnknown: true }]);
-  // Waits for the append, as what is published after it does.
+  // Closing waits for the append, as later publishes do.
   let closed = false;
   void publisher.close().then(() => {
     closed = true;
@@ -117,7 +118,7 @@ test('reports why records cannot be read, and resumes once they can', async () =
   });
   await publisher.publish('unread', [record(0, 'a')]);
   await waitFor(() => collector.count() === 1, { timeoutMs: 5000, what: 'the first record' });
-  // Reads of the headers fail, as with a damaged page.
+  // Reads of the headers fail, as they would on a damaged page.
   await database.pool.query('alter table log_records rename column headers to away');
   onTestFinished(async () => {
     await database.pool.query('alter table log_records rename column away to headers').catch(() => undefined);

@@ -36,7 +36,9 @@ function openLog(pool: Pool) {
   return createEmbeddedLog({ pool, clock: systemClock, logger });
 }
 
-/** Behind a relay that can fall silent: the shared server stays as it is. */
+/**
+ * Creates a log that connects through a proxy, so that freezing does not affect the shared server.
+ */
 async function freezable(database: TestDatabase): Promise<FreezableLog> {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 5 });
   const log = openLog(pool);

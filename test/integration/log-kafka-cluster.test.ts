@@ -7,7 +7,7 @@ import { type KafkaCluster, startKafkaCluster } from '../support/kafka-cluster.t
 import { waitFor } from '../support/wait.ts';
 
 const consumerTimes = { sessionTimeoutMs: 6_000, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
-/** The gateway's, for a sign of life of the log. */
+/** The gateway's deadline for a probe of the log. */
 const PROBE_DEADLINE_MS = 3_000;
 
 if (inject('kafkaBrokers') === '') describe.skip('event log: Kafka, three brokers (no broker)');

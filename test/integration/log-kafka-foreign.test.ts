@@ -11,11 +11,14 @@ import { waitFor } from '../support/wait.ts';
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 const consumerTimes = { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
 
-/** A zstd frame with a single block that is stored as it is: what any zstd writer may make of data that it cannot shrink. */
+/**
+ * Returns a zstd frame with one uncompressed block, which any zstd writer may produce for
+ * incompressible data.
+ */
 function zstdFrame(data: Buffer): Buffer {
   const head = Buffer.alloc(4 + 1 + 4 + 3);
   head.writeUInt32LE(0xfd2fb528, 0);
-  // One segment, with its size in four bytes.
+  // A single segment, with its size in 4 bytes.
   head.writeUInt8(0b1010_0000, 4);
   head.writeUInt32LE(data.length, 5);
   const last = 1;

@@ -25,7 +25,8 @@ const SPEC = { partitions: 2, replicas: 1, retentionMs: 3_600_000 };
 const QUICKLY_MS = 3_000;
 const WRONG = 'planted-wrong-p4ss';
 
-// Where the run has no broker, none can be started here either, unless one was given from outside.
+// Without a broker in the run, none can be started here either, unless the run's broker is
+// external.
 describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => {
   let kafka: SecureKafka;
   let client: Certificate;
@@ -71,7 +72,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
   }
 
   it('publishes and reads records by every mechanism, with TLS and without', async () => {
-    // The first groups of a broker also wait until it has made the topic of the offsets.
+    // A new broker's first groups also wait until it has created the offsets topic.
     const tls = await trusted();
     await Promise.all([
       ...MECHANISMS.map((mechanism) =>
@@ -87,7 +88,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     await expectRoundTrip(openLog(kafka.listeners.mutual, { tls }));
   });
 
-  /** Everything that connects says the same, soon, and without a secret. */
+  /** Checks that all clients quickly report the same refusal, without a secret. */
   async function expectRefusal(broker: string, security: KafkaSecurity, sentence: RegExp): Promise<void> {
     const lines: string[] = [];
     const log = openLog(
@@ -280,7 +281,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
           onTestFinished(() => void program.end('SIGKILL'));
           const ready = async () => {
             const response = await fetch(`http://127.0.0.1:${port}/health/ready`);
-            // The gateway's health check is public and has no texts.
+            // The gateway's health check is public, so it contains no texts.
             const text = script === 'gateway/main.js' ? setting : await response.text();
             return response.status === 503 && text.includes(setting);
           };

@@ -12,7 +12,7 @@ import { describeEventLog } from './log-conformance.ts';
 
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
-/** Kafka's default smallest session timeout, so that a broker with default settings takes it. */
+/** Kafka's default minimum session timeout, which a broker with default settings accepts. */
 const SESSION_TIMEOUT_MS = 6_000;
 const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
 
@@ -47,8 +47,8 @@ async function makeHarness(): Promise<LogHarness> {
 }
 
 /**
- * A broker that the tests may stop and kill; the shared one stays as it is. Undefined where the shared one was given
- * from outside and none can be started here.
+ * A broker that the tests may stop and kill, unlike the shared one. Undefined if the shared broker
+ * is external and none can be started here.
  */
 let ownBroker: Promise<KafkaBroker | undefined> | undefined;
 
@@ -79,7 +79,10 @@ async function freezable(): Promise<FreezableLog | undefined> {
   };
 }
 
-/** To the reader it is the same as a broker that throttles it: fetches without records before the end that it was given. */
+/**
+ * Tests fetches that return no records before the known end of the partition. A broker that
+ * throttles the reader looks the same.
+ */
 async function readBeyondTheEnd(): Promise<void> {
   const harness = await makeHarness();
   onTestFinished(() => harness.close());

@@ -26,10 +26,10 @@ const KIND = 'agent-metadata';
 const logger = pino({ level: 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 
-/** A log that a test takes away. */
+/** A log that a test can delete. */
 interface LosableLog {
   readonly log: EventLog;
-  /** Settings with which `sluice` looks at it. */
+  /** Settings with which `sluice` can inspect the log. */
   readonly env: Record<string, string>;
   deleteTopics(): Promise<void>;
   close(): Promise<void>;
@@ -251,7 +251,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await publish('c', 'd');
     await untilStored('a', 'b', 'c', 'd');
     const { next_offset, last_id } = before.rows[0];
-    // As it was before the last two records, at once.
+    // Restores the state before the last two records in a single statement.
     await database.pool.query(
       `with records as (delete from agent_records where event_id in ('c', 'd')),
             keys as (delete from event_keys where key in ('c', 'd'))

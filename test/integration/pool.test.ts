@@ -14,7 +14,10 @@ describe('a pool', () => {
     server?.close();
   });
 
-  /** pg_terminate_backend in the moment after the login: all comes in one packet, before the caller has the connection. */
+  /**
+   * Simulates pg_terminate_backend right after the login. Everything arrives in one packet, before
+   * the caller has the connection.
+   */
   it('survives a session that ends while it begins', async () => {
     server = await serve((socket) => {
       socket.end(Buffer.concat([LOGGED_IN, READY, ENDED]));
@@ -41,7 +44,7 @@ describe('a pool', () => {
   });
 });
 
-/** Answers the first message of each connection, which is the start of a session. */
+/** Starts a server that answers the first message of each connection, the startup message. */
 async function serve(answer: (socket: Socket) => void): Promise<Server> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -59,7 +62,7 @@ const ENDED = message(
   Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'),
 );
 
-/** A message of the server: its type, its length (of the length and what follows), its content. */
+/** Returns a server message: its type, its length (without the type), its content. */
 function message(type: string, content: Buffer): Buffer {
   const head = Buffer.alloc(5);
   head.write(type);

@@ -11,7 +11,9 @@ const server = await startPostgresContainer();
 const skipped = 'skipped' in server ? server.skipped : undefined;
 if (skipped !== undefined) console.log(`Skipped: tests on postgres:17: ${skipped}; start Docker`);
 
-/** The other suites run on the Postgres of `npm start`; this one on what the composed services have. */
+/**
+ * Tests on the Postgres of the composed services. The other suites use the Postgres of `npm start`.
+ */
 describe.skipIf(skipped !== undefined)('postgres:17', () => {
   let pool: Pool;
 

@@ -21,7 +21,10 @@ describe('Postgres with TLS', () => {
   let authority: Authority;
   let stranger: Authority;
   let postgres: EmbeddedPostgres;
-  /** For `localhost`, which the certificate is for; the server listens on 127.0.0.1. */
+  /**
+   * Address with the host `localhost`, which the certificate names; the server listens on
+   * 127.0.0.1.
+   */
   let url: string;
 
   const cleanUps: (() => Promise<void>)[] = [];
@@ -139,7 +142,7 @@ describe('Postgres with TLS', () => {
         onTestFinished(() => void program.end('SIGKILL'));
         const reported = async () => {
           const response = await fetch(`http://127.0.0.1:${ports[index]}/health/ready`);
-          // The gateway's health check is public: what is wrong stands in its log.
+          // The gateway's health check is public, so the reason is only in its log.
           const text = part === 'gateway' ? program.output() : await response.text();
           return response.status === 503 && text.includes('set DATABASE_TLS_CA');
         };

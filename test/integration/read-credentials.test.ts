@@ -88,7 +88,7 @@ async function audit(conversationId: string, credentials = engine) {
 test('the newest submission is returned unchanged, and the read is in the audit', async () => {
   await store('CHAT1', '{"token":"older"}');
   const row = await store('CHAT1', AUTH, { streamId: 'stream-1', customerExternalId: 'customer-2' });
-  // A replay is stored late: its position in the log decides.
+  // A replay is stored late, but its position in the log decides which submission is the newest.
   await store('CHAT1', '{"token":"replayed"}', { offset: 0n });
 
   const { status, text, json, headers } = await read('CHAT1');
@@ -196,7 +196,7 @@ test('a DELETE erases all submissions of a conversation, is idempotent, and each
   expect(await audit('CHATE')).toMatchObject([{ outcome: 'erased' }, erasure, erasure, { outcome: 'read' }]);
   expect(await audit('CHATE', stranger)).toMatchObject([{ outcome: 'erasure' }]);
 
-  // A later submission is read, even if an earlier one is stored after it.
+  // The later submission is read, even if an earlier one is stored after it.
   await store('CHATE', '{"token":"new"}');
   await store('CHATE', AUTH, { ciphertext: null });
   expect((await read('CHATE')).json.auth).toEqual({ token: 'new' });

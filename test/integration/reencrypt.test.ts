@@ -42,7 +42,7 @@ async function store(count: number, keyRing = oldRing, changes: Partial<Credenti
       streamId: null,
       ...keyRing.encrypt(Buffer.from(`{"token":"${conversationId}"}`), ['acme', conversationId]),
       acceptedAtMs: nowMs,
-      // Many expire at the same moment.
+      // Many rows expire at the same moment.
       expiresAtMs: nowMs + 3_600_000 + Math.floor(rows / 700),
       generation: 1,
       partition: 0,
@@ -63,7 +63,10 @@ async function addEndpoint(endpointId: string): Promise<void> {
   );
 }
 
-/** Reads all that is stored with the ring, and gives the number of credentials; throws for what it cannot read. */
+/**
+ * Decrypts all stored secrets with the ring, and resolves with the number of credentials. Throws if
+ * one cannot be decrypted.
+ */
 async function readAll(keyRing = newRing): Promise<number> {
   const credentials = await pool.query('select * from credentials where ciphertext is not null');
   for (const { tenant_id, conversation_id, key_id, ciphertext } of credentials.rows) {
@@ -131,7 +134,7 @@ describe('credentials reencrypt', () => {
     expect(stdout).toContain('Everything stored is encrypted with the first key, new.');
     expect(stdout).toContain('Nothing stored is encrypted with old.');
     expect(stdout).toContain('sluice lag --kind credentials');
-    // Now the old one can go.
+    // The old key can be removed now.
     expect(await json(NEW)).toMatchObject({ code: 0, report: { unused: [] } });
   });
 
@@ -241,7 +244,7 @@ describe('credentials reencrypt', () => {
       onStep() {
         steps += 1;
       },
-      // After that of the webhook secrets and one of credentials.
+      // After the step of the webhook secrets and one step of credentials.
       isInterrupted: () => steps === 2,
     });
     expect(first.credentials).toBe(500);
@@ -293,7 +296,7 @@ describe('credentials reencrypt', () => {
     running = false;
     await Promise.all([storing, erasing]);
     expect(reports.slice(0, 2)).toMatchObject([{ code: 0 }, { code: 0 }]);
-    // What one passed over because the other had it is done by now.
+    // Rows that one command skipped because the other had locked them are done by now.
     expect(await json(keys)).toMatchObject({ code: 0, report: { credentials: 0, unused: ['old'] } });
     await readAll();
     const erased = await pool.query('select count(*)::int as n from credentials where ciphertext is null');

@@ -45,7 +45,7 @@ interface Part {
   stop(): Promise<void>;
 }
 
-/** The parts with their key ring; each runs until it is restarted. */
+/** Starts each part with a key ring; the part keeps that ring until it is restarted. */
 const START: Readonly<Record<string, (spec: string) => Promise<Part>>> = {
   gateway: async (spec) => {
     const gateway = await startGateway({
@@ -55,7 +55,7 @@ const START: Readonly<Record<string, (spec: string) => Promise<Part>>> = {
       publishDeadlineMs: 5000,
       publishBufferBytesMax: 64 * 1024 * 1024,
     });
-    // As a load balancer does, which sends it nothing before.
+    // Waits until the gateway is ready, as a load balancer does before it sends requests.
     await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'readiness' });
     return gateway;
   },
@@ -101,7 +101,10 @@ async function sluice(args: string, spec: string) {
   return JSON.parse(stdout);
 }
 
-/** What `sluice lag --kind credentials` says, which on a database of one's own asks Kafka. */
+/**
+ * Resolves with whether everything is stored, as `sluice lag --kind credentials` would report. With
+ * these settings the command itself would read Kafka.
+ */
 async function everythingStored(): Promise<boolean> {
   const reader = log.createReader();
   const ends = (await reader.bounds(['r.credentials'])).get('r.credentials')!;
@@ -129,7 +132,10 @@ it('rotating the key ring under load refuses, loses and damages no submission an
   await sluice(`webhooks create --tenant acme --url ${receiver.url}`, OLD);
   let submitted = 0;
 
-  /** One submission to each gateway; then what was stored so far is read, and webhooks of it have come. */
+  /**
+   * Submits credentials to each gateway, then checks that everything stored can be read and that
+   * webhooks arrived.
+   */
   async function works(): Promise<void> {
     for (const gateway of ['gateway 1', 'gateway 2']) {
       submitted += 1;

@@ -72,7 +72,10 @@ describe('a worker whose database answers with a SQLSTATE', () => {
   let pool: Pool;
   let count = 0;
 
-  /** Rows whose lobId is a code that `scripted` holds are refused with it; the sequence survives the rollback. */
+  /**
+   * Makes rows fail with the code in their lobId if `scripted` contains it. The sequence survives
+   * the rollback.
+   */
   beforeAll(async () => {
     database = await createTestDatabase();
     pool = database.pool;
@@ -108,7 +111,10 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     return rows[0]!.n;
   }
 
-  /** Two records, and what hinders the worker at them until `recover`: it waits for `reason`, and sets nothing aside. */
+  /**
+   * Appends two records and checks that the worker waits for `reason` until `recover`, and
+   * quarantines nothing.
+   */
   async function expectWaits(
     bench: Awaited<ReturnType<typeof createBench>>,
     options: {
@@ -170,7 +176,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         lobId: code,
         reason: new RegExp(REFUSALS[code] ?? `${text}.*\\(SQLSTATE ${code}\\)`),
         async recover() {
-          // Retried as a whole: a bisected batch would show attempts for each record.
+          // The batch is retried as a whole: bisection would count attempts per record.
           await waitFor(async () => (await attempts()) >= before + 2n, {
             timeoutMs: 5_000,
             what: 'a second attempt',
@@ -182,7 +188,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
   });
 
   describe('for a real cause', () => {
-    /** A pool of the worker's own, with settings of its sessions. */
+    /** Creates a pool for the worker, with these session settings. */
     function poolWith(...settings: string[]): Pool {
       const url = new URL(database.url);
       url.searchParams.set('options', settings.map((setting) => `-c ${setting}`).join(' '));
@@ -213,7 +219,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         drop: 'drop index rule',
         lobName: 'good 23505',
       },
-      // An index takes less than half of a page.
+      // An index entry must be smaller than about a third of a page.
       {
         code: '54000',
         make: 'create index rule on agents (lob_name)',
@@ -223,7 +229,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     ])('sets aside what breaks a rule of a table: $code', async ({ code, make, drop, lobName }) => {
       const bench = await createBench();
       const { consumer, close } = bench.startWorker();
-      // Each of its own entity: of one entity a batch writes the last row only.
+      // Each record has a different entity, because a batch writes only an entity's last row.
       bench.append({ externalAgentId: 'a', lobName: `good ${code}` }, { id: 'good', entity: 'a' });
       await consumer.read(0);
       await pool.query(make);
@@ -254,7 +260,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     });
 
     it.each([
-      // After the two seconds that a batch of ours waits.
+      // After the lock timeout of a batch, 2 s.
       ['55P03', []],
       ['57014', ['statement_timeout=500']],
     ])('waits where a table is locked and the server gives up: %s', async (code, settings) => {
@@ -331,7 +337,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         pool: own,
         reason: /^the database refuses: .*read-only.* \(SQLSTATE 25006\)$/,
         async recover() {
-          // A session that the pool has just opened would be read-only itself.
+          // A new session of the pool would itself be read-only.
           await pool.query(
             `begin read write; alter database ${name} reset default_transaction_read_only; commit`,
           );
@@ -355,7 +361,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
   });
 });
 
-/** Text that does not compress. */
+/** Returns text that does not compress. */
 function randomText(length: number): string {
   return Array.from({ length }, () => String.fromCharCode(0x4e00 + Math.floor(Math.random() * 0x4000))).join(
     '',

@@ -29,7 +29,10 @@ const WEEKS = 60;
 const { pool } = await createTestDatabase();
 const bench = createWebhookBench(pool);
 const nowMs = bench.clock.nowMs();
-/** This week and those made ahead, and one more where a range begins or ends within a week. */
+/**
+ * Partitions of this week and of the weeks created ahead, plus one because a range may begin or end
+ * within a week.
+ */
 const FEW = 4;
 
 interface Statement {
@@ -37,7 +40,7 @@ interface Statement {
   readonly values: unknown[] | undefined;
 }
 
-/** Runs statements, and remembers them. */
+/** Returns a database that records the statements it runs. */
 function recording(): { db: Queryable; statements: Statement[] } {
   const statements: Statement[] = [];
   const db: Queryable = {
@@ -49,7 +52,10 @@ function recording(): { db: Queryable; statements: Statement[] } {
   return { db, statements };
 }
 
-/** Partitions that the planner opened for a statement, those that it removed at the start of the execution included. */
+/**
+ * Resolves with the number of partitions that the planner opened for a statement, including those
+ * removed at the start of the execution.
+ */
 async function plannedPartitions({ text, values }: Statement): Promise<number> {
   if (/pg_notify|nextval/.test(text)) return 0;
   const { rows } = await pool.query(`explain (format json) ${text}`, values);
@@ -146,7 +152,7 @@ test('the plan of a page of the audit reads only its weeks, and continues to ear
   ).toEqual(['2']);
   const planned = await Promise.all(near.statements.map(plannedPartitions));
   expect(Math.max(...planned)).toBeLessThanOrEqual(FEW);
-  // In pages, and in one that needs all weeks.
+  // Read in pages, and in one page that needs all weeks.
   const all = await listCredentialReads(pool, { tenantIds: ['tenant'], limit: 10 });
   expect(all.map(({ readId }) => readId)).toEqual(['2', '1', '0']);
   const before = { readAtMs: times[1]!, readId: '1' };
@@ -154,7 +160,7 @@ test('the plan of a page of the audit reads only its weeks, and continues to ear
   expect(rest.map(({ readId }) => readId)).toEqual(['0']);
 });
 
-/** Files with statements on tables that are partitioned by time, and where those are tested. */
+/** Files with statements on tables partitioned by time, and the tested functions. */
 const FILES: Record<string, string> = {
   'workers/sql/webhook-events.ts': 'insertWebhookEvents',
   'shared/postgres/credential-reads.ts': 'the page of the audit',
@@ -163,9 +169,9 @@ const FILES: Record<string, string> = {
   'shared/postgres/webhook-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhooks.ts': 'listAttempts',
-  // Only inserts, which are routed by their rows.
+  // Only inserts, which the inserted rows route.
   'workers/sql/message-sent.ts': 'none',
-  // Inserts, and the history of entities of which a record came late: it needs every week.
+  // Inserts, and the history of entities with a late record, which needs every week.
   'workers/sql/entity-tables.ts': 'none',
   'workers/sql/automation-events.ts': 'none',
 };
@@ -183,7 +189,7 @@ test('every statement on a table partitioned by time has its plan tested', () =>
   expect(found.filter((file) => !others.has(file)).sort()).toEqual(Object.keys(FILES).sort());
 });
 
-/** They name tables to make partitions. */
+/** Files that name these tables only to create partitions. */
 const NO_STATEMENTS = [
   'shared/postgres/time-partitions.ts',
   'workers/consume/retry-until-stored.ts',

@@ -11,7 +11,7 @@ import { createGatewayApp, SECRET } from '../support/gateway-app.ts';
 import { freePorts, ROOT } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** examples/nginx.conf, with other ports and a certificate of the test's own. */
+/** Tests examples/nginx.conf with other ports and a test certificate. */
 
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const hasNginx = spawnSync('nginx', ['-v']).status === 0;

@@ -59,7 +59,7 @@ interface Waiting {
   readonly dueAtMs?: number;
 }
 
-/** Writes deliveries of conversation A, in their order, as processes of the previous release do. */
+/** Writes deliveries of conversation A in order, as processes of the previous release do. */
 async function writeAsPreviousRelease(endpointId: string, ...deliveries: readonly Waiting[]): Promise<void> {
   for (const { number, createdAtMs, ...more } of deliveries) {
     for (const table of ['webhook_messages', 'webhook_deliveries'] as const) {
@@ -90,7 +90,7 @@ async function writeAsPreviousRelease(endpointId: string, ...deliveries: readonl
   }
 }
 
-/** The SQL statement of the operations guide that begins so. */
+/** Returns the SQL statement of the operations guide that begins with this text. */
 function statementOf(beginning: string): string {
   const guide = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
   const blocks = [...guide.matchAll(/```sql\n([^`]*)```/g)].map((match) => match[1]!);
@@ -131,7 +131,8 @@ test('waits for deliveries that a process of the previous release is sending', a
   );
   await bench.emit(reply(tenantId, 'A', 3));
   start();
-  // Another endpoint is served after this one was looked at.
+  // This delivery shows that the first endpoint has been checked, because another endpoint is
+  // served after it.
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`, ['conversation.credentials_stored']);
   await bench.emit({ ...reply(tenantId, null, 4), type: 'conversation.credentials_stored' });
   await waitForStates(other.endpointId, ['delivered']);
@@ -163,7 +164,7 @@ test('sends deliveries again that a process of the previous release left under a
   start();
   await bench.emit(reply(tenantId, null, 1));
   await received(1);
-  // Written while this release runs already.
+  // Deliveries that the previous release writes while this release already runs.
   await writeAsPreviousRelease(
     endpointId,
     { number: 2, createdAtMs: nowMs, attempts: 1, leaseToken: 'old', dueAtMs: nowMs + 1000 },
@@ -240,7 +241,7 @@ test('numbers deliveries of a conversation in commit order despite concurrent tr
   expect(numbersOf('B')).toEqual(Array.from({ length: 1500 }, (_, i) => 1000 + i));
 });
 
-/** Endpoints of a tenant from before there was a limit. */
+/** Adds endpoints beyond the limit, as a tenant may have from before the limit existed. */
 async function addEndpoints(count: number): Promise<void> {
   await pool.query(
     `insert into webhook_endpoints
@@ -267,7 +268,7 @@ test('refuses a transaction of more than 10,000 deliveries, but never a single e
     message: '2 webhook events have 10002 deliveries, and one transaction writes at most 10000',
   });
   expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([0, 0]);
-  // Signals that nobody listens to do not count.
+  // Events without a subscribed endpoint do not count.
   await pool.query(`update webhook_endpoints set event_types = '{automation.reply}' where tenant_id = $1`, [
     tenantId,
   ]);

@@ -37,10 +37,10 @@ afterEach(async () => {
   cleanUps = [];
 });
 
-/** Deadlines that no test outlasts. */
+/** Deadlines longer than any test. */
 const LONG = { deadlineMs: 60_000, leaseMs: 90_000 };
 
-/** An answer that is held until it is released, at the latest after the test. */
+/** Returns an answer that is held until it is released, at the latest after the test. */
 function holdAnswers(): { readonly answer: Promise<number>; release(): void } {
   let release = () => {};
   const answer = new Promise<number>((resolve) => {
@@ -71,7 +71,7 @@ const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown
     timeoutMs: 10_000,
     what: `deliveries ${wanted}`,
   });
-/** Claims deliveries as a dispatcher does that is killed before it sends any of them. */
+/** Claims deliveries like a dispatcher that is killed before it sends any of them. */
 const claimAndDie = async (endpointId: string) => {
   const dispatched = await dispatchEndpoint(
     context(30_000),
@@ -247,15 +247,15 @@ test('fails a delivery after ten attempts whose senders all died', async () => {
   const [delivery] = await bench.deliveries(endpointId);
   for (let due = delivery; due?.state === 'pending'; [due] = await bench.deliveries(endpointId)) {
     bench.clock.advance(Math.max(0, due.due_at.getTime() + 1 - bench.clock.nowMs()));
-    // Only for the partitions of that time.
+    // Creates only the partitions for the new time.
     await bench.emit();
     claimed.push(...(await claimAndDie(endpointId)).map(({ attempt }) => attempt));
   }
   expect(await states(endpointId)).toEqual(['failed']);
   expect(claimed).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  // The delays of one that fails, each an attempt later.
+  // The sum of the delays between failed attempts, plus one lease per attempt.
   expect((bench.clock.nowMs() - startMs) / HOUR_MS).toBeCloseTo(51.6, 0);
-  // Each lost lease once.
+  // Each attempt is recorded once as lost.
   const lost = { status: null, error: 'the sender stopped before it knew the result' };
   expect(await bench.attempts(endpointId)).toMatchObject(claimed.map((attempt) => ({ attempt, ...lost })));
 });
@@ -267,7 +267,7 @@ test('retries a delivery within seconds after two senders were killed', async ()
     expect(await claimAndDie(endpointId)).toHaveLength(1);
     bench.clock.advance(30_001);
   }
-  // The third one finds that it was lost twice.
+  // The third claim finds two lost attempts.
   expect(await claimAndDie(endpointId)).toHaveLength(0);
   bench.clock.advance(6_000);
   start();
@@ -326,7 +326,7 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
-  // Longer than the test: the close that follows waits for neither.
+  // Longer than the test, because `close` must not wait for the deadline or the lease.
   const dispatcher = start(LONG);
   await bench.emit(reply(tenantId, 'A', 1));
   await waitFor(() => receiver.requests.length === 1, { timeoutMs: 5000, what: 'the exchange' });
@@ -427,14 +427,14 @@ test('sends waiting deliveries and their conversation after the clock was set ba
   receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
   start({ random: () => 0 });
   await bench.emit(reply(tenantId, 'conversation', 1));
-  // Due again in 5 s of the clock that is about to be set back.
+  // Due again after 5 s of the clock that is now set back.
   await attemptsOf(endpointId, 1);
   await bench.emit(reply(tenantId, 'conversation', 2));
   bench.clock.advance(-HOUR_MS);
   await bench.emit(reply(tenantId, 'conversation', 3));
   await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 1, 2, 3]);
-  // Receivers compare it with their clock.
+  // Receivers compare the timestamp with their own clock.
   const signedMs = Number(receiver.requests.at(-1)!.headers['webhook-timestamp']) * 1000;
   expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(HOUR_MS / 2);
 });
@@ -443,7 +443,7 @@ test('records results after a clock that was far ahead was corrected', async () 
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   bench.clock.advance(40 * 24 * HOUR_MS);
-  // The dispatcher looks at its clock ten times a second.
+  // The dispatcher reads its clock 10 times per second.
   await delay(500);
   bench.clock.advance(-40 * 24 * HOUR_MS);
   await bench.emit(reply(tenantId, null, 1));
@@ -458,7 +458,7 @@ test('connects to the address that was checked, at every attempt', async () => {
   await bench.emit(reply(tenantId, null, 1));
   const [refused] = await attemptsOf(endpointId, 1);
   expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
-  // Of several addresses only the permitted one is dialled.
+  // Only the permitted one of several addresses is dialled.
   answers = [['10.0.0.1', '127.0.0.1']];
   bench.clock.advance(6000);
   await waitForStates(endpointId, 'delivered');

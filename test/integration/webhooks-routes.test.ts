@@ -10,13 +10,16 @@ import { type Program, startProgram } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
 
-/** Addresses of documentation (RFC 5737, RFC 3849): one of each family is the namespace's own, the other has no route. */
+/**
+ * Documentation addresses (RFC 5737, RFC 3849). In each family one belongs to the namespace, and
+ * the other has no route.
+ */
 const A = '198.51.100.1';
 const A_UNROUTED = '198.51.100.99';
 const AAAA = '2001:db8::1';
 const AAAA_UNROUTED = '2001:db8::99';
 const PORT = 8443;
-/** A query without an answer takes 9 s, of which the first try is 3 s. */
+/** Duration of the first try of a DNS query. A query without an answer takes 9 s in total. */
 const TRY_MS = 3000;
 
 /** DNS records by host name, and whether a webhook to that name is delivered. */
@@ -66,7 +69,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
     await waitFor(() => program.output().includes(sign), { timeoutMs: 40_000, what: `${script}: ${sign}` });
     return program;
   };
-  /** Runs a command to its end; resolves with its JSON, or with what it says instead. */
+  /** Runs a command until it exits. Resolves with its JSON, or with its error output. */
   const sluice = async (...args: string[]) => {
     const program = start('cli/main.js', ...args, '--json');
     await waitFor(() => hasEnded(program), { timeoutMs: 30_000, what: `sluice ${args.join(' ')} to end` });
@@ -149,7 +152,7 @@ describe.skipIf('skipped' in found)('in a network where few addresses have a rou
       const listener = await startReady('listening', 'cli/main.js', 'webhooks', 'listen', ...args);
       const { status } = firstJson(await sluice('webhooks', 'test', endpointId));
       expect(hasEnded(listener)).toBe(false);
-      // Not kept by queries that have no answer yet.
+      // Unanswered DNS queries must not delay the exit.
       const interruptedAtMs = performance.now();
       await listener.end('SIGINT');
       expect(performance.now() - interruptedAtMs).toBeLessThan(2 * TRY_MS);
@@ -174,7 +177,7 @@ function firstJson(output: string): any {
   return JSON.parse(output.slice(output.indexOf('{'), output.indexOf('}') + 1));
 }
 
-/** Postgres on a socket of the file system, which all network namespaces reach. */
+/** Makes Postgres available on a Unix socket, which is reachable from every network namespace. */
 async function relayPostgres(
   url: string,
   socketDir: string,

@@ -174,7 +174,8 @@ test('sends the next delivery of a conversation an hour after the first failed a
   expect(numbers()).not.toContain(3);
   const [first, second, third] = await bench.deliveries(endpointId);
   expect([first!.holds, second!.holds, third!.parked]).toEqual([false, true, true]);
-  // The first one never holds again: the third waits for the second one's hour alone.
+  // The first delivery no longer blocks its conversation: the third waits only for the second's
+  // hour.
   bench.clock.advance(HOUR_MS + 1000);
   await waitFor(() => numbers().includes(3), { timeoutMs: 10_000, what: 'the third' });
 });
@@ -234,7 +235,7 @@ test('pauses all deliveries of an endpoint that answers with Retry-After', async
   receiver.script(() => 200);
   await bench.emit(reply(tenantId, null, 2));
   bench.clock.advance(9 * MINUTE_MS);
-  // Another endpoint was served after the pause was checked, so the pause was kept and not only slow.
+  // The other endpoint is served after the pause was checked, so the pause was kept, not just slow.
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
   await bench.emit(reply(tenantId, null, 3));
   await waitForStates(other.endpointId, ['delivered']);

@@ -13,13 +13,18 @@ import {
   type StartWorkerOptions,
 } from '../support/worker-bench.ts';
 
-/** SQLSTATEs that end a transaction without a faulty value: no record becomes a dead letter. */
+/**
+ * SQLSTATEs that end a transaction without a faulty value. None of them may cause a dead letter.
+ */
 const ENDINGS = ['08006', '25P03', '25P04', '53200', '57014', '57P01', '57P05', '58030', 'XX000', 'XX001'];
 
 describe('a batch', () => {
   let pool: Pool;
 
-  /** `ending` says how statements end that insert more rows than `rows_max` for the tenant; none where it is empty. */
+  /**
+   * Makes inserts of more than the tenant's `rows_max` rows fail as `ending` says; an empty
+   * `ending` fails none.
+   */
   beforeAll(async () => {
     ({ pool } = await createTestDatabase());
     await pool.query(`
@@ -165,7 +170,10 @@ describe('a batch', () => {
   }, 40_000);
 
   describe('over a limit of the worker', () => {
-    /** A kind whose transactions may hold so many records, and none with the id `large`. */
+    /**
+     * Returns a kind whose transactions hold at most this number of records, and none with the id
+     * `large`.
+     */
     const bounded = (recordsMax: number, sizes: number[] = []): typeof agentMetadata => ({
       ...agentMetadata,
       async write(db, records, context) {
@@ -183,7 +191,8 @@ describe('a batch', () => {
       const ids = appendMany(b, 100);
       const { consumer } = start(b);
       await storesAll(b, consumer.read(0), ids);
-      // 100, 50, 25, 12, 6, then three at a time; after each four of these six are tried again.
+      // 100, 50, 25, 12, 6, then 3 per batch. After every 4 batches of 3, a batch of 6 is tried
+      // again.
       expect(sizes.length).toBeLessThan(60);
     }, 30_000);
 

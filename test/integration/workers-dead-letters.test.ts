@@ -128,7 +128,7 @@ describe('a worker writes a dead letter', () => {
     });
     expect(await b.patches()).toEqual([]);
     expect(worker.status().waiting).toBe(true);
-    // The log hands out the batch again after a pause.
+    // The log redelivers the batch after a pause.
     await reading;
     await permit();
     await refuse("error = ''");
@@ -155,7 +155,7 @@ describe('a replayed dead letter', () => {
     },
   };
 
-  /** A dead letter that is stored once `refused` is false. */
+  /** Creates a dead letter whose record can be stored once `refused` is false. */
   async function withDeadLetter() {
     refused = true;
     const b = await createAgentBench(pool, kind);

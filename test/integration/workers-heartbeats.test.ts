@@ -25,7 +25,7 @@ import { waitFor } from '../support/wait.ts';
 
 const DAY_MS = 86_400_000;
 const PARTITIONS = 2;
-/** Kafka's default smallest session timeout. */
+/** Kafka's default minimum session timeout. */
 const SESSION_TIMEOUT_MS = 6_000;
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
@@ -94,7 +94,7 @@ function testWorker(
 
   afterAll(() => opened?.close());
 
-  /** Publishes records of one call, in order. */
+  /** Publishes the records in one call, in order. */
   async function publish(kind: Kind, records: readonly OutgoingRecord[]): Promise<void> {
     const publisher = opened.log.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
     const outcomes = await publisher.publish(topicOf(prefix, kind), records);
@@ -102,7 +102,10 @@ function testWorker(
     expect(outcomes.every(({ ok }) => ok)).toBe(true);
   }
 
-  /** Starts a worker of the kind, ended after the test; `starts` holds the partitions whose start it asked for. */
+  /**
+   * Starts a worker of the kind, which is stopped after the test. `starts` lists the partitions
+   * whose start was requested.
+   */
   function start<Row>(kind: RecordKind<Row>) {
     const starts: number[] = [];
     const publisher = opened.log.createPublisher({ deadlineMs: 5_000, bufferedBytesMax: 1e8 });
@@ -138,7 +141,9 @@ function testWorker(
     return { worker, starts };
   }
 
-  /** Never left its group: each partition was asked for once. */
+  /**
+   * Checks that the worker never left its group: the start of each partition was requested once.
+   */
   function expectMember(starts: readonly number[]): void {
     expect([...starts].sort()).toEqual(Array.from({ length: PARTITIONS }, (_, partition) => partition));
   }
@@ -205,7 +210,8 @@ function testWorker(
           return agentMetadata.read(event);
         },
       };
-      // It reads all of the records again to learn which time partitions they lack.
+      // Without the time partition, the worker reads all records again to find the missing
+      // partitions.
       const partition = timePartitionName('agent_records', systemClock.nowMs());
       await database.pool.query(`alter table agent_records detach partition ${partition}`);
       await database.pool.query(`alter table ${partition} rename to detached`);
@@ -276,7 +282,7 @@ function numbered(name: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => `${name}-${String(i).padStart(4, '0')}`);
 }
 
-/** Holds the event loop. */
+/** Blocks the event loop. */
 function keepBusy(ms: number): void {
   const endMs = performance.now() + ms;
   while (performance.now() < endMs);

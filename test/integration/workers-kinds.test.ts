@@ -146,7 +146,7 @@ describe('rows of each kind', () => {
       for (const entity of ['a', 'b']) {
         bench.append({ externalAgentId: entity, lobId: 5 }, { entity, id: `late-${entity}` });
         for (let n = 0; n < HISTORY; n++) {
-          // What only the beginning says, the last page does not know.
+          // The vendor is only in the first record, which is not on the last page of the history.
           bench.append({ externalAgentId: entity, ranking: n, ...(n === 0 && { vendor: 'v' }) }, { entity });
         }
       }

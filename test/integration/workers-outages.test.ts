@@ -82,7 +82,7 @@ describe('a worker', () => {
     let commits = 0;
     const { consumer, close } = b.startWorker({
       pool: interceptedPool(pool, (text) => {
-        // The first one is of the start.
+        // The first commit belongs to the start of the batch.
         if (text === 'commit' && ++commits === 2) throw new Error('Connection terminated unexpectedly');
       }),
     });
@@ -144,7 +144,7 @@ describe('a worker', () => {
     });
     const reading = consumer.read(0);
     await waitFor(() => reached, { timeoutMs: 5000, what: 'the step' });
-    // What comes after the step is waited for in the next turn.
+    // The wait after the step begins in the next turn.
     await new Promise((resolve) => setImmediate(resolve));
     expect(worker.status().reasons).toEqual([]);
     b.clock.ms += 6000;

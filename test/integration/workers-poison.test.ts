@@ -25,7 +25,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'newer' });
       const newer = b.log.records(b.topic, 0).at(-1)!;
       Object.assign(newer, { value: Buffer.from(newer.value.toString().replace('.v1"', '.v2"')) });
-      // The database refuses it: only a bisection finds it.
+      // Only the database refuses this value, so only a bisection finds it.
       b.append(agent('nul \u0000'), { id: 'poison' });
       b.append(agent(), { id: 'nul \u0000 in the id' });
       b.append(agent(), { id: 'old', acceptedAtMs: b.clock.ms - 80 * DAY_MS });
@@ -143,7 +143,7 @@ describe('a worker', () => {
         await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
         expect(await b.position()).toMatchObject({ starts: start, suspect_end: null, next_offset: 0n });
       }
-      // The first record goes alone, and the step after it is the two that follow.
+      // The first record is stored alone; the next step contains the two records after it.
       await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
       expect(await b.position()).toMatchObject({
         starts: 4,
@@ -185,7 +185,7 @@ describe('a worker', () => {
       for (let start = 1; start <= 3; start++) {
         await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
       }
-      // 1 + 2 + 4 + 8 + 16 + 32 are stored; the next 64 hold the deadly one.
+      // 1 + 2 + 4 + 8 + 16 + 32 records are stored; the next 64 contain the deadly one.
       await expect(b.startWorker().consumer.read(0)).rejects.toThrow(DEATH);
       expect(await b.position()).toMatchObject({ next_offset: 63n });
       let deaths = 4;
@@ -202,7 +202,8 @@ describe('a worker', () => {
     it('quarantines it also after crashes by other partitions while its own had nothing to store', async () => {
       const b = await createAgentBench(pool, deadly);
       await storeOne(b);
-      // A record of another partition ended each of them before this one could take note that it had nothing to store.
+      // Simulates crashes by another partition's record, before this partition could note that it
+      // had nothing to store.
       await pool.query('update log_positions set starts = 4 where topic = $1', [b.topic]);
       await readAndClose(b);
       b.append(agent('deadly'), { id: 'deadly' });
@@ -261,7 +262,10 @@ describe('a worker', () => {
       });
     });
 
-    /** Appends a deadly record to partition 0 and an innocent one to partition 1, both suspected after 3 starts. */
+    /**
+     * Appends a deadly record to partition 0 and an innocent one to partition 1, both suspected
+     * after 3 starts.
+     */
     async function createDeadlyNeighbour(more: Partial<typeof agentMetadata> = {}) {
       let dead = false;
       const b = await createAgentBench(pool, {
@@ -283,7 +287,10 @@ describe('a worker', () => {
          values ($1, 0, 1, 0, 3, now()), ($1, 1, 1, 0, 3, now())`,
         [b.topic],
       );
-      /** Starts workers until the deadly record is quarantined; the innocent one must be stored then. */
+      /**
+       * Starts workers until the deadly record is quarantined; the innocent one must be stored
+       * then.
+       */
       async function untilQuarantined(deliver: (consumer: ScriptedConsumer) => Promise<void>): Promise<void> {
         for (let deaths = 0; (await b.deadLetters(0)).length === 0; deaths++) {
           expect(deaths).toBeLessThan(12);

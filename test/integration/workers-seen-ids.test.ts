@@ -21,7 +21,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'b', contentHash: hash(3) });
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       b.append(agent(), { id: 'a', contentHash: hash(5) });
-      // A conflicting record that is sent again is a dead letter already.
+      // A conflicting record that is delivered again is already a dead letter.
       b.append(agent(), { id: 'a', contentHash: hash(5) });
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       await consumer.deliver(0, 4n);
@@ -139,7 +139,7 @@ describe('a worker', () => {
       replay();
       await consumer.read(0);
       expect(await b.key('a')).toMatchObject({ expires_at: new Date(b.clock.ms + 31 * DAY_MS) });
-      // The replay is repeated in the dead letter's last hours.
+      // The replay is repeated in the last hours before the dead letter expires.
       b.clock.ms += 30.5 * DAY_MS;
       replay();
       await consumer.deliver(0, 1n);

@@ -172,7 +172,7 @@ describe('maintenance', () => {
       expiredIdsKeptMs: 60_000,
       intervalMs: 10,
     });
-    // Each task of two rounds.
+    // All tasks of two rounds.
     await waitFor(() => asked >= 16, { timeoutMs: 10_000, what: 'two rounds' });
     await maintenance.close();
     expect(
@@ -187,7 +187,7 @@ describe('maintenance', () => {
   });
 
   it('keeps ids longer than the records of a quiet partition', () => {
-    // A segment goes once its newest record is too old.
+    // A segment is deleted once its newest record is too old.
     for (const { retentionMs, segmentMs } of topicSpecs('a.', { partitions: 12, replicas: 3 })) {
       expect((retentionMs + segmentMs!) / 86_400_000).toBeLessThan(8);
     }

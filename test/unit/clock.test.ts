@@ -12,14 +12,14 @@ test('a monotonic clock continues when its source is set back, and follows it wh
   told = 0;
   elapsed = 700.5;
   expect(clock.nowMs()).toBe(1700);
-  // A second step, and times between two milliseconds, which must not be lost.
+  // A second backward step, and times between two milliseconds, which must not be lost.
   told = -5000;
   elapsed = 701;
   expect(clock.nowMs()).toBe(1701);
   told = 1702;
   elapsed = 701.2;
   expect(clock.nowMs()).toBe(1702);
-  // A clock that stands still stands still.
+  // The result does not advance while the wall clock is stopped.
   elapsed = 900;
   expect(clock.nowMs()).toBe(1702);
 });

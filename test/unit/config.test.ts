@@ -97,7 +97,7 @@ describe('settings', () => {
     const example = Object.fromEntries([...lines].map(([, name, value]) => [name, value]));
     expect(Object.keys(example)).toEqual(Object.keys(SETTINGS));
     const found = ROLES.filter((role) => role !== 'embedded').map((role) => problems(example, role));
-    // Nobody should run with a key that everybody can read: the example is none.
+    // The example key is invalid, so that nobody runs with a public key.
     const unreadable = 'names a file that cannot be read (ENOENT)';
     expect(Object.assign({}, ...found)).toEqual({
       SLUICE_CREDENTIALS_KEYS: expect.stringMatching(/^must be id:key/),

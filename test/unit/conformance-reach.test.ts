@@ -27,7 +27,7 @@ function gateway(status: number, code: string, message: string, headers = {}): P
   });
 }
 
-/** The sentence that a run ends with. */
+/** Resolves with the sentence that ends a run. */
 async function problemAt(baseUrl: string, ask = () => reachTarget({ baseUrl, key }) as Promise<unknown>) {
   return targetProblem(await ask().catch((error: unknown) => error), baseUrl);
 }

@@ -48,7 +48,7 @@ it('limits resources and privileges of every service', () => {
     expect.arrayContaining(['postgres', 'kafka', 'setup', 'gateway', 'admin', 'worker', 'cli', 'receiver']),
   );
   for (const [, name, body] of services) {
-    // The parts share one anchor with both.
+    // The parts share an anchor that sets both.
     expect([name, /\*part\b/.test(body!) || /\*limits[\s\S]*mem_limit:/.test(body!)]).toEqual([name, true]);
   }
 });

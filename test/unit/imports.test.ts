@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 interface Import {
   readonly file: string;
-  /** A path from the root for our own files, else a package's name. */
+  /** The path from the root for our own files; the package name for others. */
   readonly target: string;
   readonly own: boolean;
 }
@@ -100,7 +100,10 @@ function importsOf(file: string): Import[] {
   );
 }
 
-/** The groups of names that reach each other, each sorted (Tarjan's strongly connected components of more than one). */
+/**
+ * Returns the import cycles: groups of files that reach each other, each sorted (Tarjan's
+ * algorithm).
+ */
 function circlesOf(edges: readonly { readonly file: string; readonly target: string }[]): string[][] {
   const targets = new Map<string, string[]>();
   for (const { file, target } of edges) targets.set(file, [...(targets.get(file) ?? []), target]);

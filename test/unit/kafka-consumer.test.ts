@@ -9,7 +9,7 @@ const WAIT = { timeoutMs: 2_000, what: 'the consumer' };
 const members: { readonly events: MemberEvents; crash(reason: string): void }[] = [];
 const times = { sessionTimeoutMs: 1, rebalanceTimeoutMs: 1, heartbeatIntervalMs: 1, fetchWaitMs: 1 };
 
-/** A group whose coordinator is a script. */
+/** A group with a scripted coordinator. */
 vi.mock('../../shared/log/kafka/member.ts', () => ({
   startMember: (...[, , , , events]: [unknown, unknown, unknown, unknown, MemberEvents]): Member => {
     let end: (reason: string) => void = () => undefined;
@@ -38,7 +38,7 @@ it('a Kafka consumer that closes aborts the handlers of a crashed member too', a
       group: 'g',
       batchRecordsMax: 10,
       startOffset: async () => 0n,
-      // As one that waits for a database that is away.
+      // A handler that waits, as for an unavailable database.
       onBatch: ({ signal }) =>
         new Promise((_, reject) => {
           signals.push(signal);
@@ -63,7 +63,7 @@ it('a Kafka consumer that closes aborts the handlers of a crashed member too', a
   crash('the coordinator is gone');
   await waitFor(() => members.length === 2, WAIT);
   expect(signals[0]!.aborted).toBe(false);
-  // The next one's reader waits for that handler.
+  // The next member's reader waits for the first member's handler.
   members[1]!.events.assigned([0]);
 
   const closed = consumer.close().then(() => 'closed');

@@ -215,7 +215,7 @@ describe('publisher on Kafka', () => {
     const one = await cluster.next();
     expect(await publisher.publish('t', [big])).toEqual([failed('queue-full', false)]);
     expect(await sent).toEqual([failed('timeout', true)]);
-    // The request is still out, and its bytes with it.
+    // The request is still in flight, and its bytes are still counted.
     expect(await publisher.publish('t', [big])).toEqual([failed('queue-full', false)]);
     one.answer(() => LOST);
     await turn();
@@ -260,7 +260,7 @@ describe('publisher on Kafka', () => {
         .map((value) => value.trim())
         .filter((value) => value.startsWith('b')),
     ).toEqual(['b0', 'b1']);
-    // Nothing of what was not acknowledged is overtaken, also where others wait.
+    // Later records do not overtake unacknowledged ones, even if others wait.
     void publisher.publish('t', [recordOf('c', 0, 'c0')]);
     two.answer(() => LOST);
     const again = await cluster.next();
@@ -278,15 +278,15 @@ describe('publisher on Kafka', () => {
   });
 });
 
-/** A request that waits for its answer. */
+/** A request in flight. */
 interface PendingRequest {
   readonly leader: number;
-  /** The values, by partition. */
+  /** Returns the values, by partition. */
   values(): Record<number, string[]>;
   answer(answerOf: (batch: ProduceBatch) => ProduceAnswer): void;
 }
 
-/** A cluster whose answers the test gives. */
+/** Returns a cluster whose answers the test gives. */
 function scripted(leaderOf: (partition: number) => number | undefined = () => 1) {
   const pending: PendingRequest[] = [];
   const requests: (readonly ProduceBatch[])[] = [];
@@ -357,5 +357,5 @@ const failed = (
   reason,
   outcomeUnknown,
 });
-/** Long enough for what is scheduled for the next turn of the event loop. */
+/** Waits long enough for everything scheduled for the next turn of the event loop. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -9,7 +9,7 @@ const sources = ['gateway', 'admin', 'workers', 'shared', 'embedded']
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
 
-/** Rows of the table of lines worth an alert: `| level | `msg` … |`. */
+/** Rows of the table of log messages that deserve an alert: `| level | `msg` … |`. */
 const alerts = [...page.matchAll(/^\| (fatal|error|warn) +\| `([^`]+)`/gm)].map(([, level, msg]) => ({
   level: level!,
   msg: msg!,
@@ -19,14 +19,14 @@ describe('the page on operations', () => {
   it('lists alerts', () => expect(alerts.length).toBeGreaterThan(10));
 
   it.each(alerts)('names a line that is logged: $level "$msg"', ({ level, msg }) => {
-    // In this one the state is filled in.
+    // The code fills in the state of this message.
     const text = msg.replace(/^(the event log) .*/, '$1 ');
     const calls = sources.split(new RegExp(`\\.${level}\\(`)).slice(1);
     expect(calls.some((call) => call.slice(0, CALL_LENGTH_MAX).includes(text))).toBe(true);
   });
 });
 
-/** Characters from the name of a log call within which its message stands. */
+/** Number of characters after a log call's name within which its message is found. */
 const CALL_LENGTH_MAX = 400;
 
 function typeScriptOf(directory: string): string[] {

@@ -3,7 +3,7 @@ import { BufferedOutput, type Sink } from '../../shared/process/output.ts';
 
 type Done = Parameters<Sink['send']>[1];
 
-/** A sink whose writes the test settles one by one. */
+/** Creates a sink whose writes the test settles one by one. */
 function setUp() {
   let text = '';
   const open: { bytes: Buffer; done: Done }[] = [];

@@ -5,7 +5,7 @@ interface Item extends WaitingItem {
   readonly name: string;
 }
 
-/** An item of the tenant that its name begins with. */
+/** Returns an item of the tenant whose name is the prefix of the item's name. */
 const item = (name: string, bytes: number): Item => ({
   name,
   bytes,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { generatedFiles } from '../../docs/generate/files.ts';
 import { stackDefaults, stackPart } from '../../docs/generate/stack.ts';
 
-/** As compose files write it. */
+/** Returns the variable in the syntax of compose files. */
 const variable = (rest: string) => `\${STACK_${rest}}`;
 
 describe('files made by `npm run docs`', () => {

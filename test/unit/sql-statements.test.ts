@@ -11,7 +11,7 @@ import { ROOT } from '../support/program.ts';
 const FOLDERS = ['shared', 'gateway', 'admin', 'workers', 'cli', 'embedded'];
 const MIGRATIONS = join(ROOT, 'shared/postgres/migrations');
 
-/** Tables that name a tenant but are not sharded, and why. */
+/** Tables that name a tenant but are not sharded, with the reason. */
 const NOT_SHARDED: Readonly<Record<string, string>> = {
   tenants: 'every shard holds a copy: foreign keys lead to it',
   api_keys: 'secrets are unique over all tenants',
@@ -24,11 +24,11 @@ const SHARDED = shardedTables();
 
 interface Rule {
   readonly name: string;
-  /** Whether the statement breaks it. */
+  /** Returns whether the statement breaks the rule. */
   readonly broken: (statement: string) => boolean;
-  /** Statements that break it. */
+  /** Statements that break the rule. */
   readonly bad: readonly string[];
-  /** Similar statements that follow it. */
+  /** Similar statements that follow the rule. */
   readonly good: readonly string[];
 }
 
@@ -128,7 +128,9 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Statements that break a rule, and why they may. A statement is named by a part of its text. */
+/**
+ * Statements that may break a rule, with the reason. A part of its text identifies each statement.
+ */
 const EXCEPTIONS: readonly {
   readonly file: string;
   readonly rule: string;
@@ -261,7 +263,7 @@ function withoutQuoted(statement: string): string {
   return statement.replace(/'[^']*'|"[^"]*"/g, "''");
 }
 
-/** The tables of the migrations that have a tenant, and are sharded by it. */
+/** Returns the tables of the migrations that have a tenant and are sharded by it. */
 function shardedTables(): string[] {
   const sql = readdirSync(MIGRATIONS)
     .map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
@@ -289,8 +291,8 @@ function otherSources() {
 }
 
 /**
- * The literals of a source that are statements, in one line. An expression in a template is §,
- * unless it names a literal of the same file.
+ * Returns a source's literals that are SQL statements, each in one line. An expression in a
+ * template becomes §, unless it names a literal of the same file.
  */
 function statementsOf(source: string): string[] {
   const constants = new Map<string, string>();
@@ -306,7 +308,7 @@ function statementsOf(source: string): string[] {
     .filter((text) => STATEMENT.test(text));
 }
 
-/** Replaces {name} marks, of constants that hold marks themselves too. */
+/** Replaces `§NAME§` by the constant's text, recursively. */
 function resolve(text: string, constants: ReadonlyMap<string, string>): string {
   return text.replace(/§([A-Z_]*)§/g, (_, name: string) => {
     const constant = constants.get(name);
@@ -315,16 +317,19 @@ function resolve(text: string, constants: ReadonlyMap<string, string>): string {
 }
 
 interface Literal {
-  /** Of the constant that it is assigned to. */
+  /** Name of the constant to which the literal is assigned. */
   readonly name: string | undefined;
   /**
-   * With `§NAME§` for an expression that is a constant's name, `f(x)` for one that is `f('x')`, and
-   * `§§` for others.
+   * The text. `§NAME§` stands for an expression that is a constant's name, `f(x)` for `f('x')`, and
+   * `§§` for any other expression.
    */
   readonly text: string;
 }
 
-/** Reads the string literals and templates of a source, those inside templates' expressions too. */
+/**
+ * Returns the string literals and templates of a source, including those inside templates'
+ * expressions.
+ */
 function literalsOf(source: string): Literal[] {
   const literals: Literal[] = [];
   let at = 0;
@@ -350,7 +355,9 @@ function literalsOf(source: string): Literal[] {
   };
   const nameBefore = (start: number): string | undefined =>
     /\bconst (\w+)(?:: [^=]+)? =\s*$/.exec(source.slice(Math.max(0, start - 200), start))?.[1];
-  /** The length of the regular expression here; 0 where the slash divides. */
+  /**
+   * Returns the length of the regular expression at this position; 0 if the slash is a division.
+   */
   const regExpLength = (): number => {
     if (!/[=(,:[!&|?{};]\s*$/.test(source.slice(Math.max(0, at - 20), at))) return 0;
     return /^\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/[\\\n])+\//.exec(source.slice(at, at + 500))?.[0].length ?? 0;

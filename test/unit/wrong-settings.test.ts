@@ -30,7 +30,8 @@ describe('a setting that is wrong', () => {
   it('is tried for each setting that can be', () => {
     const tried = new Set(WRONG.map(([name]) => name));
     const untried = NAMES.filter((name) => !tried.has(name));
-    // Any text is one: only together with others, or in the world, they can be wrong.
+    // Any text is valid for these settings; only a combination of settings or the environment can
+    // be wrong.
     expect(untried).toEqual([
       'SLUICE_DATA_DIR',
       'KAFKA_SASL_USERNAME',

@@ -19,8 +19,8 @@ interface Position {
 }
 
 /**
- * A topic of generation 3 and one partition, which holds `earliest` to `latest`, and its position; another one is found as
- * soon as the bounds were read.
+ * Plans for a topic of generation 3 with one partition, which holds `earliest` to `latest`. The
+ * stored position changes to `afterwards` once the bounds have been read.
  */
 async function plan([earliest, latest]: [bigint, bigint], position?: Position, afterwards = position) {
   let stored = position;

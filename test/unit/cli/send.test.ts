@@ -51,7 +51,7 @@ describe('ids of records that bring none', () => {
   });
 });
 
-/** A gateway that answers what the script says, and the time that only passes while the sender waits. */
+/** Returns a scripted gateway, and a clock that advances only while the sender waits. */
 function scripted(
   answers: ((items: { eventId: string }[]) => [status: number, body: unknown, headers?: object] | Error)[],
 ) {

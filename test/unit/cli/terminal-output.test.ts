@@ -3,7 +3,9 @@ import type { CommandProcess } from '../../../cli/context.ts';
 import { createContext } from '../../../cli/context.ts';
 import { printableJson } from '../../../cli/printable.ts';
 
-/** Characters that steer a terminal, turn the order of text or break a line, each with a name. */
+/**
+ * Characters that control a terminal, reverse the order of text or break a line, each with a name.
+ */
 const HOSTILE = [
   ['an escape sequence', '\u001b[2J'],
   ['a bell', '\u0007'],

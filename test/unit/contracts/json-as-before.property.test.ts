@@ -6,7 +6,10 @@ import * as simple from '../../support/simple-json-reader.ts';
 
 const RAW: ReadonlySet<string> = new Set(['raw']);
 
-/** Pieces whose combinations reach every rule of the reader: duplicates, depth, escapes, surrogates, NUL, numbers. */
+/**
+ * Fragments whose combinations reach every rule of the reader: duplicates, depth, escapes,
+ * surrogates, NUL, numbers.
+ */
 const PIECES = [
   '{',
   '}',
@@ -58,7 +61,7 @@ const nearJson = fc.oneof(
   }),
 );
 
-/** All that can be seen of a reading: the text, problems of raw objects, integers that are none; or the refusal. */
+/** Returns the observable result of a read as text, or the error message. */
 function seen(read: () => JsonValue): string {
   try {
     const value = read();

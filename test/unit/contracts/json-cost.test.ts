@@ -2,17 +2,20 @@ import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type * as reader from '../../../shared/contracts/read-json.ts';
 
-// The compiled code: vitest turns every use of an import into the read of a property, which takes
-// more time than the bytes.
+// The compiled code is tested. vitest turns every use of an import into a property read, which
+// takes more time than parsing the bytes.
 const { readJson } = createRequire(import.meta.url)(
   '../../../dist/shared/contracts/read-json.js',
 ) as typeof reader;
 
 const BYTES = 4 * 1024 * 1024;
-/** Measured up to 3.4 on Node 24 and 4 on Node 20, and up to 4.3 on a busy machine. */
+/**
+ * Limit of the ratio. Measured up to 3.4 on Node 24 and 4 on Node 20, and up to 4.3 on a busy
+ * machine.
+ */
 const RATIO_MAX = 6;
 const ROUNDS_MIN = 2;
-/** A busy machine disturbs single rounds. A reader that is too slow exceeds the ratio in every round. */
+/** A busy machine disturbs some rounds, but a slow reader exceeds the ratio in every round. */
 const ROUNDS_MAX = 12;
 const OPTIONS = { rawMembers: new Set(['raw']), rawBytesMax: 512 * 1024 };
 
@@ -69,7 +72,7 @@ const STRINGS: Readonly<Record<string, string>> = {
 /** The bytes are created when their test runs: all bodies together take 0.3 GB. */
 type Body = readonly [what: string, bytes: () => Buffer];
 
-/** Each piece in a value that is built, and in a free-form object, which is only scanned. */
+/** Yields each piece in a value that is built, and in a free-form object, which is only scanned. */
 function* bodies(): Generator<Body> {
   for (const [what, piece] of Object.entries(ENTRIES)) {
     yield [what, () => filled('{"other":[', piece, '0]}')];

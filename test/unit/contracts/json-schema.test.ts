@@ -15,7 +15,7 @@ import { printedSeed, seededRandom } from '../../support/random.ts';
 
 const OCCURRED = '2026-01-02T03:04:05.123456789Z';
 
-/** Each with records that are valid, from which the others are made. */
+/** Schemas with valid records, from which the tested records are derived. */
 const CONTRACTS: [string, z.ZodObject, ReadonlySet<string>, Record<string, unknown>[]][] = [
   ['agent', agentSchema, NO_RAW_MEMBERS, [{ externalAgentId: 'a' }]],
   ['conversation', conversationSchema, NO_RAW_MEMBERS, [{ externalConversationId: 'c' }]],
@@ -150,11 +150,11 @@ const ARRAYS = [
 ];
 const VALUES: readonly unknown[] = [...SCALARS, ...OBJECTS, ...ARRAYS];
 
-/** What JSON Schema cannot say. */
+/** Rules that JSON Schema cannot express. */
 const EXCEPTIONS: Readonly<Record<string, RegExp>> = {
-  // A string with U+0000 or an unpaired surrogate.
+  // Strings with U+0000 or an unpaired surrogate.
   'the schema takes it: text': /\\u0000|\\ud83d/,
-  // Leap seconds, which are RFC 3339.
+  // Leap seconds, which RFC 3339 permits.
   'the schema takes it: time': /23:59:60Z/,
 };
 

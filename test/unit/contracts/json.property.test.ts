@@ -12,7 +12,7 @@ import { readJson } from '../../../shared/contracts/read-json.ts';
 
 const RUNS = { numRuns: 2000 };
 
-/** Texts near JSON: values as JSON.stringify writes them, with something changed, and things put together of its parts. */
+/** Tokens for texts that are almost JSON. */
 const TOKENS = [
   '{',
   '}',
@@ -59,7 +59,7 @@ describe('the reader of JSON', () => {
     fc.assert(
       fc.property(nearJson, (text) => {
         const bytes = Buffer.from(text);
-        // What is not well-formed, or begins with a byte order mark, is changed on the way to bytes.
+        // The conversion to bytes changes malformed strings and a leading byte order mark.
         const sent = new TextDecoder().decode(bytes);
         const expected = parseOrUndefined(sent);
         const value = readOrUndefined(bytes);
@@ -145,7 +145,7 @@ describe('the reader of JSON', () => {
   });
 });
 
-/** Whether the decimal is a whole number, reckoned with big integers. */
+/** Returns whether the decimal is a whole number, computed with big integers. */
 function isWhole(whole: bigint, fraction: string, exponent: number): boolean {
   const magnitude = whole < 0n ? -whole : whole;
   const scaled = magnitude * 10n ** BigInt(fraction.length) + BigInt(fraction);
@@ -162,7 +162,10 @@ function readOrUndefined(bytes: Buffer): JsonValue | undefined {
   }
 }
 
-/** What JSON.parse makes of the text; undefined where it takes it not, or it is deeper than we read. */
+/**
+ * Returns the result of JSON.parse. Undefined if the text is invalid or nested more deeply than our
+ * limit.
+ */
 function parseOrUndefined(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -177,7 +180,7 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** The value as JSON.parse gives it: with prototypes, and doubles for every number. */
+/** Returns the value as JSON.parse would: with prototypes, and a double for every number. */
 function plain(value: JsonValue | undefined): unknown {
   if (value instanceof InexactNumber) return value.value;
   if (Array.isArray(value)) return value.map(plain);

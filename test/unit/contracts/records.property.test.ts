@@ -80,7 +80,7 @@ const nastyValue = fc.oneof(
   fc.constantFrom('\u0000', '\ud800', '', ' ', '__proto__', 2147483648, -1, 1e300, null),
 );
 
-/** The valid record with some of its members, or members within them, as anything. */
+/** Generates the valid record with some members replaced by arbitrary values. */
 function changed(valid: object) {
   const names = [...Object.keys(valid), '__proto__', 'unknown'];
   return fc
@@ -159,7 +159,7 @@ describe.each(READERS)('the reader of %s', (kind, readRecord, valid) => {
       }),
       RUNS,
     );
-    // Any known member that is taken away, or set to something else that is valid, is other content.
+    // A known member that is omitted, or set to another valid value, changes the content.
     const full = hashOf(JSON.stringify(valid));
     for (const name of Object.keys(valid).filter((each) => each !== idMember)) {
       const { [name]: _, ...without } = valid as Record<string, unknown>;
@@ -207,7 +207,7 @@ describe('the reader of timestamps', () => {
         (year, month, day, hour, minute, second) => {
           const text = `${year}-${two(month)}-${two(day)}T${two(hour)}:${two(minute)}:${two(second)}Z`;
           const date = new Date(text);
-          // What Date takes too far (24:00, 30 February) it does not write again.
+          // Date accepts 24:00 and 30 February, but does not write them back unchanged.
           const real = !Number.isNaN(date.getTime()) && date.toISOString() === text.replace('Z', '.000Z');
           expect(parseTimestampNs(text) !== undefined).toBe(real);
         },

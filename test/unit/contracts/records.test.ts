@@ -31,7 +31,7 @@ const event = {
   occurredAt: '2026-01-02T03:04:05.123456789Z',
 };
 
-/** Each member with a value at its limit, and one past it with the message. */
+/** Each member with a value at its limit, and a value past it with the message. */
 const FIELD_RULES: [string, Reader, object, string, JsonValue, JsonValue, string][] = [
   [
     'agent',

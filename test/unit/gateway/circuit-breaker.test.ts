@@ -18,7 +18,7 @@ function setUp() {
   return { breaker, time, changes, begin, fail };
 }
 
-/** A breaker that 3 failures at `a` have opened. */
+/** Returns a breaker that 3 failures at `a` have opened. */
 function setUpOpen() {
   const harness = setUp();
   for (let i = 0; i < 3; i++) harness.fail();

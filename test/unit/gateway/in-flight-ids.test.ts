@@ -5,7 +5,7 @@ function setUp(options: { recentMax?: number; memoryMs?: number } = {}) {
   const time = { elapsedMs: 0 };
   const inFlightIds = new InFlightIds({ elapsedMs: () => time.elapsedMs, ...options });
 
-  /** Returns the state of an id; an id that can be claimed is settled with the result. */
+  /** Returns the state of an id. An id that can be claimed is settled with the result. */
   function settle(tenantId: string, id: string, result: ClaimResult, contentHash = 'x') {
     const claim = inFlightIds.claim({ tenantId, kind: 'message-sent', id }, contentHash);
     if (claim.state === 'claimed') claim.settle(result);
@@ -16,7 +16,7 @@ function setUp(options: { recentMax?: number; memoryMs?: number } = {}) {
     time,
     settle,
     accept: (tenantId: string, id: string) => settle(tenantId, id, { outcome: 'accepted' }),
-    /** Returns the state for other content, without changing what is remembered. */
+    /** Returns the state for other content, without changing any id's state. */
     probe: (tenantId: string, id: string) => settle(tenantId, id, { outcome: 'failed' }, 'other'),
   };
 }

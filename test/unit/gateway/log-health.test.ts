@@ -41,7 +41,7 @@ async function setUp() {
     state,
     ready,
     begin,
-    /** Publishes a record; undefined when it was refused. */
+    /** Publishes a record; returns undefined if it was refused. */
     publish: (outcome: PublishOutcome, partition = 0) => begin(partition)?.end([outcome]) ?? undefined,
     pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
   };

@@ -33,7 +33,7 @@ it('the gateway refuses a tenant with too many bytes of open dead letters with 4
   expect(refused.headers.get('ratelimit')).toContain('"dead-letters";r=0;t=60');
   expect(gateway.publisher.calls).toHaveLength(published);
 
-  // While the database is unavailable, the last result counts.
+  // While the database is unavailable, the last result is used.
   over = [];
   fails = true;
   expect((await send()).status).toBe(429);

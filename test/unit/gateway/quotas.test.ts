@@ -11,7 +11,7 @@ const CONVO = '/metadata-ingestion/v1/single-convo-metadata';
 const EVENING_MS = Date.parse('2026-03-01T23:50:00Z');
 const QUOTA_FIELD = '"quota";q=10;w=86400;qu="records"';
 
-/** Returns a store, the counts written to it, and those that it returns. */
+/** Returns a store with the counts written to it, and the counts that it returns. */
 function createStore() {
   const written = new Map<string, number>();
   const others = new Map<string, number>();

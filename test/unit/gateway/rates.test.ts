@@ -9,7 +9,7 @@ const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const EVENTS = '/automation-agent/v1/events';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
 
-/** Every operation, a request of it, and the status of its answer. */
+/** Every operation with a request and the status of its answer. */
 const OPERATIONS: readonly [name: string, path: string, body: unknown, status: number][] = [
   ['state', STATE, undefined, 404],
   [
@@ -333,7 +333,7 @@ describe('the byte rate', () => {
     const answers = await Promise.all([send(), send(), send()]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     const refused = await post(MESSAGE, { messageId: 'm' }, { 'content-length': '17' });
-    // 5 MiB below zero, at 2 MiB per second.
+    // 5 MiB below 0, at 2 MiB per second.
     expect(await refusalOf(refused)).toMatchObject({ status: 429, retryAfter: '3' });
     const waits = Number((await send()).headers.get('retry-after'));
     clock.ms += waits * 1000 - 1001;
@@ -344,12 +344,12 @@ describe('the byte rate', () => {
 
   it('bounds how far bodies of unknown size overdraw it', async () => {
     const { post, clock } = gatewayOf({ byteRate: 2 * MIB });
-    // Only the size of the last gzip member, which is empty, is known before unpacking.
+    // Before unpacking, only the size of the last gzip member is known, and that member is empty.
     const hidden = Buffer.concat([gzipSync(padded(4 * MIB)), gzipSync('')]);
     const answers = await Promise.all(Array.from({ length: 30 }, () => post(AGENTS, hidden, gzip)));
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(18);
     const refused = await post(AGENTS, hidden, gzip);
-    // At most 8 bodies overdraw, each by at most the largest body.
+    // At most 8 bodies overdraw the limit, each by at most the largest body.
     const waits = Number(refused.headers.get('retry-after'));
     expect(waits).toBeGreaterThan(2);
     expect(waits).toBeLessThanOrEqual((8 * 4 + 4) / 2);
@@ -369,7 +369,7 @@ describe('the byte rate', () => {
     expect(
       await left(gatewayOf(limits, noRoom), AGENTS, plain, { 'content-length': String(plain.length) }),
     ).toEqual([503, 4 * MIB]);
-    // The unpacked part counts.
+    // The part that was unpacked counts.
     const [status, bytes] = await left(gatewayOf(limits, noRoom), AGENTS, gzipSync(plain), gzip);
     expect(status).toBe(503);
     expect(bytes).toBeGreaterThan(3.8 * MIB);

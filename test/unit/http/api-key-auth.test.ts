@@ -22,7 +22,7 @@ const rotated = (validUntilMs: number) => ({
   previousSecret: { sha256: sha256(SECRET), validUntilMs },
 });
 
-/** A gateway whose store and time the test changes. */
+/** Creates a gateway whose store and time the test changes. */
 function setUp(first: Partial<ApiKey> = {}) {
   const store = { key: apiKey('key-1', first), down: false, lookUps: 0 };
   const clock = { nowMs: () => clock.ms, ms: NOW_MS };
@@ -101,7 +101,8 @@ describe('secrets are compared as digests of equal length, equally often for all
     await status(SECRET);
     compared.splice(0);
     expect(await status(secret, id)).toBe(401);
-    // What is cached, then what is stored: each time both secrets that a key may have.
+    // The cached key is compared first, then the stored one; each with both secrets that a key may
+    // have.
     expect(compared).toEqual(Array.from({ length: 4 }, () => [32, 32]));
   });
 

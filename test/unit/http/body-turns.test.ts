@@ -11,7 +11,7 @@ function filled(head: string, piece: string, tail: string): string {
   );
 }
 
-/** Bodies of 4 MiB that took the reader 0.1 to 1 s in one turn of the event loop. */
+/** 4 MiB bodies that once took the reader 0.1 to 1 s in one turn of the event loop. */
 const BODIES: readonly [what: string, path: string, body: string, status: number][] = [
   [
     'numbers in a free-form object',
@@ -48,7 +48,10 @@ const BODIES: readonly [what: string, path: string, body: string, status: number
   ],
 ];
 
-/** The longest turn of the event loop during the work, in CPU time, so that other processes do not count. */
+/**
+ * Resolves with the longest turn of the event loop during the work, in CPU time, so that other
+ * processes do not count.
+ */
 async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let before = process.cpuUsage();
@@ -67,7 +70,9 @@ async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
 }
 
 const TURN_MS_MAX = 20;
-/** Garbage collection, and code that is not compiled yet, make turns of single rounds longer. */
+/**
+ * Several rounds, because garbage collection and code that is not compiled yet lengthen some turns.
+ */
 const ROUNDS_MAX = 10;
 
 describe('a body of 4 MiB', () => {

@@ -8,7 +8,7 @@ import type { HttpEnv } from '../../../shared/http/env.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey, NOW_MS, SECRET } from '../../support/gateway-app.ts';
 
-/** Callers of several tenants at one key cache that is small, whose store goes down. */
+/** Callers of several tenants share one small key cache, whose store goes down. */
 
 const KEYS_MAX = 100;
 let keys: KeyCache | undefined;

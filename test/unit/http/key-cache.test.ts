@@ -38,7 +38,7 @@ function setUp(options: { refreshMs?: number; keysMax?: number } = {}) {
     ...options,
   });
   open.push(keys);
-  /** Does what the API key check does for a right secret. */
+  /** Uses keys as the API key check does for a correct secret. */
   const use = async (...ids: string[]) => {
     for (const id of ids) keys.keep(keys.peek(id) ?? (await keys.find(id))!);
   };
@@ -200,11 +200,11 @@ describe('the key cache', () => {
         await vi.advanceTimersByTimeAsync(500);
       }
       for (const key of await Promise.all(found)) keys.keep(key!);
-      // The worst moment: just after the query of a refresh.
+      // The worst moment for a change is right after the query of a refresh.
       await waitForAsked();
       for (const id of ids) store.set(id, apiKey(id, { version: 'v2', revoked: true }));
       await vi.advanceTimersByTimeAsync(4000);
-      // Not all that are revoked are kept.
+      // A revoked key is either evicted or known to be revoked.
       expect(ids.filter((id) => keys.peek(id)?.revoked === false)).toEqual([]);
       expect(ids.some((id) => keys.peek(id)?.revoked)).toBe(true);
 

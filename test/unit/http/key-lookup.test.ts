@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 
 const STATEMENT_MS = 5;
 
-/** A store whose statements take a while, and what was asked of it. */
+/** Creates a store with slow statements, and a list of its queries. */
 function setUp(options: { statementMs?: number; known?: readonly string[] } = {}) {
   const asked: { ids: readonly string[]; atMs: number }[] = [];
   const state = { down: false, statementMs: options.statementMs ?? STATEMENT_MS };
@@ -38,7 +38,7 @@ describe('the look-up of keys', () => {
     const all = settled(Array.from({ length: 1200 }, (_, i) => find(`id-${i}`)));
     await vi.runAllTimersAsync();
     expect(new Set(await all)).toEqual(new Set(['found out']));
-    // The first one is sent immediately.
+    // The first id is sent immediately, the rest in batches.
     expect(asked.map(({ ids }) => ids.length)).toEqual([1, 500, 500, 199]);
     expect(asked.flatMap(({ ids }) => ids)).toEqual(Array.from({ length: 1200 }, (_, i) => `id-${i}`));
     const pauses = asked.slice(1).map(({ atMs }, i) => atMs - asked[i]!.atMs - STATEMENT_MS);
@@ -60,7 +60,7 @@ describe('the look-up of keys', () => {
   it('refuses ids beyond the number that may wait, and accepts them again when there is room', async () => {
     const { find } = setUp();
     const answers = settled(Array.from({ length: 5003 }, (_, i) => find(`id-${i}`)));
-    // Waiting already: takes no room.
+    // This id is already queued, so it takes no additional place.
     const again = settled([find('id-7')]);
     await vi.runAllTimersAsync();
     const refused = (await answers).flatMap((answer, i) => (answer === 'KEYS_UNAVAILABLE' ? [i] : []));

@@ -8,10 +8,13 @@ import { openRaw, type RawConnection } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 * 1024;
-/** What the process may grow by. Each attack takes several times as much where it is not bounded. */
+/** Limit of the process's memory growth. Without bounds each attack takes several times as much. */
 const GROWTH_MAX = 120 * MIB;
 
-/** A listener in a process of its own; `most` is the most that it grew by since it answered its first request. */
+/**
+ * Starts a listener in a separate process, and tracks its maximum memory growth since its first
+ * answers.
+ */
 async function startListener() {
   const child = fork(path.join(import.meta.dirname, '../../support/listener-child.mjs'), [`${ROOT}dist/`], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -40,7 +43,10 @@ async function startListener() {
   return { port, alive, grownMib: () => Math.round(most / MIB), release: () => child.send('release') };
 }
 
-/** Writes until all is taken, or nothing is taken any more for half a second. */
+/**
+ * Writes `times` times, or until no data has been accepted for 0.5 s. Resolves with the number of
+ * completed writes.
+ */
 async function press(connection: RawConnection, bytes: Buffer, times: number): Promise<number> {
   for (let i = 0; i < times; i++) {
     let stuck: NodeJS.Timeout | undefined;

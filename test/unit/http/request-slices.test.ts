@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { mapInRequestSlices } from '../../../shared/http/json-body/request-slices.ts';
 
-/** Keeps the thread busy. */
+/** Blocks the thread. */
 function workFor(ms: number): void {
   const endMs = performance.now() + ms;
   while (performance.now() < endMs);
@@ -31,7 +31,7 @@ describe('requests in slices', () => {
     );
     await Promise.all(large);
     open = false;
-    // 50 requests with a slice each would be 200.
+    // If each of the 50 requests had a separate slice, the value would be 200.
     expect(most).toBeLessThan(25);
   });
 

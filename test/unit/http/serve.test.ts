@@ -415,7 +415,8 @@ describe('connections', () => {
   it('of a trusted proxy are not bounded, but open requests of one forwarded address are', async () => {
     const { server, publisher } = await start({ connectionsMax: 20, trustedHops: 2 });
     publisher.script = undefined;
-    // The outermost proxy added 10.0.0.1 after what the caller sent, the inner one the outer's address.
+    // The outermost proxy appended 10.0.0.1 to the caller's header; the inner proxy appended the
+    // outer proxy's address.
     const post = (forwarded: string) =>
       `POST ${PATH} HTTP/1.1\r\n${HEADERS}X-Forwarded-For: ${forwarded}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
     const held = [];
@@ -510,9 +511,9 @@ describe('connections', () => {
     const { server } = await start({ stallTimeoutMs: 300, connectionsMax: 1, connectionsPerAddressMax: 1 });
     const deaf = await openRaw(server.port);
     deaf.socket.pause();
-    // More than the buffers of both ends hold.
+    // More data than the buffers of both ends hold.
     await deaf.write('GET /docs/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5));
-    // While it is there it has the only place.
+    // This connection takes the only place while it is open.
     const served = () => fetch(`http://127.0.0.1:${server.port}/openapi.json`).then((answer) => answer.ok);
     await expect(served()).rejects.toThrow();
     await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the cut' });
@@ -521,7 +522,7 @@ describe('connections', () => {
 });
 
 describe('pipelined requests', () => {
-  /** A listener whose answers wait until they are let go. */
+  /** Starts a listener that holds its answers until they are released. */
   async function startHeld(connections: number) {
     const held: (() => void)[] = [];
     const server = await listen({
@@ -544,7 +545,7 @@ describe('pipelined requests', () => {
   it('are parsed up to 32 ahead of their answers, and all answered in order', async () => {
     const { held, all, release } = await startHeld(1);
     const [connection] = all as [RawConnection];
-    // In pieces that end anywhere, headers and their blank lines too.
+    // Split at arbitrary positions, even within headers and blank lines.
     const bytes = pipelined(300);
     for (let at = 0; at < bytes.length; at += 997) await connection.write(bytes.slice(at, at + 997));
     await waitFor(() => held.length === 32, { timeoutMs: 5000, what: '32 open answers' });
@@ -600,7 +601,7 @@ describe('pipelined requests', () => {
     const answers = () => connection.text().split('HTTP/1.1 200').length - 1;
     await waitFor(() => answers() === 3000, { timeoutMs: 30_000, what: 'all answers' });
     open = false;
-    // 64 KiB hold some 1800 of them.
+    // A 64 KiB read contains about 1800 requests.
     expect(most).toBeLessThan(150);
   });
 
@@ -608,7 +609,7 @@ describe('pipelined requests', () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
     const head = `POST ${PATH} HTTP/1.1\r\n${HEADERS}`;
-    // Blank lines in bodies are no end of a request.
+    // Blank lines in a body do not end a request.
     const spaced = BODY.replace(',', ',\r\n\r\n\r\n\r\n').padEnd(3000, '\r\n');
     const whole = `${head}Content-Length: ${spaced.length}\r\n\r\n${spaced}`;
     const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${[...spaced]
@@ -833,7 +834,7 @@ describe('listening', () => {
   });
 
   it('rejects with LISTEN_FAILED and the setting if the address is not of this machine', async () => {
-    // An address for documentation (RFC 5737), which nobody has.
+    // A documentation address (RFC 5737), which no machine has.
     const host = '192.0.2.1';
     const listening = listen({
       fetch: () => new Response(),

@@ -26,7 +26,7 @@ test('a kafkajs connection that was reset in the middle of a response reads the 
 
   await connection.connect();
   const first = await accept(1);
-  // The length of an answer of 100 bytes, and 10 of them.
+  // The length prefix of a 100-byte response, and its first 10 bytes.
   first.write(Buffer.concat([lengthOf(100), Buffer.alloc(10)]));
   await waitFor(() => connection.bytesBuffered === 14, { timeoutMs: 2_000, what: 'half an answer' });
   first.resetAndDestroy();
@@ -40,7 +40,7 @@ test('a kafkajs connection that was reset in the middle of a response reads the 
   second.destroy();
 });
 
-/** As Kafka writes a number of four bytes. */
+/** Returns the number in Kafka's 4-byte encoding. */
 function lengthOf(length: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32BE(length);

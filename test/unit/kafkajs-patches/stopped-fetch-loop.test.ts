@@ -10,7 +10,7 @@ test('a kafkajs consumer that is stopped while its brokers change leaves no fetc
   const note = (message: string) => {
     if (message !== 'consumer not running, exiting') return;
     idleAnswers += 1;
-    // The loop would never let the test go on.
+    // Without this error the loop would block the test forever.
     if (idleAnswers > 1000) throw new Error('the fetchers of a stopped consumer go round and round');
   };
   const logger = { namespace: () => logger, debug: note, info: () => {}, warn: () => {}, error: () => {} };
@@ -24,7 +24,7 @@ test('a kafkajs consumer that is stopped while its brokers change leaves no fetc
       leave: async () => {},
       heartbeat: async () => {},
       getNodeIds: () => nodes,
-      // Broker 2 answers late: until then the fetchers to be recreated wait for the fetcher of broker 2.
+      // Broker 2 answers late, so the recreation of the fetchers waits for its fetcher.
       fetch: async (node: number) => {
         asked.push(node);
         await delay(node === 1 ? 5 : 200);
@@ -38,7 +38,7 @@ test('a kafkajs consumer that is stopped while its brokers change leaves no fetc
   await runner.start();
   await waitFor(() => asked.includes(1) && asked.includes(2), { timeoutMs: 2000, what: 'both to be asked' });
   nodes = [1, 2, 3];
-  // Fetcher 1 has seen it and has ended.
+  // Fetcher 1 has noticed the new node and has ended.
   await delay(50);
   await runner.stop();
   await delay(50);

@@ -18,7 +18,7 @@ interface Answer {
   };
 }
 
-/** The routes of the documents, which do not describe themselves. */
+/** The routes of the documents, which the documents do not list. */
 const UNDESCRIBED = ['GET /openapi.json', 'GET /docs', 'GET /docs/scalar.js'];
 
 const LISTENERS = [

@@ -100,7 +100,7 @@ describe('the reference', () => {
       return process.cpuUsage(before).user;
     };
     await cpuOf(2000);
-    // A quadratic time would be 64 times as long.
+    // Quadratic time would be 64 times as long.
     expect((await cpuOf(16_000)) / (await cpuOf(2000))).toBeLessThan(24);
   });
 

@@ -12,7 +12,9 @@ import { waitFor } from '../../support/wait.ts';
 
 type Answer = (socket: Socket) => void;
 
-/** Far above what the buffers of two sockets take; an exchange without a bound reads hundreds of MiB. */
+/**
+ * Far above the capacity of two socket buffers. An exchange without a limit reads hundreds of MiB.
+ */
 const WRITTEN_MAX = 32 * 1024 * 1024;
 const DEADLINE_MS = 5000;
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -23,7 +25,7 @@ afterEach(async () => {
   cleanUps = [];
 });
 
-/** A receiver that answers each request with bytes of a test's own. */
+/** Starts a receiver that answers each request with the test's bytes. */
 async function startRawReceiver(answer: Answer, secure = false, tls: TlsOptions = {}) {
   const sockets = new Set<Socket>();
   const onSocket = (socket: Socket) => {
@@ -51,7 +53,7 @@ async function startRawReceiver(answer: Answer, secure = false, tls: TlsOptions 
   };
 }
 
-/** Sends webhooks as the dispatcher does. */
+/** Returns a function that sends webhooks as the dispatcher does. */
 function createSender(deadlineMs = DEADLINE_MS): (url: string, bodyBytes?: number) => Promise<Exchange> {
   const agent = createAgent({
     allow: parseAllowRules('127.0.0.0/8'),
@@ -64,7 +66,10 @@ function createSender(deadlineMs = DEADLINE_MS): (url: string, bodyBytes?: numbe
     await send({ url, messageId: 'm', body: Buffer.alloc(bodyBytes, ' '), secrets: [Buffer.alloc(32)] });
 }
 
-/** Writes `start`, then `more` without an end, as fast as it is read. */
+/**
+ * Returns an answer that writes `start`, then `more` repeatedly without an end, as fast as it is
+ * read.
+ */
 const endless =
   (start: string, more: string): Answer =>
   (socket) => {
@@ -164,7 +169,7 @@ test('a 2xx counts as delivered when its connection ends inside the body', async
   expect(outcome).toEqual({ kind: 'delivered', status: 202, answer: Buffer.from('begun') });
 });
 
-/** Writes a head, then a byte of its body every 20 ms, without an end. */
+/** Returns an answer that writes a head, then 1 byte of its body every 20 ms, without an end. */
 const trickle =
   (head: string): Answer =>
   (socket) => {
@@ -191,7 +196,8 @@ test.each([
       answered.push(socket);
       answers[answered.length - 1]!(socket);
     });
-    // Longer than a test may take, so that an exchange that waited for it would fail the test.
+    // Longer than any test may take, so that an exchange that waits for the deadline fails the
+    // test.
     const send = createSender(120_000);
     const exchanges = await Promise.all(answers.map(() => send(receiver.url)));
     for (const exchange of exchanges) expect(exchange.outcome).toMatchObject(outcome);

@@ -9,7 +9,7 @@ import { createSend } from '../../../shared/webhooks/send.ts';
 import { ROOT } from '../../support/program.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 
-/** No machine has a route for TCP to these. */
+/** Addresses to which no machine has a TCP route. */
 const UNROUTED = ['255.255.255.255', '224.0.0.1'];
 const NO_ROUTE = 'could not be sent: ENETUNREACH (no route to its address)';
 let receiver: Receiver;
@@ -86,7 +86,7 @@ test('without a free file descriptor attempts fail, and the process stays', asyn
       console.log(outcome.error);
     }
     await agent.destroy();`;
-  // The shell's limit holds for what replaces it.
+  // The shell's limit also applies to the process that replaces the shell.
   const command = 'ulimit -n 64 && exec "$0" --input-type=module --eval "$1"';
   const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, script]);
   const full = 'could not be sent: EMFILE (the sender has too many files open)';

@@ -7,7 +7,10 @@ import { signatureHeaders } from '../../../shared/webhooks/sign.ts';
 const SECRET = Buffer.alloc(32, 7);
 const INTERIM = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(1000);
 
-/** Sends one webhook to `webhooks listen --forward`, behind which a receiver answers with these bytes. */
+/**
+ * Sends one webhook to `webhooks listen --forward`, which forwards it to a receiver that answers
+ * with these bytes.
+ */
 async function forwardTo(answer: (socket: Socket) => void): Promise<ReceivedWebhook> {
   const behind = createServer((socket) => {
     socket.on('error', () => {});

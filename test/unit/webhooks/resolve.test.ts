@@ -12,7 +12,7 @@ let stop: () => Promise<void> = async () => {};
 let responseCode = NO_SUCH_NAME;
 let nameServers: string[] = [];
 
-/** A name server that answers every query with {@link responseCode}. */
+/** Starts a name server that answers every query with {@link responseCode}. */
 beforeEach(async () => {
   responseCode = NO_SUCH_NAME;
   const server = createSocket('udp4');

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import { createTransactionSlots } from '../../../workers/consume/transaction-slots.ts';
 
-/** Returns work that runs until its end is called. */
+/** Returns work that runs until its `end` function is called. */
 function held() {
   const work = { running: false, end: () => {} };
   const run = () =>
