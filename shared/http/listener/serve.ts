@@ -58,10 +58,7 @@ export interface HttpServer {
   readonly port: number;
   /** Adds `Connection: close` to all further responses, so that callers move to another process. */
   startDraining(): void;
-  /**
-   * Stops accepting connections. Resolves when the requests in flight are answered, or after
-   * `closeTimeoutMs`.
-   */
+  /** Stops accepting. Resolves when requests in flight are answered, or after `closeTimeoutMs`. */
   close(): Promise<void>;
   /** Closes all connections immediately. */
   destroy(): void;
@@ -74,10 +71,7 @@ const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 5000;
 const CHECK_TIMEOUTS_MS = 5000;
-/**
- * Longer than the idle timeouts of the usual load balancers (up to 600 s). If this process closed
- * an idle connection first, a request on that connection could be lost.
- */
+/** Longer than the usual load balancers' (600 s): closing first could lose a request. */
 const KEEP_ALIVE_MS = 620_000;
 const KEYLESS_IDLE_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
