@@ -1,53 +1,48 @@
+import { Counts } from './counts.ts';
+
 /** Options of {@link TenantShares}. */
 export interface TenantSharesOptions {
-  readonly bytesMax: number;
+  /** Maximum that all tenants hold together: bytes, or items. */
+  readonly max: number;
   /**
-   * Whether a tenant that holds nothing may take all free bytes, so that one large request can
+   * Whether a tenant that holds nothing may take all that is free, so that one large request can
    * succeed. Default false.
    */
   readonly firstTakesAll?: boolean;
 }
 
 /**
- * Divides a bounded number of bytes between tenants; never waits. No tenant may hold more than it
- * leaves free. A single tenant gets half; n tenants get a part of 1 / (n + 1) each. So neither many
- * nor slow requests of one tenant take the last bytes of other tenants.
+ * Divides a bounded amount (bytes, items) between tenants; never waits. No tenant may hold more than
+ * it leaves free. A single tenant gets half; n tenants get a part of 1 / (n + 1) each. So neither
+ * many nor slow requests of one tenant take the last part of other tenants.
  */
 export class TenantShares {
-  private readonly bytesMax: number;
+  private readonly max: number;
   private readonly firstTakesAll: boolean;
-  private held = 0;
-  /** Bytes by tenant, without tenants that hold none. */
-  private readonly heldBy = new Map<string, number>();
+  private readonly shares = new Counts();
 
-  constructor({ bytesMax, firstTakesAll = false }: TenantSharesOptions) {
-    this.bytesMax = bytesMax;
+  constructor({ max, firstTakesAll = false }: TenantSharesOptions) {
+    this.max = max;
     this.firstTakesAll = firstTakesAll;
   }
 
-  /** Returns the bytes that all tenants hold. */
-  heldBytes(): number {
-    return this.held;
+  /** Returns the amount that all tenants hold. */
+  held(): number {
+    return this.shares.total;
   }
 
-  /** Takes bytes for a tenant. If too few are free, takes none and returns false. */
-  take(tenantId: string, bytes: number): boolean {
-    const own = this.heldBy.get(tenantId) ?? 0;
-    const free = this.bytesMax - this.held - bytes;
-    const isFair = own + bytes <= free || (this.firstTakesAll && own === 0);
+  /** Takes an amount for a tenant. If too little is free, takes none and returns false. */
+  take(tenantId: string, amount: number): boolean {
+    const own = this.shares.of(tenantId);
+    const free = this.max - this.shares.total - amount;
+    const isFair = own + amount <= free || (this.firstTakesAll && own === 0);
     if (free < 0 || !isFair) return false;
-    this.add(tenantId, own, bytes);
+    this.shares.add(tenantId, amount);
     return true;
   }
 
-  /** Gives back bytes that were taken. */
-  give(tenantId: string, bytes: number): void {
-    this.add(tenantId, this.heldBy.get(tenantId) ?? 0, -bytes);
-  }
-
-  private add(tenantId: string, own: number, bytes: number): void {
-    this.held += bytes;
-    if (own + bytes === 0) this.heldBy.delete(tenantId);
-    else this.heldBy.set(tenantId, own + bytes);
+  /** Gives back an amount that was taken. */
+  give(tenantId: string, amount: number): void {
+    this.shares.remove(tenantId, amount);
   }
 }

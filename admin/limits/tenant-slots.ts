@@ -1,4 +1,5 @@
 import { withDeadline } from '../../shared/async.ts';
+import { Counts } from '../../shared/counts.ts';
 import { AppError } from '../../shared/errors.ts';
 import { FairQueue } from '../../shared/fair-queue.ts';
 import type { HttpMiddleware } from '../../shared/http/env.ts';
@@ -28,8 +29,8 @@ interface Waiter {
 export class TenantSlots {
   private readonly options: TenantSlotsOptions;
   private readonly waiting = new FairQueue<Waiter>();
-  private running = 0;
-  private readonly runningByTenant = new Map<string, number>();
+  /** Work that runs, by tenant. */
+  private readonly running = new Counts();
 
   constructor(options: TenantSlotsOptions) {
     this.options = options;
@@ -44,7 +45,7 @@ export class TenantSlots {
     try {
       return await work();
     } finally {
-      this.count(tenantId, -1);
+      this.running.remove(tenantId);
       this.startNext();
     }
   }
@@ -65,10 +66,10 @@ export class TenantSlots {
   }
 
   private startNext(): void {
-    while (this.running < this.options.runningMax) {
+    while (this.running.total < this.options.runningMax) {
       const [waiter] = this.waiting.takeTurn((items) => this.firstWithSlot(items));
       if (!waiter) return;
-      this.count(waiter.tenantId, 1);
+      this.running.add(waiter.tenantId);
       waiter.start();
     }
   }
@@ -76,15 +77,7 @@ export class TenantSlots {
   /** Returns the first waiter of a tenant, or none if the tenant has all its slots in use. */
   private firstWithSlot(waiters: ReadonlySet<Waiter>): readonly Waiter[] {
     const [first] = waiters;
-    const running = this.runningByTenant.get(first!.tenantId) ?? 0;
-    return running < this.options.tenantMax ? [first!] : [];
-  }
-
-  private count(tenantId: string, change: 1 | -1): void {
-    this.running += change;
-    const running = (this.runningByTenant.get(tenantId) ?? 0) + change;
-    if (running === 0) this.runningByTenant.delete(tenantId);
-    else this.runningByTenant.set(tenantId, running);
+    return this.running.of(first!.tenantId) < this.options.tenantMax ? [first!] : [];
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import { Counts } from '../../shared/counts.ts';
 import type { Logger } from '../../shared/logging.ts';
 import { TenantShares } from '../../shared/tenant-shares.ts';
 import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
@@ -63,9 +64,9 @@ export class StoredIdLookup {
   private readonly queue: Group[] = [];
   /** The groups that still take ids, by name. */
   private readonly openGroups = new Map<string, Group>();
-  private readonly waitingIds = new TenantShares({ bytesMax: WAITING_IDS_MAX });
-  private queries = 0;
-  private readonly queriesByTenant = new Map<string, number>();
+  private readonly waitingIds = new TenantShares({ max: WAITING_IDS_MAX });
+  /** Queries in flight, by tenant. */
+  private readonly queries = new Counts();
 
   constructor(options: StoredIdLookupOptions) {
     const { logger, budgetMs = 25, elapsedMs = () => performance.now() } = options;
@@ -109,15 +110,15 @@ export class StoredIdLookup {
   }
 
   private startQueries(): void {
-    while (this.queries < QUERIES_MAX) {
+    while (this.queries.total < QUERIES_MAX) {
       const group = this.takeNext();
       if (!group) return;
       const { name, tenantId, ids } = group;
       if (this.openGroups.get(name) === group) this.openGroups.delete(name);
       this.waitingIds.give(tenantId, ids.size);
-      this.countQuery(tenantId, 1);
+      this.queries.add(tenantId);
       void this.query(group).then(() => {
-        this.countQuery(tenantId, -1);
+        this.queries.remove(tenantId);
         this.startQueries();
       });
     }
@@ -131,20 +132,13 @@ export class StoredIdLookup {
     let next: number | undefined;
     let fewest = TENANT_QUERIES_MAX;
     for (const [index, { tenantId }] of this.queue.entries()) {
-      const inFlight = this.queriesByTenant.get(tenantId) ?? 0;
+      const inFlight = this.queries.of(tenantId);
       if (inFlight >= fewest) continue;
       next = index;
       fewest = inFlight;
       if (fewest === 0) break;
     }
     return next === undefined ? undefined : this.queue.splice(next, 1)[0];
-  }
-
-  private countQuery(tenantId: string, change: 1 | -1): void {
-    this.queries += change;
-    const ofTenant = (this.queriesByTenant.get(tenantId) ?? 0) + change;
-    if (ofTenant === 0) this.queriesByTenant.delete(tenantId);
-    else this.queriesByTenant.set(tenantId, ofTenant);
   }
 
   private async query({ tenantId, kind, ids, resolve, attempt }: Group): Promise<void> {

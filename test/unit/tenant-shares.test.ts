@@ -5,7 +5,7 @@ describe('shares of tenants', () => {
   it.each([true, false])(
     'let no tenant hold more than it leaves free (first takes all: %s)',
     (firstTakesAll) => {
-      const shares = new TenantShares({ bytesMax: 100, firstTakesAll });
+      const shares = new TenantShares({ max: 100, firstTakesAll });
       expect(shares.take('a', 30)).toBe(true);
       expect(shares.take('a', 20)).toBe(true);
       expect(shares.take('a', 1)).toBe(false);
@@ -15,18 +15,18 @@ describe('shares of tenants', () => {
       shares.give('a', 50);
       expect(shares.take('b', 12)).toBe(true);
       expect(shares.take('b', 14)).toBe(false);
-      expect(shares.heldBytes()).toBe(37);
+      expect(shares.held()).toBe(37);
     },
   );
 
   it('give a tenant that holds nothing all free bytes only with firstTakesAll', () => {
-    const shares = new TenantShares({ bytesMax: 100, firstTakesAll: true });
+    const shares = new TenantShares({ max: 100, firstTakesAll: true });
     expect(shares.take('a', 101)).toBe(false);
     expect(shares.take('a', 90)).toBe(true);
     expect(shares.take('b', 11)).toBe(false);
     expect(shares.take('b', 10)).toBe(true);
     shares.give('a', 90);
     expect(shares.take('a', 90)).toBe(true);
-    expect(new TenantShares({ bytesMax: 100 }).take('a', 51)).toBe(false);
+    expect(new TenantShares({ max: 100 }).take('a', 51)).toBe(false);
   });
 });

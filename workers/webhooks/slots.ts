@@ -1,3 +1,5 @@
+import { Counts } from '../../shared/counts.ts';
+
 /** An endpoint that requests exchanges. */
 export interface SlotUser {
   readonly tenantId: string;
@@ -15,24 +17,24 @@ export interface SlotUser {
  */
 export class Slots {
   readonly #max: number;
-  #held = 0;
+  /** Slots that are held, by tenant. */
+  readonly #slots = new Counts();
   #heldByFailing = 0;
-  readonly #heldByTenant = new Map<string, number>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
   get held(): number {
-    return this.#held;
+    return this.#slots.total;
   }
 
   /** Returns the number of slots that this endpoint can take now. */
   free(user: SlotUser): number {
     const half = Math.ceil(this.#max / 2);
-    const bounds = [this.#max - this.#held, half - (this.#heldByTenant.get(user.tenantId) ?? 0)];
+    const bounds = [this.#max - this.held, half - this.#slots.of(user.tenantId)];
     if (user.failing) bounds.push(half - this.#heldByFailing);
-    const common = Math.floor((this.#max * 3) / 4) - this.#held;
+    const common = Math.floor((this.#max * 3) / 4) - this.held;
     bounds.push(user.held === 0 ? Math.max(common, 1) : common);
     return Math.max(0, Math.min(...bounds));
   }
@@ -47,10 +49,7 @@ export class Slots {
   }
 
   #change(tenantId: string, failing: boolean, by: number): void {
-    this.#held += by;
+    this.#slots.add(tenantId, by);
     if (failing) this.#heldByFailing += by;
-    const ofTenant = (this.#heldByTenant.get(tenantId) ?? 0) + by;
-    if (ofTenant > 0) this.#heldByTenant.set(tenantId, ofTenant);
-    else this.#heldByTenant.delete(tenantId);
   }
 }

@@ -39,10 +39,10 @@ export function heapBytesForRequests(): number {
  * requests instead of crashing.
  */
 export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRequests()): BodyMemory {
-  const bodies = new TenantShares({ bytesMax });
-  const heap = new TenantShares({ bytesMax: heapBytesMax });
+  const bodies = new TenantShares({ max: bytesMax });
+  const heap = new TenantShares({ max: heapBytesMax });
   return {
-    heldBytes: () => bodies.heldBytes(),
+    heldBytes: () => bodies.held(),
     open(tenantId) {
       const body = openShare(bodies, tenantId);
       const ofHeap = openShare(heap, tenantId);

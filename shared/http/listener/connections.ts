@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { Counts } from '../../counts.ts';
 import { HEALTH_PATHS } from '../health.ts';
 import type { OpenAnswers } from './open-answers.ts';
 
@@ -61,9 +62,9 @@ export class Connections {
   private readonly answers: OpenAnswers;
   private readonly bounds: ConnectionBounds;
   private readonly known = new WeakMap<Socket, Connection>();
-  private readonly usual = new AddressCounts();
-  private readonly forHealth = new AddressCounts();
-  private readonly openRequests = new AddressCounts();
+  private readonly usual = new Counts();
+  private readonly forHealth = new Counts();
+  private readonly openRequests = new Counts();
   /** Whether proxies are in front. Without trusted proxies, a connection belongs to one caller. */
   private readonly isBehindProxies: boolean;
 
@@ -173,28 +174,6 @@ const HEALTH_URLS: readonly (string | undefined)[] = Object.values(HEALTH_PATHS)
 
 function isHealthCheck({ method, url }: IncomingMessage): boolean {
   return method === 'GET' && HEALTH_URLS.includes(url);
-}
-
-/** Counts connections or requests per address. */
-class AddressCounts {
-  private readonly counts = new Map<string, number>();
-  total = 0;
-
-  of(address: string): number {
-    return this.counts.get(address) ?? 0;
-  }
-
-  add(address: string): void {
-    this.total += 1;
-    this.counts.set(address, this.of(address) + 1);
-  }
-
-  remove(address: string): void {
-    this.total -= 1;
-    const left = this.of(address) - 1;
-    if (left > 0) this.counts.set(address, left);
-    else this.counts.delete(address);
-  }
 }
 
 /**

@@ -56,7 +56,7 @@ export class EmbeddedPublisher implements Publisher {
     this.deadlineMs = context.deadlineMs;
     this.limited = createRateLimitedLog(context.logger);
     this.session = createAppendSession(context.pool, context.clock);
-    this.memory = new TenantShares({ bytesMax: context.bufferedBytesMax, firstTakesAll: true });
+    this.memory = new TenantShares({ max: context.bufferedBytesMax, firstTakesAll: true });
   }
 
   async publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {

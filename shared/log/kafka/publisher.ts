@@ -29,7 +29,7 @@ export class KafkaPublisher implements Publisher {
 
   constructor(transport: ProduceTransport, options: PublisherOptions, logger: Logger) {
     this.deadlineMs = options.deadlineMs;
-    this.memory = new TenantShares({ bytesMax: options.bufferedBytesMax, firstTakesAll: true });
+    this.memory = new TenantShares({ max: options.bufferedBytesMax, firstTakesAll: true });
     this.loop = new ProduceLoop(transport, this.memory, logger);
   }
 
