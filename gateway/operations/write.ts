@@ -1,14 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { ErrorDetail } from '../../shared/contracts/errors.ts';
+import type { ErrorDetail, Refusal } from '../../shared/contracts/errors.ts';
 import { type AcceptedRecord, RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { reportLimits } from '../../shared/http/rates/limits.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
-import type { AcceptOptions } from '../accept/accept.ts';
+import type { AcceptOptions, Outcome } from '../accept/accept.ts';
 import type { LimitedAccept, LimitedOutcomes } from '../limits/limited-accept.ts';
-import type { EncodedRecord } from '../publish/publish.ts';
+import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
 
 /** Dependencies of the operations that write records. */
 export interface WriteDeps {
@@ -68,6 +68,22 @@ export async function acceptRecords(
   const result = await accept(c.get('apiKey'), records, options);
   reportLimits(c, result.limits);
   return result;
+}
+
+/**
+ * Accepts the only record of a request. A record that cannot be encoded is `too-large`, without
+ * counting towards any limit.
+ */
+export async function acceptRecord(
+  c: HttpContext,
+  deps: WriteDeps,
+  record: AcceptedRecord,
+  options: AcceptOptions,
+): Promise<{ readonly refusal: Refusal } | { readonly refusal?: undefined; readonly outcome: Outcome }> {
+  const encoded = encodeRecord(record);
+  if (!encoded) return { outcome: 'too-large' };
+  const { outcomes, refusal } = await acceptRecords(c, deps, [encoded], options);
+  return refusal ? { refusal } : { outcome: outcomes[0]! };
 }
 
 /** The detail of a record that is valid but too large for the log. */

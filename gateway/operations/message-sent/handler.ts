@@ -1,9 +1,8 @@
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
-import { encodeRecord } from '../../publish/publish.ts';
 import {
-  acceptRecords,
+  acceptRecord,
   conflictDetail,
   requestFacts,
   TOO_LARGE_DETAIL,
@@ -20,12 +19,10 @@ export function messageSentOperation(deps: WriteDeps) {
     const parsed = readMessageSent(c.get('body'));
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
-    const encoded = encodeRecord(toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId));
-    if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
+    const record = toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId);
+    const accepted = await acceptRecord(c, deps, record, { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);
-    const [outcome] = accepted.outcomes;
-    switch (outcome) {
+    switch (accepted.outcome) {
       case 'accepted':
         return c.body(null, 200, { 'content-length': '0' });
       case 'conflict':

@@ -3,9 +3,8 @@ import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
-import { encodeRecord } from '../../publish/publish.ts';
 import {
-  acceptRecords,
+  acceptRecord,
   conflictDetail,
   requestFacts,
   TOO_LARGE_DETAIL,
@@ -23,12 +22,9 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
     if (!parsed.ok) return answer(c, 400, parsed.id ?? deps.nextId(), failBadParams(parsed.details));
     const facts = requestFacts(c, deps.clock);
     const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
-    const encoded = encodeRecord(record);
-    if (!encoded) return answer(c, 400, record.id, failBadParams([TOO_LARGE_DETAIL]));
-    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: true });
+    const accepted = await acceptRecord(c, deps, record, { lookUpStored: true });
     if (accepted.refusal) return refuse(c, accepted.refusal);
-    const [outcome] = accepted.outcomes;
-    switch (outcome) {
+    switch (accepted.outcome) {
       case 'accepted':
         return answer(c, 200, record.id, '');
       case 'conflict':
