@@ -4,7 +4,7 @@ import type { Instance } from './instance.ts';
 type Greeted = Pick<Instance, 'demo' | 'demoIsNew' | 'demoFile' | 'headersFile' | 'keyProblems'>;
 
 /** Address of the webhook receiver in the first try. */
-export const RECEIVER_URL = 'http://127.0.0.1:9000/';
+const RECEIVER_URL = 'http://127.0.0.1:9000/';
 
 /**
  * Returns what `npm start` prints once it is ready: the addresses, and one command for each step of

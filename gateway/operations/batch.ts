@@ -94,7 +94,7 @@ function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemRe
 }
 
 /** Returns the `error` of a record's result; empty if the record was accepted. */
-export function outcomeError(outcome: Outcome): string {
+function outcomeError(outcome: Outcome): string {
   switch (outcome) {
     case 'accepted':
       return '';

@@ -7,12 +7,12 @@ import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
  * member's path.
  */
 
-export const ID_LENGTH_MAX = 256;
-export const ARRAY_LENGTH_MAX = 100;
+const ID_LENGTH_MAX = 256;
+const ARRAY_LENGTH_MAX = 100;
 export const TEXT_LENGTH_MAX = 16_384;
-export const ATTRIBUTES_MAX = 10;
-export const ATTRIBUTE_VALUE_LENGTH_MAX = 1024;
-export const WORD_PATTERN = /^[a-zA-Z0-9_-]+$/;
+const ATTRIBUTES_MAX = 10;
+const ATTRIBUTE_VALUE_LENGTH_MAX = 1024;
+const WORD_PATTERN = /^[a-zA-Z0-9_-]+$/;
 const INT32_MAX = 2 ** 31 - 1;
 const INT32_MIN = -(2 ** 31);
 

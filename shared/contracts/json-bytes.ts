@@ -1,8 +1,8 @@
 /** The bytes of JSON's grammar, and scans over them. */
 
-export const TAB = 0x09;
-export const LINE_FEED = 0x0a;
-export const CARRIAGE_RETURN = 0x0d;
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 export const SPACE = 0x20;
 export const QUOTE = 0x22;
 export const PLUS = 0x2b;
@@ -10,7 +10,7 @@ export const COMMA = 0x2c;
 export const MINUS = 0x2d;
 export const DOT = 0x2e;
 export const ZERO = 0x30;
-export const NINE = 0x39;
+const NINE = 0x39;
 export const COLON = 0x3a;
 export const OPEN_BRACKET = 0x5b;
 export const BACKSLASH = 0x5c;

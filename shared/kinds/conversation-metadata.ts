@@ -12,7 +12,7 @@ import {
 import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
 import { type Parsed, parseRecord } from '../contracts/parsed.ts';
 
-export const DEVICE_TYPES = ['TABLET', 'PHONE', 'DESKTOP', 'WATCH', 'OTHER'] as const;
+const DEVICE_TYPES = ['TABLET', 'PHONE', 'DESKTOP', 'WATCH', 'OTHER'] as const;
 export const PLATFORMS = [
   'SMS',
   'WEB',
@@ -32,7 +32,7 @@ export const PLATFORMS = [
   'GBM',
   'WAB',
 ] as const;
-export const OPERATING_SYSTEMS = ['MAC_OS', 'LINUX', 'WINDOWS', 'ANDROID', 'IOS', 'OTHER'] as const;
+const OPERATING_SYSTEMS = ['MAC_OS', 'LINUX', 'WINDOWS', 'ANDROID', 'IOS', 'OTHER'] as const;
 
 export const conversationSchema = objectOf({
   eventId: eventIdField

@@ -198,7 +198,7 @@ function timed(text: string, { answerTimeoutMs }: TransactionOptions): Statement
  * its statements rely. A database, a role or a pooler may have changed these settings for the
  * session. Read-only defaults, statement_timeout and transaction_timeout are left to the operator.
  */
-export function beginStatement(options: TransactionOptions = {}): string {
+function beginStatement(options: TransactionOptions = {}): string {
   const { idleTimeoutMs = IDLE_TIMEOUT_MS, lockTimeoutMs = 0, statementTimeoutMs } = options;
   return [
     'begin isolation level read committed',

@@ -113,11 +113,11 @@ export function isLocalhost(host: string): boolean {
  * Returns the host without brackets and without a trailing dot. URL has normalized every spelling
  * of an IPv4 address.
  */
-export function hostOf(url: URL): string {
+function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }
 
-export function portOf(url: URL): number {
+function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }

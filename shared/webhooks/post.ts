@@ -36,7 +36,7 @@ const BODY_READ_MS = 1000;
 /** Bytes of a response's body that are kept. */
 const BODY_KEPT_MAX = 1024;
 /** Maximum bytes of any kind that a receiver can make one exchange read. */
-export const EXCHANGE_BYTES_MAX = 256 * 1024;
+const EXCHANGE_BYTES_MAX = 256 * 1024;
 
 /**
  * Sends one POST and resolves with its response; follows no redirect. Only the status line and the

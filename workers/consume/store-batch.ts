@@ -79,7 +79,7 @@ export const LOCK_TIMEOUT_MS = 2_000;
  * stored. Well below the 30 s after which the server ends an idle transaction and a consumer group
  * removes a silent member. A single record has no limit.
  */
-export const STATEMENT_TIMEOUT_MS = 10_000;
+const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
  * Stores a slice and its dead letters in one transaction. Records below the partition's position

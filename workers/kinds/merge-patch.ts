@@ -51,7 +51,7 @@ export function mergePatchKind(options: {
   };
 }
 
-export function applyPatch(state: ColumnValues | undefined, patch: Patch): ColumnValues {
+function applyPatch(state: ColumnValues | undefined, patch: Patch): ColumnValues {
   return { ...state, ...patch };
 }
 

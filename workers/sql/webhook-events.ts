@@ -34,7 +34,7 @@ export interface InsertWebhookEventsOptions {
 }
 
 /** Maximum number of deliveries that one transaction writes, unless a single event has more. */
-export const DELIVERIES_MAX = 10_000;
+const DELIVERIES_MAX = 10_000;
 
 interface Message {
   readonly id: string;

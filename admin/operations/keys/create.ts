@@ -27,7 +27,7 @@ export const TOO_MANY = {
 };
 
 /** Returns the detail of a refusal because the tenant's keys created too many keys in 24 hours. */
-export function tooManyPerDay(keysPerDayMax: number): ErrorDetail {
+function tooManyPerDay(keysPerDayMax: number): ErrorDetail {
   return {
     path: 'body',
     message: `a tenant's keys create at most ${keysPerDayMax} keys in 24 hours; an operator can create more`,

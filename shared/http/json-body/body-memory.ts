@@ -28,7 +28,7 @@ const HEAP_BYTES_BASE = 64 * 1024 * 1024;
 /**
  * Returns the bytes of heap for requests: half of the limit (`--max-old-space-size`) less the base.
  */
-export function heapBytesForRequests(): number {
+function heapBytesForRequests(): number {
   return Math.max(0, getHeapStatistics().heap_size_limit - HEAP_BYTES_BASE) / 2;
 }
 
