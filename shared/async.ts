@@ -85,8 +85,8 @@ export interface RetryOptions {
 }
 
 /**
- * Runs `work` until it succeeds, with backoff. Resolves with its result, or with undefined once the
- * signal is aborted. Rejects only with what `onFailure` throws.
+ * Retries `work` until it succeeds, with backoff. Resolves with the result of `work`, or with
+ * undefined once the signal is aborted. Rejects only with an error that `onFailure` throws.
  */
 export async function retryUntilSuccess<T>(
   work: () => Promise<T>,

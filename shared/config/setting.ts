@@ -6,13 +6,13 @@ export type Role = (typeof ROLES)[number];
 
 export interface Setting {
   readonly schema: z.ZodType;
-  /** The allowed values in words, which complete "must be". */
+  /** The allowed values as text that completes "must be". */
   readonly allowed: string;
   /** Roles that read the setting. Other roles ignore the setting, even if its value is wrong. */
   readonly usedBy: readonly Role[];
   /** Roles that cannot start without the setting. */
   readonly requiredBy?: readonly Role[];
-  /** The default of `npm start`, if it differs. */
+  /** The default of `npm start`, if that differs. */
   readonly embeddedDefault?: string;
   readonly meaning: string;
   readonly example: string;

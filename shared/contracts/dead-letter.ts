@@ -34,7 +34,7 @@ export interface EncryptedInRecord {
 }
 
 /**
- * Reads the identity from a value that may be anything. If the value does not name tenant and
+ * Reads the identity from a value, which may be malformed. If the value does not name tenant and
  * entity, the record's key does.
  */
 export function identityOf(value: Buffer | null, key: Buffer | null): RecordIdentity {

@@ -24,7 +24,7 @@ export interface StringRules {
   readonly lengthMax: number;
   readonly lengthMin?: number;
   readonly pattern?: RegExp;
-  /** The pattern in words, e.g. `letters, digits, '_' and '-'`. */
+  /** A description of the pattern, e.g. `letters, digits, '_' and '-'`. */
   readonly patternText?: string;
   readonly notBlank?: boolean;
   readonly noControlCharacters?: boolean;

@@ -6,8 +6,8 @@ export interface TopicPosition {
 }
 
 /**
- * The position at which a record was first read. It identifies the record's dead letter, and is
- * kept when the record is replayed.
+ * The position at which a record was first read. The position identifies the record's dead letter,
+ * and is kept when the record is replayed.
  */
 export interface FirstPosition extends TopicPosition {
   readonly topic: string;

@@ -2,7 +2,10 @@ import { InexactNumber, JsonSyntaxError } from './json.ts';
 import { byteAt, DOT, digitsEnd, isDigit, LOWER_E, MINUS, PLUS, ZERO } from './json-bytes.ts';
 import type { Source } from './json-source.ts';
 
-/** Maximum characters of a number. Converting a longer one to a double takes too long in one step. */
+/**
+ * Maximum characters of a number. Converting a longer number to a double takes too long in one
+ * step.
+ */
 const LENGTH_MAX = 65_536;
 /** Digits of an integer that may be exact as a double. */
 const EXACT_DIGITS = 16;
@@ -63,8 +66,8 @@ export class NumberReader {
   }
 
   /**
-   * Returns the exponent that begins with the letter at `letterAt`, and sets `end`. Returns 0 if it
-   * has no digits.
+   * Returns the exponent that begins with the letter at `letterAt`, and sets `end`. Returns 0 if
+   * the exponent has no digits.
    */
   private readExponent(letterAt: number): number {
     const { bytes } = this;

@@ -43,7 +43,7 @@ const VALUES_MAX = 250_000;
 /** Bytes that are read between two pauses. */
 const STEP_BYTES = 16_384;
 
-/** States of the reader: the part of the grammar that it expects next. */
+/** States of the reader: the next expected part of the grammar. */
 const VALUE = 0;
 const VALUE_OR_END = 1;
 const NAME = 2;
@@ -65,15 +65,15 @@ const BareObject = bareObject as unknown as new () => JsonObject;
 
 /**
  * An empty array for values of any type. V8 treats `[]` as an array of small integers until another
- * value is added. It does not inline push for arrays of several kinds.
+ * value is added. V8 does not inline push for arrays of several kinds.
  */
 const NO_VALUES: JsonValue[] = [null];
 NO_VALUES.pop();
 
 /**
- * Reads one JSON value. {@link read} pauses about every {@link STEP_BYTES}, inside strings and white
- * space too. Open arrays and objects are on a stack instead of in recursion, and nothing is built
- * inside raw objects.
+ * Reads one JSON value. {@link read} pauses about every {@link STEP_BYTES} bytes, inside strings
+ * and white space too. Open arrays and objects are on a stack instead of in recursion, and nothing
+ * is built inside raw objects.
  */
 export class Reader {
   private readonly source: Source;

@@ -6,9 +6,9 @@ export interface JsonSchema {
 }
 
 /**
- * Returns the JSON Schema of the values that a validator accepts. It is derived from the validator;
- * custom rules declare their JSON Schema in `meta`. JSON Schema cannot express that strings hold no
- * U+0000 or unpaired surrogate, and that a day exists in its month.
+ * Returns the JSON Schema of the values that a validator accepts. The schema is derived from the
+ * validator; custom rules declare their JSON Schema in `meta`. JSON Schema cannot exclude U+0000
+ * and unpaired surrogates from strings, and days that a month does not have.
  */
 export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...made } = z.toJSONSchema(schema, {

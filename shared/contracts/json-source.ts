@@ -17,7 +17,7 @@ export class Source {
   readonly start: number;
   /**
    * Bytes up to the reading position minus the UTF-16 code units that they decode to. The reader of
-   * strings maintains it, as only strings have such bytes.
+   * strings maintains this number, because only strings contain multibyte characters.
    */
   surplus = 0;
 

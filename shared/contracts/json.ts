@@ -3,7 +3,7 @@
  * JSON.parse guarantees neither (RFC 8259). read-json.ts reads them.
  */
 
-/** A free-form object, kept as the text it was sent as. */
+/** A free-form object, kept as the text that was sent. */
 export class RawJson {
   readonly text: string;
   /** Why one of its strings cannot be stored; undefined if all can. */
@@ -34,7 +34,7 @@ export interface JsonObject {
 
 /**
  * Thrown if bytes are not JSON, or exceed a limit. The message states the problem and its position.
- * It contains nothing of the input, which may be secret.
+ * The message contains nothing of the input, which may be secret.
  */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json
 export type Parsed<R> =
   | {
       readonly ok: true;
-      /** The caller's id of the record (eventId, messageId), if it sent one. */
+      /** The caller's id of the record (eventId, messageId), if the record has one. */
       readonly id: string | undefined;
       /** The entity that the record describes. Records of one entity are ordered. */
       readonly entity: string;

@@ -1,18 +1,18 @@
 import { DETAILS_MAX, type ErrorDetail } from './errors.ts';
 
-/** The result of one record of a request: `error` is empty when it was accepted. */
+/** The result of one record of a request: `error` is empty if the record was accepted. */
 export interface ItemResult {
   readonly eventId: string;
   readonly error: string;
 }
 
-/** The answer of the operations that accept many items. */
+/** The response of the operations that accept many items. */
 export interface ItemResults {
   readonly errorCount: number;
   readonly results: readonly ItemResult[];
 }
 
-/** The answer of the operation that accepts one conversation. */
+/** The response of the operation that accepts one conversation. */
 export interface SingleResult {
   readonly result: ItemResult;
 }

@@ -18,8 +18,9 @@ export interface BaseAppOptions {
 }
 
 /**
- * Returns an app with the features that all listeners with operations share: request ids, errors,
- * the public routes, no caching, the access log, and no HEAD. Operations are added afterwards.
+ * Returns an app with the features that all listeners with operations share. These are request ids,
+ * errors, the public routes, no caching, the access log, and no HEAD. Operations are added
+ * afterwards.
  */
 export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): Hono<HttpEnv> {
   const app = new Hono<HttpEnv>();

@@ -11,7 +11,7 @@ export const CONVERSATION_ID_SCHEMA = {
   maxLength: LENGTH_MAX,
 };
 
-/** The rule in words, as the end of a sentence that begins with "It" or a member's name. */
+/** A description of the rule, as the end of a sentence that begins with "It" or a member's name. */
 export const CONVERSATION_ID_TEXT = `must be 1 to ${LENGTH_MAX} upper-case letters and digits`;
 
 export function isConversationId(text: string): boolean {

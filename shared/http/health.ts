@@ -21,7 +21,7 @@ export interface Health {
   watchReady(name: string, check: () => string | undefined): void;
   watchLive(name: string, check: () => string | undefined): void;
   watchNote(name: string, check: () => string | undefined): void;
-  /** Returns why the process is not ready, as `name: reason`; empty when it is ready. */
+  /** Returns why the process is not ready, as `name: reason`; empty if it is ready. */
   readyReasons(): string[];
   liveReasons(): string[];
   notes(): string[];

@@ -28,9 +28,7 @@ export interface OperationAnswer {
   readonly links?: Readonly<Record<string, JsonSchema>>;
 }
 
-/**
- * The description of an error code for one operation, if it differs from that for most operations.
- */
+/** The description of an error code for one operation, if it is not the usual one. */
 export interface OwnError {
   readonly meaning?: string;
   /** The details that are shown if no example of the operation has the code. */

@@ -24,7 +24,7 @@ export interface ApiKey {
   readonly limits: {
     /** Requests per second of all keys of the tenant together. */
     readonly tenantRate: RequestRate;
-    /** Requests per second of this key; undefined: no limit of its own. */
+    /** Requests per second of this key; undefined: only the tenant's rate applies. */
     readonly keyRate: number | undefined;
     /** Bytes of bodies per second of all keys of the tenant together. */
     readonly byteRate: ByteRate;

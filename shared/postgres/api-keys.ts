@@ -133,8 +133,8 @@ export type Rotated =
       readonly ok: true;
       readonly secret: string;
       /**
-       * When the previous secret expires, which is not later than the key; null: it is no longer
-       * valid.
+       * When the previous secret expires, which is not later than the key; null: the previous
+       * secret is no longer valid.
        */
       readonly previousValidUntilMs: number | null;
       /** When the key itself expires; null: never. */

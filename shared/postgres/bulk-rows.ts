@@ -26,7 +26,8 @@ export interface Column<Row> {
 
 /**
  * Inserts the rows as one statement, and resolves with the rows that the statement returns.
- * `suffix` follows the rows (`on conflict …`, `returning …`). Without rows, it sends no statement.
+ * `suffix` follows the rows (`on conflict …`, `returning …`). Sends no statement if there are no
+ * rows.
  */
 export async function insertRows<Row, Returned = never>(
   db: Queryable,
@@ -77,8 +78,8 @@ export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly 
 }
 
 // Returns the array type of a parameter. unnest flattens arrays of arrays, so a text[] is sent as
-// an array literal. json is sent as text, or the driver would parse it; utf8 is sent as text,
-// because hexadecimal is twice as long.
+// an array literal. For json, the type is text, because the driver would parse json. For utf8, the
+// type is text, because hexadecimal is twice as long.
 function arrayTypeOf(type: ColumnType): string {
   return type === 'text[]' || type === 'json' || type === 'utf8' ? 'text[]' : `${type}[]`;
 }

@@ -92,9 +92,9 @@ const FAILED_AGAIN = `
         else excluded.replay >= d.replay and d.state in ('open', 'replaying') end`;
 
 /**
- * The condition under which an import reopens an existing row. Of several imports of one position,
- * the last one counts. A row that is being replayed is reopened if it has failed since then,
- * because a worker of an earlier release may have rejected the replay.
+ * The condition under which an import reopens an existing row. The last import of a position
+ * counts. A row that is being replayed is reopened if it has failed since, because a worker of an
+ * earlier release may have rejected the replay.
  */
 const IMPORTED_AGAIN = `
   where d.imported_offset < excluded.imported_offset

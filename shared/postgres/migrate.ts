@@ -44,8 +44,8 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     await client.query(SESSION);
     requireServer(await readServerFacts(client));
     const known = await readSchema(client);
-    // A schema of a newer release must not be extended, even where it lacks some of this release's
-    // migrations.
+    // A schema of a newer release must not be extended, even if some of this release's migrations
+    // are missing.
     if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));
     // Imported here, because all processes import this file and only migrations need it.
     const { runner } = await import('node-pg-migrate');

@@ -15,8 +15,8 @@ export interface RequireSchemaOptions {
   /** The key ring of a process that encrypts: see {@link requireKeys}. */
   readonly keyRing?: KeyRing;
   /**
-   * Called if a database that was down at the start turns out to be unusable. The process must then
-   * end.
+   * Called if a database that was down at the start is found to be unusable later. The process must
+   * then end.
    */
   readonly onUnfit: (error: unknown) => void;
   /** Milliseconds between two attempts to reach the database. Default 2000. */

@@ -28,8 +28,8 @@ export interface Dialer {
 }
 
 /**
- * Timeout of a dial in milliseconds, including the name look-up. The exchange's deadline may end it
- * earlier.
+ * Timeout of a dial in milliseconds, including the name look-up. The exchange's deadline may end
+ * the dial earlier.
  */
 const CONNECT_TIMEOUT_MS = 10_000;
 /**

@@ -13,7 +13,7 @@ const LOCAL_CAUSES: Readonly<Record<string, string>> = {
 
 /**
  * Returns why there was no response. System errors are shown by their code only, because their
- * messages may contain anything.
+ * messages may contain internal addresses.
  */
 export function failureText(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors : [error];

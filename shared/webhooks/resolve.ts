@@ -25,7 +25,7 @@ const QUERY_TRIES = 2;
  * "Resolution Delay").
  */
 const RESOLUTION_DELAY_MS = 50;
-/** The hosts file. If it does not exist, as on Windows, DNS is asked first. */
+/** The hosts file. On systems without this file, such as Windows, DNS is asked first. */
 const HOSTS_FILE = '/etc/hosts';
 
 /**

@@ -19,9 +19,9 @@ const COMMITS_BEFORE_GROWTH_MAX = 64;
 export interface BatchSize {
   /** Returns the records of the next batch from index `at` on: at least one. */
   take(records: readonly LogRecord[], at: number): LogRecord[];
-  /** Called when a batch of this many records was too large. */
+  /** Halves the size, after a batch of this many records was too large. */
   halve(records: number): void;
-  /** Called when a batch of this many records was stored. */
+  /** Records that a batch of this many records was stored. */
   noteCommit(records: number): void;
 }
 

@@ -57,8 +57,8 @@ export interface AloneOptions {
 
 /**
  * Stores a partition's records: decodes them, stores them as one batch, and retries while the
- * failure is temporary. If a batch is refused, bisects it to isolate the records that cannot be
- * stored, which become dead letters.
+ * failure is temporary. Bisects a refused batch to isolate the records that cannot be stored, which
+ * become dead letters.
  */
 export class BisectingStore<Row> {
   readonly #deps: BisectingStoreDeps;

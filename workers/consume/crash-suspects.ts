@@ -21,7 +21,7 @@ export interface CrashSuspectsDeps {
  * Isolates records that crash the process. Every start of a partition is counted in the database
  * until a commit clears the count. After several starts without a commit, the records that the
  * first batch can have reached are suspects. Suspects are stored in batches of 1, 2, 4, …, so that
- * a record that crashes the process is soon stored alone, with little delay for other suspects.
+ * a record that crashes the process is soon stored alone. This delays other suspects only a little.
  * Starts at a record that is stored alone are counted for that record.
  */
 export class CrashSuspects {

@@ -14,8 +14,8 @@ export type WaitsFor = 'slot' | 'database';
 
 const SLOW_AFTER_MS = 5000;
 /**
- * Milliseconds until a partition counts as slow while transactions of other partitions end. Until
- * then it waits because of load.
+ * Milliseconds until a partition counts as slow while transactions of other partitions end. Before
+ * that, load explains the wait.
  */
 const SLOW_BESIDE_OTHERS_AFTER_MS = 30_000;
 

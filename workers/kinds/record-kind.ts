@@ -35,8 +35,8 @@ export interface RecordKind<Row> {
    */
   read(event: AcceptedRecord): Row;
   /**
-   * Stores at least one record in the caller's transaction, in the order in which they were read,
-   * without duplicate ids. Resolves with the events for webhooks.
+   * Stores at least one record in the caller's transaction, in the order of reading, without
+   * duplicate ids. Resolves with the events for webhooks.
    */
   write(db: Queryable, records: readonly ReadRecord<Row>[], context: WriteContext): Promise<WebhookEvent[]>;
   /**

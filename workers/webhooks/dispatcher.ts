@@ -62,7 +62,9 @@ class EndpointDispatcher implements Dispatcher {
   /** Number of dispatches in progress. */
   #dispatches = 0;
   #dispatchProblem: string | undefined;
-  /** Whether the dispatcher is closing: it claims nothing more, but records results. */
+  /**
+   * Whether the dispatcher is closing. If so, no deliveries are claimed, but results are recorded.
+   */
   #closing = false;
   #closed = false;
   #onDrained: (() => void) | undefined;

@@ -97,7 +97,9 @@ function requireApiKeyAgain(keys: KeyCache, clock: Clock): HttpMiddleware {
   };
 }
 
-/** Accepts keys with the scope; refuses others with 403-01. Runs after the API key check. */
+/**
+ * Accepts keys with the scope; refuses all other keys with 403-01. Runs after the API key check.
+ */
 function requireScope(scope: Scope): HttpMiddleware {
   return async (c, next) => {
     if (!hasScope(c.get('apiKey').scopes, scope)) {

@@ -38,8 +38,8 @@ export interface KeyCacheOptions {
 const REFRESH_MS = 2000;
 const KEYS_MAX = 10_000;
 /**
- * Maximum number of cached keys that are revoked, expired, or belong to disabled tenants. Others of
- * this kind are looked up at each use.
+ * Maximum number of cached keys that are revoked, expired, or belong to disabled tenants. Further
+ * keys of this kind are looked up at each use.
  */
 const REFUSED_KEYS_MAX = 500;
 /** Keys per refresh statement. A larger number would block the event loop for too long. */
@@ -47,8 +47,8 @@ const REFRESH_KEYS_MAX = 2000;
 
 /**
  * Caches the API keys of callers and refreshes them in the background. While the store is down,
- * cached keys stay valid however old they are. Ids that do not exist are not cached, so that a new
- * key works immediately. Only a request with the right secret caches a key or makes it the most
+ * cached keys stay valid regardless of their age. Ids that do not exist are not cached, so that a
+ * new key works immediately. Only a request with the right secret caches a key or makes it the most
  * recently used one. Refused keys have a separate bound. Without these rules, anybody who knows ids
  * or has many revoked keys could evict the keys of other callers.
  */

@@ -30,8 +30,8 @@ export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<C
   if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
   const { incoming, outgoing } = c.env ?? {};
   if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
-  // The caller waits for 100 Continue before it sends the body. The listener does not send that by
-  // itself.
+  // The caller waits for 100 Continue before it sends the body. The listener does not send 100
+  // Continue itself.
   if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
   return await collectFromSocket(incoming, bounds);
 }

@@ -38,7 +38,7 @@ export type BodyRead =
   | { readonly ok: true; readonly body: JsonObject }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
-  /** The byte rate is exceeded. It must hold `bytes` before the body can be read. */
+  /** The byte rate is exceeded. The rate must hold `bytes` before the body can be read. */
   | { readonly ok: false; readonly reason: 'rate'; readonly bytes: number }
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 

@@ -2,12 +2,12 @@ import { mapOneByOne } from '../../map-in-slices.ts';
 
 /**
  * Milliseconds for which a request is processed before other requests get their turn. A step that
- * exceeds them finishes first.
+ * takes longer finishes first.
  */
 const SLICE_MS = 4;
 /**
- * Milliseconds of the first slice of a request. Small requests finish in it and need not wait for
- * large ones.
+ * Milliseconds of the first slice of a request. Small requests finish in their first slice, and
+ * need not wait for large ones.
  */
 const FIRST_SLICE_MS = 1;
 /** Requests whose first slice runs in one turn of the event loop. */

@@ -19,7 +19,7 @@ export interface ConnectionBounds {
   readonly keylessIdleMs: number;
   /** Milliseconds without a byte after which any other connection with an open request is closed. */
   readonly stallMs: number;
-  /** Called for each connection or request that is refused. */
+  /** Called for each connection or request that these limits refuse. */
   readonly onRefused: (refused: RefusedConnection) => void;
 }
 
@@ -30,7 +30,7 @@ export interface RefusedConnection {
   readonly address: string;
 }
 
-/** The decision about a request: serve it, close its connection, or refuse it with 503-01. */
+/** The decision about a request: serve, close its connection, or refuse with 503-01. */
 export type Admission = 'serve' | 'destroy' | 'busy';
 
 /** Connections above the limit, reserved for health checks. */
@@ -39,7 +39,7 @@ const HEALTH_CONNECTIONS_PER_ADDRESS_MAX = 4;
 /** Lifetime of such a connection in milliseconds. */
 const HEALTH_CONNECTION_MS = 2000;
 /**
- * A connection without a valid key is closed after this many times its idle timeout, even if it
+ * Factor of the idle timeout after which a connection without a valid key is closed, even if it
  * sends requests.
  */
 const KEYLESS_LIFE_IDLE_TIMES = 4;
@@ -92,7 +92,7 @@ export class Connections {
     return this.isBehindProxies ? this.admitForwarded(connection, request, answer) : 'serve';
   }
 
-  /** Called when a request has shown a valid key. Its connection may then stay idle for longer. */
+  /** Records that a request has shown a valid key. Its connection may then stay idle for longer. */
   onKeyShown(socket: Socket): void {
     const connection = this.known.get(socket);
     if (!connection || connection.isKeyShown) return;
@@ -107,7 +107,7 @@ export class Connections {
     return this.isKeyless(socket) ? Math.floor(this.bounds.keylessIdleMs / 1000) : undefined;
   }
 
-  /** Called when the last open response of a connection was written. */
+  /** Sets the idle timeout after the last open response of a connection was written. */
   onIdle(socket: Socket): void {
     // At this point, Node has set the server's keep-alive timeout.
     if (this.isKeyless(socket)) socket.setTimeout(this.bounds.keylessIdleMs);

@@ -56,7 +56,10 @@ export class OpenAnswers {
     return this.connections.get(socket)?.last;
   }
 
-  /** Returns the connections that have not sent a request yet. Node does not count them as idle. */
+  /**
+   * Returns the connections that have not sent a request yet. Node does not count such connections
+   * as idle.
+   */
   unused(): Socket[] {
     return [...this.connections].flatMap(([socket, { last }]) => (last === undefined ? [socket] : []));
   }

@@ -48,12 +48,15 @@ export class Pipelining {
     server.prependListener('connect', (_request, socket) => this.connections.get(socket as Socket)?.end());
   }
 
-  /** Called for each request, by the listener that the parser calls. */
+  /** Tracks a request, from inside the parser's listener for requests. */
   onRequest(request: IncomingMessage, answer: ServerResponse): void {
     this.connections.get(request.socket)?.onRequest(request, answer);
   }
 
-  /** Called once for each request, when its response was written or the connection closed. */
+  /**
+   * Tracks that a request's response was written or the connection closed. Called once for each
+   * request.
+   */
   onAnswered(socket: Socket): void {
     this.connections.get(socket)?.onAnswered();
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
  * Minimum bytes of a chunked body that are parsed in one slice, since only the parser knows where
- * the body ends. Also the maximum while the body is not being read.
+ * the body ends. This is also the maximum while the body is not being read.
  */
 const CHUNKED_BYTES = 512;
 /**
@@ -14,7 +14,7 @@ const LAST_LINE_END = Buffer.from('\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
 
 /**
- * Maximum bytes of a body of known length that are read after its response. They are cheap to
+ * Maximum bytes of a body of known length that are read after its response. Such bytes are cheap to
  * parse.
  */
 const UNREAD_BYTES_MAX = 128 * 1024 * 1024;

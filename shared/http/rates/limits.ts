@@ -49,8 +49,9 @@ export interface RequestRates {
 }
 
 /**
- * Counts a request of an operation, and refuses it with 429-01 over a rate: that of the tenant (for
- * all its keys) or that of the key. Runs after the scope check and before the body is read.
+ * Counts a request of an operation. Refuses the request with 429-01 if it exceeds the rate of its
+ * key, or that of the tenant for all its keys. Runs after the scope check and before the body is
+ * read.
  */
 export function requestRate({ policiesOf, buckets }: RequestRates, operation: string): HttpMiddleware {
   return async (c, next) => {

@@ -25,7 +25,7 @@ export interface PublishCall {
    * Whether a statement with these records ended without an answer, and may have been committed.
    */
   maybeStored: boolean;
-  /** Settles the call; does nothing if it is settled already. */
+  /** Settles the call; does nothing if the call is already settled. */
   resolve(outcomes: CallOutcome): void;
 }
 

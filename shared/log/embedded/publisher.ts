@@ -35,11 +35,11 @@ const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
 
 /**
- * Appends the records of concurrent callers with one statement at a time; while one is in flight,
- * calls for the next one are collected. If more calls wait than fit into a statement, tenants are
- * served round-robin. A statement without an answer is retried within the deadline, before newer
- * records. If the first attempt was stored after all, the log contains its records twice, and
- * consumers deduplicate them by id.
+ * Appends the records of concurrent callers with one statement at a time. While a statement is in
+ * flight, calls are collected for the next statement. If more calls wait than fit into a statement,
+ * tenants are served round-robin. A statement without an answer is retried within the deadline,
+ * before newer records. If the first attempt was stored after all, the log contains its records
+ * twice, and consumers deduplicate them by id.
  */
 export class EmbeddedPublisher implements Publisher {
   private readonly watch: BoundsWatch;

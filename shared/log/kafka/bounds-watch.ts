@@ -38,7 +38,7 @@ export function createKafkaBoundsWatch(
       const found = await ask([...followers.keys()]);
       for (const { topic, complete } of begun) complete(found.get(topic));
     } catch {
-      // The consumers already report brokers that do not answer.
+      // The consumers already report brokers that do not respond.
     }
   });
 

@@ -107,7 +107,7 @@ export class KafkaConsumer implements LogConsumer {
     }
   }
 
-  /** Runs one member; resolves with why it ended. */
+  /** Runs one member. Resolves with the reason why the member ended. */
   private async runMember(): Promise<string> {
     const { connection, times } = this.dependencies;
     const { topic, group } = this.options;

@@ -39,8 +39,8 @@ export interface Member {
   /**
    * Commits once, under the current membership. Rejects if the group refuses the commit.
    * `commitOffsets` of kafkajs would retry after a rebalance, when another member may own the
-   * partitions (kafkajs #1046). It is used only until the first fetch, which provides another
-   * function for commits.
+   * partitions (kafkajs #1046). `commitOffsets` is used only until the first fetch, which provides
+   * another function for commits.
    */
   commit(offsets: ReadonlyMap<number, bigint>): Promise<void>;
   /** Returns the member's id in the group; undefined before it has joined. */
@@ -74,7 +74,7 @@ export function startMember(
 /**
  * A group member that only fetches and holds the membership. Each batch is handed over and counts
  * as fetched immediately, so that kafkajs's loop never waits for a handler and heartbeats continue.
- * kafkajs consumers have stopped for ever after a coordinator failover (kafkajs #1630, #1011). A
+ * Some kafkajs consumers stopped for ever after a coordinator failover (kafkajs #1630, #1011). A
  * watch therefore ends the member after a crash, and if it sent no heartbeat for the session
  * timeout.
  */
@@ -253,7 +253,8 @@ class KafkajsMember implements Member {
 }
 
 /**
- * Tracks a client's sockets. If the client hangs, its sockets can be cut, and it gets no new ones.
+ * Tracks a client's sockets. If the client hangs, its sockets can be cut, and the client gets no
+ * new ones.
  */
 function createSocketTracker(): { factory: ISocketFactory; close(): void } {
   const sockets = new Set<Socket>();

@@ -82,8 +82,8 @@ export class PartitionReader {
   }
 
   /**
-   * Takes fetched records. Returns false if they do not follow the previous ones; then none of them
-   * counts as fetched.
+   * Takes fetched records. Returns false if the records do not follow the previous ones. In that
+   * case, none of them counts as fetched.
    */
   offer({ fetchedFrom, records, nextOffset, latest }: FetchedRecords): boolean {
     if (this.nextFetch === undefined || this.retiring.signal.aborted) return false;

@@ -21,8 +21,8 @@ const BROKERS_SEGMENT_MS = 7 * 86_400_000;
 const READABLE_COMPRESSIONS: readonly string[] = [COMPRESSION, 'gzip'];
 
 /**
- * Returns `min.insync.replicas` of a new topic. With two replicas it is 1: losing one must not stop
- * publishing.
+ * Returns `min.insync.replicas` of a new topic. With two replicas, the value is 1, because losing
+ * one replica must not stop publishing.
  */
 export const inSyncMinOf = (replicas: number): number => (replicas >= REPLICAS_MIN ? IN_SYNC_MIN : 1);
 

@@ -18,8 +18,8 @@ export interface TopicWatchOptions {
 }
 
 /**
- * Compares the topics with their required properties, once, as soon as the log answers. Logs one
- * warning per shortfall. Runs in the background until `close`, and keeps no process alive.
+ * Compares the topics with their required properties, once, as soon as the log can be reached. Logs
+ * one warning per shortfall. Runs in the background until `close`, and keeps no process alive.
  */
 export function watchTopics({ log, specs, logger, retryMs = 2000 }: TopicWatchOptions): { close(): void } {
   const closing = new AbortController();

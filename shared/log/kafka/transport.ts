@@ -1,6 +1,8 @@
 import type { ProduceAnswer, ProduceBatch } from './protocol/produce.ts';
 
-/** The connection of a publisher to the leaders. Tests replace it with a scripted one. */
+/**
+ * The connection of a publisher to the leaders. Tests replace the connection with a scripted one.
+ */
 export interface ProduceTransport {
   /** Returns the last known leader of a partition; undefined before a refresh. */
   leaderOf(topic: string, partition: number): number | undefined;

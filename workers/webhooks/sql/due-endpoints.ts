@@ -9,9 +9,10 @@ export interface DueEndpoint {
 }
 
 /**
- * Returns the endpoints with due work: a delivery is due, a hold has lasted since before
- * `heldSinceMs`, or the endpoint is disabled or deleted and its deliveries must be dropped. Takes
- * no locks. May include an endpoint whose due deliveries all wait for earlier ones.
+ * Returns the endpoints with due work. An endpoint has due work if a delivery is due, or if a hold
+ * has lasted since before `heldSinceMs`. A disabled or deleted endpoint has due work if deliveries
+ * must be dropped. Takes no locks. May include an endpoint whose due deliveries all wait for
+ * earlier ones.
  */
 export async function findDueEndpoints(
   client: Queryable,

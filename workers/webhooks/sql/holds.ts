@@ -46,7 +46,7 @@ export async function parkDeliveries(
 }
 
 /**
- * Unparks the deliveries of each conversation up to and including the first one that holds others.
+ * Unparks the deliveries of each conversation up to and including the first one that has a hold.
  * Must be called when a delivery or a hold of the conversation has ended. Runs under the endpoint's
  * lock.
  */

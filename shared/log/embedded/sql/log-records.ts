@@ -139,7 +139,7 @@ export interface ReadRange {
   readonly bytesMax: number;
 }
 
-/** A record as it is stored. */
+/** A record as stored. */
 export interface StoredRecord {
   readonly offset: bigint;
   readonly key: string;
