@@ -20,13 +20,13 @@ import { CREDENTIALS_RAW_MEMBERS } from '../shared/kinds/credentials.ts';
 import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/kinds/message-sent.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Accept } from './accept/accept.ts';
+import { createByteRate } from './limits/byte-rate.ts';
 import { createLimitedAccept } from './limits/limited-accept.ts';
 import type { OpenDeadLetters } from './limits/open-dead-letters.ts';
 import {
   BATCH_BODY_BYTES_MAX,
   BODY_BYTES_MAX,
   CREDENTIALS_BODY_BYTES_MAX,
-  createByteRate,
   createPolicies,
 } from './limits/policies.ts';
 import type { Quotas } from './limits/quotas.ts';

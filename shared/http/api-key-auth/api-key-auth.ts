@@ -1,23 +1,16 @@
-import { timingSafeEqual } from 'node:crypto';
-import { sha256Of } from '../../api-key-secrets.ts';
+import { sha256Of, verifySecret } from '../../api-key-secrets.ts';
 import type { Clock } from '../../clock.ts';
 import { hasScope, type Scope } from '../../contracts/scopes.ts';
 import { AppError } from '../../errors.ts';
-import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { HttpMiddleware } from '../env.ts';
 import { fail } from '../failures.ts';
 import { API_ID_HEADER, API_SECRET_HEADER } from '../headers.ts';
-import { type RequestRates, requestRate } from '../rates/limits.ts';
+import { type RequestRates, requestRate } from '../rates/request-rate.ts';
 import type { KeyCache } from './key-cache.ts';
 import { KEYS_UNAVAILABLE } from './key-lookup.ts';
 
 /** The form of a key's id. Requests with any other id are refused without a look-up. */
 const ID = /^[\x21-\x7e]{1,128}$/;
-/**
- * The digest to compare with if there is no secret, so that the check takes the same time in all
- * cases.
- */
-const NO_SECRET = Buffer.alloc(32);
 
 export interface AccessOptions {
   readonly keys: KeyCache;
@@ -56,11 +49,11 @@ export function requireApiKey(keys: KeyCache, clock: Clock): HttpMiddleware {
     if (!id || !secret || !ID.test(id)) return fail(c, '401-01');
     const given = sha256Of(secret);
     let key = keys.peek(id);
-    let shown = secretShown(key, given, clock.nowMs());
+    let shown = verifySecret(given, key, clock.nowMs());
     if (!shown) {
       try {
         key = await keys.find(id);
-        shown = secretShown(key, given, clock.nowMs());
+        shown = verifySecret(given, key, clock.nowMs());
       } catch (error) {
         if (error instanceof AppError && error.code === KEYS_UNAVAILABLE) return fail(c, '503-01');
         throw error;
@@ -111,18 +104,4 @@ function requireScope(scope: Scope): HttpMiddleware {
 
 function hasEnded(endMs: number | undefined, nowMs: number): boolean {
   return endMs !== undefined && endMs <= nowMs;
-}
-
-/** Compares digests of equal length with all secrets of the key, in constant time. */
-function secretShown(
-  key: ApiKey | undefined,
-  given: Buffer,
-  nowMs: number,
-): 'current' | 'previous' | undefined {
-  const { sha256, validUntilMs } = key?.previousSecret ?? { sha256: NO_SECRET, validUntilMs: 0 };
-  const isCurrent = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
-  const isPrevious = timingSafeEqual(given, sha256);
-  if (!key) return undefined;
-  if (isCurrent) return 'current';
-  return isPrevious && nowMs < validUntilMs ? 'previous' : undefined;
 }

@@ -1,8 +1,6 @@
 import type { Refusal } from '../../contracts/errors.ts';
-import type { ApiKey } from '../../postgres/api-key-lookup.ts';
-import type { HttpContext, HttpMiddleware } from '../env.ts';
-import { refuse } from '../failures.ts';
-import { type Bucket, type Buckets, secondsUntil, takeFromAll, tokensLeft } from './buckets.ts';
+import type { HttpContext } from '../env.ts';
+import { type Bucket, secondsUntil, tokensLeft } from './buckets.ts';
 import type { Policy, RatePolicy } from './policy.ts';
 
 /** A limit of a caller, with its state after a request. */
@@ -41,32 +39,4 @@ export function reportLimits(c: HttpContext, limits: readonly LimitState[]): voi
     c.header('ratelimit-policy', policy.item, { append: true });
     c.header('ratelimit', `"${policy.name}";r=${remaining};t=${resetSeconds}`, { append: true });
   }
-}
-
-export interface RequestRates {
-  readonly policiesOf: (key: ApiKey) => { readonly requests: readonly RatePolicy[] };
-  readonly buckets: Buckets<RatePolicy>;
-}
-
-/**
- * Counts a request of an operation. Refuses the request with 429-01 if it exceeds the rate of its
- * key, or that of the tenant for all its keys. Runs after the scope check and before the body is
- * read.
- */
-export function requestRate({ policiesOf, buckets }: RequestRates, operation: string): HttpMiddleware {
-  return async (c, next) => {
-    const key = c.get('apiKey');
-    const { requests } = policiesOf(key);
-    if (requests.length === 0) return await next();
-    const taken = requests.map((policy) => {
-      const owner = policy.name === 'requests' ? key.tenantId : key.apiKeyId;
-      return buckets.get(`${policy.name} ${owner} ${operation}`, policy);
-    });
-    const short = takeFromAll(taken, 1);
-    reportLimits(
-      c,
-      taken.map((bucket) => bucketState(bucket, bucket === short ? 1 : undefined)),
-    );
-    return short ? refuse(c, overLimit(bucketState(short, 1))) : await next();
-  };
 }
