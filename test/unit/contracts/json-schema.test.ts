@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
+import {
+  KEY_RATE_MAX,
+  keySchema,
+  OVERLAP_SECONDS_MAX,
+  rotationSchema,
+} from '../../../shared/contracts/api-keys.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
 import { NO_RAW_MEMBERS } from '../../../shared/contracts/json.ts';
 import { jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
@@ -46,10 +52,12 @@ const CONTRACTS: [string, z.ZodObject, ReadonlySet<string>, Record<string, unkno
     ],
   ],
   ['webhook endpoint', endpointSchema, NO_RAW_MEMBERS, [{ url: 'https://example.org/' }]],
+  ['API key', keySchema, NO_RAW_MEMBERS, [{ scopes: ['*'] }]],
+  ['rotation of an API key', rotationSchema, NO_RAW_MEMBERS, [{}]],
 ];
 
 const repeated = (text: string) =>
-  [16, 17, 64, 65, 256, 257, 1024, 1025, 2048, 2049, 16_384, 16_385].map((n) => text.repeat(n));
+  [16, 17, 64, 65, 100, 101, 256, 257, 1024, 1025, 2048, 2049, 16_384, 16_385].map((n) => text.repeat(n));
 const TIMES = [
   OCCURRED,
   '2026-01-02t03:04:05z',
@@ -110,6 +118,8 @@ const STRINGS = [
   ],
   ...[
     'automation.reply',
+    '*',
+    'events:read',
     '01KE1B3Q0D5W8X2Y4Z6A7C9E1G',
     '01ke1b3q0d5w8x2y4z6a7c9e1g',
     '81KE1B3Q0D5W8X2Y4Z6A7C9E1G',
@@ -118,7 +128,22 @@ const STRINGS = [
   ...repeated('😀'),
   ...TIMES,
 ];
-const NUMBERS = [0, -0, 1, -1, 0.5, -0.5, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), -(2 ** 31) - 1, 1e300, 5e-324];
+const LIMITS = [KEY_RATE_MAX, OVERLAP_SECONDS_MAX].flatMap((limit) => [limit, limit + 1]);
+const NUMBERS = [
+  ...LIMITS,
+  0,
+  -0,
+  1,
+  -1,
+  0.5,
+  -0.5,
+  2 ** 31 - 1,
+  2 ** 31,
+  -(2 ** 31),
+  -(2 ** 31) - 1,
+  1e300,
+  5e-324,
+];
 const SCALARS = [null, true, ...STRINGS, ...NUMBERS];
 const attribute = { name: 'n', value: 'v' };
 const OBJECTS = [

@@ -182,20 +182,7 @@ describe('the body reader', () => {
 });
 
 describe('the read of a conversation state', () => {
-  it.each([
-    '',
-    '?',
-    '?externalId=',
-    '?externalId',
-    '?externalId=a&externalId=b',
-    '?externalId=a&other=1',
-    '?externalid=a',
-    '?externalId=a&',
-    '?externalId=%zz',
-    '?externalId=%ff',
-    '?externalId=a%00b',
-    `?externalId=${'a'.repeat(257)}`,
-  ])('answers 400-01 to the query "%s"', async (query) => {
+  it.each(['', '?externalId=%ff', '?externalId=a%00b'])('answers 400-01 to the query "%s"', async (query) => {
     const { get } = createGatewayApp();
     expect(await codeOf(await get(STATE + query))).toBe('400-01');
   });
@@ -273,14 +260,10 @@ describe('the authenticate operation', () => {
     expect(log()).not.toContain('planted');
   });
 
-  it.each(['conv', 'CONV%20', 'CONV%0A', 'CO_NV', '%zz', 'A'.repeat(257)])(
-    'answers 400-01 to the conversation id %s',
-    async (id) => {
-      const { post } = createGatewayApp();
-      const response = await post(`/conversation/v1/conversations/${id}/authenticate`, 'x');
-      expect(await codeOf(response)).toBe('400-01');
-    },
-  );
+  it('answers 400-01 to a conversation id that is not valid, before it reads the body', async () => {
+    const { post } = createGatewayApp();
+    expect(await codeOf(await post(AUTHENTICATE.replace('CONV1', 'conv'), 'x'))).toBe('400-01');
+  });
 
   it('answers 422-01 without echoing a credential, and 503-01 when the log refuses', async () => {
     const { post, publisher } = createGatewayApp();
@@ -359,14 +342,9 @@ describe('a batch operation', () => {
     expect(results[1]!.error).toMatch(/^FAIL_UNAVAILABLE: /);
   });
 
-  it.each([
-    ['missing items', {}],
-    ['items that are not an array', { items: {} }],
-    ['0 items', { items: [] }],
-    ['1001 items', { items: Array.from({ length: 1001 }, () => ({ externalAgentId: 'a' })) }],
-  ])('answers 422-01 to %s', async (_what, body) => {
+  it('answers 422-01 if items break a rule', async () => {
     const { post } = createGatewayApp();
-    expect(await codeOf(await post(AGENTS, body))).toBe('422-01');
+    expect(await codeOf(await post(AGENTS, { items: [] }))).toBe('422-01');
   });
 
   it('refuses only the item whose record is over 512 KiB', async () => {
