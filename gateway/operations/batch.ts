@@ -45,7 +45,9 @@ export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, re
     const read = readItems(c.get('body'));
     if (!read.ok) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const items = await mapInRequestSlices(read.items, (value) => toItem(facts, kind, readItem(value), deps));
+    const items = await mapInRequestSlices(facts.tenantId, read.items, (value) =>
+      toItem(facts, kind, readItem(value), deps),
+    );
     const records = items.flatMap(({ encoded }) => encoded ?? []);
     const { outcomes, refusal } = await acceptRecords(c, deps, records, { lookUpStored: true });
     if (refusal) return refuse(c, refusal);

@@ -101,7 +101,7 @@ async function readBody(
   const charge = rate && chargeBody(rate, options.bytesMax);
   try {
     const bytes = await readBytes(c, options, hold, rate, charge);
-    const read = bytes.ok ? await parse(bytes.bytes, options, hold) : bytes;
+    const read = bytes.ok ? await parse(bytes.bytes, options, c.get('apiKey').tenantId, hold) : bytes;
     // The caller will send the body again. The rate pays for the validation of a body, which did
     // not happen here.
     if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
@@ -171,11 +171,13 @@ async function readBytes(
 async function parse(
   bytes: Buffer,
   { rawMembers }: ReadBodyOptions,
+  tenantId: string,
   hold: BodyHold | undefined,
 ): Promise<BodyRead> {
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
     const body = await runInRequestSlices(
+      tenantId,
       readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
     );
     return { ok: true, body };

@@ -1,3 +1,4 @@
+import { FairQueue } from '../../fair-queue.ts';
 import { mapOneByOne } from '../../map-in-slices.ts';
 
 /**
@@ -15,10 +16,11 @@ const FIRST_SLICES = 4;
 
 /**
  * The requests of this process that wait for a slice, since they share one thread. New requests go
- * first.
+ * first. Each queue serves tenants round-robin, so that the number of a tenant's open requests does
+ * not delay others.
  */
-const fresh: (() => void)[] = [];
-const continuing: (() => void)[] = [];
+const fresh = new FairQueue<() => void>();
+const continuing = new FairQueue<() => void>();
 let scheduled = false;
 /** End of the work in this turn of the event loop. */
 let turnEndMs: number | undefined;
@@ -27,22 +29,29 @@ let turnEndMs: number | undefined;
  * Runs a generator to its end, in slices that alternate with those of other requests. However many
  * large requests are open, their work takes about 8 ms per turn of the event loop.
  */
-export async function runInRequestSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
+export async function runInRequestSlices<R>(
+  tenantId: string,
+  work: Generator<undefined, R, undefined>,
+): Promise<R> {
   let sliceMs = FIRST_SLICE_MS;
-  if (!mayBegin()) await turnOf(fresh);
+  if (!mayBegin()) await turnOf(tenantId, fresh);
   for (;;) {
     const sliceEndMs = performance.now() + sliceMs;
     let step = work.next();
     while (!step.done && performance.now() < sliceEndMs) step = work.next();
     if (step.done) return step.value;
     sliceMs = SLICE_MS;
-    await turnOf(continuing);
+    await turnOf(tenantId, continuing);
   }
 }
 
 /** Returns `values.map(work)`, computed in slices. */
-export function mapInRequestSlices<T, R>(values: readonly T[], work: (value: T) => R): Promise<R[]> {
-  return runInRequestSlices(mapOneByOne(values, work));
+export function mapInRequestSlices<T, R>(
+  tenantId: string,
+  values: readonly T[],
+  work: (value: T) => R,
+): Promise<R[]> {
+  return runInRequestSlices(tenantId, mapOneByOne(values, work));
 }
 
 /** Returns whether this turn has time left for the first slice of a request. */
@@ -52,9 +61,9 @@ function mayBegin(): boolean {
   return performance.now() < turnEndMs;
 }
 
-function turnOf(queue: (() => void)[]): Promise<void> {
+function turnOf(tenantId: string, queue: FairQueue<() => void>): Promise<void> {
   schedule();
-  return new Promise((resolve) => queue.push(resolve));
+  return new Promise((resolve) => queue.add(tenantId, resolve));
 }
 
 function schedule(): void {
@@ -66,10 +75,14 @@ function schedule(): void {
 function nextTurn(): void {
   scheduled = false;
   turnEndMs = undefined;
-  if (fresh.length + continuing.length === 0) return;
+  if (fresh.tenants + continuing.tenants === 0) return;
   schedule();
   // Reserves time for both, so that neither new requests nor large ones starve.
   turnEndMs = performance.now() + FIRST_SLICE_MS;
-  for (const begin of fresh.splice(0, FIRST_SLICES)) begin();
-  continuing.shift()?.();
+  for (let count = 0; count < FIRST_SLICES; count++) fresh.take(always)?.();
+  continuing.take(always)?.();
+}
+
+function always(): boolean {
+  return true;
 }

@@ -10,8 +10,10 @@ function workFor(ms: number): void {
 describe('requests in slices', () => {
   it('give all results in order', async () => {
     const values = Array.from({ length: 1000 }, (_, i) => i);
-    expect(await mapInRequestSlices(values, (value) => value * 2)).toEqual(values.map((value) => value * 2));
-    expect(await mapInRequestSlices([], (value) => value)).toEqual([]);
+    expect(await mapInRequestSlices('tenant-a', values, (value) => value * 2)).toEqual(
+      values.map((value) => value * 2),
+    );
+    expect(await mapInRequestSlices('tenant-a', [], (value) => value)).toEqual([]);
   });
 
   it('work a few milliseconds per turn of the event loop, however many of them are open', async () => {
@@ -24,7 +26,7 @@ describe('requests in slices', () => {
       if (open) setImmediate(turn);
     });
     const large = Array.from({ length: 50 }, () =>
-      mapInRequestSlices(Array.from({ length: 10 }), () => {
+      mapInRequestSlices('tenant-a', Array.from({ length: 10 }), () => {
         workFor(1);
         steps += 1;
       }),
@@ -38,19 +40,31 @@ describe('requests in slices', () => {
   it('let a small one pass large ones that came before it', async () => {
     const finished: string[] = [];
     const large = Array.from({ length: 20 }, () =>
-      mapInRequestSlices(Array.from({ length: 40 }), () => workFor(1)).then(() => finished.push('large')),
+      mapInRequestSlices('tenant-a', Array.from({ length: 40 }), () => workFor(1)).then(() =>
+        finished.push('large'),
+      ),
     );
     await new Promise(setImmediate);
-    const small = mapInRequestSlices([1], () => workFor(0.1)).then(() => finished.push('small'));
+    const small = mapInRequestSlices('tenant-a', [1], () => workFor(0.1)).then(() => finished.push('small'));
     await Promise.all([...large, small]);
     expect(finished[0]).toBe('small');
   });
 
+  it('give each tenant its turn, however many requests of another tenant came first', async () => {
+    const finished: string[] = [];
+    const send = (tenantId: string) =>
+      mapInRequestSlices(tenantId, [1, 2, 3], () => workFor(1)).then(() => finished.push(tenantId));
+    const flood = Array.from({ length: 100 }, () => send('tenant-a'));
+    await Promise.all([...flood, send('tenant-b')]);
+    // Without turns per tenant, tenant-b finishes last.
+    expect(finished.indexOf('tenant-b')).toBeLessThan(10);
+  });
+
   it('reject with what the work throws, and go on with the others', async () => {
-    const failing = mapInRequestSlices([1], () => {
+    const failing = mapInRequestSlices('tenant-a', [1], () => {
       throw new Error('a defect');
     });
-    const other = mapInRequestSlices([1], (value) => value);
+    const other = mapInRequestSlices('tenant-a', [1], (value) => value);
     await expect(failing).rejects.toThrow('a defect');
     expect(await other).toEqual([1]);
   });
