@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { memoryOf } from '../support/process-memory.ts';
 import { ATTACKS, type Attack } from './attack-cases.ts';
-import { type LoadedProduct, startOnEmbeddedLog, startOnKafka } from './loaded-product.ts';
+import { type LoadedProduct, type StartOptions, startOnEmbeddedLog, startOnKafka } from './loaded-product.ts';
 import type { SendReport } from './paced-sender.ts';
 import { startSender } from './start-sender.ts';
 
@@ -35,7 +35,7 @@ const STOP_MS = 30_000;
 /** Milliseconds to wait until accepted records are stored. */
 const STORE_MS = 60_000;
 
-const LOGS: Record<string, (root?: string) => Promise<LoadedProduct>> = {
+const LOGS: Record<string, (options: StartOptions) => Promise<LoadedProduct>> = {
   embedded: startOnEmbeddedLog,
   kafka: startOnKafka,
 };
@@ -51,7 +51,7 @@ for (const log of values.log === undefined ? Object.keys(LOGS) : [values.log]) {
   if (start === undefined) throw new Error(`--log is one of ${Object.keys(LOGS).join(', ')}, not ${log}`);
   for (const attack of attacks) {
     if (attack.kafkaOnly && log !== 'kafka') continue;
-    const product = await start(values.product);
+    const product = await start({ root: values.product });
     try {
       console.log(await measure(log, product, attack));
     } finally {

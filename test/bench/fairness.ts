@@ -3,6 +3,7 @@ import { murmur2 } from '../../shared/log/partition.ts';
 import { waitFor } from '../support/wait.ts';
 import { type LoadedProduct, startOnEmbeddedLog, startOnKafka, type TenantKey } from './loaded-product.ts';
 import { startSender } from './start-sender.ts';
+import { median, percentile } from './statistics.ts';
 
 /**
  * Measures the effect of a tenant that sends 10 times its usual rate on 2 other tenants, which send
@@ -92,7 +93,7 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
       what: 'all records to be stored',
     });
     return {
-      answered: p99([...beside.answeredMs, ...apart.answeredMs]),
+      answered: percentile([...beside.answeredMs, ...apart.answeredMs], 0.99),
       storedBeside: (await storedSince(product, [IDS.beside], since)).p99,
       storedApart: (await storedSince(product, [IDS.apart], since)).p99,
       taken: accepted / (ms / 1000),
@@ -145,15 +146,6 @@ async function storedSince(
     [tenantIds, since],
   );
   return { count: Number(rows[0]!.count), p99: rows[0]!.p99 };
-}
-
-function p99(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }
 
 /** Returns the id of the `number`th tenant whose first partition is `first`. */

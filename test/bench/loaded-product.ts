@@ -16,13 +16,25 @@ import {
   waitUntilReady,
 } from '../support/program.ts';
 
+/** The parts of the product that run in a process of their own on Kafka. */
+export type Part = 'gateway' | 'workers' | 'admin';
+
 /** The product in separate processes, under load. */
 export interface LoadedProduct {
   readonly port: number;
   readonly adminPort: number;
+  readonly connectionString: string;
   readonly pool: Pool;
-  /** Process ids by part: `product` (embedded), or `gateway`, `workers` and `admin`. */
+  /** Bootstrap broker; undefined on the embedded log. */
+  readonly broker: string | undefined;
+  /** Process ids of the running parts: `product` (embedded), or `gateway`, `workers` and `admin`. */
   readonly pids: Readonly<Record<string, number>>;
+  /** Starts a part that was left out or stopped, and resolves when it is ready. Kafka only. */
+  startPart(part: Part): Promise<void>;
+  /** Shuts a part down. Kafka only. */
+  stopPart(part: Part): Promise<void>;
+  /** Runs a command with `--json` on the product, and resolves with what it printed. */
+  sluice(...args: readonly string[]): Promise<unknown>;
   /**
    * Adds a tenant, by default without limits. Resolves with one of its keys, which has every scope.
    */
@@ -50,8 +62,13 @@ const JAVA_OPTIONS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC', '-XX:MaxGCPauseMillis=
 const END_TIMEOUT_MS = 20_000;
 const logger = pino({ level: 'silent' });
 
+export interface StartOptions {
+  /** Directory of another built checkout, with a trailing slash. Default: this one. */
+  readonly root?: string | undefined;
+}
+
 /** Starts `npm start` of the build in `root`, as users run it. */
-export async function startOnEmbeddedLog(root = ROOT): Promise<LoadedProduct> {
+export async function startOnEmbeddedLog({ root = ROOT }: StartOptions = {}): Promise<LoadedProduct> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   const [port, adminPort] = await freePorts(2);
   const env = {
@@ -68,16 +85,28 @@ export async function startOnEmbeddedLog(root = ROOT): Promise<LoadedProduct> {
     port: port!,
     adminPort: adminPort!,
     connectionString: connectionStringOf(connection!),
-    programs: { product: program },
+    broker: undefined,
+    env,
+    root,
+    programs: new Map([['product', program]]),
+    start: () => Promise.reject(new Error('on the embedded log all parts run in one process')),
     afterwards: () => rm(dataDir, { recursive: true, force: true }),
   });
+}
+
+export interface KafkaStartOptions extends StartOptions {
+  /** The parts to start. Default: all. */
+  readonly parts?: readonly Part[];
+  /** More settings of all parts. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /**
  * Starts a gateway, a worker and an admin process of the build in `root`, with a separate broker
  * and Postgres.
  */
-export async function startOnKafka(root = ROOT): Promise<LoadedProduct> {
+export async function startOnKafka(options: KafkaStartOptions = {}): Promise<LoadedProduct> {
+  const { root = ROOT, parts = ['gateway', 'workers', 'admin'], settings = {} } = options;
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   const [broker, postgres, [port, adminPort, workerPort]] = await Promise.all([
     startKafkaBroker({ javaOptions: JAVA_OPTIONS }),
@@ -95,19 +124,17 @@ export async function startOnKafka(root = ROOT): Promise<LoadedProduct> {
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
     WORKER_PORT: String(workerPort),
+    ...settings,
   };
-  for (const args of [['migrate'], ['topics', 'create', '--replicas', '1']]) {
-    const { code, stderr } = await runProgram('cli/main.js', args, env, root, root);
-    if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
-  }
-  const programs = {
-    gateway: startProgram('gateway/main.js', env, { root }),
-    workers: startProgram('workers/main.js', env, { root }),
-    admin: startProgram('admin/main.js', env, { root }),
+  await runCommand(['migrate'], env, root);
+  await runCommand(['topics', 'create', '--replicas', '1'], env, root);
+  const portOf = { gateway: port, workers: workerPort, admin: adminPort };
+  const start = async (part: Part) => {
+    const program = startProgram(`${part}/main.js`, env, { root });
+    await waitUntilReady(program, `http://127.0.0.1:${portOf[part]}`);
+    return program;
   };
-  await waitUntilReady(programs.gateway, `http://127.0.0.1:${port}`);
-  await waitUntilReady(programs.workers, `http://127.0.0.1:${workerPort}`);
-  await waitUntilReady(programs.admin, `http://127.0.0.1:${adminPort}`);
+  const programs = await Promise.all(parts.map(async (part) => [part, await start(part)] as const));
   let running = true;
   const stopPostgres = async () => {
     if (running) await postgres.stop();
@@ -117,7 +144,11 @@ export async function startOnKafka(root = ROOT): Promise<LoadedProduct> {
     port: port!,
     adminPort: adminPort!,
     connectionString: postgres.connectionString,
-    programs,
+    broker: broker.address,
+    env,
+    root,
+    programs: new Map(programs),
+    start,
     stopPostgres,
     async afterwards() {
       await Promise.all([broker.stop(), stopPostgres()]);
@@ -126,28 +157,53 @@ export async function startOnKafka(root = ROOT): Promise<LoadedProduct> {
   });
 }
 
+type Env = Readonly<Record<string, string>>;
+
 interface Parts {
   readonly port: number;
   readonly adminPort: number;
   readonly connectionString: string;
-  readonly programs: Readonly<Record<string, Program>>;
+  readonly broker: string | undefined;
+  readonly env: Env;
+  readonly root: string;
+  readonly programs: Map<string, Program>;
+  start(part: Part): Promise<Program>;
   readonly stopPostgres?: () => Promise<void>;
   afterwards(): Promise<void>;
 }
 
-function loaded({ connectionString, programs, afterwards, ...rest }: Parts): LoadedProduct {
+function loaded({ env, root, programs, start, afterwards, ...rest }: Parts): LoadedProduct {
+  const { connectionString } = rest;
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-bench', logger });
   return {
     ...rest,
     pool,
-    pids: Object.fromEntries(Object.entries(programs).map(([part, { process }]) => [part, process.pid!])),
+    get pids() {
+      return Object.fromEntries([...programs].map(([part, { process }]) => [part, process.pid!]));
+    },
+    async startPart(part) {
+      programs.set(part, await start(part));
+    },
+    async stopPart(part) {
+      const program = programs.get(part);
+      programs.delete(part);
+      if (program) await endOrKill(program);
+    },
+    sluice: async (...args) => JSON.parse(await runCommand([...args, '--json'], env, root)),
     addTenant: (tenantId, { limited = false } = {}) => addTenant(pool, tenantId, limited),
     async stop() {
       await pool.end();
-      await Promise.all(Object.values(programs).map(endOrKill));
+      await Promise.all([...programs.values()].map(endOrKill));
       await afterwards();
     },
   };
+}
+
+/** Runs a command of the build in `root`, and resolves with its output. */
+async function runCommand(args: readonly string[], env: Env, root: string): Promise<string> {
+  const { code, stdout, stderr } = await runProgram('cli/main.js', args, env, root, root);
+  if (code !== 0) throw new Error(`sluice ${args.join(' ')} failed: ${stderr}`);
+  return stdout;
 }
 
 async function endOrKill(program: Program): Promise<void> {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { ROOT } from '../support/program.ts';
 import { createSender } from './message.ts';
 import type { FloodOrder } from './refusals-flood.ts';
+import { median, percentile } from './statistics.ts';
 
 /**
  * Measures the cost of a flood of refused requests for a caller who is served: `npm run
@@ -54,9 +55,9 @@ for (const status of [401, 429] as const) {
     quiet.push(await serve(ROUND_MS));
     flooded.push(await serve(ROUND_MS, { port, status, perSecond }));
   }
-  const of = (name: keyof Round) => ratio(median(flooded, name), median(quiet, name));
+  const of = (name: keyof Round) => ratio(medianOf(flooded, name), medianOf(quiet, name));
   console.log(
-    `${status}: ${Math.round(median(flooded, 'refused'))} per second next to ${Math.round(median(flooded, 'perSecond'))} served: ` +
+    `${status}: ${Math.round(medianOf(flooded, 'refused'))} per second next to ${Math.round(medianOf(flooded, 'perSecond'))} served: ` +
       `throughput ${of('perSecond')} (the flood's share allows ${(1 - FLOOD_SHARE).toFixed(2)}), p50 ${of('p50Ms')}, p99 ${of('p99Ms')}`,
   );
 }
@@ -82,11 +83,10 @@ async function serve(ms: number, order?: FloodOrder): Promise<Round> {
   const seconds = (performance.now() - startedMs) / 1000;
   const cpuMs = (await ask(gateway, 'cpu')) - cpuBefore;
   const refused = order ? await ask(flood, 'stop') : 0;
-  latencies.sort((a, b) => a - b);
   return {
     perSecond: latencies.length / seconds,
-    p50Ms: latencies[Math.floor(latencies.length / 2)]!,
-    p99Ms: latencies[Math.floor(latencies.length * 0.99)]!,
+    p50Ms: median(latencies),
+    p99Ms: percentile(latencies, 0.99),
     cpuMs: cpuMs / latencies.length,
     refused: refused / seconds,
   };
@@ -113,9 +113,8 @@ async function ask(child: ChildProcess, question: 'cpu' | 'stop'): Promise<numbe
   return answer;
 }
 
-function median(rounds: readonly Round[], name: keyof Round): number {
-  const sorted = rounds.map((round) => round[name]).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)]!;
+function medianOf(rounds: readonly Round[], name: keyof Round): number {
+  return median(rounds.map((round) => round[name]));
 }
 
 function ratio(a: number, b: number): string {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,8 +12,10 @@ import { openClient } from '../../shared/postgres/client.ts';
 import { migrate } from '../../shared/postgres/migrate.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
+import { cpuMsOfTree } from '../support/process-cpu.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench, reply, type WebhookBench } from '../support/webhooks.ts';
+import { median } from './statistics.ts';
 
 /**
  * Measures webhooks per second from a backlog to one healthy endpoint, by the number of weekly
@@ -113,43 +115,19 @@ async function run({ pool, bench, perSecond, idleShares }: Case): Promise<void> 
     perSecond.push(((WEBHOOKS - already) * 1000) / (performance.now() - startedMs));
     await delay(2000);
     const idleFromMs = performance.now();
-    const cpuFromMs = await cpuMs();
+    const cpuFromMs = cpuMs();
     await delay(IDLE_MS);
-    idleShares.push(((await cpuMs()) - cpuFromMs) / (performance.now() - idleFromMs));
+    idleShares.push((cpuMs() - cpuFromMs) / (performance.now() - idleFromMs));
   } finally {
     await dispatcher.close();
   }
 }
 
-/**
- * Resolves with the milliseconds of CPU time that this process and its Postgres have used. The
- * parent's counters include ended sessions.
- */
-async function cpuMs(): Promise<number> {
+/** Returns the milliseconds of CPU time that this process and its Postgres have used. */
+function cpuMs(): number {
   const own = process.cpuUsage();
   const postmaster = Number(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);
-  let ticks = 0;
-  for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    const stat = statOf(entry);
-    if (stat && (Number(entry) === postmaster || Number(stat[1]) === postmaster)) {
-      ticks += Number(stat[11]) + Number(stat[12]);
-      if (Number(entry) === postmaster) ticks += Number(stat[13]) + Number(stat[14]);
-    }
-  }
-  return (own.user + own.system) / 1000 + ticks * 10;
-}
-
-/**
- * Returns the fields of /proc/<pid>/stat after the command's name. The second field is the parent.
- */
-function statOf(pid: string): string[] | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    // The process has exited.
-    return undefined;
-  }
+  return (own.user + own.system) / 1000 + cpuMsOfTree(postmaster);
 }
 
 function report(cases: readonly Case[]): void {
@@ -161,8 +139,4 @@ function report(cases: readonly Case[]): void {
         `idle ${(median(idleShares) * 100).toFixed(1)} % of a core\n`,
     );
   }
-}
-
-function median(numbers: readonly number[]): number {
-  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 }

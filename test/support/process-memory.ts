@@ -1,24 +1,27 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * Returns the resident bytes of a process (VmRSS of /proc, Linux only). Throws if the process has
- * exited.
+ * Returns the resident bytes of a process (VmRSS of /proc, Linux only), or the most that it ever
+ * had (VmHWM). Throws if the process has exited.
  */
-export function memoryOf(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(
+    readFileSync(`/proc/${pid}/status`, 'utf8'),
+  )?.[1];
   if (kilobytes === undefined) throw new Error(`process ${pid} has ended: it has no memory any more`);
   return Number(kilobytes) * 1024;
 }
 
 /**
  * Returns the resident bytes of a process and all its descendants, such as Postgres with its
- * backends. Shared memory is counted once per process, so the sum exceeds the memory in use.
+ * backends. Shared memory is counted once per process, so the sum exceeds the memory in use. `field`: see
+ * {@link memoryOf}.
  */
-export function memoryOfTree(pid: number): number {
-  let bytes = memoryOf(pid);
+export function memoryOfTree(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
+  let bytes = memoryOf(pid, field);
   for (const descendant of descendantsOf(pid)) {
     try {
-      bytes += memoryOf(descendant);
+      bytes += memoryOf(descendant, field);
     } catch {
       // The process exited after it was listed.
     }

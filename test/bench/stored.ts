@@ -1,0 +1,36 @@
+import type { Kind } from '../../shared/contracts/kinds.ts';
+import { waitFor } from '../support/wait.ts';
+import type { LoadedProduct } from './loaded-product.ts';
+
+/** Milliseconds without a newly stored record after which the rest counts as lost. */
+const STALLED_MS = 60_000;
+
+/**
+ * Waits until all accepted records of a kind are stored. Rejects if fewer or more are stored, or if
+ * the workers stall.
+ */
+export async function waitUntilStored({ pool }: LoadedProduct, kind: Kind, accepted: number): Promise<void> {
+  let stored = 0;
+  let progressMs = performance.now();
+  await waitFor(
+    async () => {
+      // The positions cost less to read than the rows cost to count.
+      const { rows } = await pool.query<{ sum: string }>(
+        'select coalesce(sum(next_offset), 0) as sum from log_positions where topic = $1',
+        [`sluice.${kind}`],
+      );
+      const found = Number(rows[0]!.sum);
+      if (found > stored) progressMs = performance.now();
+      stored = found;
+      return stored >= accepted || performance.now() - progressMs > STALLED_MS;
+    },
+    { timeoutMs: 3_600_000, what: 'all accepted records to be stored', everyMs: 20 },
+  );
+  const { rows } = await pool.query<{ count: string }>(
+    `select count(*) as count from event_keys where kind = $1 and status = 'stored'`,
+    [kind],
+  );
+  const count = Number(rows[0]!.count);
+  if (count !== accepted)
+    throw new Error(`${accepted} records of ${kind} were accepted, ${count} are stored`);
+}
