@@ -89,7 +89,7 @@ const STEPS: readonly Step[] = [
     ],
   },
   {
-    title: 'What the automated agent does (200; the receiver prints a signed webhook)',
+    title: 'An event of the automated agent (200; the receiver prints a signed webhook)',
     listener: 'gateway',
     path: '/automation-agent/v1/events',
     body: {
@@ -104,8 +104,12 @@ const STEPS: readonly Step[] = [
       ],
     },
   },
-  { title: 'Its state (200)', listener: 'gateway', path: '/automation-agent/v1/state?externalId=chat-1' },
-  { title: 'What became of a record (200)', listener: 'admin', path: '/admin/v1/events/convo-event-1' },
+  {
+    title: 'The state of the conversation (200)',
+    listener: 'gateway',
+    path: '/automation-agent/v1/state?externalId=chat-1',
+  },
+  { title: 'The status of a record (200)', listener: 'admin', path: '/admin/v1/events/convo-event-1' },
 ];
 
 /** Returns the steps as numbered comments, each followed by its command. */

@@ -35,9 +35,7 @@ const ATTEMPTS_MAX = 3;
 export function addTopicsAccept(topics: Command, context: CommandContext): void {
   topics
     .command('accept')
-    .description(
-      'accept a log that was created again, was replaced, or has lost records, and continue from it',
-    )
+    .description('accept a log that was recreated, replaced or has lost records, and continue from it')
     .addOption(new Option('--topic <kind>', 'only this kind of record').choices(KINDS))
     .option(
       '--partitions',

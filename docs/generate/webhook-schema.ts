@@ -17,14 +17,16 @@ const latest = {
   currentTaskName: z.string().optional().describe('The task that the agent works on.'),
   inputVariables: freeForm.optional().describe('The last input variables, byte for byte.'),
 };
-const reply = z.object({ messageId: z.string(), text: z.string() }).describe('What the agent answered.');
+const reply = z
+  .object({ messageId: z.string(), text: z.string() })
+  .describe('The answer of the automated agent.');
 const transferToSystem = z
   .object({
     referenceVariables: freeForm.nullish(),
     transferVariables: freeForm.nullish(),
     currentTaskName: z.string().nullish(),
   })
-  .describe('What the agent hands back.');
+  .describe('Data for the calling system.');
 /** An automation event of any type may have `reply`, `transferToSystem`, both or neither. */
 const automation = z.object({
   ...about,

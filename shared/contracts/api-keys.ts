@@ -19,7 +19,7 @@ export const OVERLAP_SECONDS = 86_400;
 export const keySchema = objectOf({
   name: keyNameField.nullish().describe('A display name.'),
   scopes: arrayOf(oneOf([EVERY_SCOPE, ...SCOPES]), { ifEmpty: 'must have at least one entry' }).describe(
-    'What it may do; `*` is everything, including scopes of later releases. A key can grant only scopes that it has.',
+    'Scopes of the key; `*` is everything, including scopes of later releases. A key can grant only scopes that it has.',
   ),
   expiresAt: timestampField
     .nullish()

@@ -25,10 +25,12 @@ export const agentSchema = objectOf({
   eventId: eventIdField
     .nullish()
     .describe(
-      'Your id of this item. An item with the same id and content is stored once; without one, an id is made.',
+      'Your id of this item. An item with the same id and content is stored once. Omitted: Sluice generates an id.',
     ),
   externalAgentId: requiredId.describe("The agent's id in your system."),
-  startTs: timestampField.nullish().describe('When what is reported began to hold; kept to the nanosecond.'),
+  startTs: timestampField
+    .nullish()
+    .describe('Time from which the reported values are valid, kept to the nanosecond.'),
   lobId: optionalId.nullish().describe('Id of the line of business.'),
   lobName: text256.nullish().describe('Name of the line of business.'),
   groupId: optionalId.nullish().describe('Id of the group.'),

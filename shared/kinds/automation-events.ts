@@ -38,26 +38,28 @@ export const AUTOMATION_STATES = [
 export type AutomationState = (typeof AUTOMATION_STATES)[number];
 
 export const automationEventSchema = objectOf({
-  eventId: ulidField.nullish().describe('Your id of this event, a ULID; without one, an id is made.'),
+  eventId: ulidField.nullish().describe('Your id of this event, a ULID. Omitted: Sluice generates an id.'),
   conversationId: requiredId.describe("The service's id of the conversation."),
   externalConversationId: requiredId.describe('Id of the conversation in the chat or voice system.'),
-  type: oneOf(AUTOMATION_EVENT_TYPES).describe('What the automated agent did.'),
-  occurredAt: timestampField.describe('When; the order in which events arrive decides, not this.'),
-  currentTaskName: text256.nullish().describe('The task that it works on.'),
+  type: oneOf(AUTOMATION_EVENT_TYPES).describe('Type of the event.'),
+  occurredAt: timestampField.describe(
+    'Time of the event. The state follows the order in which events arrive, not this time.',
+  ),
+  currentTaskName: text256.nullish().describe('The task that the automated agent works on.'),
   inputVariables: freeForm.nullish().describe('The last input variables, kept byte for byte.'),
   reply: objectOf({
     messageId: requiredId.describe('Id of the reply.'),
     text: stringField({ lengthMax: TEXT_LENGTH_MAX }).describe('The reply.'),
   })
     .nullish()
-    .describe('What it answered the customer; needed for type reply.'),
+    .describe('The answer to the customer; required for the type reply.'),
   transferToSystem: objectOf({
     referenceVariables: freeForm.nullish().describe('Kept byte for byte.'),
     transferVariables: freeForm.nullish().describe('Kept byte for byte.'),
-    currentTaskName: text256.nullish().describe('The task that it works on.'),
+    currentTaskName: text256.nullish().describe('The task that the automated agent works on.'),
   })
     .nullish()
-    .describe('What it hands back to the calling system.'),
+    .describe('Data for the calling system.'),
 })
   .check((ctx) => {
     if (ctx.value.type === 'reply' && !ctx.value.reply) {

@@ -37,13 +37,15 @@ const OPERATING_SYSTEMS = ['MAC_OS', 'LINUX', 'WINDOWS', 'ANDROID', 'IOS', 'OTHE
 export const conversationSchema = objectOf({
   eventId: eventIdField
     .nullish()
-    .describe('Your id of this record. The same id and content is stored once; without one, an id is made.'),
+    .describe(
+      'Your id of this record. The same id and content is stored once. Omitted: Sluice generates an id.',
+    ),
   externalConversationId: word(256).describe("The conversation's id in your chat or voice system."),
   lobId: word(256).nullish().describe('Id of the line of business.'),
   lobName: text256.nullish().describe('Name of the line of business.'),
   groupId: word(256).nullish().describe("Id of the agent's group."),
   groupName: text256.nullish().describe("Name of the agent's group."),
-  agentRoutingCode: word(256).nullish().describe('What the conversation was routed by.'),
+  agentRoutingCode: word(256).nullish().describe('Code by which the conversation was routed.'),
   campaign: word(256).nullish().describe('Campaign that the conversation belongs to.'),
   deviceType: oneOf(DEVICE_TYPES).nullish().describe("The customer's device."),
   platform: oneOf(PLATFORMS).nullish().describe("The customer's platform."),

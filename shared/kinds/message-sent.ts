@@ -31,7 +31,7 @@ export const messageSentSchema = objectOf({
     'Id of the message that was sent. An event with the same id and content is stored once.',
   ),
   augmentationType: arrayOf(oneOf(AUGMENTATION_TYPES), { ifEmpty: 'must have at least one entry' }).describe(
-    'What the agent used to write the message, in order; repeated use is kept.',
+    'Features that the agent used to write the message, in order; repeated use is kept.',
   ),
   numEdits: int32(0)
     .nullish()

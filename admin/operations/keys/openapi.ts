@@ -227,7 +227,8 @@ const REVOKE: OperationDescription = {
     {
       name: 'disable',
       in: 'query',
-      description: 'Whether what the key created ends too. The only parameter, at most once.',
+      description:
+        'Also revokes the keys, and disables the webhook endpoints, that the key created. The only parameter, at most once.',
       schema: { type: 'string', enum: ['created'] },
     },
   ],
