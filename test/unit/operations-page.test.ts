@@ -26,6 +26,21 @@ describe('the page on operations', () => {
   });
 });
 
+describe('lines of the levels error and fatal', () => {
+  const logged = [...sources.matchAll(/\.(error|fatal)\(\s*\{[^}]*\},\s*'([^']+)'/g)].map(
+    ([, level, msg]) => ({
+      level: level!,
+      msg: msg!,
+    }),
+  );
+
+  it('are found in the code', () => expect(logged.length).toBeGreaterThan(5));
+
+  it.each(logged)('are on the page: $level "$msg"', (line) => {
+    expect(alerts).toContainEqual(line);
+  });
+});
+
 /** Number of characters after a log call's name within which its message is found. */
 const CALL_LENGTH_MAX = 400;
 

@@ -30,8 +30,8 @@ describe('docs/reliability.md', () => {
   });
 });
 
-describe('limits of what one tenant can multiply', () => {
-  const rows = rowsBelow('## What one tenant can multiply');
+describe('bounds on one tenant', () => {
+  const rows = rowsBelow('## Bounds on one tenant');
 
   it('have rows', () => expect(rows.length).toBeGreaterThan(10));
 
