@@ -48,7 +48,7 @@ const TOPIC_CODES = ['TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS'];
 
 /**
  * Tracks whether the log accepts records, with a circuit breaker over the publishes, and a probe.
- * The probe runs at the start and after a failed publish, once per second until it succeeds. If the
+ * The probe runs at {@link LogHealth.startProbing} and after a failed publish, once per second until it succeeds. If the
  * log does not answer the probe, the breaker opens at the first failed publish, and closes once the
  * log answers. If the log answers but accepts nothing (a full disk), only publishes detect the
  * failure and the recovery.
@@ -76,7 +76,11 @@ export class LogHealth implements LogGate {
     });
     this.findProblem = createCheck(probe, CHECK_DEADLINE_MS);
     health.watchReady('event log', () => this.reason());
-    void this.check();
+  }
+
+  /** Begins to probe the log. Until then, the log counts as not checked. */
+  startProbing(): void {
+    this.scheduleCheck();
   }
 
   begin(topic: string, records: readonly OutgoingRecord[]): PublishAttempt | undefined {

@@ -27,13 +27,15 @@ export class TopicLayouts {
   private layouts: ReadonlyMap<string, TopicLayout> = new Map();
   private lastProblem: string | undefined;
   private readonly closing = new AbortController();
+  /** Resolves when the layouts are loaded, or the object is closed. */
+  readonly loaded: Promise<void>;
 
   constructor(options: TopicLayoutsOptions) {
     const { health, topicPrefix, retryMs = 2000 } = options;
     this.options = options;
     this.topics = KINDS.map((kind) => topicOf(topicPrefix, kind));
     health.setReady('topics', 'their layouts are not loaded yet');
-    void retryUntilSuccess(() => this.load(), {
+    this.loaded = retryUntilSuccess(() => this.load(), {
       backoff: { minMs: retryMs, maxMs: retryMs },
       signal: this.closing.signal,
       onFailure: (error) => this.report(error),

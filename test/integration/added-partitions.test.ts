@@ -3,6 +3,7 @@ import kafkajs from 'kafkajs';
 import { pino } from 'pino';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type Gateway, startGateway } from '../../gateway/start.ts';
+import { sleep } from '../../shared/async.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';
@@ -14,12 +15,14 @@ import { partitionOf, recordKey } from '../../shared/log/partition.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
+import { delayedPool } from '../support/intercepted-pool.ts';
 import { copyTemplate } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 
 const KIND = 'credentials';
 const HOUR_MS = 3_600_000;
 const TIMEOUT_MS = 40_000;
+const LAYOUTS_DELAY_MS = 500;
 const logger = pino({ level: 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 
@@ -185,6 +188,10 @@ async function openTopicInUse() {
     });
     gateway = await startGateway({
       ...shared,
+      // Kafka answers before the layouts are loaded.
+      pool: delayedPool(pool, async (text) => {
+        if (text.includes('from log_topics')) await sleep(LAYOUTS_DELAY_MS);
+      }),
       keyRing,
       topicPrefix: prefix,
       host: '127.0.0.1',

@@ -20,6 +20,17 @@ export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: 
   });
 }
 
+/** Returns a pool whose statements outside of transactions wait for `beforeQuery`. */
+export function delayedPool(pool: Pool, beforeQuery: (text: string) => Promise<unknown>): Pool {
+  return overriding(pool, {
+    query: async (...args: unknown[]) => {
+      const [statement] = args as [string | { readonly text: string }];
+      await beforeQuery(typeof statement === 'string' ? statement : statement.text);
+      return await (pool.query as (...given: unknown[]) => Promise<unknown>)(...args);
+    },
+  });
+}
+
 /**
  * Returns the object with some methods replaced. Its other methods still run on the original
  * object.

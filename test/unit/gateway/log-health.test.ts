@@ -33,7 +33,9 @@ async function setUp() {
     },
   });
   const ready = () => health.readyReasons();
+  await vi.advanceTimersByTimeAsync(5000);
   expect(ready()).toEqual(['event log: is not checked yet']);
+  logHealth.startProbing();
   await vi.advanceTimersByTimeAsync(0);
   expect(ready()).toEqual([]);
   const begin = (partition = 0) => logHealth.begin('t', [to(partition)]);
