@@ -55,3 +55,8 @@ async function named(path: readonly { choice: number }[], run: () => Promise<voi
     });
   }
 }
+
+/** Resolves when only the test itself can make progress. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -61,8 +61,6 @@ export interface KafkaClusterOptions {
   readonly clients?: readonly string[];
 }
 
-type Partition = kafkajs.PartitionMetadata;
-
 /** Interval between polls, long because each poll opens a new client and connection. */
 const ASK_EVERY_MS = 300;
 const OFFSETS_TOPIC = '__consumer_offsets';
@@ -72,115 +70,141 @@ const OFFSETS_TOPIC = '__consumer_offsets';
  * it is missing.
  */
 export async function startKafkaCluster(options: KafkaClusterOptions = {}): Promise<KafkaCluster> {
-  const { brokers: count = 3, sessionTimeoutMs = 3_000, dataDirs = [], clients = [] } = options;
   await prepareKafka();
   const directory = await mkdtemp(path.join(os.tmpdir(), 'sluice-test-kafka-'));
-  const ids = Array.from({ length: count }, (_, index) => index + 1);
+  const { brokers: count = 3, clients = [] } = options;
   const ports = await freePorts(count * (2 + clients.length));
   const take = () => ports.splice(0, count);
-  const plainPorts = take();
-  const controllerPorts = take();
-  const doors = await Promise.all(
-    clients.map(async (client) => {
-      const listenerPorts = take();
-      const proxies = await Promise.all(
-        listenerPorts.map((port) => startTcpProxy({ host: '127.0.0.1', port })),
-      );
-      return { client, listenerPorts, proxies };
-    }),
-  );
-  const closeProxies = () =>
-    Promise.all(doors.flatMap(({ proxies }) => proxies.map((proxy) => proxy.close())));
-
+  const [plainPorts, controllerPorts] = [take(), take()];
+  const doors = await Promise.all(clients.map((client) => openDoor(client, take())));
   const started = await Promise.allSettled(
-    ids.map((id, index) => {
-      const dataDir = dataDirs[index];
-      return startKafkaNode({
-        id,
-        port: plainPorts[index]!,
+    plainPorts.map((port, index) =>
+      startKafkaNode({
+        id: index + 1,
+        port,
         controllerPorts,
-        directory: path.join(directory, String(id)),
-        ...(dataDir === undefined ? {} : { dataDir }),
-        sessionTimeoutMs,
-        listeners: Object.fromEntries(
-          doors.map(({ client, listenerPorts, proxies }) => [
-            client,
-            { protocol: 'PLAINTEXT', port: listenerPorts[index]!, advertisedPort: proxies[index]!.port },
-          ]),
-        ),
-      });
-    }),
+        directory: path.join(directory, String(index + 1)),
+        ...(options.dataDirs?.[index] !== undefined && { dataDir: options.dataDirs[index] }),
+        sessionTimeoutMs: options.sessionTimeoutMs ?? 3_000,
+        listeners: listenersOf(doors, index),
+      }),
+    ),
   );
   const nodes = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-  const stop = async () => {
-    await Promise.all(nodes.map((node) => node.kill('SIGKILL')));
-    await closeProxies();
-    const dataToDelete = nodes.map(({ dataDir }) => dataDir);
-    for (const place of [directory, ...dataToDelete]) await rm(place, { recursive: true, force: true });
-  };
+  const cluster = new Cluster(nodes, doors, directory);
   const failed = started.find((result) => result.status === 'rejected');
-  if (failed) {
-    await stop();
-    throw failed.reason;
+  if (!failed) return cluster;
+  await cluster.stop();
+  throw failed.reason;
+}
+
+/** The proxies of one client, one per node, and the nodes' ports that they connect to. */
+interface Door {
+  readonly client: string;
+  readonly listenerPorts: readonly number[];
+  readonly proxies: readonly TcpProxy[];
+}
+
+async function openDoor(client: string, listenerPorts: readonly number[]): Promise<Door> {
+  const proxies = await Promise.all(listenerPorts.map((port) => startTcpProxy({ host: '127.0.0.1', port })));
+  return { client, listenerPorts, proxies };
+}
+
+/** Returns a node's listener for each client, which advertises the port of the client's proxy. */
+function listenersOf(doors: readonly Door[], index: number) {
+  return Object.fromEntries(
+    doors.map(({ client, listenerPorts, proxies }) => [
+      client,
+      { protocol: 'PLAINTEXT' as const, port: listenerPorts[index]!, advertisedPort: proxies[index]!.port },
+    ]),
+  );
+}
+
+class Cluster implements KafkaCluster {
+  readonly brokers: string;
+  readonly nodes: readonly KafkaNode[];
+  readonly #doors: readonly Door[];
+  readonly #directory: string;
+
+  constructor(nodes: readonly KafkaNode[], doors: readonly Door[], directory: string) {
+    this.brokers = nodes.map(({ address }) => address).join(',');
+    this.nodes = nodes;
+    this.#doors = doors;
+    this.#directory = directory;
   }
 
-  const node = (id: number): KafkaNode => nodes[id - 1]!;
-  const partitionsWhere = (what: string, timeoutMs: number, holds: (partition: Partition) => boolean) =>
-    waitFor(
+  async leaderOf(topic: string, partition: number): Promise<KafkaNode> {
+    const id = (await this.leaders(topic)).get(partition);
+    if (id === undefined) throw new Error(`${topic} has no partition ${partition}`);
+    return this.#node(id);
+  }
+
+  leaders(topic: string): Promise<Map<number, number>> {
+    return waitFor(
       async () => {
-        const topics = await ask(nodes, (admin) => admin.fetchTopicMetadata());
-        return topics.topics.flatMap(({ partitions }) => partitions).every(holds);
-      },
-      { timeoutMs, what, everyMs: ASK_EVERY_MS },
-    );
-  const leaders = (topic: string) =>
-    waitFor(
-      async () => {
-        const { topics } = await ask(nodes, (admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+        const { topics } = await ask(this.nodes, (admin) => admin.fetchTopicMetadata({ topics: [topic] }));
         const partitions = topics[0]?.partitions ?? [];
         if (partitions.length === 0 || partitions.some(({ leader }) => leader < 1)) return undefined;
         return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
       },
       { timeoutMs: 20_000, what: `leaders of ${topic}`, everyMs: ASK_EVERY_MS },
     );
-  return {
-    brokers: nodes.map(({ address }) => address).join(','),
-    nodes,
-    async leaderOf(topic, partition) {
-      const id = (await leaders(topic)).get(partition);
-      if (id === undefined) throw new Error(`${topic} has no partition ${partition}`);
-      return node(id);
-    },
-    leaders,
-    async coordinatorOf(group) {
-      await ask(nodes, (admin) => admin.describeGroups([group]));
-      const partitions = await leaders(OFFSETS_TOPIC);
-      return node(partitions.get(offsetsPartition(group, partitions.size))!);
-    },
-    async waitInSync() {
-      await partitionsWhere(
-        'all replicas to be in sync',
-        60_000,
-        ({ leader, isr, replicas }) => leader > 0 && isr.length === replicas.length,
-      );
-    },
-    async preferredLeaders() {
-      await partitionsWhere(
-        'the leaders to be the first replicas',
-        60_000,
-        ({ leader, replicas }) => leader === replicas[0],
-      );
-    },
-    through(client) {
-      const door = doors.find((candidate) => candidate.client === client);
-      if (!door) throw new Error(`${client} is none of the cluster's clients (${clients.join(', ')})`);
-      return {
-        brokers: door.proxies.map(({ port }) => `127.0.0.1:${port}`).join(','),
-        proxies: door.proxies,
-      };
-    },
-    stop,
-  };
+  }
+
+  async coordinatorOf(group: string): Promise<KafkaNode> {
+    await ask(this.nodes, (admin) => admin.describeGroups([group]));
+    const partitions = await this.leaders(OFFSETS_TOPIC);
+    return this.#node(partitions.get(offsetsPartition(group, partitions.size))!);
+  }
+
+  async waitInSync(): Promise<void> {
+    await this.#partitionsWhere(
+      'all replicas to be in sync',
+      ({ leader, isr, replicas }) => leader > 0 && isr.length === replicas.length,
+    );
+  }
+
+  async preferredLeaders(): Promise<void> {
+    await this.#partitionsWhere(
+      'the leaders to be the first replicas',
+      ({ leader, replicas }) => leader === replicas[0],
+    );
+  }
+
+  through(client: string): ReturnType<KafkaCluster['through']> {
+    const door = this.#doors.find((candidate) => candidate.client === client);
+    if (!door) {
+      const clients = this.#doors.map((candidate) => candidate.client).join(', ');
+      throw new Error(`${client} is none of the cluster's clients (${clients})`);
+    }
+    return {
+      brokers: door.proxies.map(({ port }) => `127.0.0.1:${port}`).join(','),
+      proxies: door.proxies,
+    };
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.kill('SIGKILL')));
+    await Promise.all(this.#doors.flatMap(({ proxies }) => proxies.map((proxy) => proxy.close())));
+    for (const place of [this.#directory, ...this.nodes.map(({ dataDir }) => dataDir)]) {
+      await rm(place, { recursive: true, force: true });
+    }
+  }
+
+  #node(id: number): KafkaNode {
+    return this.nodes[id - 1]!;
+  }
+
+  /** Waits up to 60 s until every partition of every topic fulfils the condition. */
+  async #partitionsWhere(what: string, holds: (partition: kafkajs.PartitionMetadata) => boolean) {
+    await waitFor(
+      async () => {
+        const { topics } = await ask(this.nodes, (admin) => admin.fetchTopicMetadata());
+        return topics.flatMap(({ partitions }) => partitions).every(holds);
+      },
+      { timeoutMs: 60_000, what, everyMs: ASK_EVERY_MS },
+    );
+  }
 }
 
 /**

@@ -39,26 +39,63 @@ const REQUEST_TIMEOUT_MS = 10_000;
  * accepted.
  */
 export function startLoad(product: Product, clients: number): Load {
-  const own = new Map<Kind, Set<string>>();
-  const generated = new Map<Kind, Set<string>>();
-  const lastLobName = new Map<string, string>();
-  let stopping = false;
-  let count = 0;
-  let refused = 0;
+  const sender = new Sender(product);
+  const running = Promise.all(
+    Array.from({ length: clients }, (_, i) => new Client(sender, `client-${i}`).run()),
+  );
+  // Awaited in stop(). An earlier rejection must not end the process.
+  running.catch(() => undefined);
+  return {
+    accepted: sender,
+    async stop() {
+      sender.stopping = true;
+      await running;
+    },
+  };
+}
 
-  const note = (ids: Map<Kind, Set<string>>, kind: Kind, id: string) => {
+const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
+const CONVERSATION = '/metadata-ingestion/v1/single-convo-metadata';
+const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+const EVENTS = '/automation-agent/v1/events';
+
+/** Sends the requests of all clients, and notes what was accepted. */
+class Sender implements Accepted {
+  readonly own = new Map<Kind, Set<string>>();
+  readonly generated = new Map<Kind, Set<string>>();
+  readonly lastLobName = new Map<string, string>();
+  stopping = false;
+  readonly #product: Product;
+  #count = 0;
+  #refused = 0;
+
+  constructor(product: Product) {
+    this.#product = product;
+  }
+
+  count(): number {
+    return this.#count;
+  }
+
+  refused(): number {
+    return this.#refused;
+  }
+
+  note(ids: Map<Kind, Set<string>>, kind: Kind, id: string): void {
     const known = ids.get(kind) ?? new Set();
     ids.set(kind, known.add(id));
-    count++;
-  };
+    this.#count++;
+  }
 
-  const send = async (path: string, body: object): Promise<string | undefined> => {
+  /** Resolves with the answer; undefined, after a delay, if the request may be sent again. */
+  async send(path: string, body: object): Promise<string | undefined> {
+    const { baseUrl, apiKeyId, apiKeySecret } = this.#product;
     try {
-      const response = await fetch(`${product.baseUrl}${path}`, {
+      const response = await fetch(`${baseUrl}${path}`, {
         method: 'POST',
         headers: {
-          'service-api-id': product.apiKeyId,
-          'service-api-secret': product.apiKeySecret,
+          'service-api-id': apiKeyId,
+          'service-api-secret': apiKeySecret,
           'content-type': 'application/json',
         },
         body: JSON.stringify(body),
@@ -71,98 +108,98 @@ export function startLoad(product: Product, clients: number): Load {
     } catch (error) {
       if (error instanceof UnexpectedAnswer) throw error;
     }
-    refused++;
+    this.#refused++;
     await delay(RETRY_DELAY_MS);
     return undefined;
-  };
+  }
 
-  const sendUntilAccepted = async (path: string, body: object): Promise<string> => {
+  async sendUntilAccepted(path: string, body: object): Promise<string> {
     for (;;) {
-      const answer = await send(path, body);
+      const answer = await this.send(path, body);
       if (answer !== undefined) return answer;
     }
-  };
+  }
 
   /** Sends the items of one request, and retries until all are accepted. */
-  const sendItems = async (path: string, kind: Kind, items: readonly { eventId: string }[]) => {
+  async sendItems(path: string, kind: Kind, items: readonly { eventId: string }[]): Promise<void> {
     for (let left = items; left.length > 0; ) {
-      const { results } = JSON.parse(await sendUntilAccepted(path, { items: left }));
+      const { results } = JSON.parse(await this.sendUntilAccepted(path, { items: left }));
       const again = left.filter((_, i) => results[i].error.startsWith('FAIL_UNAVAILABLE'));
       for (const [i, item] of left.entries()) {
-        if (results[i].error === '') note(own, kind, item.eventId);
+        if (results[i].error === '') this.note(this.own, kind, item.eventId);
         else if (!again.includes(item)) throw new UnexpectedAnswer(`${path}: ${results[i].error}`);
       }
       left = again;
     }
-  };
+  }
+}
 
-  const client = async (name: string) => {
-    for (let turn = 0; !stopping; turn++) {
-      const id = `${name}-${turn}`;
-      switch (turn % 5) {
-        case 0: {
-          await sendUntilAccepted('/metadata-ingestion/v1/single-convo-metadata', {
-            externalConversationId: name,
-            eventId: id,
-            lobName: id,
-          });
-          note(own, 'conversation-metadata', id);
-          lastLobName.set(name, id);
-          break;
-        }
-        case 1:
-          await sendUntilAccepted('/compose-assist/v1/analytics/message-sent', {
-            messageId: id,
-            conversationId: name,
-            augmentationType: ['FREEHAND'],
-          });
-          note(own, 'message-sent', id);
-          break;
-        case 2: {
-          const answer = await send('/metadata-ingestion/v1/single-convo-metadata', {
-            externalConversationId: `${id}-without-id`,
-          });
-          if (answer !== undefined)
-            note(generated, 'conversation-metadata', JSON.parse(answer).result.eventId);
-          break;
-        }
-        case 3: {
-          const agents = Array.from({ length: 5 }, (_, i) => ({
-            externalAgentId: `${name}-${i}`,
-            eventId: `${id}-${i}`,
-            agentName: id,
-          }));
-          await sendItems('/metadata-ingestion/v1/many-agent-metadata', 'agent-metadata', agents);
-          break;
-        }
-        default: {
-          const answer = await send('/automation-agent/v1/events', {
-            items: ['processingStart', 'processingEnd'].map((type) => ({
-              conversationId: 'C',
-              externalConversationId: name,
-              type,
-              occurredAt: '2026-01-01T00:00:00Z',
-            })),
-          });
-          if (answer === undefined) break;
-          for (const { eventId, error } of JSON.parse(answer).results) {
-            if (error === '') note(generated, 'automation-events', eventId);
-          }
-        }
-      }
+/** Sends records of every kind in turn, one request after another. */
+class Client {
+  readonly #sender: Sender;
+  readonly #name: string;
+
+  constructor(sender: Sender, name: string) {
+    this.#sender = sender;
+    this.#name = name;
+  }
+
+  async run(): Promise<void> {
+    const turns = [
+      (id: string) => this.#ownConversation(id),
+      (id: string) => this.#message(id),
+      (id: string) => this.#conversationWithoutId(id),
+      (id: string) => this.#agents(id),
+      () => this.#events(),
+    ];
+    for (let turn = 0; !this.#sender.stopping; turn++) {
+      await turns[turn % turns.length]!(`${this.#name}-${turn}`);
     }
-  };
+  }
 
-  const running = Promise.all(Array.from({ length: clients }, (_, i) => client(`client-${i}`)));
-  // Awaited in stop(). An earlier rejection must not end the process.
-  running.catch(() => undefined);
-  return {
-    accepted: { own, generated, lastLobName, count: () => count, refused: () => refused },
-    async stop() {
-      stopping = true;
-      await running;
-    },
-  };
+  async #ownConversation(id: string): Promise<void> {
+    const body = { externalConversationId: this.#name, eventId: id, lobName: id };
+    await this.#sender.sendUntilAccepted(CONVERSATION, body);
+    this.#sender.note(this.#sender.own, 'conversation-metadata', id);
+    this.#sender.lastLobName.set(this.#name, id);
+  }
+
+  async #message(id: string): Promise<void> {
+    const body = { messageId: id, conversationId: this.#name, augmentationType: ['FREEHAND'] };
+    await this.#sender.sendUntilAccepted(MESSAGE, body);
+    this.#sender.note(this.#sender.own, 'message-sent', id);
+  }
+
+  async #conversationWithoutId(id: string): Promise<void> {
+    const answer = await this.#sender.send(CONVERSATION, { externalConversationId: `${id}-without-id` });
+    if (answer === undefined) return;
+    const { eventId } = JSON.parse(answer).result;
+    this.#sender.note(this.#sender.generated, 'conversation-metadata', eventId);
+  }
+
+  async #agents(id: string): Promise<void> {
+    const agents = Array.from({ length: 5 }, (_, i) => ({
+      externalAgentId: `${this.#name}-${i}`,
+      eventId: `${id}-${i}`,
+      agentName: id,
+    }));
+    await this.#sender.sendItems(AGENTS, 'agent-metadata', agents);
+  }
+
+  async #events(): Promise<void> {
+    const answer = await this.#sender.send(EVENTS, {
+      items: ['processingStart', 'processingEnd'].map((type) => ({
+        conversationId: 'C',
+        externalConversationId: this.#name,
+        type,
+        occurredAt: '2026-01-01T00:00:00Z',
+      })),
+    });
+    if (answer === undefined) return;
+    for (const { eventId, error } of JSON.parse(answer).results) {
+      if (error === '') this.#sender.note(this.#sender.generated, 'automation-events', eventId);
+    }
+  }
 }
 
 class UnexpectedAnswer extends Error {}

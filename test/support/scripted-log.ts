@@ -36,28 +36,14 @@ export interface ScriptedConsumer extends LogConsumer {
   deliver(partition: number, from: bigint, to?: bigint): Promise<void>;
 }
 
-interface Partition {
-  earliest: bigint;
-  records: LogRecord[];
-}
-
+/** Creates a log. `nowMs` gives the records their times. */
 export function createScriptedLog(nowMs: () => number): ScriptedLog {
-  const partitions = new Map<string, Partition>();
-  const at = (topic: string, partition: number): Partition => {
-    const name = `${topic}/${partition}`;
-    const found = partitions.get(name) ?? { earliest: 0n, records: [] };
-    partitions.set(name, found);
-    return found;
-  };
-  const latest = (topic: string, partition: number) => {
-    const { earliest, records } = at(topic, partition);
-    return (records.at(-1)?.offset ?? earliest - 1n) + 1n;
-  };
+  const partitions = new Partitions();
   const log: ScriptedLog = {
     consumers: [],
     append(topic, { partition, key, value, headers }) {
-      const offset = latest(topic, partition);
-      at(topic, partition).records.push({
+      const offset = partitions.latest(topic, partition);
+      partitions.at(topic, partition).records.push({
         offset,
         key: Buffer.from(key),
         value,
@@ -66,15 +52,13 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
       });
       return offset;
     },
-    records: (topic, partition) => at(topic, partition).records,
+    records: (topic, partition) => partitions.at(topic, partition).records,
     deleteBelow(topic, partition, offset) {
-      const found = at(topic, partition);
+      const found = partitions.at(topic, partition);
       found.earliest = offset;
       found.records = found.records.filter((record) => record.offset >= offset);
     },
-    forget: (topic, partition) => {
-      partitions.delete(`${topic}/${partition}`);
-    },
+    forget: (topic, partition) => partitions.forget(topic, partition),
     createPublisher: (): Publisher => ({
       publish: async (topic, records) =>
         records.map((record) => ({
@@ -85,7 +69,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
       close: async () => {},
     }),
     createConsumer(options: ConsumerOptions) {
-      const consumer = createConsumer(options);
+      const consumer = new PartitionConsumer(partitions, options);
       log.consumers.push(consumer);
       return consumer;
     },
@@ -97,52 +81,91 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     },
     close: async () => {},
   };
+  return log;
+}
 
-  function createConsumer({ topic, startOffset, onBatch }: ConsumerOptions): ScriptedConsumer {
-    const closing = new AbortController();
-    const running = new Set<Promise<void>>();
-    const taken = new Set<number>();
-    const consumer: ScriptedConsumer = {
-      asked: [],
-      restart: (partition) => void consumer.asked.push(partition),
-      async take(partition) {
-        taken.add(partition);
-        return startOffset(partition, {
-          earliest: at(topic, partition).earliest,
-          latest: latest(topic, partition),
-        });
-      },
-      async read(partition) {
-        await consumer.deliver(partition, await consumer.take(partition));
-      },
-      async deliver(partition, from, to = latest(topic, partition)) {
-        const records = at(topic, partition).records.filter(({ offset }) => offset >= from && offset < to);
-        if (records.length === 0) return;
-        const handled = onBatch({
-          topic,
-          partition,
-          records,
-          latest: latest(topic, partition),
-          signal: closing.signal,
-        });
-        const settled = handled.catch(() => {});
-        running.add(settled);
-        await handled.finally(() => running.delete(settled));
-      },
-      status: () => ({
-        joined: true,
-        partitions: [...taken],
-        stopped: new Map(),
-        lag: 0n,
-        problem: undefined,
-      }),
-      async close() {
-        closing.abort();
-        await Promise.all(running);
-      },
-    };
-    return consumer;
+interface Partition {
+  earliest: bigint;
+  records: LogRecord[];
+}
+
+/** The records of all topics. A partition exists as soon as it is named. */
+class Partitions {
+  readonly #byName = new Map<string, Partition>();
+
+  at(topic: string, partition: number): Partition {
+    const name = `${topic}/${partition}`;
+    const found = this.#byName.get(name) ?? { earliest: 0n, records: [] };
+    this.#byName.set(name, found);
+    return found;
   }
 
-  return log;
+  /** Returns the offset of the next record. */
+  latest(topic: string, partition: number): bigint {
+    const { earliest, records } = this.at(topic, partition);
+    return (records.at(-1)?.offset ?? earliest - 1n) + 1n;
+  }
+
+  forget(topic: string, partition: number): void {
+    this.#byName.delete(`${topic}/${partition}`);
+  }
+}
+
+class PartitionConsumer implements ScriptedConsumer {
+  readonly asked: number[] = [];
+  readonly #partitions: Partitions;
+  readonly #options: ConsumerOptions;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  readonly #taken = new Set<number>();
+
+  constructor(partitions: Partitions, options: ConsumerOptions) {
+    this.#partitions = partitions;
+    this.#options = options;
+  }
+
+  restart(partition: number): void {
+    this.asked.push(partition);
+  }
+
+  async take(partition: number): Promise<bigint> {
+    const { topic, startOffset } = this.#options;
+    this.#taken.add(partition);
+    return startOffset(partition, {
+      earliest: this.#partitions.at(topic, partition).earliest,
+      latest: this.#partitions.latest(topic, partition),
+    });
+  }
+
+  async read(partition: number): Promise<void> {
+    await this.deliver(partition, await this.take(partition));
+  }
+
+  async deliver(partition: number, from: bigint, to?: bigint): Promise<void> {
+    const { topic, onBatch } = this.#options;
+    const latest = this.#partitions.latest(topic, partition);
+    const records = this.#partitions
+      .at(topic, partition)
+      .records.filter(({ offset }) => offset >= from && offset < (to ?? latest));
+    if (records.length === 0) return;
+    const handled = onBatch({ topic, partition, records, latest, signal: this.#closing.signal });
+    const settled = handled.catch(() => {});
+    this.#running.add(settled);
+    await handled.finally(() => this.#running.delete(settled));
+  }
+
+  status(): ReturnType<LogConsumer['status']> {
+    return {
+      joined: true,
+      partitions: [...this.#taken],
+      stopped: new Map(),
+      lag: 0n,
+      problem: undefined,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#running);
+  }
 }

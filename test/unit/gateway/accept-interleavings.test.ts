@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AcceptScenario, type Item, runAcceptScenario } from '../../support/accept-model.ts';
+import { runAcceptScenario } from '../../support/accept-model.ts';
+import type { AcceptScenario, Item } from '../../support/accept-scenario.ts';
 import { everyInterleaving, someInterleavings } from '../../support/interleavings.ts';
 import { printedSeed, seededRandom } from '../../support/random.ts';
 
