@@ -13,6 +13,7 @@ import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts'
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import { partitionOf, recordKey } from '../../shared/log/partition.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
 import { delayedPool } from '../support/intercepted-pool.ts';
@@ -100,7 +101,7 @@ describe.skipIf(brokers.length === 0)('partitions added to a topic in use', { ti
     await b.restart();
     await b.untilReady();
     expect(b.gateway().health.notes()).toEqual([]);
-    const first = b.submitted() + 1;
+    const first = b.submitted + 1;
     const used = await b.submit();
     const layout = { partitions: 4, tenantPartitions: 2 };
     const chosen = Array.from({ length: 40 }, (_, i) =>
@@ -140,60 +141,87 @@ it.skipIf(brokers.length === 0)(
 );
 
 /** Starts a gateway and a worker on a topic of 2 partitions that has records in both. */
-async function openTopicInUse() {
-  const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
-  const topic = topicOf(prefix, KIND);
+async function openTopicInUse(): Promise<TopicInUse> {
   const database = await copyTemplate();
-  const { pool } = database;
-  const consumerTimes = { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
-  const log = createKafkaLog({ brokers, clientId: 'sluice-test', logger, consumerTimes });
   const kafka = new kafkajs.Kafka({ brokers, clientId: 'sluice-test-admin', logLevel: 0 }).admin();
   await kafka.connect();
-  const nextId = createUlidGenerator(systemClock);
-  const keyRing = createKeyRing(generateKeySpec());
-  const env = { DATABASE_URL: database.url, KAFKA_BROKERS: brokers.join(','), SLUICE_TOPIC_PREFIX: prefix };
-  const specs = topicSpecs(prefix, { partitions: 2, replicas: 1 });
-  const names = specs.map((spec) => spec.topic);
-  let gateway: Gateway | undefined;
-  let workers: Workers | undefined;
-  let workersHealth = createHealth();
-  const stopGateway = async () => {
-    await gateway?.stop();
-    gateway = undefined;
-  };
-  const stop = async () => {
-    await stopGateway();
-    await workers?.close();
-    workers = undefined;
-  };
-  onTestFinished(async () => {
-    await stop();
-    await log.close();
-    await kafka.deleteTopics({ topics: names }).catch(() => undefined);
-    await kafka.disconnect();
-    await database.drop();
-  });
+  const opened = new TopicInUse(database, kafka);
+  onTestFinished(() => opened.close());
+  await opened.createTopics();
+  await opened.restart();
+  await opened.untilReady();
+  expect(await opened.submit()).toEqual({ partitions: [0, 1], generations: [1] });
+  return opened;
+}
 
-  async function restart(): Promise<void> {
-    await stop();
-    workersHealth = createHealth();
-    const shared = { pool, log, clock: systemClock, nextId, logger };
-    workers = startWorkers({
+class TopicInUse {
+  readonly #prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
+  readonly topic = topicOf(this.#prefix, KIND);
+  readonly specs = topicSpecs(this.#prefix, { partitions: 2, replicas: 1 });
+  readonly pool: Pool;
+  readonly log = createKafkaLog({
+    brokers,
+    clientId: 'sluice-test',
+    logger,
+    consumerTimes: { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetchWaitMs: 100 },
+  });
+  readonly kafka: kafkajs.Admin;
+  /** Settings of the command. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The tenant and its API key. */
+  key!: { readonly tenantId: string; readonly apiKeyId: string; readonly apiKeySecret: string };
+  /** Number of submissions, whose conversations are CHAT1, CHAT2, … */
+  submitted = 0;
+  readonly #database: Awaited<ReturnType<typeof copyTemplate>>;
+  readonly #nextId = createUlidGenerator(systemClock);
+  readonly #keyRing = createKeyRing(generateKeySpec());
+  #gateway: Gateway | undefined;
+  #workers: Workers | undefined;
+  #workersHealth = createHealth();
+
+  constructor(database: Awaited<ReturnType<typeof copyTemplate>>, kafka: kafkajs.Admin) {
+    this.#database = database;
+    this.pool = database.pool;
+    this.kafka = kafka;
+    this.env = {
+      DATABASE_URL: database.url,
+      KAFKA_BROKERS: brokers.join(','),
+      SLUICE_TOPIC_PREFIX: this.#prefix,
+    };
+  }
+
+  gateway(): Gateway {
+    return this.#gateway!;
+  }
+
+  async createTopics(): Promise<void> {
+    await this.log.createTopics(this.specs);
+    await registerTopics(this.pool, this.specs, { tenantPartitions: 2, clock: systemClock });
+    expect((await runSluice('tenants create acme --rate none', this.env)).code).toBe(0);
+    const made = await runSluice('keys create --tenant acme --scope * --json', this.env);
+    this.key = JSON.parse(made.stdout);
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.#workersHealth = createHealth();
+    const shared = { pool: this.pool, log: this.log, clock: systemClock, nextId: this.#nextId, logger };
+    this.#workers = startWorkers({
       ...shared,
-      health: workersHealth,
-      prefix,
+      health: this.#workersHealth,
+      prefix: this.#prefix,
       kinds: [KIND],
       credentialsTtlMs: 24 * HOUR_MS,
       topicRetentionMs: 168 * HOUR_MS,
     });
-    gateway = await startGateway({
+    this.#gateway = await startGateway({
       ...shared,
       // Kafka answers before the layouts are loaded.
-      pool: delayedPool(pool, async (text) => {
+      pool: delayedPool(this.pool, async (text) => {
         if (text.includes('from log_topics')) await sleep(LAYOUTS_DELAY_MS);
       }),
-      keyRing,
-      topicPrefix: prefix,
+      keyRing: this.#keyRing,
+      topicPrefix: this.#prefix,
       host: '127.0.0.1',
       port: 0,
       publishDeadlineMs: 10_000,
@@ -201,43 +229,49 @@ async function openTopicInUse() {
       drainDelayMs: 0,
     });
   }
-  const untilReady = () =>
-    waitFor(() => [gateway!.health, workersHealth].every((health) => health.readyReasons().length === 0), {
-      timeoutMs: TIMEOUT_MS,
-      what: 'gateway and workers to be ready',
-    });
 
-  await log.createTopics(specs);
-  await registerTopics(pool, specs, { tenantPartitions: 2, clock: systemClock });
-  expect((await runSluice('tenants create acme --rate none', env)).code).toBe(0);
-  const made = await runSluice('keys create --tenant acme --scope * --json', env);
-  const key = JSON.parse(made.stdout);
-  let submitted = 0;
+  async stopGateway(): Promise<void> {
+    await this.#gateway?.stop();
+    this.#gateway = undefined;
+  }
+
+  async stop(): Promise<void> {
+    await this.stopGateway();
+    await this.#workers?.close();
+    this.#workers = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await this.log.close();
+    const topics = this.specs.map((spec) => spec.topic);
+    await this.kafka.deleteTopics({ topics }).catch(() => undefined);
+    await this.kafka.disconnect();
+    await this.#database.drop();
+  }
+
+  async untilReady(): Promise<void> {
+    await waitFor(
+      () =>
+        [this.gateway().health, this.#workersHealth].every((health) => health.readyReasons().length === 0),
+      { timeoutMs: TIMEOUT_MS, what: 'gateway and workers to be ready' },
+    );
+  }
 
   /**
    * Submits enough records to use every partition in use, and resolves with the partitions that
    * store them.
    */
-  async function submit(): Promise<unknown> {
+  async submit(): Promise<unknown> {
     const ids: string[] = [];
     for (let i = 0; i < 40; i++) {
-      submitted += 1;
-      ids.push(`CHAT${submitted}`);
-      const path = `/conversation/v1/conversations/CHAT${submitted}/authenticate`;
-      const answer = await fetch(`http://127.0.0.1:${gateway!.port}${path}`, {
-        method: 'POST',
-        headers: {
-          'service-api-id': key.apiKeyId,
-          'service-api-secret': key.apiKeySecret,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ customerExternalId: 'c', token: 't' }),
-      });
-      expect(answer.status).toBe(204);
+      this.submitted += 1;
+      ids.push(`CHAT${this.submitted}`);
+      await this.#authenticate(`CHAT${this.submitted}`);
     }
     const stored = async () =>
       (
-        await pool.query<{ partition: number; generation: number }>(
+        await this.pool.query<{ partition: number; generation: number }>(
           'select partition, generation from credentials where conversation_id = any($1)',
           [ids],
         )
@@ -253,32 +287,26 @@ async function openTopicInUse() {
     };
   }
 
-  const addPartitions = async (name: string, count: number) => {
-    await kafka.createPartitions({ topicPartitions: [{ topic: name, count }] });
+  async #authenticate(conversationId: string): Promise<void> {
+    const path = `/conversation/v1/conversations/${conversationId}/authenticate`;
+    const answer = await fetch(`http://127.0.0.1:${this.gateway().port}${path}`, {
+      method: 'POST',
+      headers: {
+        'service-api-id': this.key.apiKeyId,
+        'service-api-secret': this.key.apiKeySecret,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ customerExternalId: 'c', token: 't' }),
+    });
+    expect(answer.status).toBe(204);
+  }
+
+  async addPartitions(name: string, count: number): Promise<void> {
+    await this.kafka.createPartitions({ topicPartitions: [{ topic: name, count }] });
     // The broker may report the previous number for a moment.
-    await waitFor(async () => (await log.partitionCounts([name])).get(name) === count, {
+    await waitFor(async () => (await this.log.partitionCounts([name])).get(name) === count, {
       timeoutMs: TIMEOUT_MS,
       what: `${name} to have ${count} partitions`,
     });
-  };
-  await restart();
-  await untilReady();
-  expect(await submit()).toEqual({ partitions: [0, 1], generations: [1] });
-  return {
-    topic,
-    specs,
-    pool,
-    log,
-    kafka,
-    env,
-    key,
-    submitted: () => submitted,
-    gateway: () => gateway!,
-    stop,
-    stopGateway,
-    restart,
-    untilReady,
-    submit,
-    addPartitions,
-  };
+  }
 }

@@ -4,7 +4,6 @@ import { type Gateway, startGateway } from '../../gateway/start.ts';
 import { type AcceptedRecord, decodeEvent } from '../../shared/contracts/event.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKeyRing } from '../../shared/keyring/keyring.ts';
-import type { EventLog } from '../../shared/log/log.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { createTenant } from '../../shared/postgres/tenants.ts';
@@ -18,7 +17,7 @@ import { runSluice } from '../support/command.ts';
 import { CONFLICT_CASES, type ConflictCase } from '../support/conflict-cases.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
-import { createWorkerBench, DEATH } from '../support/worker-bench.ts';
+import { createWorkerBench, DEATH, type WorkerBench } from '../support/worker-bench.ts';
 
 const PARTITIONS = 4;
 const STEPS: readonly BatchStep[] = [
@@ -43,137 +42,175 @@ beforeAll(async () => {
 });
 
 describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted: $kind', (conflict) => {
-  const { kind } = conflict;
-
   it('one is stored, the other is dead-lettered and reported once, whichever step a worker is killed at', async () => {
-    const tenantId = `tenant-${kind}`;
-    const bench = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${kind}.`);
-    const log: EventLog = {
-      ...bench.log,
-      partitionCounts: async (topics) => new Map(topics.map((topic) => [topic, PARTITIONS])),
-    };
-    const nextId = createUlidGenerator(bench.clock);
-    await createTenant(pool, { tenantId, name: tenantId, rate: 'none', createdAtMs: 0 });
-    await listenTo(tenantId);
-    const newKey = { apiKeyId: tenantId, tenantId, scopes: ['*'], rate: undefined, createdAtMs: 0 };
-    const headers = {
-      'service-api-id': tenantId,
-      'service-api-secret': await createApiKey(pool, newKey),
-      'content-type': 'application/json',
-    };
-    const start = async () => {
-      const gateway = await startGateway({
-        pool,
-        log,
-        keyRing: createKeyRing(`k:${Buffer.alloc(32).toString('base64')}`),
-        clock: bench.clock,
-        nextId,
-        logger: pino({ level: 'silent' }),
-        topicPrefix: `${kind}.`,
-        host: '127.0.0.1',
-        port: 0,
-        publishDeadlineMs: 5000,
-        publishBufferBytesMax: 1e6,
-        drainDelayMs: 0,
-        // Generous, because the machine may be busy.
-        storedIdsBudgetMs: 5000,
-      });
-      onTestFinished(() => gateway.stop());
-      await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'ready' });
-      return gateway;
-    };
-    const send = async (gateway: Gateway, id: string, content: number) => {
-      const response = await fetch(`http://127.0.0.1:${gateway.port}${conflict.path}`, {
-        method: 'POST',
-        headers,
-        body: JSON.stringify(conflict.body(id, content)),
-      });
-      return conflict.outcome(response.status, await response.text());
-    };
-    const logged = () =>
-      Array.from({ length: PARTITIONS }, (_, partition) => bench.log.records(bench.topic, partition))
-        .flat()
-        .map(({ value }) => decodeEvent(value, kind));
-    const read = async (onStep?: (step: BatchStep) => void) => {
-      const { consumer, close } = bench.startWorker(onStep ? { onStep } : {});
-      for (let partition = 0; partition < PARTITIONS; partition++) {
-        await consumer.read(partition).catch((error) => {
-          if (error !== DEATH) throw error;
-        });
-        if (!onStep) await consumer.deliver(partition, 0n);
-      }
-      await close();
-    };
-
-    const [one, other] = [await start(), await start()];
-    const ids = STEPS.map(() => nextId());
+    const bench = await openConflictBench(conflict);
+    const [one, other] = [await bench.startGateway(), await bench.startGateway()];
+    const ids = STEPS.map(() => bench.nextId());
     for (const [i, step] of STEPS.entries()) {
       const id = ids[i]!;
-      expect(await Promise.all([send(one, id, 1), send(other, id, 2)])).toEqual(['accepted', 'accepted']);
-      expect(await Promise.all([send(one, id, 2), send(other, id, 1)])).toEqual(['conflict', 'conflict']);
-      let deaths = 0;
-      await read((at) => {
-        if (at !== step) return;
-        deaths++;
-        throw DEATH;
-      });
-      expect(deaths).toBeGreaterThan(0);
-      await read();
+      const both = (first: number, second: number) =>
+        Promise.all([bench.send(one, id, first), bench.send(other, id, second)]);
+      expect(await both(1, 2)).toEqual(['accepted', 'accepted']);
+      expect(await both(2, 1)).toEqual(['conflict', 'conflict']);
+      expect(await bench.dieAt(step)).toBeGreaterThan(0);
+      await bench.storeTwice();
     }
+    await expectEachStoredOnce(bench, ids);
 
-    const expectEachOnce = async () => {
-      const { rows } = await pool.query('select * from event_keys where tenant_id = $1', [tenantId]);
-      expect(rows).toHaveLength(ids.length);
-      expect(await signalledIds(tenantId)).toEqual([...ids].sort());
-      const letters = await deadLettersByOrigin(bench);
-      expect([...letters.values()].map(({ record }) => record.id).sort()).toEqual([...ids].sort());
-      for (const id of ids) {
-        const [first, second] = logged().filter((record) => record.id === id) as [
-          AcceptedRecord,
-          AcceptedRecord,
-        ];
-        expect(rows.find(({ key }) => key === id)).toMatchObject({ status: 'stored', conflicts: 1 });
-        const shown = JSON.parse(
-          (
-            await runSluice(`events show ${id} --json`, {
-              DATABASE_URL: database.url,
-              SLUICE_TOPIC_PREFIX: `${kind}.`,
-            })
-          ).stdout,
-        );
-        expect(shown).toMatchObject([{ status: 'stored', conflicts: 1 }]);
-        const letter = letters.get(shown[0].lastConflict.deadLetter)!;
-        expect(letter.reason).toBe('conflict');
-        expect(letter.record).toEqual(second);
-        expect(await conflict.stored(pool, tenantId, id)).toEqual([conflict.numberIn(first.data)]);
-      }
-    };
-    await expectEachOnce();
-
-    const restarted = await start();
-    const before = logged().length;
+    const restarted = await bench.startGateway();
+    const before = bench.logged().length;
     for (const id of ids) {
-      const [first, second] = logged().filter((record) => record.id === id);
-      const again = (record: AcceptedRecord) => send(restarted, id, conflict.numberIn(record.data));
+      const [first, second] = bench.loggedOf(id);
+      const again = (record: AcceptedRecord) => bench.send(restarted, id, conflict.numberIn(record.data));
       if (conflict.lookedUp) {
-        expect(await again(second!)).toBe('conflict');
-        expect(await again(first!)).toBe('accepted');
-      } else expect(await again(second!)).toBe('accepted');
+        expect(await again(second)).toBe('conflict');
+        expect(await again(first)).toBe('accepted');
+      } else expect(await again(second)).toBe('accepted');
     }
-    expect(logged()).toHaveLength(before + (conflict.lookedUp ? 0 : ids.length));
+    expect(bench.logged()).toHaveLength(before + (conflict.lookedUp ? 0 : ids.length));
     // A repeat of the rejected content does not add a dead letter.
-    await read();
-    await expectEachOnce();
+    await bench.storeTwice();
+    await expectEachStoredOnce(bench, ids);
   }, 60_000);
 });
 
-async function deadLettersByOrigin(bench: Awaited<ReturnType<typeof createWorkerBench>>) {
-  const letters = [];
+async function openConflictBench(conflict: ConflictCase): Promise<ConflictBench> {
+  const { kind } = conflict;
+  const tenantId = `tenant-${kind}`;
+  const worker = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${kind}.`);
+  await createTenant(pool, { tenantId, name: tenantId, rate: 'none', createdAtMs: 0 });
+  await listenTo(tenantId);
+  const newKey = { apiKeyId: tenantId, tenantId, scopes: ['*'], rate: undefined, createdAtMs: 0 };
+  return new ConflictBench(conflict, worker, tenantId, await createApiKey(pool, newKey));
+}
+
+/** Gateways and workers of one kind, and a tenant. */
+class ConflictBench {
+  readonly conflict: ConflictCase;
+  readonly worker: WorkerBench<never>;
+  readonly tenantId: string;
+  readonly nextId: () => string;
+  readonly #secret: string;
+
+  constructor(conflict: ConflictCase, worker: WorkerBench<never>, tenantId: string, secret: string) {
+    this.conflict = conflict;
+    this.worker = worker;
+    this.tenantId = tenantId;
+    this.nextId = createUlidGenerator(worker.clock);
+    this.#secret = secret;
+  }
+
+  /** Starts a gateway, which is stopped after the test. */
+  async startGateway(): Promise<Gateway> {
+    const gateway = await startGateway({
+      pool,
+      log: {
+        ...this.worker.log,
+        partitionCounts: async (topics) => new Map(topics.map((topic) => [topic, PARTITIONS])),
+      },
+      keyRing: createKeyRing(`k:${Buffer.alloc(32).toString('base64')}`),
+      clock: this.worker.clock,
+      nextId: this.nextId,
+      logger: pino({ level: 'silent' }),
+      topicPrefix: `${this.conflict.kind}.`,
+      host: '127.0.0.1',
+      port: 0,
+      publishDeadlineMs: 5000,
+      publishBufferBytesMax: 1e6,
+      drainDelayMs: 0,
+      // Generous, because the machine may be busy.
+      storedIdsBudgetMs: 5000,
+    });
+    onTestFinished(() => gateway.stop());
+    await waitFor(() => gateway.health.readyReasons().length === 0, { timeoutMs: 10_000, what: 'ready' });
+    return gateway;
+  }
+
+  async send(gateway: Gateway, id: string, content: number) {
+    const { path, body, outcome } = this.conflict;
+    const response = await fetch(`http://127.0.0.1:${gateway.port}${path}`, {
+      method: 'POST',
+      headers: {
+        'service-api-id': this.tenantId,
+        'service-api-secret': this.#secret,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body(id, content)),
+    });
+    return outcome(response.status, await response.text());
+  }
+
+  /** Returns all records in the log. */
+  logged(): AcceptedRecord[] {
+    const { log, topic } = this.worker;
+    return Array.from({ length: PARTITIONS }, (_, partition) => log.records(topic, partition))
+      .flat()
+      .map(({ value }) => decodeEvent(value, this.conflict.kind));
+  }
+
+  /** Returns the first two records of an id. */
+  loggedOf(id: string): [first: AcceptedRecord, second: AcceptedRecord] {
+    return this.logged().filter((record) => record.id === id) as [AcceptedRecord, AcceptedRecord];
+  }
+
+  /** Ends a worker at each arrival at the step. Resolves with the number of ends. */
+  async dieAt(step: BatchStep): Promise<number> {
+    let deaths = 0;
+    const { consumer, close } = this.worker.startWorker({
+      onStep(at) {
+        if (at !== step) return;
+        deaths++;
+        throw DEATH;
+      },
+    });
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      await consumer.read(partition).catch((error) => {
+        if (error !== DEATH) throw error;
+      });
+    }
+    await close();
+    return deaths;
+  }
+
+  /** Stores what is left, and receives all records again. */
+  async storeTwice(): Promise<void> {
+    const { consumer, close } = this.worker.startWorker();
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      await consumer.read(partition);
+      await consumer.deliver(partition, 0n);
+    }
+    await close();
+  }
+}
+
+/** Checks that each id has its first content, and one dead letter and one webhook for the second. */
+async function expectEachStoredOnce(bench: ConflictBench, ids: readonly string[]): Promise<void> {
+  const { conflict, tenantId } = bench;
+  const { rows } = await pool.query('select * from event_keys where tenant_id = $1', [tenantId]);
+  expect(rows).toHaveLength(ids.length);
+  expect(await signalledIds(tenantId)).toEqual([...ids].sort());
+  const deadLetters = await deadLettersByOrigin(bench.worker);
+  expect([...deadLetters.values()].map(({ record }) => record.id).sort()).toEqual([...ids].sort());
+  const env = { DATABASE_URL: database.url, SLUICE_TOPIC_PREFIX: `${conflict.kind}.` };
+  for (const id of ids) {
+    const [first, second] = bench.loggedOf(id);
+    expect(rows.find(({ key }) => key === id)).toMatchObject({ status: 'stored', conflicts: 1 });
+    const shown = JSON.parse((await runSluice(`events show ${id} --json`, env)).stdout);
+    expect(shown).toMatchObject([{ status: 'stored', conflicts: 1 }]);
+    const deadLetter = deadLetters.get(shown[0].lastConflict.deadLetter)!;
+    expect(deadLetter.reason).toBe('conflict');
+    expect(deadLetter.record).toEqual(second);
+    expect(await conflict.stored(pool, tenantId, id)).toEqual([conflict.numberIn(first.data)]);
+  }
+}
+
+async function deadLettersByOrigin(bench: WorkerBench<never>) {
+  const deadLetters = [];
   for (let partition = 0; partition < PARTITIONS; partition++) {
-    letters.push(...(await bench.deadLetters(partition)));
+    deadLetters.push(...(await bench.deadLetters(partition)));
   }
   return new Map(
-    letters.map(({ origin, reason, value }) => [
+    deadLetters.map(({ origin, reason, value }) => [
       origin,
       { reason, record: decodeEvent(value!, bench.kind.kind) },
     ]),
