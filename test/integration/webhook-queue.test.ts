@@ -1,54 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { inTransaction } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
-import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { findQueuedWeeks } from '../../workers/webhooks/sql/queue.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import type { Receiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
-import { createWebhookBench, reply } from '../support/webhooks.ts';
+import { useWebhookBench } from '../support/webhook-suite.ts';
+import { reply } from '../support/webhooks.ts';
 
 const MINUTE_MS = 60_000;
 const WEEK_MS = 7 * 86_400_000;
 
 const { pool } = await createTestDatabase();
-const bench = createWebhookBench(pool);
-let tenants = 0;
 let tenantId: string;
 let receiver: Receiver;
-let running: Dispatcher[] = [];
-
-beforeEach(async () => {
-  tenants += 1;
-  tenantId = `tenant${tenants}`;
-  bench.clock.reset();
-  await bench.tenant(tenantId);
-  receiver = await startReceiver();
-});
-
-afterEach(async () => {
-  await Promise.all([...running.map((dispatcher) => dispatcher.close()), receiver.close()]);
-  running = [];
-});
-
-function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
-  const dispatcher = bench.dispatcher({ deadlineMs: 3000, leaseMs: 6000, ...options });
-  running.push(dispatcher);
-  return dispatcher;
-}
-
-const numbers = (): unknown[] => receiver.requests.map(({ json }) => json.data.number);
-const received = (count: number): Promise<unknown> =>
-  waitFor(() => receiver.requests.length >= count, { timeoutMs: 20_000, what: `${count} requests` });
-const waitForStates = (endpointId: string, wanted: string[]): Promise<unknown> =>
-  waitFor(
-    async () => String((await bench.deliveries(endpointId)).map(({ state }) => state)) === String(wanted),
-    { timeoutMs: 20_000, what: `deliveries ${wanted}` },
-  );
+const { bench, start, numbers, received, waitForStates } = useWebhookBench(
+  pool,
+  { deadlineMs: 3000, leaseMs: 6000 },
+  (test) => {
+    ({ tenantId, receiver } = test);
+  },
+);
 
 interface Waiting {
   readonly number: number;

@@ -1,41 +1,31 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import type { Attempt } from '../../workers/webhooks/attempt.ts';
 import { dispatchEndpoint } from '../../workers/webhooks/dispatch.ts';
-import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { TEST_CERTIFICATE, TEST_CERTIFICATE_KEY } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
-import { createWebhookBench, reply } from '../support/webhooks.ts';
+import { useWebhookBench } from '../support/webhook-suite.ts';
+import { reply } from '../support/webhooks.ts';
 
 const database = await createTestDatabase();
 const { pool } = database;
-const bench = createWebhookBench(pool);
 const HOUR_MS = 3_600_000;
-let tenants = 0;
 let tenantId: string;
 let receiver: Receiver;
-let cleanUps: (() => Promise<unknown>)[] = [];
-
-beforeEach(async () => {
-  tenants += 1;
-  tenantId = `tenant${tenants}`;
-  bench.clock.reset();
-  await bench.tenant(tenantId);
-  receiver = await startReceiver();
-});
-
-afterEach(async () => {
-  await Promise.all(cleanUps.map((cleanUp) => cleanUp()));
-  await receiver.close();
-  cleanUps = [];
-});
+const { bench, start, states, waitForStates, waitForAttempts, afterTest } = useWebhookBench(
+  pool,
+  { deadlineMs: 2000, leaseMs: 20_000 },
+  (test) => {
+    ({ tenantId, receiver } = test);
+  },
+);
 
 /** Deadlines longer than any test. */
 const LONG = { deadlineMs: 60_000, leaseMs: 90_000 };
@@ -46,31 +36,10 @@ function holdAnswers(): { readonly answer: Promise<number>; release(): void } {
   const answer = new Promise<number>((resolve) => {
     release = () => resolve(500);
   });
-  cleanUps.push(async () => release());
+  afterTest(async () => release());
   return { answer, release };
 }
 
-function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
-  const dispatcher = bench.dispatcher({ deadlineMs: 2000, leaseMs: 20_000, ...options });
-  cleanUps.push(() => dispatcher.close());
-  return dispatcher;
-}
-
-const attemptsOf = async (endpointId: string, count: number) =>
-  await waitFor(
-    async () => {
-      const attempts = await bench.attempts(endpointId);
-      return attempts.length >= count && attempts;
-    },
-    { timeoutMs: 10_000, what: `${count} attempts` },
-  );
-const states = async (endpointId: string): Promise<string[]> =>
-  (await bench.deliveries(endpointId)).map(({ state }) => state);
-const waitForStates = (endpointId: string, ...wanted: string[]): Promise<unknown> =>
-  waitFor(async () => String(await states(endpointId)) === String(wanted), {
-    timeoutMs: 10_000,
-    what: `deliveries ${wanted}`,
-  });
 /** Claims deliveries like a dispatcher that is killed before it sends any of them. */
 const claimAndDie = async (endpointId: string) => {
   const dispatched = await dispatchEndpoint(
@@ -103,7 +72,7 @@ test('counts an answer with an endless body by its status, and closes the connec
   });
   start({ deadlineMs: 15_000 });
   await bench.emit(reply(tenantId, null, 1));
-  const [attempt] = await attemptsOf(endpointId, 1);
+  const [attempt] = await waitForAttempts(endpointId, 1);
   expect(attempt).toMatchObject({ status: 200, error: null });
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
 });
@@ -117,7 +86,7 @@ test('fails an exchange with only interim answers at the deadline', async () => 
   });
   start({ deadlineMs: 400 });
   await bench.emit(reply(tenantId, null, 1));
-  const [attempt] = await attemptsOf(endpointId, 1);
+  const [attempt] = await waitForAttempts(endpointId, 1);
   expect(attempt).toMatchObject({ status: null, error: 'no complete answer within 400 ms' });
   expect(attempt!.duration_ms).toBeGreaterThanOrEqual(390);
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
@@ -137,7 +106,7 @@ test('reads an endless answer up to the limit, and keeps its start', async () =>
   });
   start();
   await bench.emit(reply(tenantId, null, 1));
-  const [attempt] = await attemptsOf(endpointId, 1);
+  const [attempt] = await waitForAttempts(endpointId, 1);
   expect(attempt).toMatchObject({ status: 200, error: null });
   expect(attempt!.answer).toEqual(Buffer.alloc(1024, 'a'));
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
@@ -152,7 +121,7 @@ test('counts a redirect as a failure and does not follow it', async () => {
   });
   start();
   await bench.emit(reply(tenantId, null, 1));
-  const attempts = await attemptsOf(endpointId, 1);
+  const attempts = await waitForAttempts(endpointId, 1);
   expect(attempts[0]).toMatchObject({ status: 307, error: 'answered 307' });
   expect(receiver.requests.map(({ path }) => path)).toEqual(['/hooks']);
 });
@@ -165,12 +134,12 @@ test('counts an answer that is not HTTP, and a closed connection, as failures', 
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  cleanUps.push(async () => server.close());
+  afterTest(async () => server.close());
   const { port } = server.address() as { port: number };
   const { endpointId } = await bench.endpoint(tenantId, `http://127.0.0.1:${port}/`);
   start();
   await bench.emit(reply(tenantId, null, 1), reply(tenantId, null, 2));
-  for (const { status, error } of await attemptsOf(endpointId, 2)) {
+  for (const { status, error } of await waitForAttempts(endpointId, 2)) {
     expect([status, error]).toEqual([
       null,
       expect.stringMatching(/^could not be sent: (HTTPParserError|[A-Z_]{5,})$/),
@@ -187,9 +156,9 @@ test('sends the deliveries of a dead dispatcher again after their lease, and ign
 
   start();
   await bench.emit(reply(tenantId, 'B', 3));
-  await waitForStates(endpointId, 'pending', 'pending', 'delivered');
+  await waitForStates(endpointId, ['pending', 'pending', 'delivered']);
   bench.clock.advance(61_000);
-  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([3, 1, 2]);
   expect(receiver.requests[1]!.messageId).toBe(delivery!.messageId);
 
@@ -271,7 +240,7 @@ test('retries a delivery within seconds after two senders were killed', async ()
   expect(await claimAndDie(endpointId)).toHaveLength(0);
   bench.clock.advance(6_000);
   start();
-  await waitForStates(endpointId, 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered']);
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 2]);
 });
 
@@ -285,7 +254,7 @@ test('sends unsent deliveries in order after half an hour of killed senders', as
   expect(await states(endpointId)).toEqual(['pending', 'pending', 'pending']);
   bench.clock.advance(29 * 60_000);
   start();
-  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
   const numbers = receiver.requests.map(({ json }) => json.data.number);
   expect(numbers.filter((number) => number !== 3)).toEqual([1, 2]);
 });
@@ -319,7 +288,7 @@ test('waits for exchanges in flight and records them on close, and claims nothin
   expect(receiver.requests).toHaveLength(1);
   receiver.script(() => 200);
   start();
-  await waitForStates(endpointId, 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered']);
 });
 
 test('frees the slots of an endpoint that a restored database lacks, and closes', async () => {
@@ -342,7 +311,7 @@ test('sends on notification, also after its connections were lost', async () => 
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start({ pollMs: 600_000 });
   await bench.emit(reply(tenantId, null, 1));
-  await waitForStates(endpointId, 'delivered');
+  await waitForStates(endpointId, ['delivered']);
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`,
@@ -354,12 +323,12 @@ test('sends on notification, also after its connections were lost', async () => 
     what: 'LISTEN',
   });
   await bench.emit(reply(tenantId, null, 2));
-  await waitForStates(endpointId, 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered']);
 });
 
 test('records a result once the database is back, and sends nothing twice', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 6 });
-  cleanUps.push(async () => {
+  afterTest(async () => {
     await dispatcher.close();
     await close();
   });
@@ -374,7 +343,7 @@ test('records a result once the database is back, and sends nothing twice', asyn
   answer(200);
   await waitFor(() => dispatcher.problem(), { timeoutMs: 10_000, what: 'the problem to show' });
   clearInterval(cutting);
-  await waitForStates(endpointId, 'delivered');
+  await waitForStates(endpointId, ['delivered']);
   await waitFor(() => dispatcher.problem() === undefined, { timeoutMs: 10_000, what: 'the problem to end' });
   expect(receiver.requests).toHaveLength(1);
 });
@@ -392,14 +361,14 @@ test('sends to healthy endpoints without delay while others never answer', async
     what: 'the dead ones to hold their slots',
   });
   await bench.emit(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
-  await waitForStates(healthy.endpointId, ...Array(20).fill('delivered'));
+  await waitForStates(healthy.endpointId, Array(20).fill('delivered'));
   expect(receiver.open.now).toBeGreaterThanOrEqual(16);
   held.release();
 });
 
 test('limits endpoints that were failing at its start to half of the exchanges', async () => {
   const dead = await startReceiver();
-  cleanUps.push(() => dead.close());
+  afterTest(() => dead.close());
   const held = holdAnswers();
   dead.script(() => held.answer);
   const failing = Array.from({ length: 8 }, (_, i) => `${tenantId}-${i}`);
@@ -417,7 +386,7 @@ test('limits endpoints that were failing at its start to half of the exchanges',
   start({ ...LONG, exchangesMax: 8 });
   await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
   await bench.emit(reply(tenantId, null, 2));
-  await waitForStates(healthy.endpointId, 'delivered');
+  await waitForStates(healthy.endpointId, ['delivered']);
   expect(dead.open).toEqual({ now: 4, most: 4 });
   held.release();
 });
@@ -428,11 +397,11 @@ test('sends waiting deliveries and their conversation after the clock was set ba
   start({ random: () => 0 });
   await bench.emit(reply(tenantId, 'conversation', 1));
   // Due again after 5 s of the clock that is now set back.
-  await attemptsOf(endpointId, 1);
+  await waitForAttempts(endpointId, 1);
   await bench.emit(reply(tenantId, 'conversation', 2));
   bench.clock.advance(-HOUR_MS);
   await bench.emit(reply(tenantId, 'conversation', 3));
-  await waitForStates(endpointId, 'delivered', 'delivered', 'delivered');
+  await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 1, 2, 3]);
   // Receivers compare the timestamp with their own clock.
   const signedMs = Number(receiver.requests.at(-1)!.headers['webhook-timestamp']) * 1000;
@@ -447,7 +416,7 @@ test('records results after a clock that was far ahead was corrected', async () 
   await delay(500);
   bench.clock.advance(-40 * 24 * HOUR_MS);
   await bench.emit(reply(tenantId, null, 1));
-  await waitForStates(endpointId, 'delivered');
+  await waitForStates(endpointId, ['delivered']);
   expect(receiver.requests).toHaveLength(1);
 });
 
@@ -456,12 +425,12 @@ test('connects to the address that was checked, at every attempt', async () => {
   let answers: string[][] = [['10.0.0.1', '169.254.169.254']];
   start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
   await bench.emit(reply(tenantId, null, 1));
-  const [refused] = await attemptsOf(endpointId, 1);
+  const [refused] = await waitForAttempts(endpointId, 1);
   expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
   // Only the permitted one of several addresses is dialled.
   answers = [['10.0.0.1', '127.0.0.1']];
   bench.clock.advance(6000);
-  await waitForStates(endpointId, 'delivered');
+  await waitForStates(endpointId, ['delivered']);
   expect(receiver.requests).toHaveLength(1);
 });
 
@@ -471,7 +440,7 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
     const { endpointId } = await bench.endpoint(tenantId, `http://${host}:${receiver.port}/`);
     start({ allow: [] });
     await bench.emit(reply(tenantId, null, 1));
-    const [refused] = await attemptsOf(endpointId, 1);
+    const [refused] = await waitForAttempts(endpointId, 1);
     expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
     expect(receiver.requests).toEqual([]);
   },
@@ -479,18 +448,18 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
 
 test('fails an exchange with an untrusted certificate', async () => {
   const secure = await startReceiver({ tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE } });
-  cleanUps.push(() => secure.close());
+  afterTest(() => secure.close());
   const url = `https://receiver.test:${secure.port}/`;
   const { endpointId } = await bench.endpoint(tenantId, url);
   const resolve = async () => ['127.0.0.1'];
   const distrusting = start({ resolve, random: () => 0 });
   await bench.emit(reply(tenantId, null, 1));
-  const [refused] = await attemptsOf(endpointId, 1);
+  const [refused] = await waitForAttempts(endpointId, 1);
   expect(refused).toMatchObject({ status: null, error: 'could not be sent: DEPTH_ZERO_SELF_SIGNED_CERT' });
   await distrusting.close();
   bench.clock.advance(6000);
   start({ resolve, ca: TEST_CERTIFICATE });
-  await waitForStates(endpointId, 'delivered');
+  await waitForStates(endpointId, ['delivered']);
   expect(secure.requests).toHaveLength(1);
 });
 
@@ -504,7 +473,7 @@ test('keeps the deliveries of an endpoint whose key is lost, without counting at
   const other = await bench.endpoint(tenantId, `${receiver.url}/other`);
   start();
   await bench.emit(reply(tenantId, null, 1));
-  await waitForStates(other.endpointId, 'delivered');
+  await waitForStates(other.endpointId, ['delivered']);
   expect(await bench.deliveries(lost.endpointId)).toMatchObject([{ state: 'pending', attempts: 0 }]);
 });
 
@@ -512,6 +481,6 @@ test('reuses connections', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   await bench.emit(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));
-  await waitForStates(endpointId, ...Array(10).fill('delivered'));
+  await waitForStates(endpointId, Array(10).fill('delivered'));
   expect(new Set(receiver.requests.map(({ connection }) => connection)).size).toBe(1);
 });

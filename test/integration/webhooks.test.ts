@@ -1,57 +1,26 @@
 import { Webhook } from 'standardwebhooks';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { RawJson } from '../../shared/contracts/json.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
-import type { Dispatcher, DispatcherOptions } from '../../workers/webhooks/dispatcher.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import type { Receiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
-import { createWebhookBench, reply } from '../support/webhooks.ts';
+import { useWebhookBench } from '../support/webhook-suite.ts';
+import { reply } from '../support/webhooks.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 const { pool } = await createTestDatabase();
-const bench = createWebhookBench(pool);
-let tenants = 0;
 let tenantId: string;
 let receiver: Receiver;
-let running: Dispatcher[] = [];
-
-beforeEach(async () => {
-  tenants += 1;
-  tenantId = `tenant${tenants}`;
-  bench.clock.reset();
-  await bench.tenant(tenantId);
-  receiver = await startReceiver();
-});
-
-afterEach(async () => {
-  await Promise.all([...running.map((dispatcher) => dispatcher.close()), receiver.close()]);
-  running = [];
-});
-
-function start(options: Partial<DispatcherOptions> = {}): Dispatcher {
-  const dispatcher = bench.dispatcher({ deadlineMs: 3000, leaseMs: 6000, ...options });
-  running.push(dispatcher);
-  return dispatcher;
-}
-
-const numbers = (): unknown[] => receiver.requests.map(({ json }) => json.data.number);
-const received = (count: number): Promise<unknown> =>
-  waitFor(() => receiver.requests.length >= count, { timeoutMs: 10_000, what: `${count} requests` });
-const states = async (endpointId: string): Promise<string[]> =>
-  (await bench.deliveries(endpointId)).map(({ state }) => state);
-const waitForStates = (endpointId: string, wanted: string[]): Promise<unknown> =>
-  waitFor(async () => String(await states(endpointId)) === String(wanted), {
-    timeoutMs: 10_000,
-    what: `deliveries ${wanted}`,
-  });
-const waitForAttempts = (endpointId: string, count: number): Promise<unknown> =>
-  waitFor(async () => (await bench.attempts(endpointId)).length >= count, {
-    timeoutMs: 10_000,
-    what: `${count} attempts`,
-  });
+const { bench, start, numbers, received, states, waitForStates, waitForAttempts } = useWebhookBench(
+  pool,
+  { deadlineMs: 3000, leaseMs: 6000 },
+  (test) => {
+    ({ tenantId, receiver } = test);
+  },
+);
 
 test('delivers an event to each subscribed endpoint, signed over exactly the stored bytes', async () => {
   const all = await bench.endpoint(tenantId, `${receiver.url}/all`);
