@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { KIND_BY_NAME } from '../../cli/send/kinds.ts';
 import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
-import { membersOf } from '../../shared/kinds/members.ts';
+import { type Member, membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { AGENT_TABLES, CONVERSATION_TABLES } from '../../workers/sql/entity-tables.ts';
 
-const types = (columns: readonly { readonly name: string; readonly type: string }[]) =>
-  Object.fromEntries(columns.map(({ name, type }) => [name, type]));
+const columnTypes = (members: readonly Member[]) =>
+  Object.fromEntries(members.map(({ column }) => [column.name, column.type]));
 
 describe('the members of a schema', () => {
   it('have the columns of the tables of agents and conversations', () => {
-    expect(AGENT_TABLES.columns).toHaveLength(20);
-    expect(types(AGENT_TABLES.columns)).toMatchObject({
+    expect(AGENT_TABLES.members).toHaveLength(20);
+    expect(columnTypes(AGENT_TABLES.members)).toMatchObject({
       start_ts_ns: 'bigint',
       lob_id: 'text',
       account_access_level: 'text',
@@ -19,8 +19,8 @@ describe('the members of a schema', () => {
       concurrency: 'integer',
       attributes: 'json',
     });
-    expect(CONVERSATION_TABLES.columns).toHaveLength(16);
-    expect(types(CONVERSATION_TABLES.columns)).toMatchObject({
+    expect(CONVERSATION_TABLES.members).toHaveLength(16);
+    expect(columnTypes(CONVERSATION_TABLES.members)).toMatchObject({
       company_segment: 'text[]',
       browser_version: 'text',
       attributes: 'json',

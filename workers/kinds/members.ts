@@ -7,6 +7,8 @@ import {
   writeJson,
 } from '../../shared/contracts/json.ts';
 import { parseTimestampNs } from '../../shared/contracts/timestamps.ts';
+import type { ColumnType } from '../../shared/postgres/bulk-rows.ts';
+import type { ColumnValue } from '../sql/entity-tables.ts';
 import { DataError } from './record-kind.ts';
 
 /**
@@ -81,6 +83,24 @@ export function jsonListMember(data: JsonObject, name: string): string | undefin
   if (value === undefined) return undefined;
   if (Array.isArray(value)) return writeJson(value);
   throw new DataError(`${name} is not an array`);
+}
+
+/** Returns a member as the value of a column of this type. */
+export function columnMember(data: JsonObject, name: string, type: ColumnType): ColumnValue | undefined {
+  switch (type) {
+    case 'integer':
+      return integerMember(data, name);
+    case 'double precision':
+      return numberMember(data, name);
+    case 'bigint':
+      return timestampMember(data, name);
+    case 'text[]':
+      return textListMember(data, name);
+    case 'json':
+      return jsonListMember(data, name);
+    default:
+      return textMember(data, name);
+  }
 }
 
 function present(data: JsonObject, name: string): JsonValue | undefined {

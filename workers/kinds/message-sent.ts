@@ -1,14 +1,15 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
-import { insertMessageSent, type MessageSentRow } from '../sql/message-sent.ts';
-import { integerMember, numberMember, textListMember, textMember } from './members.ts';
+import type { ColumnValue } from '../sql/entity-tables.ts';
+import { insertMessageSent, MESSAGE_SENT_MEMBERS, type MessageSentRow } from '../sql/message-sent.ts';
+import { columnMember, textListMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
-/** The data of a MessageSent event with defaults, without its id, tenant and position. */
-export type MessageSent = Omit<
-  MessageSentRow,
-  'tenantId' | 'messageId' | 'acceptedAtMs' | 'generation' | 'partition' | 'offset' | 'requestId'
->;
+/** The data of a MessageSent event with defaults. */
+export type MessageSent = Pick<MessageSentRow, 'values' | 'gaps'>;
+
+/** The value of an omitted member, by the type of its column. Members of other types are required. */
+const DEFAULTS: Readonly<Record<string, ColumnValue>> = { text: '', integer: 0, 'double precision': 0 };
 
 /**
  * The kind of MessageSent events, with one row each. Omitted members get defaults; omitted members
@@ -25,24 +26,14 @@ export const messageSent: RecordKind<MessageSent> = {
 };
 
 /** Returns the data with defaults: empty strings and zeros. Throws DataError. */
-export function readMessageSent(data: JsonObject): MessageSent {
-  const augmentationType = textListMember(data, 'augmentationType');
-  if (!augmentationType) throw new DataError('augmentationType is missing');
-  return {
-    conversationId: textMember(data, 'conversationId') ?? '',
-    augmentationType,
-    numEdits: integerMember(data, 'numEdits') ?? 0,
-    initialSuggestionsId: textMember(data, 'initialSuggestionsId') ?? '',
-    phraseAutocompletePresentedCt: integerMember(data, 'phraseAutocompletePresentedCt') ?? 0,
-    selectedSuggestionText: textMember(data, 'selectedSuggestionText') ?? '',
-    selectedSuggestionsId: textMember(data, 'selectedSuggestionsId') ?? '',
-    selectedSuggestionIndex: integerMember(data, 'selectedSuggestionIndex') ?? 0,
-    timeToAction: numberMember(data, 'timeToAction') ?? 0,
-    craftingTime: numberMember(data, 'craftingTime') ?? 0,
-    dwellTime: numberMember(data, 'dwellTime') ?? 0,
-    phraseAutocompleteSelectedCt: integerMember(data, 'phraseAutocompleteSelectedCt') ?? 0,
-    gaps: findGaps(data, augmentationType),
-  };
+function readMessageSent(data: JsonObject): MessageSent {
+  const values: Record<string, ColumnValue> = {};
+  for (const { name, column } of MESSAGE_SENT_MEMBERS) {
+    const value = columnMember(data, name, column.type) ?? DEFAULTS[column.type];
+    if (value === undefined) throw new DataError(`${name} is missing`);
+    values[column.name] = value;
+  }
+  return { values, gaps: findGaps(data, textListMember(data, 'augmentationType')!) };
 }
 
 /** Returns the names of members that the used features require, but that were not sent. */

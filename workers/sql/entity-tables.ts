@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { agentSchema } from '../../shared/kinds/agent-metadata.ts';
 import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
-import { membersOf } from '../../shared/kinds/members.ts';
-import { type Column, type ColumnType, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { type Member, membersOf } from '../../shared/kinds/members.ts';
+import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
 import { readInPages } from './read-in-pages.ts';
@@ -15,28 +15,27 @@ export interface EntityTables {
   readonly current: string;
   readonly history: string;
   readonly idColumn: string;
-  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  /** The members that merge patches change, with their columns. */
+  readonly members: readonly Member[];
 }
 
 export const AGENT_TABLES: EntityTables = {
   current: 'agents',
   history: 'agent_records',
   idColumn: 'external_agent_id',
-  columns: patchColumns(agentSchema, 'externalAgentId'),
+  members: patchMembers(agentSchema, 'externalAgentId'),
 };
 
 export const CONVERSATION_TABLES: EntityTables = {
   current: 'conversations',
   history: 'conversation_records',
   idColumn: 'external_conversation_id',
-  columns: patchColumns(conversationSchema, 'externalConversationId'),
+  members: patchMembers(conversationSchema, 'externalConversationId'),
 };
 
-/** Returns the columns that merge patches change: the members of a record without its ids. */
-function patchColumns(schema: z.ZodType, entityMember: string): EntityTables['columns'] {
-  return membersOf(schema)
-    .filter(({ name }) => name !== 'eventId' && name !== entityMember)
-    .map(({ column }) => column);
+/** Returns the members of a record without its ids. */
+function patchMembers(schema: z.ZodType, entityMember: string): Member[] {
+  return membersOf(schema).filter(({ name }) => name !== 'eventId' && name !== entityMember);
 }
 
 export interface EntityId {
@@ -118,13 +117,13 @@ export async function lockEntities(
 
 async function lockOfTenant(
   db: Queryable,
-  { current, idColumn, columns }: EntityTables,
+  { current, idColumn, members }: EntityTables,
   tenantId: string,
   entities: readonly string[],
 ): Promise<EntityVersion<ColumnValues>[]> {
   // The columns are selected as text, because the driver would parse json. No column has the name
   // of a member of LockedRow.
-  const values = columns.map(({ name, type }) => `c."${name}"${type === 'json' ? '::text' : ''}`);
+  const values = members.map(({ column: { name, type } }) => `c."${name}"${type === 'json' ? '::text' : ''}`);
   const { rows } = await db.query<LockedRow & Record<string, ColumnValue>>(
     `select c.${idColumn} as entity, c.generation, c."offset", c.read_generation as "readGeneration",
             c.read_partition as "readPartition", c.read_offset as "readOffset", ${values.join(', ')}
@@ -185,7 +184,7 @@ export async function upsertEntities(
   nowMs: number,
 ): Promise<void> {
   const valueColumns: Column<EntityVersion<ColumnValues>>[] = [
-    ...tables.columns.map(({ name, type }) => ({
+    ...tables.members.map(({ column: { name, type } }) => ({
       name,
       type,
       value: (version: EntityVersion<ColumnValues>) => version.state[name],

@@ -1,23 +1,20 @@
+import { type Member, membersOf } from '../../shared/kinds/members.ts';
+import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { ColumnValues } from './entity-tables.ts';
+
+/** The members of an event apart from its id. Each has a column. */
+export const MESSAGE_SENT_MEMBERS: readonly Member[] = membersOf(messageSentSchema).filter(
+  ({ name }) => name !== 'messageId',
+);
 
 export interface MessageSentRow {
   readonly tenantId: string;
   readonly messageId: string;
   readonly acceptedAtMs: number;
-  readonly conversationId: string;
-  readonly augmentationType: readonly string[];
-  readonly numEdits: number;
-  readonly initialSuggestionsId: string;
-  readonly phraseAutocompletePresentedCt: number;
-  readonly selectedSuggestionText: string;
-  readonly selectedSuggestionsId: string;
-  readonly selectedSuggestionIndex: number;
-  /** Seconds, as the next two members. */
-  readonly timeToAction: number;
-  readonly craftingTime: number;
-  readonly dwellTime: number;
-  readonly phraseAutocompleteSelectedCt: number;
+  /** The values of {@link MESSAGE_SENT_MEMBERS} by column. */
+  readonly values: ColumnValues;
   /** Members that the used features require, but that were not sent. */
   readonly gaps: readonly string[];
   readonly generation: number;
@@ -36,26 +33,13 @@ export async function insertMessageSent(
     { name: 'tenant_id', type: 'text', value: (row) => row.tenantId },
     { name: 'message_id', type: 'text', value: (row) => row.messageId },
     { name: 'accepted_at', type: 'timestamptz', value: (row) => row.acceptedAtMs },
-    { name: 'conversation_id', type: 'text', value: (row) => row.conversationId },
-    { name: 'augmentation_type', type: 'text[]', value: (row) => row.augmentationType },
-    { name: 'num_edits', type: 'integer', value: (row) => row.numEdits },
-    { name: 'initial_suggestions_id', type: 'text', value: (row) => row.initialSuggestionsId },
-    {
-      name: 'phrase_autocomplete_presented_ct',
-      type: 'integer',
-      value: (row) => row.phraseAutocompletePresentedCt,
-    },
-    { name: 'selected_suggestion_text', type: 'text', value: (row) => row.selectedSuggestionText },
-    { name: 'selected_suggestions_id', type: 'text', value: (row) => row.selectedSuggestionsId },
-    { name: 'selected_suggestion_index', type: 'integer', value: (row) => row.selectedSuggestionIndex },
-    { name: 'time_to_action', type: 'double precision', value: (row) => row.timeToAction },
-    { name: 'crafting_time', type: 'double precision', value: (row) => row.craftingTime },
-    { name: 'dwell_time', type: 'double precision', value: (row) => row.dwellTime },
-    {
-      name: 'phrase_autocomplete_selected_ct',
-      type: 'integer',
-      value: (row) => row.phraseAutocompleteSelectedCt,
-    },
+    ...MESSAGE_SENT_MEMBERS.map(
+      ({ column: { name, type } }): Column<MessageSentRow> => ({
+        name,
+        type,
+        value: (row) => row.values[name],
+      }),
+    ),
     { name: 'gaps', type: 'text[]', value: (row) => row.gaps },
     { name: 'generation', type: 'integer', value: (row) => row.generation },
     { name: 'partition', type: 'integer', value: (row) => row.partition },
