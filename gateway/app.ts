@@ -16,7 +16,6 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import { AGENT_RAW_MEMBERS } from '../shared/kinds/agent-metadata.ts';
 import { CONVERSATION_RAW_MEMBERS } from '../shared/kinds/conversation-metadata.ts';
-import { CREDENTIALS_RAW_MEMBERS } from '../shared/kinds/credentials.ts';
 import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/kinds/message-sent.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Accept } from './accept/accept.ts';
@@ -31,6 +30,7 @@ import {
 } from './limits/policies.ts';
 import type { Quotas } from './limits/quotas.ts';
 import { gatewayDocument } from './openapi.ts';
+import { CREDENTIALS_RAW_MEMBERS } from './operations/authenticate/credentials.ts';
 import { authenticateOperation } from './operations/authenticate/handler.ts';
 import { automationEventsOperation } from './operations/automation-events/handler.ts';
 import { type ReadState, readStateOperation } from './operations/automation-state/handler.ts';

@@ -3,12 +3,12 @@ import { BURST_SECONDS, REQUESTS_PER_SECOND } from '../shared/http/rates/policy.
 import { agentSchema } from '../shared/kinds/agent-metadata.ts';
 import { automationEventSchema } from '../shared/kinds/automation-events.ts';
 import { conversationSchema } from '../shared/kinds/conversation-metadata.ts';
-import { credentialsSchema } from '../shared/kinds/credentials.ts';
 import { messageSentSchema } from '../shared/kinds/message-sent.ts';
 import { openApiDocument } from '../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
 import { BYTES_PER_SECOND, RECORDS_PER_REQUEST } from './limits/policies.ts';
+import { credentialsSchema } from './operations/authenticate/credentials.ts';
 import { AUTHENTICATE } from './operations/authenticate/openapi.ts';
 import { AUTOMATION_EVENTS } from './operations/automation-events/openapi.ts';
 import { STATE, STATE_SCHEMA } from './operations/automation-state/openapi.ts';

@@ -2,9 +2,9 @@ import { type JsonObject, writeJson } from '../../../shared/contracts/json.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
-import { type CredentialsRecord, readCredentials } from '../../../shared/kinds/credentials.ts';
 import { encodeRecord } from '../../publish/publish.ts';
 import { acceptRecords, requestFacts, TOO_LARGE_DETAIL, toRecord, type WriteDeps } from '../write.ts';
+import { type CredentialsRecord, readCredentials } from './credentials.ts';
 
 export interface AuthenticateDeps extends WriteDeps {
   readonly keyRing: KeyRing;

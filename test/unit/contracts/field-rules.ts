@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { credentialsSchema, readCredentials } from '../../../gateway/operations/authenticate/credentials.ts';
 import {
   KEY_RATE_MAX,
   keySchema,
@@ -22,7 +23,6 @@ import {
   PLATFORMS,
   readConversation,
 } from '../../../shared/kinds/conversation-metadata.ts';
-import { credentialsSchema, readCredentials } from '../../../shared/kinds/credentials.ts';
 import {
   AUGMENTATION_TYPES,
   messageSentSchema,

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import {
+  CREDENTIALS_RAW_MEMBERS,
+  credentialsSchema,
+} from '../../../gateway/operations/authenticate/credentials.ts';
+import {
   KEY_RATE_MAX,
   keySchema,
   OVERLAP_SECONDS_MAX,
@@ -14,7 +18,6 @@ import { endpointSchema } from '../../../shared/contracts/webhook-endpoints.ts';
 import { agentSchema } from '../../../shared/kinds/agent-metadata.ts';
 import { automationEventSchema } from '../../../shared/kinds/automation-events.ts';
 import { conversationSchema } from '../../../shared/kinds/conversation-metadata.ts';
-import { CREDENTIALS_RAW_MEMBERS, credentialsSchema } from '../../../shared/kinds/credentials.ts';
 import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
 import { compileSchema, schemaErrors } from '../../support/json-schema.ts';
 import { printedSeed, seededRandom } from '../../support/random.ts';

@@ -1,5 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  CREDENTIALS_RAW_MEMBERS,
+  readCredentials,
+} from '../../../gateway/operations/authenticate/credentials.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS, decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
 import { type JsonObject, type JsonValue, writeJson } from '../../../shared/contracts/json.ts';
 import type { Kind } from '../../../shared/contracts/kinds.ts';
@@ -9,7 +13,6 @@ import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
-import { CREDENTIALS_RAW_MEMBERS, readCredentials } from '../../../shared/kinds/credentials.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 
 const RUNS = { numRuns: 1000 };

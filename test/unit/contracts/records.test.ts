@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { readCredentials } from '../../../gateway/operations/authenticate/credentials.ts';
 import { type JsonObject, writeJson } from '../../../shared/contracts/json.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
-import { readCredentials } from '../../../shared/kinds/credentials.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import { bodyOf } from './records.ts';
 

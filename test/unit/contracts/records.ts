@@ -1,8 +1,8 @@
+import { CREDENTIALS_RAW_MEMBERS } from '../../../gateway/operations/authenticate/credentials.ts';
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
 import type { JsonObject } from '../../../shared/contracts/json.ts';
 import { readJson } from '../../../shared/contracts/read-json.ts';
-import { CREDENTIALS_RAW_MEMBERS } from '../../../shared/kinds/credentials.ts';
 
 const RAW_MEMBERS = new Set([...CREDENTIALS_RAW_MEMBERS, ...AUTOMATION_EVENT_RAW_MEMBERS]);
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { freeForm, objectOf, optionalId, requiredId, stringField } from '../contracts/fields.ts';
-import type { JsonObject, JsonValue } from '../contracts/json.ts';
-import { type Parsed, validate } from '../contracts/parsed.ts';
+import { freeForm, objectOf, optionalId, requiredId, stringField } from '../../../shared/contracts/fields.ts';
+import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
+import { type Parsed, validate } from '../../../shared/contracts/parsed.ts';
 
 /** A credential as a string. The limit on the body also limits its length. */
 const tokenField = stringField({ lengthMax: 65_536, notBlank: true });
