@@ -11,6 +11,7 @@ import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
+import type { Pool } from '../../shared/postgres/pool.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
 import { startConsuming } from '../../workers/consume/consume.ts';
 import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
@@ -30,14 +31,148 @@ const SESSION_TIMEOUT_MS = 6_000;
 const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const brokers = inject('kafkaBrokers').split(',').filter(Boolean);
 
+describe('a worker on the embedded log', () => testWorker(openEmbeddedLog, { hasGroups: false }));
+if (brokers.length === 0) describe.skip('a worker on Kafka (no broker)');
+else describe('a worker on Kafka', () => testWorker(openKafkaLog, { hasGroups: true }));
+
+/** Tests of membership apply only to a log with consumer groups. */
+function testWorker(openLog: OpenLog, { hasGroups }: { readonly hasGroups: boolean }): void {
+  const bench = new HeartbeatBench();
+  beforeAll(() => bench.open(openLog), 60_000);
+  afterAll(() => bench.close());
+  testBatches(bench);
+  if (hasGroups) testMembership(bench);
+}
+
+function testBatches(bench: HeartbeatBench): void {
+  it('bisects a batch that the server ends and stores it once, if another partition commits', async () => {
+    const ids = numbered('h', 100);
+    await bench.pool.query(`insert into slowness values ('ended', 20, null)`);
+    await bench.publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('ended', id)),
+    );
+    const { worker, starts } = bench.start(agentMetadata);
+    let others = 0;
+    await waitFor(
+      async () => {
+        await bench.publish('agent-metadata', [agentRecord('beside', `o-${others++}`, 1)]);
+        return (await bench.storedAgents('ended')).length >= ids.length;
+      },
+      { timeoutMs: 40_000, what: 'all records of the batch' },
+    );
+    expect(await bench.storedAgents('ended')).toEqual(ids);
+    await waitFor(async () => (await bench.storedAgents('beside')).length === others, {
+      timeoutMs: 20_000,
+      what: 'the records of the other partition',
+    });
+    expect(worker.status().reasons).toEqual([]);
+    expectMember(starts);
+  }, 90_000);
+
+  it('stores a record within seconds while events of another tenant cause many deliveries', async () => {
+    const endpoints = 12;
+    const events = 1000;
+    await bench.pool.query(
+      `insert into tenants (tenant_id, name, created_at) values ('many', 'many', now()), ('other', 'other', now())`,
+    );
+    await bench.pool.query(
+      `insert into webhook_endpoints
+         (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
+       select 'many', 'e' || n, 'https://example.org/', 'enabled', 'k', '\\x00', now(), now()
+       from generate_series(1, $1::int) n`,
+      [endpoints],
+    );
+    await bench.pool.query(`
+      create table deliveries_at_once (n int);
+      create function count_deliveries() returns trigger language plpgsql as $$
+      begin
+        insert into deliveries_at_once select count(*) from inserted;
+        return null;
+      end $$;
+      create trigger count_deliveries after insert on webhook_queue
+        referencing new table as inserted for each statement execute function count_deliveries();
+    `);
+    for (let request = 0; request < 3; request++) {
+      await bench.publish(
+        'automation-events',
+        numbered(`r${request}`, events).map((id) => eventRecord('many', id)),
+      );
+    }
+    await bench.publish('automation-events', [eventRecord('other', 'last')]);
+    const { starts } = bench.start(automationEvents);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    const stored = async (tenantId: string) =>
+      (await bench.pool.query('select from automation_events where tenant_id = $1', [tenantId])).rowCount;
+    await waitFor(async () => (await stored('other')) === 1, {
+      timeoutMs: 90_000,
+      what: "the other tenant's record",
+    });
+    expect(await stored('many')).toBe(3 * events);
+    const { rows } = await bench.pool.query<{ most: number; all: number }>(
+      'select max(n)::int as most, sum(n)::int as all from deliveries_at_once',
+    );
+    expect(rows[0]!.all).toBe(3 * events * endpoints);
+    expect(rows[0]!.most).toBeLessThanOrEqual(10_000);
+    expectMember(starts);
+  }, 120_000);
+}
+
+function testMembership(bench: HeartbeatBench): void {
+  it('stays a member of its group while the database takes longer for a batch than a session lasts', async () => {
+    const ids = numbered('s', 5);
+    const sleepS = (SESSION_TIMEOUT_MS * 1.4) / 1000;
+    await bench.pool.query(`insert into slowness values ('slow', null, $1)`, [sleepS]);
+    const { starts } = bench.start(agentMetadata);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    await bench.publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('slow', id)),
+    );
+    await waitFor(async () => (await bench.storedAgents('slow')).length >= ids.length, {
+      timeoutMs: 40_000,
+      what: 'all records of the batch',
+    });
+    expect(await bench.storedAgents('slow')).toEqual(ids);
+    expectMember(starts);
+  }, 90_000);
+
+  it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
+    const ids = numbered('d', 100);
+    const busyMs = (SESSION_TIMEOUT_MS * 1.25) / ids.length;
+    const heavy: RecordKind<Patch> = {
+      ...agentMetadata,
+      read(event) {
+        if (event.tenantId === 'heavy') keepBusy(busyMs);
+        return agentMetadata.read(event);
+      },
+    };
+    // Without the time partition, the worker reads all records again to find the missing
+    // partitions.
+    const partition = timePartitionName('agent_records', systemClock.nowMs());
+    await bench.pool.query(`alter table agent_records detach partition ${partition}`);
+    await bench.pool.query(`alter table ${partition} rename to detached`);
+    const { starts } = bench.start(heavy);
+    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
+    await bench.publish(
+      'agent-metadata',
+      ids.map((id) => agentRecord('heavy', id)),
+    );
+    await waitFor(async () => (await bench.storedAgents('heavy')).length >= ids.length, {
+      timeoutMs: 80_000,
+      what: 'all records of the batch',
+    });
+    expect(await bench.storedAgents('heavy')).toEqual(ids);
+    expectMember(starts);
+  }, 120_000);
+}
+
 interface LogUnderTest {
   readonly log: EventLog;
   close(): Promise<void>;
 }
 
-describe('a worker on the embedded log', () => testWorker(openEmbeddedLog, { hasGroups: false }));
-if (brokers.length === 0) describe.skip('a worker on Kafka (no broker)');
-else describe('a worker on Kafka', () => testWorker(openKafkaLog, { hasGroups: true }));
+type OpenLog = (database: TestDatabase, prefix: string) => Promise<LogUnderTest>;
 
 async function openEmbeddedLog({ pool }: TestDatabase): Promise<LogUnderTest> {
   const log = createEmbeddedLog({ pool, clock: systemClock, logger });
@@ -58,23 +193,21 @@ async function openKafkaLog(_: TestDatabase, prefix: string): Promise<LogUnderTe
   };
 }
 
-/** Tests of membership apply only to a log with consumer groups. */
-function testWorker(
-  openLog: (database: TestDatabase, prefix: string) => Promise<LogUnderTest>,
-  { hasGroups }: { readonly hasGroups: boolean },
-): void {
-  const prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
-  let database: TestDatabase;
-  let opened: LogUnderTest;
+/** Workers on a log. The table `slowness` disturbs how the agents of a tenant are stored. */
+class HeartbeatBench {
+  readonly #prefix = `sluice-test-${randomBytes(6).toString('hex')}.`;
+  #log!: LogUnderTest;
+  pool!: Pool;
 
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    opened = await openLog(database, prefix);
-    const specs = topicSpecs(prefix, { partitions: PARTITIONS, replicas: 1 });
-    await opened.log.createTopics(specs);
-    await registerTopics(database.pool, specs, { tenantPartitions: PARTITIONS, clock: systemClock });
-    await makePartitionsAhead({ pool: database.pool, clock: systemClock });
-    await database.pool.query(`
+  async open(openLog: OpenLog): Promise<void> {
+    const database = await createTestDatabase();
+    this.pool = database.pool;
+    this.#log = await openLog(database, this.#prefix);
+    const specs = topicSpecs(this.#prefix, { partitions: PARTITIONS, replicas: 1 });
+    await this.#log.log.createTopics(specs);
+    await registerTopics(this.pool, specs, { tenantPartitions: PARTITIONS, clock: systemClock });
+    await makePartitionsAhead({ pool: this.pool, clock: systemClock });
+    await this.pool.query(`
       create table slowness (tenant_id text, rows_max int, sleep_s float);
       create function hinder() returns trigger language plpgsql as $$
       declare how record;
@@ -90,14 +223,16 @@ function testWorker(
       create trigger hinder after insert on agent_records
         referencing new table as inserted for each statement execute function hinder();
     `);
-  }, 60_000);
+  }
 
-  afterAll(() => opened?.close());
+  async close(): Promise<void> {
+    await this.#log?.close();
+  }
 
   /** Publishes the records in one call, in order. */
-  async function publish(kind: Kind, records: readonly OutgoingRecord[]): Promise<void> {
-    const publisher = opened.log.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
-    const outcomes = await publisher.publish(topicOf(prefix, kind), records);
+  async publish(kind: Kind, records: readonly OutgoingRecord[]): Promise<void> {
+    const publisher = this.#log.log.createPublisher({ deadlineMs: 20_000, bufferedBytesMax: 1e8 });
+    const outcomes = await publisher.publish(topicOf(this.#prefix, kind), records);
     await publisher.close();
     expect(outcomes.every(({ ok }) => ok)).toBe(true);
   }
@@ -106,15 +241,15 @@ function testWorker(
    * Starts a worker of the kind, which is stopped after the test. `starts` lists the partitions
    * whose start was requested.
    */
-  function start<Row>(kind: RecordKind<Row>) {
+  start<Row>(kind: RecordKind<Row>) {
+    const { log } = this.#log;
     const starts: number[] = [];
-    const publisher = opened.log.createPublisher({ deadlineMs: 5_000, bufferedBytesMax: 1e8 });
     const worker = startConsuming(
       {
-        pool: database.pool,
+        pool: this.pool,
         log: {
           createConsumer: (options) =>
-            opened.log.createConsumer({
+            log.createConsumer({
               ...options,
               startOffset(partition, bounds) {
                 starts.push(partition);
@@ -122,7 +257,7 @@ function testWorker(
               },
             }),
         },
-        prefix,
+        prefix: this.#prefix,
         clock: systemClock,
         nextId: createUlidGenerator(systemClock),
         logger,
@@ -134,148 +269,22 @@ function testWorker(
       },
       kind,
     );
-    onTestFinished(async () => {
-      await worker.close();
-      await publisher.close();
-    });
+    onTestFinished(() => worker.close());
     return { worker, starts };
   }
 
-  /**
-   * Checks that the worker never left its group: the start of each partition was requested once.
-   */
-  function expectMember(starts: readonly number[]): void {
-    expect([...starts].sort()).toEqual(Array.from({ length: PARTITIONS }, (_, partition) => partition));
-  }
-
-  async function storedAgents(tenantId: string): Promise<string[]> {
-    const { rows } = await database.pool.query<{ event_id: string }>(
+  async storedAgents(tenantId: string): Promise<string[]> {
+    const { rows } = await this.pool.query<{ event_id: string }>(
       'select event_id from agent_records where tenant_id = $1 order by generation, partition, "offset"',
       [tenantId],
     );
     return rows.map(({ event_id }) => event_id);
   }
+}
 
-  it('bisects a batch that the server ends and stores it once, if another partition commits', async () => {
-    const ids = numbered('h', 100);
-    await database.pool.query(`insert into slowness values ('ended', 20, null)`);
-    await publish(
-      'agent-metadata',
-      ids.map((id) => agentRecord('ended', id)),
-    );
-    const { worker, starts } = start(agentMetadata);
-    let others = 0;
-    await waitFor(
-      async () => {
-        await publish('agent-metadata', [agentRecord('beside', `o-${others++}`, 1)]);
-        return (await storedAgents('ended')).length >= ids.length;
-      },
-      { timeoutMs: 40_000, what: 'all records of the batch' },
-    );
-    expect(await storedAgents('ended')).toEqual(ids);
-    await waitFor(async () => (await storedAgents('beside')).length === others, {
-      timeoutMs: 20_000,
-      what: 'the records of the other partition',
-    });
-    expect(worker.status().reasons).toEqual([]);
-    expectMember(starts);
-  }, 90_000);
-
-  if (hasGroups) {
-    it('stays a member of its group while the database takes longer for a batch than a session lasts', async () => {
-      const ids = numbered('s', 5);
-      const sleepS = (SESSION_TIMEOUT_MS * 1.4) / 1000;
-      await database.pool.query(`insert into slowness values ('slow', null, $1)`, [sleepS]);
-      const { starts } = start(agentMetadata);
-      await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
-      await publish(
-        'agent-metadata',
-        ids.map((id) => agentRecord('slow', id)),
-      );
-      await waitFor(async () => (await storedAgents('slow')).length >= ids.length, {
-        timeoutMs: 40_000,
-        what: 'all records of the batch',
-      });
-      expect(await storedAgents('slow')).toEqual(ids);
-      expectMember(starts);
-    }, 90_000);
-
-    it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
-      const ids = numbered('d', 100);
-      const busyMs = (SESSION_TIMEOUT_MS * 1.25) / ids.length;
-      const heavy: RecordKind<Patch> = {
-        ...agentMetadata,
-        read(event) {
-          if (event.tenantId === 'heavy') keepBusy(busyMs);
-          return agentMetadata.read(event);
-        },
-      };
-      // Without the time partition, the worker reads all records again to find the missing
-      // partitions.
-      const partition = timePartitionName('agent_records', systemClock.nowMs());
-      await database.pool.query(`alter table agent_records detach partition ${partition}`);
-      await database.pool.query(`alter table ${partition} rename to detached`);
-      const { starts } = start(heavy);
-      await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
-      await publish(
-        'agent-metadata',
-        ids.map((id) => agentRecord('heavy', id)),
-      );
-      await waitFor(async () => (await storedAgents('heavy')).length >= ids.length, {
-        timeoutMs: 80_000,
-        what: 'all records of the batch',
-      });
-      expect(await storedAgents('heavy')).toEqual(ids);
-      expectMember(starts);
-    }, 120_000);
-  }
-
-  it('stores a record within seconds while events of another tenant cause many deliveries', async () => {
-    const endpoints = 12;
-    const events = 1000;
-    await database.pool.query(
-      `insert into tenants (tenant_id, name, created_at) values ('many', 'many', now()), ('other', 'other', now())`,
-    );
-    await database.pool.query(
-      `insert into webhook_endpoints
-         (tenant_id, endpoint_id, url, state, secret_key_id, secret_ciphertext, created_at, updated_at)
-       select 'many', 'e' || n, 'https://example.org/', 'enabled', 'k', '\\x00', now(), now()
-       from generate_series(1, $1::int) n`,
-      [endpoints],
-    );
-    await database.pool.query(`
-      create table deliveries_at_once (n int);
-      create function count_deliveries() returns trigger language plpgsql as $$
-      begin
-        insert into deliveries_at_once select count(*) from inserted;
-        return null;
-      end $$;
-      create trigger count_deliveries after insert on webhook_queue
-        referencing new table as inserted for each statement execute function count_deliveries();
-    `);
-    for (let request = 0; request < 3; request++) {
-      await publish(
-        'automation-events',
-        numbered(`r${request}`, events).map((id) => eventRecord('many', id)),
-      );
-    }
-    await publish('automation-events', [eventRecord('other', 'last')]);
-    const { starts } = start(automationEvents);
-    await waitFor(() => starts.length === PARTITIONS, { timeoutMs: 30_000, what: 'the partitions' });
-    const stored = async (tenantId: string) =>
-      (await database.pool.query('select from automation_events where tenant_id = $1', [tenantId])).rowCount;
-    await waitFor(async () => (await stored('other')) === 1, {
-      timeoutMs: 90_000,
-      what: "the other tenant's record",
-    });
-    expect(await stored('many')).toBe(3 * events);
-    const { rows } = await database.pool.query<{ most: number; all: number }>(
-      'select max(n)::int as most, sum(n)::int as all from deliveries_at_once',
-    );
-    expect(rows[0]!.all).toBe(3 * events * endpoints);
-    expect(rows[0]!.most).toBeLessThanOrEqual(10_000);
-    expectMember(starts);
-  }, 120_000);
+/** Checks that the worker never left its group: the start of each partition was requested once. */
+function expectMember(starts: readonly number[]): void {
+  expect([...starts].sort()).toEqual(Array.from({ length: PARTITIONS }, (_, partition) => partition));
 }
 
 function numbered(name: string, count: number): string[] {
