@@ -49,7 +49,7 @@ export function addDeadLettersReplay(deadLetters: Command, context: CommandConte
   addSettleOptions(
     deadLetters
       .command('replay')
-      .argument('[origin...]', 'origins, as `list` prints them')
+      .argument('[position...]', 'first positions, as `list` prints them')
       .description(
         'publish dead letters to their topics again; workers store each once, in its order among newer records',
       ),
@@ -57,13 +57,13 @@ export function addDeadLettersReplay(deadLetters: Command, context: CommandConte
     .addHelpText(
       'after',
       `
-Conflicts would conflict again, so they are skipped unless --reason conflict or their origins are given.
+Conflicts would conflict again, so they are skipped unless --reason conflict or their first positions are given.
 Safe to repeat, also while workers are stopped: replayed records wait in the log.
 
 Example: npx sluice dead-letters replay --topic agent-metadata --reason refused --dry-run`,
     )
-    .action((origins: string[], options: SettleOptions, command: Command) =>
-      replay(context, origins, options, command),
+    .action((positions: string[], options: SettleOptions, command: Command) =>
+      replay(context, positions, options, command),
     );
 }
 
@@ -71,7 +71,7 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
   addSettleOptions(
     deadLetters
       .command('drop')
-      .argument('[origin...]', 'origins, as `list` prints them')
+      .argument('[position...]', 'first positions, as `list` prints them')
       .description(
         'remove dead letters from the list permanently; `list --all` and `show` print them until they expire',
       ),
@@ -80,8 +80,8 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
       'after',
       '\nExample: npx sluice dead-letters drop --reason conflict --before 2030-01-31T00:00:00Z',
     )
-    .action((origins: string[], options: SettleOptions, command: Command) =>
-      drop(context, origins, options, command),
+    .action((positions: string[], options: SettleOptions, command: Command) =>
+      drop(context, positions, options, command),
     );
 }
 
@@ -94,26 +94,26 @@ function addSettleOptions(command: Command): Command {
 }
 
 /** Exits with 2 unless the arguments select dead letters in exactly one way. */
-function requireChoice(origins: readonly string[], options: SettleOptions, command: Command): void {
-  const given = [origins.length > 0, hasFilter(options), options.all ?? false].filter(Boolean).length;
+function requireChoice(positions: readonly string[], options: SettleOptions, command: Command): void {
+  const given = [positions.length > 0, hasFilter(options), options.all ?? false].filter(Boolean).length;
   if (given === 1) return;
   command.error(
-    'error: give origins, or filters (--topic, --reason, --tenant, --before, --after), or --all',
+    'error: give first positions, or filters (--topic, --reason, --tenant, --before, --after), or --all',
     { exitCode: 2 },
   );
 }
 
 async function drop(
   context: CommandContext,
-  origins: readonly string[],
+  positions: readonly string[],
   options: SettleOptions,
   command: Command,
 ): Promise<void> {
-  requireChoice(origins, options, command);
+  requireChoice(positions, options, command);
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config([...DATABASE_SETTINGS, 'SLUICE_TOPIC_PREFIX']);
   const { limit = LIMIT_MAX } = options;
   const dropped = await context.withPool(async (pool) => {
-    const filter = await choiceOf(pool, prefix, origins, options);
+    const filter = await choiceOf(pool, prefix, positions, options);
     const survey = await surveyOf(pool, filter, limit);
     const done = options.dryRun
       ? survey.selected
@@ -125,16 +125,16 @@ async function drop(
 
 async function replay(
   context: CommandContext,
-  origins: readonly string[],
+  positions: readonly string[],
   options: SettleOptions,
   command: Command,
 ): Promise<void> {
-  requireChoice(origins, options, command);
+  requireChoice(positions, options, command);
   const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
   const { limit = LIMIT_MAX } = options;
-  const reasonLeftOut = origins.length > 0 || options.reason === CONFLICT ? undefined : CONFLICT;
+  const reasonLeftOut = positions.length > 0 || options.reason === CONFLICT ? undefined : CONFLICT;
   const replayed = await withLog(context, async ({ log, pool }) => {
-    const filter = await choiceOf(pool, prefix, origins, options);
+    const filter = await choiceOf(pool, prefix, positions, options);
     const layouts = await loadTopicLayouts(pool, prefix);
     requireLayouts(layouts, topicsOf(prefix, options));
     const publisher = options.dryRun ? undefined : log.createPublisher(PUBLISHER);
@@ -157,10 +157,10 @@ async function replay(
 function choiceOf(
   db: Queryable,
   prefix: string,
-  origins: readonly string[],
+  positions: readonly string[],
   options: SettleOptions,
 ): Promise<DeadLetterFilter> {
-  if (origins.length > 0) return unsettledOf(db, prefix, [...new Set(origins)]);
+  if (positions.length > 0) return unsettledOf(db, prefix, [...new Set(positions)]);
   return filterOf(db, prefix, options, UNSETTLED);
 }
 

@@ -49,7 +49,7 @@ export function printReplay(
     printSurvey(context, survey);
     context.print(`${counted(done)} would be replayed. Run it without --dry-run`);
   } else context.print(`${counted(done)} ${done === 1 ? 'was' : 'were'} replayed.`);
-  context.print(...notDone.map(({ origin, why }) => `Not replayable: ${origin}: ${why}.`));
+  context.print(...notDone.map(({ firstPosition, why }) => `Not replayable: ${firstPosition}: ${why}.`));
   if (notDoneCount > notDone.length) context.print(`… and ${notDoneCount - notDone.length} more.`);
   if (survey.leftOut > 0) {
     context.print(

@@ -45,11 +45,11 @@ export function addDeadLettersCommands(program: Command, context: CommandContext
     .action((options: ListOptions) => list(context, options));
   deadLetters
     .command('show')
-    .argument('<origin>', 'its origin as `list` prints it, or its eventId or messageId')
+    .argument('<position>', 'its first position as `list` prints it, or its eventId or messageId')
     .description('headers and value of a dead letter, in any state; credentials stay encrypted')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: npx sluice dead-letters show 1/sluice.agent-metadata/3/1207')
-    .action((origin: string, options: { json?: boolean }) => show(context, origin, options));
+    .action((name: string, options: { json?: boolean }) => show(context, name, options));
   addDeadLettersReplay(deadLetters, context);
   addDeadLettersDrop(deadLetters, context);
   addDeadLettersImport(deadLetters, context);
@@ -71,9 +71,9 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
     return context.print(`No ${options.all ? '' : 'open '}dead letters match.`);
   }
   context.printTable(
-    ['origin', 'failed', 'tenant', 'id', 'reason', 'error', 'state'],
+    ['first position', 'failed', 'tenant', 'id', 'reason', 'error', 'state'],
     deadLetters.map((letter) => [
-      letter.origin,
+      letter.firstPosition,
       letter.failedAt,
       letter.tenant ?? '',
       letter.id ?? '',
@@ -85,7 +85,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
   if (deadLetters.length === options.limit)
     context.print(`There may be more: --limit N shows up to ${LIMIT_MAX}.`);
   context.print(
-    'Next: npx sluice dead-letters show ORIGIN, then npx sluice dead-letters replay ORIGIN, or drop ORIGIN',
+    'Next: npx sluice dead-letters show POSITION, then npx sluice dead-letters replay POSITION, or drop POSITION',
   );
 }
 
@@ -104,7 +104,7 @@ async function show(context: CommandContext, name: string, options: { json?: boo
     context.printTable(
       ['', ''],
       [
-        ['origin', letter.origin],
+        ['first position', letter.firstPosition],
         ['state', stateOf(letter)],
         ['reason', `${letter.reason} (${letter.stage}): ${letter.error}`],
         ['failed', letter.failedAt],
@@ -125,7 +125,7 @@ type Shown = ReturnType<typeof toShown>;
 function toShown(letter: DeadLetterLine) {
   const { topic, generation, partition, offset, kind, reason, stage, error, state, replay } = letter;
   return {
-    origin: writeFirstPosition(letter),
+    firstPosition: writeFirstPosition(letter),
     kind,
     topic,
     generation,
@@ -178,5 +178,5 @@ function parsedOf(bytes: Buffer): { value?: unknown; valueBase64?: string } {
 
 function valueText({ value, valueBase64 }: { value?: unknown; valueBase64?: string }): string {
   if (valueBase64 !== undefined) return `value (base64): ${valueBase64}`;
-  return value === null ? 'value: not kept any more' : printableJson(value, 2);
+  return value === null ? 'value: erased, or not imported' : printableJson(value, 2);
 }

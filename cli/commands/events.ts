@@ -26,7 +26,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nA conflict is a record with the same id and other content that the gateway accepted and a worker set aside. Requests that ' +
+      '\nA conflict is a record with the same id and other content that the gateway accepted and a worker dead-lettered. Requests that ' +
         'the gateway refused (409-01, or FAIL_CONFLICT for an item) are not counted.\n\nExample: npx sluice events show message-1 --kind message-sent',
     )
     .action(async (id: string, options: EventsShowOptions) => {
@@ -57,7 +57,9 @@ type ShownEvent = Awaited<ReturnType<typeof find>>[number];
 /** Returns the commands that show the dead letters. */
 function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
   return [
-    ...(deadLetter ? [`The ${kind} record was set aside: npx sluice dead-letters show ${deadLetter}`] : []),
+    ...(deadLetter
+      ? [`The ${kind} record is a dead letter: npx sluice dead-letters show ${deadLetter}`]
+      : []),
     ...(lastConflict
       ? [
           `The last conflict of the ${kind} record was at ${lastConflict.at}: npx sluice dead-letters show ${lastConflict.deadLetter}`,

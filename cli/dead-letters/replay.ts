@@ -32,7 +32,7 @@ export interface ReplayDeps {
 export interface ReplayStep {
   readonly done: number;
   /** The dead letters that cannot be replayed, with the reason as text. */
-  readonly notDone: readonly { readonly origin: string; readonly why: string }[];
+  readonly notDone: readonly { readonly firstPosition: string; readonly why: string }[];
   /** Whether the replay ended early because the log was unavailable. */
   readonly stopped: boolean;
 }
@@ -79,8 +79,8 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
   const { topic } = part[0]!;
   const erased = part.filter(({ whole }) => !whole);
   const notDone = erased.map((letter) => ({
-    origin: writeFirstPosition(letter),
-    why: 'its value is not kept any more',
+    firstPosition: writeFirstPosition(letter),
+    why: 'its value was erased, or not imported',
   }));
   const whole = part.filter((letter) => letter.whole);
   if (!publisher) return { done: whole.length, notDone, stopped: false };
@@ -94,7 +94,7 @@ async function replayPart(deps: ReplayDeps, part: readonly ReplayCandidate[]): P
   for (const replay of tooLarge) {
     await cancelReplay(pool, topic, replay, clock.nowMs());
     notDone.push({
-      origin: writeFirstPosition({ topic, ...replay }),
+      firstPosition: writeFirstPosition({ topic, ...replay }),
       why: 'it is larger than the log accepts',
     });
   }

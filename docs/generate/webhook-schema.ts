@@ -66,7 +66,7 @@ const DATA: Readonly<Record<WebhookType, z.ZodType>> = {
 export function webhookSchema(type: WebhookType) {
   return z.object({
     type: z.literal(type),
-    timestamp: z.iso.datetime().describe('When what it tells of happened.'),
+    timestamp: z.iso.datetime().describe('When the event occurred.'),
     data: DATA[type],
   });
 }

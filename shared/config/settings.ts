@@ -132,7 +132,7 @@ const limits = {
     ...wholeNumber(1024 * 1024, Number.MAX_SAFE_INTEGER, 1024 ** 3, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      "Maximum bytes of a tenant's open dead letters. Over it, the tenant's records are answered 429 until some are replayed or dropped. Records accepted before are still set aside.",
+      "Maximum bytes of a tenant's open dead letters. Over it, the tenant's records are answered 429 until some are replayed or dropped. Records accepted before still become dead letters.",
     example: '1073741824',
   },
   SLUICE_GATEWAYS: {

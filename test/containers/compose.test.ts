@@ -97,7 +97,7 @@ describe('composed containers', () => {
       await reconcile(product, load.accepted);
       console.log(
         `kills of containers: ${SERVICES.length}, ${load.accepted.count()} records accepted, ` +
-          `${load.accepted.refused()} requests not answered 2xx, 0 lost, 0 doubled`,
+          `${load.accepted.refused()} requests not answered 2xx, 0 lost, 0 duplicated`,
       );
     } finally {
       await product.stop();

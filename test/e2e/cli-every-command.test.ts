@@ -32,10 +32,10 @@ interface Things {
   readonly endpointId: string;
   readonly spareEndpointIds: string[];
   readonly apiKeyIds: string[];
-  readonly origin: string;
+  readonly firstPosition: string;
 }
 
-const NO_THINGS: Things = { endpointId: 'x', spareEndpointIds: ['x'], apiKeyIds: ['x'], origin: 'x' };
+const NO_THINGS: Things = { endpointId: 'x', spareEndpointIds: ['x'], apiKeyIds: ['x'], firstPosition: 'x' };
 
 const NO_DATABASE = /^sluice: the database does not answer \(/;
 const NO_KAFKA = /^sluice: .*KAFKA_BROKERS/;
@@ -83,7 +83,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'dead-letters replay': { args: () => '--tenant acme --dry-run', needs: database },
   'dead-letters drop': { args: () => '--tenant acme --dry-run', needs: database },
   'dead-letters import': { args: () => '', needs: log },
-  'dead-letters show': { args: ({ origin }) => origin, needs: database },
+  'dead-letters show': { args: ({ firstPosition }) => firstPosition, needs: database },
   doctor: { args: () => '', needs: [] },
   'config check': { args: () => '', needs: [] },
   'config show': { args: () => '', needs: [] },
@@ -177,17 +177,17 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
       (await json(`webhooks create --tenant acme --url ${receiver.url} --type webhook.test`)).endpointId;
     const key = async () => (await json('keys create --tenant other --scope events:read')).apiKeyId;
     await json('send messages --sample 1');
-    const origin = `1/${product.topicPrefix}agent-metadata/0/7`;
+    const firstPosition = `1/${product.topicPrefix}agent-metadata/0/7`;
     things = {
       endpointId: await endpoint(),
       spareEndpointIds: [await endpoint(), await endpoint()],
       apiKeyIds: [await key(), await key(), await key()],
-      origin,
+      firstPosition,
     };
     const value = Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} }));
     const { tenantId } = product;
     const letter = { tenantId, recordId: 'broken-1', reason: 'conflict', value };
-    await addDeadLetter(product.pool, origin, letter);
+    await addDeadLetter(product.pool, firstPosition, letter);
     await everythingStored();
   }, 120_000);
   afterAll(async () => {
@@ -269,7 +269,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     },
   );
 
-  const named = ['id', 'origin'];
+  const named = ['id', 'firstPosition'];
   it.each(leaves.filter(({ command }) => named.includes(command.registeredArguments[0]?.name() ?? '')))(
     'sluice $path rejects an unknown id',
     async ({ path }) => {
@@ -289,12 +289,14 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     expect(shown).toMatchObject([{ kind: 'message-sent', status: 'stored' }]);
     const [letter] = await json('dead-letters list --reason conflict');
     expect(letter).toMatchObject({
-      origin: things.origin,
+      firstPosition: things.firstPosition,
       tenant: 'acme',
       id: 'broken-1',
       error: 'in words',
     });
-    expect(await json(`dead-letters show ${things.origin}`)).toMatchObject([{ value: { id: 'broken-1' } }]);
+    expect(await json(`dead-letters show ${things.firstPosition}`)).toMatchObject([
+      { value: { id: 'broken-1' } },
+    ]);
   });
 
   it('webhooks listen forwards webhooks, also after a previous listen was killed, and deletes its endpoint', async () => {

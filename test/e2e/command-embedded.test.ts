@@ -85,8 +85,8 @@ describe('sluice commands on a running embedded instance', () => {
   it('list and show each dead letter once', async () => {
     const { pool, tenantId } = product;
     const key = `${tenantId}:x`;
-    const origin = '1/sluice.agent-metadata/0/7';
-    await addDeadLetter(pool, origin, {
+    const firstPosition = '1/sluice.agent-metadata/0/7';
+    await addDeadLetter(pool, firstPosition, {
       tenantId,
       recordId: 'broken-1',
       reason: 'conflict',
@@ -98,7 +98,11 @@ describe('sluice commands on a running embedded instance', () => {
     const list = async (...args: string[]) =>
       JSON.parse((await sluice('dead-letters', 'list', '--json', ...args)).stdout);
     expect(await list('--reason', 'conflict', '--tenant', 'demo', '--topic', 'agent-metadata')).toEqual([
-      expect.objectContaining({ origin: '1/sluice.agent-metadata/0/7', tenant: 'demo', id: 'broken-1' }),
+      expect.objectContaining({
+        firstPosition: '1/sluice.agent-metadata/0/7',
+        tenant: 'demo',
+        id: 'broken-1',
+      }),
     ]);
     expect(await list()).toHaveLength(2);
     expect(await list('--limit', '1')).toHaveLength(1);

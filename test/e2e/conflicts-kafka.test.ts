@@ -40,11 +40,11 @@ describe.skipIf(brokers === '')('with Kafka', () => {
             if (accepted === 2) names.set(event.lastConflict.deadLetter, id);
           }
           expect(names.size).toBeGreaterThan(0);
-          const letters: { origin: string; id: string }[] = await json(
+          const letters: { firstPosition: string; id: string }[] = await json(
             'dead-letters list --reason conflict --limit 1000',
           );
           const ofPairs = letters.filter(({ id }) => pairs.some((pair) => pair.id === id));
-          expect(new Map(ofPairs.map(({ origin, id }) => [origin, id]))).toEqual(names);
+          expect(new Map(ofPairs.map(({ firstPosition, id }) => [firstPosition, id]))).toEqual(names);
           console.log(`two gateways: ${names.size} of ${pairs.length} pairs were both accepted`);
         } finally {
           await second.end('SIGTERM');

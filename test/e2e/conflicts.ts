@@ -79,16 +79,16 @@ export function describeConflicts<P extends Product>(
         if (outcome === 'conflict') continue;
         const event = await stored(id, 1);
         expect(event.status).toBe('stored');
-        const origin = event.lastConflict.deadLetter;
-        const [letter, ...others] = await json(`dead-letters show ${origin}`);
+        const firstPosition = event.lastConflict.deadLetter;
+        const [letter, ...others] = await json(`dead-letters show ${firstPosition}`);
         expect(others).toEqual([]);
-        expect(letter).toMatchObject({ origin, id, reason: 'conflict', kind: conflict.kind });
+        expect(letter).toMatchObject({ firstPosition, id, reason: 'conflict', kind: conflict.kind });
         expect(conflict.numberIn(letter.value.data)).toBe(2);
         expect(
           (await json('dead-letters list --reason conflict')).map(
-            (found: { origin: string }) => found.origin,
+            (found: { firstPosition: string }) => found.firstPosition,
           ),
-        ).toContain(origin);
+        ).toContain(firstPosition);
         expect(await conflict.stored(product.pool, product.tenantId, id)).toEqual([1]);
       }
     }, 120_000);

@@ -29,7 +29,7 @@ const COMMANDS = [
   'credentials reencrypt --dry-run',
   'events show {open} --json',
   'dead-letters list --topic credentials',
-  'dead-letters show {origin}',
+  'dead-letters show {firstPosition}',
   'lag',
 ];
 /** Places that must contain the open text, which proves that the search works. */
@@ -184,9 +184,9 @@ async function plantEverywhere(planting: Planting): Promise<void> {
   await plantApiSecrets(planting);
   await plantCredentials(planting);
   const endpoint = await plantCredentialsElsewhere(planting);
-  const origin = await plantDeadLetter(planting);
+  const firstPosition = await plantDeadLetter(planting);
   await readCredentials(planting);
-  const values: Record<string, string> = { endpoint, origin, open: planting.open };
+  const values: Record<string, string> = { endpoint, firstPosition, open: planting.open };
   for (const line of COMMANDS)
     await planting.command(line.replace(/\{(\w+)\}/, (_, value: string) => values[value]!));
   await endProcesses(planting);
@@ -335,7 +335,7 @@ async function plantDeadLetter({ product }: Planting): Promise<string> {
     async () =>
       JSON.parse(
         (await runProgram('cli/main.js', ['dead-letters', 'list', '--json'], product.commandEnv!)).stdout,
-      )[0]?.origin,
+      )[0]?.firstPosition,
     { timeoutMs: 30_000, what: 'the dead letter' },
   );
 }

@@ -18,10 +18,10 @@ export interface FaultContext {
 export interface Fault {
   readonly name: string;
   /** Description of the fault, in a sentence without a full stop. */
-  readonly about: string;
+  readonly description: string;
   readonly logs: readonly LogName[];
   /** The limit of the longest stall, as text. */
-  readonly bound: string | Readonly<Record<LogName, string>>;
+  readonly stallLimit: string | Readonly<Record<LogName, string>>;
   /**
    * Starts a separate laboratory, such as one on a small disk. By default all faults share a
    * laboratory.

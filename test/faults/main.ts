@@ -55,7 +55,8 @@ async function main(args: string[]): Promise<number> {
   const { faultsOf, logs, list, seed, tableFile, plotFile, reportFile } = read;
   if (list) {
     const listed = FAULTS.filter((fault) => logs.some((log) => faultsOf(log).includes(fault)));
-    for (const { name, logs: on, about } of listed) console.log(`${name} (${on.join(', ')}): ${about}`);
+    for (const { name, logs: on, description } of listed)
+      console.log(`${name} (${on.join(', ')}): ${description}`);
     return 0;
   }
   console.log(`seed ${seed}`);
@@ -112,7 +113,7 @@ async function runAll(
       await onRow(row);
       console.log(
         `${row.problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name} (${log}): ${row.accepted} records accepted, ` +
-          `${row.lost} lost, ${row.doubled} doubled, ${row.outOfOrder} out of order, longest stall ` +
+          `${row.lost} lost, ${row.duplicated} duplicated, ${row.outOfOrder} out of order, longest stall ` +
           `${(row.longestStallMs / 1000).toFixed(1)} s; ${seconds(beganMs)} s`,
       );
       for (const problem of row.problems) console.log(`     ${problem}`);

@@ -1,18 +1,18 @@
 import { listPositions } from '../../cli/sql/log-positions.ts';
 import { KINDS, topicOf } from '../../shared/contracts/kinds.ts';
 import { waitFor } from '../support/wait.ts';
+import { readDeadLetters } from './dead-letters.ts';
 import type { Laboratory } from './laboratory.ts';
 import type { Ledger, Sent } from './ledger.ts';
-import { readSetAside } from './set-aside.ts';
 import { readCounts, readCurrent, readStored, type StoredRecord } from './stored.ts';
 
 /** Differences between what was sent and what was stored. All numbers should be 0. */
 export interface Reconciliation {
   readonly lost: number;
-  readonly doubled: number;
+  readonly duplicated: number;
   readonly outOfOrder: number;
   /** Number of records that became dead letters with a reason, which are not failures. */
-  readonly setAside: number;
+  readonly deadLettered: number;
   /** The longest time from a record's acceptance until it was stored, in seconds. */
   readonly storedAfterSecondsMax: number;
   /** Descriptions of violated guarantees, at most a few of each kind. */
@@ -22,7 +22,7 @@ export interface Reconciliation {
 const STORED_WITHIN_MS = 180_000;
 const SIGNALLED_WITHIN_MS = 120_000;
 /** The most problems of one kind that are reported. */
-const TOLD_MAX = 5;
+const PROBLEMS_MAX = 5;
 
 /**
  * Waits until the workers have stored everything in the log, and reconciles it with what was sent.
@@ -33,27 +33,27 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconc
   await untilStored(lab);
   const pool = await lab.pool();
   const stored = await readStored(pool, ledger.prefix);
-  const setAside = await readSetAside(lab);
+  const deadLetters = await readDeadLetters(lab);
   const problems = createProblems();
   const byMarker = groupBy(stored, ({ marker }) => marker);
-  const asideByMarker = new Map(setAside.map((record) => [record.marker, record.reason]));
+  const reasonByMarker = new Map(deadLetters.map((record) => [record.marker, record.reason]));
 
   const lost = ledger.sent.filter(
-    ({ answer, marker }) => answer === 'accepted' && !byMarker.has(marker) && !asideByMarker.has(marker),
+    ({ answer, marker }) => answer === 'accepted' && !byMarker.has(marker) && !reasonByMarker.has(marker),
   );
   problems.add('lost', lost.map(nameOf));
   const unsettled = ledger.conflicts.filter(
-    ({ answer, marker }) => answer === 'accepted' && asideByMarker.get(marker) !== 'conflict',
+    ({ answer, marker }) => answer === 'accepted' && reasonByMarker.get(marker) !== 'conflict',
   );
   problems.add(
-    'other content that was accepted is neither stored nor set aside',
+    'other content that was accepted is neither stored nor dead-lettered',
     unsettled.map(({ marker }) => marker),
   );
 
-  const doubled = [...byMarker.values()].filter((rows) => rows.length > 1);
+  const duplicated = [...byMarker.values()].filter((rows) => rows.length > 1);
   problems.add(
-    'doubled',
-    doubled.map(([row]) => row!.marker),
+    'duplicated',
+    duplicated.map(([row]) => row!.marker),
   );
   const counts = await readCounts(pool);
   const miscounted = counts.filter(({ keys, rows }) => keys !== rows);
@@ -75,10 +75,11 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconc
 
   return {
     lost: lost.length + unsettled.length,
-    doubled: doubled.length + miscounted.length,
+    duplicated: duplicated.length + miscounted.length,
     outOfOrder: outOfOrder.length,
-    setAside: new Set(setAside.flatMap(({ marker }) => (marker?.startsWith(ledger.prefix) ? [marker] : [])))
-      .size,
+    deadLettered: new Set(
+      deadLetters.flatMap(({ marker }) => (marker?.startsWith(ledger.prefix) ? [marker] : [])),
+    ).size,
     storedAfterSecondsMax: stored.reduce((most, { delaySeconds }) => Math.max(most, delaySeconds), 0),
     problems: problems.list(),
   };
@@ -213,8 +214,8 @@ function createProblems() {
   return {
     add(what: string, which: readonly string[]): void {
       if (which.length === 0) return;
-      const more = which.length > TOLD_MAX ? ` and ${which.length - TOLD_MAX} more` : '';
-      all.push(`${what}: ${which.slice(0, TOLD_MAX).join('; ')}${more}`);
+      const more = which.length > PROBLEMS_MAX ? ` and ${which.length - PROBLEMS_MAX} more` : '';
+      all.push(`${what}: ${which.slice(0, PROBLEMS_MAX).join('; ')}${more}`);
     },
     list: (): readonly string[] => all,
   };

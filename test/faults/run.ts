@@ -4,7 +4,7 @@ import type { Laboratory, LogName } from './laboratory.ts';
 import { createLedger, longestStallMs } from './ledger.ts';
 import { type Reconciliation, reconcile } from './reconcile.ts';
 import { startTraffic } from './traffic.ts';
-import { onlyConflictsSetAside } from './watch.ts';
+import { verifyOnlyConflictsDeadLettered } from './watch.ts';
 
 /** One row of the result table. */
 export interface Row extends Omit<Reconciliation, 'storedAfterSecondsMax'> {
@@ -20,7 +20,7 @@ export interface Row extends Omit<Reconciliation, 'storedAfterSecondsMax'> {
   readonly failed: number;
   /** The longest time in which a sending tenant had no record accepted, in milliseconds. */
   readonly longestStallMs: number;
-  readonly bound: string;
+  readonly stallLimit: string;
   /** The maximum of the Reconciliation; undefined if the clocks differ. */
   readonly storedAfterSecondsMax: number | undefined;
 }
@@ -73,7 +73,7 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     await Promise.all(lab.parts.map((part) => part.ready()));
     await traffic.stop();
     reconciliation = await reconcile(lab, ledger);
-    await (fault.verify ?? onlyConflictsSetAside)(lab, contextOf(injected));
+    await (fault.verify ?? verifyOnlyConflictsDeadLettered)(lab, contextOf(injected));
   } catch (error) {
     found.push(describeError(error));
     await traffic.stop().catch((cause) => found.push(describeError(cause)));
@@ -89,16 +89,16 @@ export async function runFault(lab: Laboratory, fault: Fault, options: RunOption
     ...reconciliation,
     storedAfterSecondsMax: fault.clocksDiffer ? undefined : reconciliation.storedAfterSecondsMax,
     longestStallMs: longestStallMs(ledger),
-    bound: boundOf(fault, lab.log),
+    stallLimit: stallLimitOf(fault, lab.log),
     problems: [...reconciliation.problems, ...found],
   };
 }
 
 const NOTHING: Reconciliation = {
   lost: 0,
-  doubled: 0,
+  duplicated: 0,
   outOfOrder: 0,
-  setAside: 0,
+  deadLettered: 0,
   storedAfterSecondsMax: 0,
   problems: [],
 };
@@ -115,14 +115,14 @@ export function rowWithout(fault: Fault, log: LogName, why: string): Row {
     conflicts: 0,
     failed: 0,
     longestStallMs: 0,
-    bound: boundOf(fault, log),
+    stallLimit: stallLimitOf(fault, log),
     problems: [why],
   };
 }
 
 /** Returns the limit of a fault's longest stall on a log. */
-export function boundOf({ bound }: Fault, log: LogName): string {
-  return typeof bound === 'string' ? bound : bound[log];
+export function stallLimitOf({ stallLimit }: Fault, log: LogName): string {
+  return typeof stallLimit === 'string' ? stallLimit : stallLimit[log];
 }
 
 function describeError(error: unknown): string {

@@ -11,9 +11,9 @@ const HEAD = [
   'conflicts',
   'failed',
   'lost',
-  'doubled',
+  'duplicated',
   'out of order',
-  'set aside',
+  'dead-lettered',
   'longest stall',
   'stored within',
 ];
@@ -35,8 +35,8 @@ export function tableOf(rows: readonly Row[]): string {
 /** Formats the rows as Markdown tables, one per log, with the limit of each stall. */
 export function markdownOf(rows: readonly Row[]): string {
   const sections = TITLES.map(([log, title]) => {
-    const lines = [[...HEAD, 'the stall is bounded by'], [...HEAD, ''].map(() => '---')];
-    for (const row of rows.filter((one) => one.log === log)) lines.push([...cellsOf(row), row.bound]);
+    const lines = [[...HEAD, 'stall limit'], [...HEAD, ''].map(() => '---')];
+    for (const row of rows.filter((one) => one.log === log)) lines.push([...cellsOf(row), row.stallLimit]);
     const table = lines.map((cells) => `| ${cells.toSpliced(LOG_COLUMN, 1).join(' | ')} |`);
     return [title, '', ...table].join('\n');
   });
@@ -50,7 +50,7 @@ function cellsOf(row: Row): string[] {
     ...[row.injected, row.requests, row.accepted, row.conflicts, row.failed].map((count) =>
       count.toLocaleString('en'),
     ),
-    ...[row.lost, row.doubled, row.outOfOrder, row.setAside].map(String),
+    ...[row.lost, row.duplicated, row.outOfOrder, row.deadLettered].map(String),
     `${(row.longestStallMs / 1000).toFixed(1)} s`,
     row.storedAfterSecondsMax === undefined ? '–' : `${row.storedAfterSecondsMax.toFixed(1)} s`,
   ];

@@ -1,9 +1,9 @@
 import { waitFor } from '../support/wait.ts';
+import { readDeadLetters } from './dead-letters.ts';
 import type { FaultContext } from './fault.ts';
 import type { Laboratory } from './laboratory.ts';
 import { failuresSince } from './ledger.ts';
 import type { Part } from './part.ts';
-import { readSetAside } from './set-aside.ts';
 
 /**
  * Runs a disturbance that callers should not notice: all requests succeed meanwhile, and at least
@@ -77,11 +77,11 @@ export async function untilNotReady(
  * Checks that only conflicting records became dead letters. A fault of the infrastructure must not
  * dead-letter a record.
  */
-export async function onlyConflictsSetAside(
+export async function verifyOnlyConflictsDeadLettered(
   lab: Laboratory,
   { ledger, problem }: FaultContext,
 ): Promise<void> {
-  for (const { marker, reason } of await readSetAside(lab)) {
+  for (const { marker, reason } of await readDeadLetters(lab)) {
     if (marker?.startsWith(ledger.prefix) && reason !== 'conflict')
       problem(`${marker} became a dead letter: ${reason}`);
   }

@@ -128,7 +128,7 @@ describe('the sluice command', () => {
       },
     ]);
     expect((await sluice('events show m-1')).stdout.split('\n').slice(-3)).toEqual([
-      'The agent-metadata record was set aside: sluice dead-letters show 1/sluice.agent-metadata/2/7',
+      'The agent-metadata record is a dead letter: sluice dead-letters show 1/sluice.agent-metadata/2/7',
       expect.stringMatching(
         /2026-01-02T00:00:00.000Z: sluice dead-letters show 1\/sluice.message-sent\/3\/1207$/,
       ),

@@ -215,7 +215,7 @@ describeDeadLetters('dead letters', (bench) => {
       for (const args of ['', '--limit 3', '--all --reason refused', '1/t/0/1 --all']) {
         const { code, stdout, stderr } = await bench.sluice(`dead-letters ${verb} ${args}`);
         expect([args, code, stdout]).toEqual([args, 2, '']);
-        expect(stderr).toContain('error: give origins, or filters (--topic,');
+        expect(stderr).toContain('error: give first positions, or filters (--topic,');
       }
       expect(await bench.sluice(`dead-letters ${verb} nothing`)).toMatchObject({
         code: 1,

@@ -159,7 +159,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
     for (const [index, code] of RECORD_CODES.entries()) {
       expect(letters[index]!.error).toMatch(new RegExp(`\\(SQLSTATE ${code}, agent_records\\)$`));
       expect(letters[index]!.error).not.toContain('lobId');
-      expect(letters[index]!.origin).toBe(`1/${bench.topic}/0/${2 * index + 1}`);
+      expect(letters[index]!.firstPosition).toBe(`1/${bench.topic}/0/${2 * index + 1}`);
     }
     expect(worker.status()).toMatchObject({ reasons: [], waiting: false });
     await close();

@@ -24,7 +24,7 @@ const { pool } = await createTestDatabase();
 const bench = () => createAgentBench(pool);
 
 describe('a worker writes a dead letter', () => {
-  async function setAside(b: AgentBench): Promise<BenchDeadLetter> {
+  async function writeDeadLetter(b: AgentBench): Promise<BenchDeadLetter> {
     const { consumer, close } = b.startWorker();
     b.append(agent(), { id: 'behind', entity: 'behind' });
     await consumer.read(0);
@@ -44,7 +44,7 @@ describe('a worker writes a dead letter', () => {
       { name: 'one', value: Buffer.from('text') },
     ];
     b.appendRaw(Buffer.from([0x00, 0xff]), { key, headers });
-    const letter = await setAside(b);
+    const letter = await writeDeadLetter(b);
     expect(letter).toMatchObject({
       key,
       value: Buffer.from([0x00, 0xff]),
@@ -77,7 +77,7 @@ describe('a worker writes a dead letter', () => {
         const bytes = Buffer.from(value.toString().replaceAll('PLACE', text));
         const large = Buffer.from(key!.toString().replaceAll('PLACE', text));
         b.appendRaw(bytes, { key: text.startsWith('\\') ? Buffer.from([0xff]) : large });
-        const letter = await setAside(b);
+        const letter = await writeDeadLetter(b);
         const name = ({ tenantId: 'tenantId', id: 'recordId', entity: 'entity' } as const)[option];
         expect(letter[name]).toBe('');
         expect(letter.value!.equals(bytes)).toBe(true);
@@ -138,7 +138,15 @@ describe('a worker writes a dead letter', () => {
     expect(await b.patches()).toEqual(['behind']);
     const { key, value } = b.log.records(b.topic, 0)[0]!;
     expect(await b.deadLetters()).toMatchObject([
-      { origin: `1/${b.topic}/0/0`, key, value, tenantId: '', recordId: '', error: '', reason: 'refused' },
+      {
+        firstPosition: `1/${b.topic}/0/0`,
+        key,
+        value,
+        tenantId: '',
+        recordId: '',
+        error: '',
+        reason: 'refused',
+      },
     ]);
     await close();
   }, 60_000);
@@ -234,7 +242,7 @@ describe('a replayed dead letter', () => {
     await pool.query("update dead_letters set state = 'replayed', imported_offset = 4 where topic = $1", [
       b.topic,
     ]);
-    b.appendRaw(letter.value!, { key: letter.key!, headers: { 'sluice-origin': letter.origin } });
+    b.appendRaw(letter.value!, { key: letter.key!, headers: { 'sluice-origin': letter.firstPosition } });
     await consumer.deliver(0, 1n);
     expect(await b.deadLetters()).toMatchObject([{ state: 'open', replay: 0 }]);
     const { rows } = await pool.query('select imported_offset from dead_letters where topic = $1', [b.topic]);

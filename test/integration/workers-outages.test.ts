@@ -50,8 +50,8 @@ describe('a worker', () => {
       await consumer.deliver(0, 0n);
       expect(await b.patches()).toEqual(['a', 'b']);
       expect(await b.position()).toMatchObject({ next_offset: 3n, starts: 0, suspect_end: null });
-      const origins = (await b.deadLetters()).map(({ origin }) => origin);
-      expect(new Set(origins)).toEqual(new Set([`1/${b.topic}/0/1`]));
+      const firstPositions = (await b.deadLetters()).map(({ firstPosition }) => firstPosition);
+      expect(new Set(firstPositions)).toEqual(new Set([`1/${b.topic}/0/1`]));
       expect(await b.key('bad')).toMatchObject({ status: 'dead-lettered', conflicts: 0 });
       await close();
     });

@@ -52,7 +52,7 @@ describe('a worker', () => {
         entity: 'entity',
         stage: 'store',
         error: 'a character that cannot be stored (SQLSTATE 22021)',
-        origin: `1/${b.topic}/0/7`,
+        firstPosition: `1/${b.topic}/0/7`,
         state: 'open',
       });
       expect((await b.deadLetters())[7]).toMatchObject({ tenantId: '', recordId: '', error: '' });

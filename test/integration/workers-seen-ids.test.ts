@@ -28,7 +28,7 @@ describe('a worker', () => {
       b.append(agent(), { id: 'b', contentHash: hash(4) });
       await consumer.deliver(0, 9n);
       expect(await b.patches()).toEqual(['a', 'b']);
-      expect((await b.deadLetters()).map(({ reason, origin }) => [reason, origin])).toEqual([
+      expect((await b.deadLetters()).map(({ reason, firstPosition }) => [reason, firstPosition])).toEqual([
         ['conflict', `1/${b.topic}/0/2`],
         ['conflict', `1/${b.topic}/0/5`],
         ['conflict', `1/${b.topic}/0/6`],
@@ -49,7 +49,7 @@ describe('a worker', () => {
       await b.replay((await b.deadLetters())[0]!);
       await consumer.deliver(0, 10n);
       expect(await b.deadLetters()).toMatchObject([
-        { origin: `1/${b.topic}/0/2`, state: 'open', replay: 1 },
+        { firstPosition: `1/${b.topic}/0/2`, state: 'open', replay: 1 },
         { state: 'open', replay: 0 },
         { state: 'open', replay: 0 },
       ]);

@@ -8,10 +8,10 @@ const DAY_MS = 86_400_000;
 /** Adds a dead letter as a worker would. Omitted fields have no content. */
 export async function addDeadLetter(
   db: Queryable,
-  origin: string,
+  firstPosition: string,
   letter: Partial<DeadLetter> = {},
 ): Promise<void> {
-  const { topic, ...position } = readFirstPosition(origin) as FirstPosition;
+  const { topic, ...position } = readFirstPosition(firstPosition) as FirstPosition;
   const kind = KINDS.find((one) => topic.endsWith(one))!;
   const nowMs = Date.now();
   const row: DeadLetter = {

@@ -43,7 +43,7 @@ export interface RecordOptions {
 /** A row of dead_letters. */
 export interface BenchDeadLetter extends TopicPosition {
   /** The original position, as `dead-letters list` prints it. */
-  readonly origin: string;
+  readonly firstPosition: string;
   readonly tenantId: string;
   readonly recordId: string;
   readonly entity: string;
@@ -168,11 +168,13 @@ export async function createWorkerBench<Row>(
         partition: 0,
         key: letter.key ?? '',
         value: value ?? replay!.value,
-        headers: { [FIRST_POSITION_HEADER]: letter.origin, [REPLAY_HEADER]: String(replay!.replay) },
+        headers: { [FIRST_POSITION_HEADER]: letter.firstPosition, [REPLAY_HEADER]: String(replay!.replay) },
       });
     },
     async deadLetters(partition = 0) {
-      const { rows } = await pool.query<Omit<BenchDeadLetter, 'origin' | 'headers'> & { headers: Buffer }>(
+      const { rows } = await pool.query<
+        Omit<BenchDeadLetter, 'firstPosition' | 'headers'> & { headers: Buffer }
+      >(
         `select generation, partition, "offset", tenant_id as "tenantId", record_id as "recordId", entity, reason, stage,
                 error, state, replay, key, value, headers
            from dead_letters where topic = $1 and partition = $2 order by generation, "offset"`,
@@ -180,7 +182,7 @@ export async function createWorkerBench<Row>(
       );
       return rows.map((row) => ({
         ...row,
-        origin: writeFirstPosition({ topic, ...row }),
+        firstPosition: writeFirstPosition({ topic, ...row }),
         headers: fromPairs(JSON.parse(row.headers.toString())).map(({ name, value }) => [
           name,
           String(value),

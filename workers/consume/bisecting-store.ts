@@ -134,7 +134,7 @@ export class BisectingStore<Row> {
       if (error instanceof BatchTooLarge) throw error;
       const fault = classifyFault(error);
       if (!isRefusal(fault) && fault.kind !== 'no-partition') throw error;
-      if (records.length === 1) return await this.#setAside(batch, candidates[0]!, fault, mode);
+      if (records.length === 1) return await this.#quarantine(batch, candidates[0]!, fault, mode);
       const middle = records.length >> 1;
       await this.storeInOrder(batch, records.slice(0, middle), mode);
       await this.storeInOrder(batch, records.slice(middle), mode);
@@ -146,7 +146,7 @@ export class BisectingStore<Row> {
   }
 
   /** Stores a record that the database refused as a dead letter. */
-  async #setAside(
+  async #quarantine(
     batch: LogBatch,
     candidate: Candidate<Row>,
     { text }: Fault,

@@ -174,7 +174,7 @@ const DELETE: OperationDescription = {
   ...COMMON,
   operationId: 'delete-webhook',
   summary: 'Delete a webhook endpoint',
-  description: 'Nothing is sent to it any more, including pending deliveries.',
+  description: 'Sluice sends nothing more to the endpoint, and drops its pending deliveries.',
   parameters: [ENDPOINT_ID],
   answers: { 204: { description: 'The endpoint is deleted. No body.' } },
   ownErrors: OF_ONE_ENDPOINT,

@@ -15,9 +15,10 @@ const DOWN_MS = 4_000;
 
 export const leaderKilled: Fault = {
   name: 'leader-killed',
-  about: 'the broker that leads most used partitions is killed and restarted',
+  description: 'the broker that leads most used partitions is killed and restarted',
   logs: ['kafka'],
-  bound: 'the broker session timeout (`broker.session.timeout.ms`, 3 s here) and the election of new leaders',
+  stallLimit:
+    'the broker session timeout (`broker.session.timeout.ms`, 3 s here) and the election of new leaders',
   async inject(lab, { random }) {
     const topic = topicOf(lab.topicPrefix, KINDS[Math.floor(random() * KINDS.length)]!);
     const leaders = [...(await clusterOf(lab).leaders(topic)).values()];
@@ -27,9 +28,9 @@ export const leaderKilled: Fault = {
 
 export const coordinatorKilled: Fault = {
   name: 'coordinator-killed',
-  about: "the coordinator of the workers' consumer groups is killed and restarted",
+  description: "the coordinator of the workers' consumer groups is killed and restarted",
   logs: ['kafka'],
-  bound:
+  stallLimit:
     'as leader-killed for callers; storing waits until the group has rejoined under the next coordinator (session timeout 6 s here)',
   async inject(lab, { random }) {
     const group = topicOf(lab.topicPrefix, KINDS[Math.floor(random() * KINDS.length)]!);
@@ -39,9 +40,9 @@ export const coordinatorKilled: Fault = {
 
 export const twoBrokersDown: Fault = {
   name: 'two-brokers-down',
-  about: '2 of 3 brokers are killed, so callers get 503 until they are back',
+  description: '2 of 3 brokers are killed, so callers get 503 until they are back',
   logs: ['kafka'],
-  bound: 'the outage, and the seconds until gateways reconnect to the brokers',
+  stallLimit: 'the outage, and the seconds until gateways reconnect to the brokers',
   async inject(lab, context) {
     const { nodes } = clusterOf(lab);
     const spared = Math.floor(context.random() * nodes.length);
@@ -55,9 +56,9 @@ export const twoBrokersDown: Fault = {
 
 export const brokerPaused: Fault = {
   name: 'broker-paused',
-  about: 'a broker is paused for 30 s (SIGSTOP, SIGCONT), as by a long garbage collection',
+  description: 'a broker is paused for 30 s (SIGSTOP, SIGCONT), as by a long garbage collection',
   logs: ['kafka'],
-  bound: 'as leader-killed: records without an acknowledgement are retried at the next leader',
+  stallLimit: 'as leader-killed: records without an acknowledgement are retried at the next leader',
   async inject(lab, { random }) {
     const { nodes } = clusterOf(lab);
     const node = nodes[Math.floor(random() * nodes.length)]!;

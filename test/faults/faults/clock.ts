@@ -6,7 +6,7 @@ import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory } from '../laboratory.ts';
 import type { Refusals } from '../receivers.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
-import { onlyConflictsSetAside } from '../watch.ts';
+import { verifyOnlyConflictsDeadLettered } from '../watch.ts';
 
 const HOUR_MS = 3_600_000;
 const RECORDS = 300;
@@ -16,10 +16,10 @@ const GOES_ON_WITHIN_MS = 60_000;
 
 export const clockBack: Fault = {
   name: 'clock-back',
-  about:
+  description:
     'the clock of one process after another is set back by 1 hour while it runs, and corrected again; the order stays that of the log',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka:
       'no effect on callers; storing waits until a group member without heartbeats is replaced (session timeout 6 s here)',
     embedded: 'the two restarts that put the process under such a clock; setting it costs nothing',
@@ -50,7 +50,7 @@ export const clockBack: Fault = {
     await clock.remove();
   },
   async verify(lab, context) {
-    await onlyConflictsSetAside(lab, context);
+    await verifyOnlyConflictsDeadLettered(lab, context);
     const { ledger, problem } = context;
     const pool = await lab.pool();
     const { rowCount } = await pool.query(

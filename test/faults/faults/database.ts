@@ -13,9 +13,9 @@ const REASON = { withinMs: 10_000, reason: /the database (does not|cannot|has no
 
 export const postgresKilled: Fault = {
   name: 'postgres-killed',
-  about: 'all processes of Postgres are killed; it is restarted after 4 s, embedded by the product',
+  description: 'all processes of Postgres are killed; it is restarted after 4 s, embedded by the product',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers; storing waits for the outage and the recovery',
     embedded: 'callers wait for the recovery, and get 503 after `SLUICE_PUBLISH_DEADLINE_MS` (5 s)',
   },
@@ -32,9 +32,9 @@ export const postgresKilled: Fault = {
 
 export const postgresRestarted: Fault = {
   name: 'postgres-restarted',
-  about: 'Postgres is shut down (fast: sessions are ended) and restarted after 4 s',
+  description: 'Postgres is shut down (fast: sessions are ended) and restarted after 4 s',
   logs: ['kafka'],
-  bound: 'no effect on callers; storing waits for the outage',
+  stallLimit: 'no effect on callers; storing waits for the outage',
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await shutDown(lab);
@@ -46,9 +46,9 @@ export const postgresRestarted: Fault = {
 
 export const postgresPaused: Fault = {
   name: 'postgres-paused',
-  about: 'all processes of Postgres are paused for 10 s (SIGSTOP); connections stay open',
+  description: 'all processes of Postgres are paused for 10 s (SIGSTOP); connections stay open',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers; storing waits for the pause',
     embedded: 'the pause: callers get 503 meanwhile',
   },

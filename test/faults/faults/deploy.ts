@@ -6,16 +6,16 @@ import type { Part } from '../part.ts';
 import { untilStored } from '../reconcile.ts';
 import { buildReleaseBefore } from '../release-before.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
-import { allSetAside, plantUnreadable } from './poison.ts';
+import { expectDeadLetters, plantUnreadable } from './poison.ts';
 
 const releaseOf = new WeakMap<Laboratory, string>();
 
 export const deployFromTheReleaseBefore: Fault = {
   name: 'deploy-from-the-release-before',
-  about:
+  description:
     'the previous release runs on its own schema and is upgraded under load: its database is migrated, then each process is replaced (workers first). Each further round rolls back to it (gateways first) and upgrades again. The log contains records that cannot be stored; no request may fail, and the dead letters that the previous release wrote to topics are imported',
   logs: ['kafka'],
-  bound: 'no stall: a gateway keeps serving while it drains',
+  stallLimit: 'no stall: a gateway keeps serving while it drains',
   traffic: LIGHT_TRAFFIC,
   async startLaboratory() {
     const release = await buildReleaseBefore();
@@ -39,7 +39,7 @@ export const deployFromTheReleaseBefore: Fault = {
     await untilStored(lab);
     for (const part of [...others, ...lab.gateways]) await replace(part);
     await lab.sluice('dead-letters', 'import');
-    await allSetAside(lab, poison);
+    await expectDeadLetters(lab, poison);
     const failed = failuresSince(ledger, failedBefore);
     if (failed !== undefined) problem(`while releases were replaced, ${failed}`);
   },

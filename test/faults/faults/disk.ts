@@ -18,10 +18,10 @@ const disks = new WeakMap<Laboratory, SmallDisk>();
 
 export const postgresDiskFull: Fault = {
   name: 'postgres-disk-full',
-  about:
+  description:
     'the disk of Postgres is full for at least 8 s; Postgres may stop (PANIC) and must recover once space is free',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers; storing waits for free space',
     embedded: 'callers get 503 until space is free and Postgres has recovered',
   },

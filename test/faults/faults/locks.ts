@@ -16,10 +16,10 @@ const TABLES: Readonly<Record<LogName, readonly (readonly [table: string, untouc
 
 export const locked: Fault = {
   name: 'postgres-locked',
-  about:
+  description:
     'a table is locked for 8 s, as by a waiting migration: event_keys, log_positions, and agent_records (embedded: log_partitions) in turn',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers; records that do not need the table are stored meanwhile',
     embedded: 'the lock, if it is on `log_partitions`: callers get 503',
   },

@@ -23,9 +23,9 @@ const disksOf = new WeakMap<Laboratory, readonly SmallDisk[]>();
 
 export const rebalanceStorm: Fault = {
   name: 'rebalance-storm',
-  about: `another member joins and leaves the workers' groups every ${STAY_MS / 1000} s for ${STORM_MS / 1000} s`,
+  description: `another member joins and leaves the workers' groups every ${STAY_MS / 1000} s for ${STORM_MS / 1000} s`,
   logs: ['kafka'],
-  bound: 'no effect on callers; storing waits while the other member holds partitions, at most 2 s each',
+  stallLimit: 'no effect on callers; storing waits while the other member holds partitions, at most 2 s each',
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { ledger, problem }) {
     const failedBefore = ledger.failures.length;
@@ -44,10 +44,10 @@ export const rebalanceStorm: Fault = {
 
 export const brokerDiskFull: Fault = {
   name: 'broker-disk-full',
-  about:
+  description:
     'the disk of 1 broker, then of 2 brokers is full, so that they stop; space is freed and they are restarted',
   logs: ['kafka'],
-  bound: 'one disk: as leader-killed; two disks: the outage, as two-brokers-down',
+  stallLimit: 'one disk: as leader-killed; two disks: the outage, as two-brokers-down',
   startLaboratory: startOnSmallDisks,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {

@@ -26,10 +26,10 @@ type Link = (typeof LINKS)[number];
 
 export const networkHalfOpen: Fault = {
   name: 'network-half-open',
-  about:
+  description:
     'connections stay open for 10 s while no data passes, and are then lost, on each link in turn: gateways and brokers, workers and brokers, gateways and Postgres, workers and Postgres',
   logs: ['kafka'],
-  bound:
+  stallLimit:
     'the 10 s, and the seconds until gateways reconnect to the brokers; no effect on callers on the other links',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
@@ -50,9 +50,9 @@ export const networkHalfOpen: Fault = {
 
 export const networkCut: Fault = {
   name: 'network-cut',
-  about: `all connections are reset ${1000 / CUT_EVERY_MS} times per second for ${(CUTS * CUT_EVERY_MS) / 1000} s, on the same links in turn`,
+  description: `all connections are reset ${1000 / CUT_EVERY_MS} times per second for ${(CUTS * CUT_EVERY_MS) / 1000} s, on the same links in turn`,
   logs: ['kafka'],
-  bound:
+  stallLimit:
     'the seconds of the cuts, and the time of a new connection; no effect on callers on links of workers',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
@@ -68,9 +68,9 @@ export const networkCut: Fault = {
 
 export const networkSlow: Fault = {
   name: 'network-slow',
-  about: `${SLOW_DELAY_MS} ms of latency each way, then ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s, on the same links in turn`,
+  description: `${SLOW_DELAY_MS} ms of latency each way, then ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s, on the same links in turn`,
   logs: ['kafka'],
-  bound:
+  stallLimit:
     'the deadline of an answer (5 s) while the link is slow; no connection is dropped for being slow only',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,

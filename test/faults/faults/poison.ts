@@ -1,19 +1,19 @@
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { waitFor } from '../../support/wait.ts';
+import { readDeadLetters } from '../dead-letters.ts';
 import type { Fault, FaultContext } from '../fault.ts';
 import type { Laboratory, Tenant } from '../laboratory.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Part } from '../part.ts';
 import { acceptedAgent, agentEvent, putIntoLog } from '../put-into-log.ts';
-import { readSetAside } from '../set-aside.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 
-const SET_ASIDE_WITHIN_MS = 60_000;
+const QUARANTINE_DEADLINE_MS = 60_000;
 /**
  * Enough for about 10 crashes. After each, Kafka waits for the session timeout (6 s in the
  * laboratory), and a worker starts.
  */
-const CRASH_SET_ASIDE_WITHIN_MS = 300_000;
+const CRASH_QUARANTINE_DEADLINE_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
 
@@ -26,10 +26,10 @@ interface Expected {
 
 export const poisonRecords: Fault = {
   name: 'poison-records',
-  about:
+  description:
     'the log contains records that cannot be stored: no JSON, no object, an unknown version, 1 MiB, a null value, and one that a constraint refuses, which is replayed after the constraint is removed',
   logs: ['kafka', 'embedded'],
-  bound: 'no stall: no effect on callers, and the partition continues',
+  stallLimit: 'no stall: no effect on callers, and the partition continues',
   traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {
     const tenant = lab.tenants[context.round % lab.tenants.length]!;
@@ -37,18 +37,18 @@ export const poisonRecords: Fault = {
       ...(await plantUnreadable(lab, tenant, context)),
       ...(await plantUnknownVersion(lab, tenant, context)),
     ];
-    await allSetAside(lab, expected);
+    await expectDeadLetters(lab, expected);
     await refuseAndReplay(lab, tenant, context);
   },
-  verify: onlyPoisonSetAside,
+  verify: verifyOnlyPoisonDeadLettered,
 };
 
 export const processKillingRecord: Fault = {
   name: 'process-killing-record',
-  about:
+  description:
     'a record kills every worker that is about to store it; killed workers are restarted until the record is quarantined',
   logs: ['kafka'],
-  bound:
+  stallLimit:
     'no effect on callers; the partitions of a killed worker wait for the session timeout (6 s here), about 10 times',
   // Light traffic, because processes restart constantly.
   traffic: { callers: 1, roundMs: 1000 },
@@ -56,25 +56,25 @@ export const processKillingRecord: Fault = {
     const tenant = lab.tenants[round % lab.tenants.length]!;
     const { poison, good } = names(ledger, `killing-${round}`);
     const env = { KILLED_BY: poison };
-    await startAnew(lab.workers, env);
+    await restartAll(lab.workers, env);
     const value = agentEvent(tenant.tenantId, { entity: good, marker: poison });
     const position = await plantBetween(lab, tenant, { ledger, good, value });
     const found = await waitFor(
       async () => {
         for (const worker of lab.workers) if (!worker.alive) worker.start(env);
-        return (await readSetAside(lab)).find(({ origin }) => origin === position);
+        return (await readDeadLetters(lab)).find(({ firstPosition }) => firstPosition === position);
       },
-      { timeoutMs: CRASH_SET_ASIDE_WITHIN_MS, what: `${poison} to be set aside`, everyMs: 200 },
+      { timeoutMs: CRASH_QUARANTINE_DEADLINE_MS, what: `${poison} to be quarantined`, everyMs: 200 },
     );
-    if (found.reason !== 'crash') problem(`${poison} was set aside as ${found.reason}, not as crash`);
-    if (!found.error.includes('ended 3 times')) problem(`${poison} was set aside because ${found.error}`);
-    await startAnew(lab.workers, {});
+    if (found.reason !== 'crash') problem(`${poison} was quarantined as ${found.reason}, not as crash`);
+    if (!found.error.includes('ended 3 times')) problem(`${poison} was quarantined because ${found.error}`);
+    await restartAll(lab.workers, {});
   },
-  verify: onlyPoisonSetAside,
+  verify: verifyOnlyPoisonDeadLettered,
 };
 
 /** Restarts the workers one by one, and waits until all of them are ready. */
-async function startAnew(workers: readonly Part[], env: Readonly<Record<string, string>>): Promise<void> {
+async function restartAll(workers: readonly Part[], env: Readonly<Record<string, string>>): Promise<void> {
   for (const worker of workers) {
     await worker.terminate();
     worker.start(env);
@@ -133,7 +133,7 @@ async function refuseAndReplay(
   );
   const value = acceptedAgent(ledger, tenant, { entity: good, marker: poison, seq: 1 });
   const position = await plantBetween(lab, tenant, { ledger, good, value });
-  await allSetAside(lab, [{ position, reason: 'refused', stage: 'store' }]);
+  await expectDeadLetters(lab, [{ position, reason: 'refused', stage: 'store' }]);
   await signalled(lab, tenant, poison);
   await stored(lab, `${good}-after`);
   await pool.query(`alter table agent_records drop constraint ${CONSTRAINT}`);
@@ -161,10 +161,10 @@ async function plantBetween(
   return position!;
 }
 
-export async function allSetAside(lab: Laboratory, expected: readonly Expected[]): Promise<void> {
+export async function expectDeadLetters(lab: Laboratory, expected: readonly Expected[]): Promise<void> {
   await waitFor(
     async () => {
-      const found = new Map((await readSetAside(lab)).map((letter) => [letter.origin, letter]));
+      const found = new Map((await readDeadLetters(lab)).map((letter) => [letter.firstPosition, letter]));
       for (const { position, reason, stage } of expected) {
         const letter = found.get(position);
         if (!letter) throw new Error(`${position} is not among the dead letters`);
@@ -174,13 +174,13 @@ export async function allSetAside(lab: Laboratory, expected: readonly Expected[]
       }
       return true;
     },
-    { timeoutMs: SET_ASIDE_WITHIN_MS, what: 'the poison to be set aside', everyMs: 200 },
+    { timeoutMs: QUARANTINE_DEADLINE_MS, what: 'the expected dead letters', everyMs: 200 },
   );
 }
 
 async function signalled(lab: Laboratory, tenant: Tenant, eventId: string): Promise<void> {
   await waitFor(() => rejectionsOf(lab, tenant).includes(eventId), {
-    timeoutMs: SET_ASIDE_WITHIN_MS,
+    timeoutMs: QUARANTINE_DEADLINE_MS,
     what: `a webhook about ${eventId}`,
   });
 }
@@ -194,7 +194,7 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
       ]);
       return rowCount === 1;
     },
-    { timeoutMs: SET_ASIDE_WITHIN_MS, what: `${marker} to be stored once`, everyMs: 100 },
+    { timeoutMs: QUARANTINE_DEADLINE_MS, what: `${marker} to be stored once`, everyMs: 100 },
   );
 }
 
@@ -202,14 +202,18 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
  * Checks that only poison and conflicts became dead letters, and that no tenant got two webhooks
  * about one record.
  */
-async function onlyPoisonSetAside(lab: Laboratory, { ledger, problem }: FaultContext): Promise<void> {
+async function verifyOnlyPoisonDeadLettered(
+  lab: Laboratory,
+  { ledger, problem }: FaultContext,
+): Promise<void> {
   const conflicts = new Set(ledger.conflicts.map(({ marker }) => marker));
-  const aside = (await readSetAside(lab)).flatMap(({ marker }) =>
+  const quarantined = (await readDeadLetters(lab)).flatMap(({ marker }) =>
     marker?.startsWith(ledger.prefix) && !marker.includes('-poison-') && !conflicts.has(marker)
       ? [marker]
       : [],
   );
-  if (aside.length > 0) problem(`set aside, though it could be stored: ${aside.slice(0, 5).join(', ')}`);
+  if (quarantined.length > 0)
+    problem(`dead-lettered, although it could be stored: ${quarantined.slice(0, 5).join(', ')}`);
   for (const tenant of lab.tenants) {
     const ids = rejectionsOf(lab, tenant).filter((id) => id.includes('-poison-'));
     const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
@@ -226,5 +230,5 @@ function rejectionsOf(lab: Laboratory, { name }: Tenant): string[] {
 
 const names = ({ prefix }: Ledger, label: string) => ({
   poison: `${prefix}-poison-${label}`,
-  good: `${prefix}-beside-${label}`,
+  good: `${prefix}-next-to-${label}`,
 });

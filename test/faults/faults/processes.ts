@@ -14,25 +14,25 @@ const FROZEN_MS = 12_000;
 
 export const gatewayKilled: Fault = {
   name: 'gateway-killed',
-  about: 'a gateway is killed with requests in flight, and restarted',
+  description: 'a gateway is killed with requests in flight, and restarted',
   logs: ['kafka'],
-  bound: 'no stall: the load balancer sends requests to the other gateway',
+  stallLimit: 'no stall: the load balancer sends requests to the other gateway',
   inject: (lab, { round }) => killAndRestart(lab.gateways[round % lab.gateways.length]!),
 };
 
 export const workerKilled: Fault = {
   name: 'worker-killed',
-  about: 'a worker is killed during its batches, and restarted',
+  description: 'a worker is killed during its batches, and restarted',
   logs: ['kafka'],
-  bound: 'no effect on callers; its partitions wait for the session timeout (6 s here)',
+  stallLimit: 'no effect on callers; its partitions wait for the session timeout (6 s here)',
   inject: (lab, { round }) => killAndRestart(lab.workers[round % lab.workers.length]!),
 };
 
 export const workerKilledBetweenSteps: Fault = {
   name: 'worker-killed-between-steps',
-  about: `a worker is killed after each step of a batch in turn: ${BATCH_STEPS.join(', ')}`,
+  description: `a worker is killed after each step of a batch in turn: ${BATCH_STEPS.join(', ')}`,
   logs: ['kafka'],
-  bound: 'as worker-killed',
+  stallLimit: 'as worker-killed',
   // One run covers every step.
   times: BATCH_STEPS.length,
   async inject(lab, { round, random }) {
@@ -48,9 +48,9 @@ export const workerKilledBetweenSteps: Fault = {
 
 export const workerFrozen: Fault = {
   name: 'worker-frozen',
-  about: 'a worker is paused (SIGSTOP) until the other one has its partitions, and then resumed',
+  description: 'a worker is paused (SIGSTOP) until the other one has its partitions, and then resumed',
   logs: ['kafka'],
-  bound: 'as worker-killed; the database ends its open transaction within 30 s',
+  stallLimit: 'as worker-killed; the database ends its open transaction within 30 s',
   async inject(lab, { round }) {
     const part = lab.workers[round % lab.workers.length]!;
     await part.freeze();
@@ -62,9 +62,9 @@ export const workerFrozen: Fault = {
 
 export const everyPartTerminated: Fault = {
   name: 'every-part-terminated',
-  about: 'each process gets SIGTERM under load, must exit with code 0, and is restarted',
+  description: 'each process gets SIGTERM under load, must exit with code 0, and is restarted',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no stall: the other process of each part keeps serving',
     embedded: 'the start of the process',
   },
@@ -80,9 +80,9 @@ export const everyPartTerminated: Fault = {
 
 export const replacedUnderLoad: Fault = {
   name: 'replaced-under-load',
-  about: 'the processes are replaced one at a time, as by a rolling deploy; no request may fail',
+  description: 'the processes are replaced one at a time, as by a rolling deploy; no request may fail',
   logs: ['kafka'],
-  bound: 'no stall: a gateway keeps serving while it drains',
+  stallLimit: 'no stall: a gateway keeps serving while it drains',
   async inject(lab, { ledger, problem }) {
     const failedBefore = ledger.failures.length;
     await replaceAll(lab);
@@ -93,9 +93,9 @@ export const replacedUnderLoad: Fault = {
 
 export const productKilled: Fault = {
   name: 'product-killed',
-  about: '`npm start` is killed under load and restarted',
+  description: '`npm start` is killed under load and restarted',
   logs: ['embedded'],
-  bound: 'the start of the process',
+  stallLimit: 'the start of the process',
   inject: (lab) => killAndRestart(lab.parts[0]!),
 };
 

@@ -1,5 +1,5 @@
 import type { Fault } from '../fault.ts';
-import { onlyConflictsSetAside } from '../watch.ts';
+import { verifyOnlyConflictsDeadLettered } from '../watch.ts';
 
 /**
  * Returns a fault that injects these faults one after another in random order, for the given time.
@@ -8,9 +8,9 @@ export function randomSequence(faults: readonly Fault[], minutes: number): Fault
   const chosen: string[] = [];
   return {
     name: 'random-sequence',
-    about: `for ${minutes} minutes, in random order: ${faults.map(({ name }) => name).join(', ')}`,
+    description: `for ${minutes} minutes, in random order: ${faults.map(({ name }) => name).join(', ')}`,
     logs: ['kafka'],
-    bound: 'as of each of them',
+    stallLimit: 'as of each of them',
     forMs: minutes * 60_000,
     async inject(lab, context) {
       const fault = faults[Math.floor(context.random() * faults.length)]!;
@@ -18,7 +18,7 @@ export function randomSequence(faults: readonly Fault[], minutes: number): Fault
       await fault.inject(lab, context);
     },
     async verify(lab, context) {
-      await onlyConflictsSetAside(lab, context);
+      await verifyOnlyConflictsDeadLettered(lab, context);
       const never = faults.filter(({ name }) => !chosen.includes(name));
       if (never.length > 0)
         context.problem(`too short: ${never.map(({ name }) => name).join(', ')} never came`);

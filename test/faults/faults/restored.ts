@@ -9,10 +9,10 @@ const COPY = 'sluice_backup';
 
 export const postgresRestored: Fault = {
   name: 'postgres-restored',
-  about:
+  description:
     'a backup is restored after more records were stored, with workers running and, every second round, stopped',
   logs: ['kafka'],
-  bound: 'no effect on callers; records accepted since the backup are stored again from the log',
+  stallLimit: 'no effect on callers; records accepted since the backup are stored again from the log',
   times: 4,
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {

@@ -21,9 +21,9 @@ const SESSIONS_MAX = 1_000;
 
 export const outOfConnections: Fault = {
   name: 'postgres-out-of-connections',
-  about: "idle sessions take every connection slot of Postgres for 6 s, including the product's",
+  description: "idle sessions take every connection slot of Postgres for 6 s, including the product's",
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers; storing waits for a slot',
     embedded: 'callers get 503 until slots are free',
   },
@@ -52,9 +52,9 @@ export const outOfConnections: Fault = {
 
 export const backendsTerminated: Fault = {
   name: 'postgres-backends-terminated',
-  about: 'all sessions of the product are terminated 5 times per second for 5 s',
+  description: 'all sessions of the product are terminated 5 times per second for 5 s',
   logs: ['kafka', 'embedded'],
-  bound: {
+  stallLimit: {
     kafka: 'no effect on callers',
     embedded: 'some callers get 503, the others wait for another connection',
   },
@@ -72,9 +72,9 @@ export const backendsTerminated: Fault = {
 
 export const readOnly: Fault = {
   name: 'postgres-read-only',
-  about: 'the database is read-only for 6 s, as a standby before its promotion (SQLSTATE 25006)',
+  description: 'the database is read-only for 6 s, as a standby before its promotion (SQLSTATE 25006)',
   logs: ['kafka'],
-  bound: 'no effect on callers; storing waits for the outage',
+  stallLimit: 'no effect on callers; storing waits for the outage',
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await setReadOnly(lab, true);

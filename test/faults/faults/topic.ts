@@ -16,10 +16,10 @@ const RECORDS = 500;
  */
 export const topicRecreated: Fault = {
   name: 'topic-recreated',
-  about:
+  description:
     'a topic is deleted and recreated after everything is stored, with workers running and stopped in turn; callers continue, and an operator accepts the new log',
   logs: ['kafka'],
-  bound: 'the seconds until gateways find the new topic; storing waits for the operator',
+  stallLimit: 'the seconds until gateways find the new topic; storing waits for the operator',
   times: 4,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { round, traffic }) {

@@ -58,7 +58,7 @@ function scripted(
   let nowMs = 0;
   const requests: string[][] = [];
   const waits: number[] = [];
-  const told: string[] = [];
+  const reports: string[] = [];
   const settled: [number, string | undefined][] = [];
   const pause = async (ms: number) => {
     waits.push(ms);
@@ -70,7 +70,7 @@ function scripted(
     retryForMs: 60_000,
     elapsedMs,
     delay: pause,
-    onWaiting: (sentence) => told.push(sentence),
+    onWaiting: (sentence) => reports.push(sentence),
     fetch: async (_url, init) => {
       const { items } = JSON.parse(String(init!.body)) as { items: { eventId: string }[] };
       requests.push(items.map(({ eventId }) => eventId));
@@ -93,7 +93,7 @@ function scripted(
     retryForMs: 60_000,
     settled: ({ number }: Prepared, refusal?: string) => settled.push([number, refusal]),
   };
-  return { run: () => deliver(deps, records), requests, waits, told, settled };
+  return { run: () => deliver(deps, records), requests, waits, reports, settled };
 }
 
 const results = (...errors: string[]) => ({ results: errors.map((error) => ({ eventId: 'x', error })) });
@@ -181,10 +181,10 @@ describe('a batch of records', () => {
   it('tells once what is waited for, and again when it has gone on meanwhile', async () => {
     const later = Array.from({ length: 8 }, () => (): [number, unknown] => [503, {}]);
     const partly = (): [number, unknown] => [200, results('', 'FAIL_UNAVAILABLE: later', '')];
-    const { run, told } = scripted([...later, partly, ...later, () => [200, results('')]]);
+    const { run, reports } = scripted([...later, partly, ...later, () => [200, results('')]]);
     await run();
     const sentence = 'the gateway at http://gateway/ answers 503: retrying for at most 60 s';
-    expect(told).toEqual([sentence, sentence]);
+    expect(reports).toEqual([sentence, sentence]);
   });
 
   it('gives up after the time given, and sooner where nothing ever answered', async () => {

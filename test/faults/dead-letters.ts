@@ -2,18 +2,18 @@ import { writeFirstPosition } from '../../shared/contracts/first-position.ts';
 import type { Laboratory } from './laboratory.ts';
 
 /** A dead letter. */
-export interface SetAside {
+export interface FoundDeadLetter {
   /** The sender's marker in the content; undefined if the content has none. */
   readonly marker: string | undefined;
-  /** The original position, as `dead-letters list` prints it. */
-  readonly origin: string;
+  /** The first position, as `dead-letters list` prints it. */
+  readonly firstPosition: string;
   readonly reason: string;
   readonly stage: string;
   readonly error: string;
 }
 
 /** Resolves with all dead letters, in no particular order. */
-export async function readSetAside(lab: Laboratory): Promise<SetAside[]> {
+export async function readDeadLetters(lab: Laboratory): Promise<FoundDeadLetter[]> {
   const { rows } = await (await lab.pool()).query<DeadLetterRow>(
     `select topic, generation, partition, "offset", reason, stage, error, value
        from dead_letters where starts_with(topic, $1)`,
@@ -21,7 +21,7 @@ export async function readSetAside(lab: Laboratory): Promise<SetAside[]> {
   );
   return rows.map(({ value, reason, stage, error, ...place }) => ({
     marker: markerOf(value),
-    origin: writeFirstPosition(place),
+    firstPosition: writeFirstPosition(place),
     reason,
     stage,
     error,
