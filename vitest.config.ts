@@ -1,14 +1,14 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Where a run leaves its results for whoever adds them up; unset, it only prints them. */
+/** File for the results as JSON. Unset: results are only printed. */
 const report = process.env.SLUICE_TEST_REPORT;
 
-/** `off` keeps a run away from Docker, also where it runs. */
+/** `off`: tests use no containers, even if Docker runs. */
 const docker = process.env.SLUICE_TEST_DOCKER;
 /**
- * Set where the same tests have just run on another Node version. Only tests of what differs by Node run then: all unit
- * tests, and these. What SQL, Postgres or Kafka do does not differ by Node.
+ * Set if all tests have already run on another Node version. Then only the unit tests and the suites
+ * below run, whose results may depend on the Node version.
  */
 const again = process.env.SLUICE_TEST_AGAIN;
 const AGAIN = {
@@ -31,16 +31,16 @@ const AGAIN = {
     'embedded-postgres',
     'injectors-process',
   ],
-  // The whole product, once on the embedded log.
+  // The whole product, on the embedded log only.
   e2e: ['command-embedded', 'conformance-embedded', 'fuzz', 'pipeline-embedded', 'start'],
 };
-/** Set where the composed services are up. */
+/** Set if the composed services are running. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
-/** Suites of a minute and more. */
+/** Suites that take at least a minute. */
 const LONG = ['planted-secrets', 'cli-send', 'log-kafka', 'conformance', 'embedded-postgres', 'start'];
 
-/** Begins with the long ones: one that begins last keeps the whole run waiting. */
+/** Starts the longest suites first, which shortens the run. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
@@ -61,14 +61,14 @@ export default defineConfig({
         ]
       : ['test/**/*.test.ts'],
     exclude: [
-      // They work on running containers, which .ci/containers starts.
+      // These tests need running containers, which .ci/containers starts.
       ...(composed ? [] : ['test/containers/**']),
       ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
     ],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    // More than the two cores of a small machine: many tests wait for timers, brokers and disks.
+    // More workers than cores, because many tests wait for timers, brokers and disks.
     maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -27,7 +27,7 @@ export interface CommandProcess {
   readonly untilInterrupted?: () => Promise<void>;
 }
 
-/** The dependencies of every command. */
+/** The settings, streams and connections that commands use. */
 export interface CommandContext {
   readonly env: CommandProcess['env'];
   readonly envFromFile: ReadonlySet<string>;

@@ -22,7 +22,7 @@ export function greeting({ demo, demoIsNew, demoFile, headersFile, keyProblems }
     `  key       ${apiKeyId}`,
     `  secret    ${demoIsNew ? apiKeySecret : `in ${demoFile}`}`,
     ...(demoIsNew
-      ? [`  (all of it in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo, headersFile)]
+      ? [`  (also stored in ${demoFile})`, '', 'A first try, line by line:', ...firstTry(demo, headersFile)]
       : []),
     ...keyProblems.flatMap((problem) => [
       '',

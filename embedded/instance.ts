@@ -53,8 +53,6 @@ const ADMIN_CONNECTIONS = 6;
  */
 const READY_WAIT_MS = 10_000;
 const READY_POLL_MS = 20;
-
-/** The dependencies of each step of a start. */
 interface Start {
   readonly config: Config<SettingOf<'embedded'>>;
   readonly logger: Logger;

@@ -24,7 +24,7 @@ await runMain('Sluice', async () => {
   const config = loadConfig(env, 'embedded');
   const output = openOutput();
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL, output);
-  output.write('Starting Postgres and the rest (the first start takes a few seconds) …\n');
+  output.write('Starting Postgres and Sluice (the first start takes a few seconds) …\n');
   const starting = startInstance(config, logger);
   stopOnSignals({
     logger,

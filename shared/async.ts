@@ -70,7 +70,6 @@ export function backoffMs(failures: number, { minMs, maxMs }: Backoff, random = 
   return Math.min(minMs * 2 ** doublings, maxMs) * (1 - JITTER * random());
 }
 
-/** Options of {@link retryUntilSuccess}. */
 export interface RetryOptions {
   readonly backoff: Backoff;
   /** Ends the retries, and the pause between two. */

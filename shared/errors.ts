@@ -1,4 +1,3 @@
-/** Options of {@link AppError}. */
 export interface AppErrorOptions {
   /** Whether the same call may succeed later without changes. Default false. */
   readonly retryable?: boolean;

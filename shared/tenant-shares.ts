@@ -1,6 +1,5 @@
 import { Counts } from './counts.ts';
 
-/** Options of {@link TenantShares}. */
 export interface TenantSharesOptions {
   /** Maximum that all tenants hold together: bytes, or items. */
   readonly max: number;

@@ -8,7 +8,7 @@ const LIMIT_MAX = 1000;
 /** Refuses all query parameters, since an ignored filter would look as if it had been applied. */
 export const noQuery: HttpMiddleware = async (c, next) => {
   if (new URL(c.req.url).searchParams.size === 0) return await next();
-  return fail(c, '400-01', [{ path: 'query', message: 'must hold no parameters' }]);
+  return fail(c, '400-01', [{ path: 'query', message: 'must have no parameters' }]);
 };
 
 export type PageQuery<Name extends string> =
@@ -27,7 +27,7 @@ export function readPageQuery<Name extends string>(
   const values: Partial<Record<string, string>> = {};
   for (const [name, value] of parameters) {
     if (!(names as readonly string[]).includes(name)) {
-      return refuse('query', `must hold no parameters but ${names.join(', ')}`);
+      return refuse('query', `must have no parameters except ${names.join(', ')}`);
     }
     if (values[name] !== undefined) return refuse(name, 'must be given once');
     values[name] = value;

@@ -24,11 +24,11 @@ export interface LetterFilters {
 
 export function addLetterFilters(command: Command): Command {
   return command
-    .addOption(new Option('--topic <kind>', 'of one kind of records').choices(KINDS))
-    .option('--reason <reason>', 'with this reason, such as conflict or undecodable')
-    .option('--tenant <name>', 'of one tenant')
-    .option('--before <time>', 'that failed before this time, such as 2030-01-31T00:00:00Z', timeMs)
-    .option('--after <time>', 'that failed at this time or later', timeMs);
+    .addOption(new Option('--topic <kind>', 'only this kind of record').choices(KINDS))
+    .option('--reason <reason>', 'only this reason, such as conflict or undecodable')
+    .option('--tenant <name>', 'only this tenant')
+    .option('--before <time>', 'only failures before this time, such as 2030-01-31T00:00:00Z', timeMs)
+    .option('--after <time>', 'only failures at or after this time', timeMs);
 }
 
 export const hasFilter = ({ topic, reason, tenant, before, after }: LetterFilters): boolean =>

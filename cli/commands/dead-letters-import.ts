@@ -55,7 +55,7 @@ async function runImport(context: CommandContext, options: { json?: boolean }): 
   else {
     context.print(
       `${counts.deadLetters} dead letter${counts.deadLetters === 1 ? '' : 's'} imported, ` +
-        `${counts.resolutions} mark${counts.resolutions === 1 ? '' : 's'} applied.`,
+        `${counts.resolutions} resolution${counts.resolutions === 1 ? '' : 's'} applied.`,
     );
   }
   if (interrupted) throw new AppError('INTERRUPTED', 'interrupted; run it again to continue');

@@ -11,7 +11,6 @@ export interface Survey {
   readonly first: readonly string[];
 }
 
-/** The result of a replay. */
 export interface Replayed {
   readonly survey: Survey;
   readonly done: number;

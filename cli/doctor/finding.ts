@@ -1,6 +1,5 @@
 import { errorMessage } from '../../shared/errors.ts';
 
-/** The result of one check. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'problem' | 'skipped';

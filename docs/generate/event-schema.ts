@@ -14,8 +14,8 @@ import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 /** Credentials as the log carries them: encrypted with a key of the key ring. */
 const encryptedSchema = z.object({
   customerExternalId: z.string().describe("The customer's id in the caller's system."),
-  streamId: z.string().optional().describe('Id of the connection that responses should go to.'),
-  keyId: z.string().describe('The key of the ring that encrypted.'),
+  streamId: z.string().optional().describe('Id of the connection to which responses are sent.'),
+  keyId: z.string().describe('Id of the encryption key in the key ring.'),
   ciphertext: z
     .string()
     .meta({ contentEncoding: 'base64', description: 'AES-256-GCM, bound to tenant and conversation.' }),
@@ -38,19 +38,22 @@ export function eventSchema(kind: Kind) {
       .string()
       .regex(new RegExp(`^/tenants/[^/]+/${kind}$`))
       .describe('Tenant and kind.'),
-    type: z.literal(`sluice.${kind}.v1`).describe('Within v1 members are only added.'),
-    subject: z.string().min(1).describe('What the record is about and ordered by.'),
-    time: z.iso.datetime().describe('When the gateway accepted it.'),
+    type: z.literal(`sluice.${kind}.v1`).describe('Later releases only add members to v1.'),
+    subject: z
+      .string()
+      .min(1)
+      .describe('The entity that the record describes. Records of an entity are ordered.'),
+    time: z.iso.datetime().describe('When the gateway accepted the record.'),
     datacontenttype: z.literal('application/json'),
     tenantid: z.string().min(1).describe('The tenant.'),
-    requestid: z.string().describe('The request that brought it.'),
-    traceparent: z.string().optional().describe('W3C trace context of the request, where it had one.'),
+    requestid: z.string().describe('Id of the request that sent the record.'),
+    traceparent: z.string().optional().describe('W3C trace context of the request, if it had one.'),
     contenthash: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
       .optional()
-      .describe('SHA-256 of what was sent; credentials have none.'),
-    generatedid: z.literal(true).optional().describe('The gateway made the id.'),
+      .describe('SHA-256 of the content as sent. Credentials have none.'),
+    generatedid: z.literal(true).optional().describe('Present if the gateway generated the id.'),
     data: DATA[kind],
   });
 }

@@ -24,9 +24,9 @@ const MEANINGS: Readonly<Record<string, string>> = {
 export function stackPart(composeFiles: readonly string[]): string {
   const defaults = stackDefaults(composeFiles);
   const unknown = [...defaults.keys()].filter((name) => !(name in MEANINGS));
-  const gone = Object.keys(MEANINGS).filter((name) => !defaults.has(name));
-  if (unknown.length + gone.length > 0) {
-    throw new Error(`not in both the compose files and docs/generate/stack.ts: ${[...unknown, ...gone]}`);
+  const missing = Object.keys(MEANINGS).filter((name) => !defaults.has(name));
+  if (unknown.length + missing.length > 0) {
+    throw new Error(`not in both the compose files and docs/generate/stack.ts: ${[...unknown, ...missing]}`);
   }
   const rows = Object.entries(MEANINGS).map(([name, meaning]) => [
     `\`${name}\``,

@@ -7,14 +7,14 @@ import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks
  * workers send.
  */
 
-const about = {
+const conversation = {
   automationAgentMessageId: z.string().describe('The eventId of the event.'),
   conversationId: z.string().describe("The service's id of the conversation."),
   externalConversationId: z.string().describe('Id of the conversation in the chat or voice system.'),
 };
 const freeForm = z.record(z.string(), z.unknown());
 const latest = {
-  currentTaskName: z.string().optional().describe('The task that the agent works on.'),
+  currentTaskName: z.string().optional().describe('The task that the agent is working on.'),
   inputVariables: freeForm.optional().describe('The last input variables, byte for byte.'),
 };
 const reply = z
@@ -29,7 +29,7 @@ const transferToSystem = z
   .describe('Data for the calling system.');
 /** An automation event of any type may have `reply`, `transferToSystem`, both or neither. */
 const automation = z.object({
-  ...about,
+  ...conversation,
   ...latest,
   reply: reply.optional(),
   transferToSystem: transferToSystem.optional(),
@@ -46,18 +46,20 @@ const DATA: Readonly<Record<WebhookType, z.ZodType>> = {
   'conversation.credentials_stored': z.object({
     conversationId: z.string().describe("The service's id of the conversation."),
     customerExternalId: z.string().describe("The customer's id in the caller's system."),
-    streamId: z.string().optional().describe('Id of the connection that responses should go to.'),
+    streamId: z.string().optional().describe('Id of the connection to which responses are sent.'),
   }),
   'ingestion.record_rejected': z.object({
     eventId: z.string().describe('The eventId or messageId of the record.'),
     kind: z.enum(KINDS),
-    reason: z.string().describe('In one word, such as `conflict`.'),
-    error: z.string().describe('In words, without values of the record.'),
+    reason: z.string().describe('The reason as a code, such as `conflict`.'),
+    error: z.string().describe('The reason as text, without values of the record.'),
   }),
   'webhook.endpoint_disabled': z.object({
     endpointId: z.string(),
     url: z.string(),
-    reason: z.enum(['gone', 'failing']).describe('It answered 410, or failed for five days.'),
+    reason: z
+      .enum(['gone', 'failing'])
+      .describe('`gone`: the endpoint answered 410. `failing`: it failed for 5 days.'),
   }),
   'webhook.test': z.object({ endpointId: z.string() }),
 };
@@ -75,11 +77,11 @@ export const WEBHOOK_SCHEMAS = WEBHOOK_TYPES.map((type) => [type, webhookSchema(
 
 /** The headers of Standard Webhooks. */
 export const webhookHeadersSchema = z.object({
-  'webhook-id': z.string().min(1).describe('The same at every attempt.'),
+  'webhook-id': z.string().min(1).describe('Id of the webhook, the same in every attempt.'),
   'webhook-timestamp': z
     .string()
     .regex(/^[0-9]+$/)
-    .describe('Seconds since 1970, of this attempt.'),
+    .describe('Time of this attempt, in seconds since the Unix epoch.'),
   'webhook-signature': z
     .string()
     .regex(/^v1,[A-Za-z0-9+/=]+(?: v1,[A-Za-z0-9+/=]+)*$/)

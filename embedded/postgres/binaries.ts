@@ -64,7 +64,7 @@ async function majorVersionOf(postgres: string, user: ServerUser): Promise<strin
   } catch (error) {
     if (errorCode(error) === 'EACCES') {
       throw unusable(
-        `the user that Postgres runs as cannot reach ${postgres}: let others pass through the directories above it, or start Sluice as another user`,
+        `the user that Postgres runs as cannot reach ${postgres}: permit other users to traverse its parent directories, or start Sluice as another user`,
         error,
       );
     }
@@ -74,7 +74,7 @@ async function majorVersionOf(postgres: string, user: ServerUser): Promise<strin
     );
   }
   const major = /(\d+)\.\d+|(\d+)(beta|rc|devel)/.exec(version);
-  if (!major) throw unusable(`${postgres} does not say its version`, version);
+  if (!major) throw unusable(`${postgres} does not report its version`, version);
   return (major[1] ?? major[2])!;
 }
 

@@ -93,7 +93,7 @@ async function checkReach(directory: string, user: ServerUser): Promise<void> {
   if (await canEnter(directory, user)) return;
   throw new AppError(
     'DATA_DIR_UNUSABLE',
-    `the user that Postgres runs as cannot reach ${directory}: let others pass through the directories above it, or set SLUICE_DATA_DIR to another directory`,
+    `the user that Postgres runs as cannot reach ${directory}: permit other users to traverse its parent directories, or set SLUICE_DATA_DIR to another directory`,
   );
 }
 
@@ -103,7 +103,7 @@ async function locate(root: string): Promise<string> {
   } catch (error) {
     throw new AppError(
       'DATA_DIR_UNUSABLE',
-      `${join(root, DIRECTORY)} points to a database that is gone: put it back, or set SLUICE_DATA_DIR to a new directory`,
+      `${join(root, DIRECTORY)} points to a database that does not exist: restore it, or set SLUICE_DATA_DIR to a new directory`,
       { cause: error },
     );
   }
@@ -209,8 +209,8 @@ async function checkVersion(directory: string, binaries: PostgresBinaries): Prom
   if (version === binaries.majorVersion) return;
   throw new AppError(
     'POSTGRES_VERSION_MISMATCH',
-    `${directory} was made by Postgres ${version} and this release brings Postgres ${binaries.majorVersion}: ` +
-      'use the release that made it, or set SLUICE_DATA_DIR to a new directory',
+    `${directory} was created by Postgres ${version}, but this release contains Postgres ${binaries.majorVersion}: ` +
+      'use the release that created it, or set SLUICE_DATA_DIR to a new directory',
   );
 }
 

@@ -15,7 +15,6 @@ import { adminUrl, endPostmaster, ensurePostmaster, stopPostmaster } from './pos
 import { findServerUser } from './server-user.ts';
 import { ServerSupervisor } from './supervisor.ts';
 
-/** Options of {@link startEmbeddedPostgres}. */
 export interface EmbeddedPostgresOptions {
   /**
    * Contains the database (`postgres/`), its log (`postgres.log`) and its connection

@@ -53,7 +53,7 @@ async function idsOf(name: string): Promise<Required<ServerUser> | undefined> {
 function missing(cause: unknown): AppError {
   return new AppError(
     'SERVER_USER_MISSING',
-    `Postgres does not run as root and the user ${NAME} could not be made: run \`useradd --system ${NAME}\`, or start Sluice as another user`,
+    `Postgres does not run as root and the user ${NAME} could not be created: run \`useradd --system ${NAME}\`, or start Sluice as another user`,
     { cause },
   );
 }

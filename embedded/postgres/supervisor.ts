@@ -10,7 +10,6 @@ export interface OwnedServer {
   readonly lock: InstanceLock;
 }
 
-/** Options of {@link ServerSupervisor}. */
 export interface SupervisorOptions extends OwnedServer {
   /** Starts the server if it is down. Resolves with the running server. */
   ensure(signal: AbortSignal): Promise<Postmaster>;

@@ -1,7 +1,7 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { type RecentId, RecentIds } from './recent-ids.ts';
 
-/** The result of the publish of a claimed id. */
+/** The result of publishing the record of a claimed id. */
 export type ClaimResult =
   /** The log has the record. */
   | { readonly outcome: 'accepted' }

@@ -2,7 +2,7 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
 
-/** The result of a record that has an id from the caller. */
+/** The stored status of an id that a caller chose. */
 export interface StoredKey {
   readonly key: string;
   /** SHA-256 in hex; undefined for kinds without a content hash. */
@@ -11,8 +11,8 @@ export interface StoredKey {
 }
 
 /**
- * Returns which of `keys` are stored as ids of a tenant and kind. Leaves out expired ids, which may
- * stay stored for a while. Rejects after `deadlineMs`.
+ * Returns which of `keys` are stored as ids of a tenant and kind. Leaves out ids that have
+ * expired but are not deleted yet. Rejects after `deadlineMs`.
  */
 export async function findEventKeys(
   pool: Pool,

@@ -76,7 +76,7 @@ function readEnvFile(): string {
     return readFileSync('.env', 'utf8');
   } catch (cause) {
     const reason = errorCode(cause) ?? errorMessage(cause);
-    const message = `the file .env in the working directory cannot be read (${reason}): make it readable for this user, or start elsewhere`;
+    const message = `the file .env in the working directory cannot be read (${reason}): make it readable for this user, or start in another directory`;
     throw new AppError('ENV_FILE_UNREADABLE', message, { cause });
   }
 }

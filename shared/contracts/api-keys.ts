@@ -23,7 +23,9 @@ export const keySchema = objectOf({
   ),
   expiresAt: timestampField
     .nullish()
-    .describe('When it expires, a time in the future; omitted: never. Not later than your own key expires.'),
+    .describe(
+      'When the key expires, a time in the future; omitted: never. Not later than your own key expires.',
+    ),
   rate: int32(1, KEY_RATE_MAX)
     .nullish()
     .describe(
@@ -36,7 +38,7 @@ export const rotationSchema = objectOf({
   overlapSeconds: int32(0, OVERLAP_SECONDS_MAX)
     .nullish()
     .describe(
-      `How many seconds the previous secret stays valid, if the key does; omitted: ${OVERLAP_SECONDS} (a day); 0 ends ` +
+      `Seconds for which the previous secret stays valid, if the key does; omitted: ${OVERLAP_SECONDS} (a day); 0 ends ` +
         'all previous secrets immediately.',
     ),
 });

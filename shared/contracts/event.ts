@@ -99,8 +99,9 @@ export class EventError extends Error {
 export function decodeEvent(bytes: Uint8Array, kind: Kind): AcceptedRecord {
   const event = readEnvelope(bytes);
   const type = TYPE.exec(text(event, 'type'));
-  if (!type || !isKind(type[1]!)) throw new EventError('undecodable', 'type is not one of ours', event);
-  if (type[2] !== '1') throw new EventError('unknown-version', `version ${type[2]} is not known here`, event);
+  if (!type || !isKind(type[1]!)) throw new EventError('undecodable', 'type is unknown', event);
+  if (type[2] !== '1')
+    throw new EventError('unknown-version', `version ${type[2]} is not supported by this release`, event);
   if (type[1] !== kind)
     throw new EventError('undecodable', `a record of ${type[1]} in the topic of ${kind}`, event);
   const acceptedAtMs = Date.parse(text(event, 'time'));

@@ -9,13 +9,13 @@ const URL_LENGTH_MAX = 2048;
 
 export const endpointSchema = objectOf({
   url: stringField({ lengthMax: URL_LENGTH_MAX, notBlank: true, noControlCharacters: true }).describe(
-    'Where webhooks go: https to a public address on port 443 or 8443, unless the settings permit more.',
+    'Destination of the webhooks: https to a public address on port 443 or 8443, unless the settings permit more.',
   ),
   eventTypes: arrayOf(oneOf(WEBHOOK_TYPES), {
-    ifEmpty: 'must have at least one entry; leave it out for all types',
+    ifEmpty: 'must have at least one entry; omit it for all types',
   })
     .nullish()
-    .describe('The types that it gets; left out: all, those of later releases included.'),
+    .describe('The types to receive; omitted: all, including those of later releases.'),
 });
 
 /** The properties of a new endpoint. The caller checks its URL. */

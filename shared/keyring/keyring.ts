@@ -55,7 +55,7 @@ export function createKeyRing(spec: string, source = 'SLUICE_CREDENTIALS_KEYS'):
 
     decrypt(keyId, ciphertext, aad) {
       const key = keys.get(keyId);
-      if (!key) throw new AppError('KEY_LOST', `${source} has no key ${keyId} any more`);
+      if (!key) throw new AppError('KEY_LOST', `${source} no longer has the key ${keyId}`);
       if (ciphertext.length < NONCE_BYTES + TAG_BYTES) throw invalidCiphertext();
       const tagAt = ciphertext.length - TAG_BYTES;
       const decipher = createDecipheriv(ALGORITHM, key, ciphertext.subarray(0, NONCE_BYTES), {
@@ -97,7 +97,7 @@ function invalidRing(source: string, problem: string): AppError {
 }
 
 function invalidCiphertext(): AppError {
-  return new AppError('CIPHERTEXT_INVALID', 'an encrypted value was changed, or belongs to something else');
+  return new AppError('CIPHERTEXT_INVALID', 'an encrypted value was changed, or belongs to another owner');
 }
 
 /** Joins strings, each after its length, so that ['a', 'bc'] and ['ab', 'c'] differ. */

@@ -36,11 +36,11 @@ export const agentSchema = objectOf({
   groupId: optionalId.nullish().describe('Id of the group.'),
   groupName: text256.nullish().describe('Name of the group.'),
   agentName: text256.nullish().describe("The agent's name."),
-  agentLocation: text256.nullish().describe('Where the agent works.'),
+  agentLocation: text256.nullish().describe("The agent's location."),
   supervisorId: optionalId.nullish().describe("The supervisor's id."),
   supervisorName: text256.nullish().describe("The supervisor's name."),
   languages: arrayOf(languageTag).nullish().describe('Language tags such as en-gb; stored in lower case.'),
-  concurrency: int32(0).nullish().describe('How many conversations the agent holds at a time.'),
+  concurrency: int32(0).nullish().describe('Number of simultaneous conversations.'),
   categoryLabel: text256.nullish().describe('Label of the category.'),
   accountAccessLevel: text256.nullish().describe("Label of the account's access level."),
   ranking: int32().nullish().describe("The agent's rank."),
@@ -55,7 +55,7 @@ export const agentSchema = objectOf({
   })
     .nullish()
     .describe("The agent's e-mail address."),
-  attributes: attributesField.nullish().describe('Further facts.'),
+  attributes: attributesField.nullish().describe('Additional attributes.'),
 });
 
 /**

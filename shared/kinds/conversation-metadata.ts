@@ -62,7 +62,7 @@ export const conversationSchema = objectOf({
   })
     .nullish()
     .describe('Version of the browser.'),
-  attributes: attributesField.nullish().describe('Further facts.'),
+  attributes: attributesField.nullish().describe('Additional attributes.'),
 });
 
 /**

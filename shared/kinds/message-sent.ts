@@ -35,24 +35,22 @@ export const messageSentSchema = objectOf({
   ),
   numEdits: int32(0)
     .nullish()
-    .describe('Keystrokes after a full suggestion was selected; 0 when it was sent as it was.'),
+    .describe('Keystrokes after a full suggestion was selected; 0 if the suggestion was sent unedited.'),
   initialSuggestionsId: optionalId
     .nullish()
     .describe('Id of the first set of suggestions that the agent saw.'),
-  phraseAutocompletePresentedCt: int32(0).nullish().describe('How many phrase completions were shown.'),
+  phraseAutocompletePresentedCt: int32(0).nullish().describe('Number of phrase completions that were shown.'),
   selectedSuggestionText: stringField({ lengthMax: TEXT_LENGTH_MAX })
     .nullish()
     .describe('Text of the suggestion that was used.'),
   selectedSuggestionsId: optionalId.nullish().describe('Id of the set that the suggestion came from.'),
-  selectedSuggestionIndex: int32(1)
-    .nullish()
-    .describe('Place of the suggestion in its set, the first being 1.'),
+  selectedSuggestionIndex: int32(1).nullish().describe('Position of the suggestion in its set, from 1.'),
   timeToAction: secondsField
     .nullish()
-    .describe("Seconds from the agent's message before to the first action on this one."),
-  craftingTime: secondsField.nullish().describe('Seconds from the first to the last action.'),
+    .describe("Seconds from the agent's previous message to the first action on this message."),
+  craftingTime: secondsField.nullish().describe('Seconds from the first to the last action on this message.'),
   dwellTime: secondsField.nullish().describe('Seconds from the last action until the message was sent.'),
-  phraseAutocompleteSelectedCt: int32(0).nullish().describe('How many phrase completions were used.'),
+  phraseAutocompleteSelectedCt: int32(0).nullish().describe('Number of phrase completions that were used.'),
 });
 
 /** One MessageSent event as sent; omitted members get their defaults when it is stored. */

@@ -6,7 +6,6 @@ export interface Client extends Queryable, ConnectionEvents {
   end(): Promise<void>;
 }
 
-/** Options of {@link openClient}. */
 export interface ClientOptions {
   readonly connectionString: string;
   /** The name that pg_stat_activity shows. */

@@ -26,7 +26,7 @@ export interface ConversationOfTenant {
  * checked for erasures before this one was visible.
  */
 export async function holdErasures(db: Queryable, tenantIds: readonly string[]): Promise<void> {
-  // Locked in a fixed order: a batch that waits for one slot must not hold a later one.
+  // All batches take the locks in ascending order, which prevents deadlocks.
   const slots = [...new Set(tenantIds.map(slotOf))].sort((a, b) => a - b);
   await db.query('select pg_advisory_xact_lock_shared($1)', [PREVIOUS_LOCK]);
   await db.query('select pg_advisory_xact_lock_shared($1::int, slot) from unnest($2::int[]) as slot', [

@@ -9,7 +9,6 @@ import type { Queryable } from './pool.ts';
 import { readServerFacts, requireServer } from './server-facts.ts';
 import { SQLSTATE } from './sqlstate.ts';
 
-/** Options of {@link migrate}. */
 export interface MigrateOptions {
   /** Address and credentials of a database role that may create tables. */
   readonly connectionString: string;

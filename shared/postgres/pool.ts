@@ -2,14 +2,12 @@ import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
 
-/** The result of a statement. */
 export interface QueryResult<Row> {
   readonly rows: Row[];
   /** Rows that the statement returned or changed; null for statements without rows. */
   readonly rowCount: number | null;
 }
 
-/** A statement with its options. */
 export interface Statement {
   readonly text: string;
   readonly values?: unknown[];

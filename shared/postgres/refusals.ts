@@ -22,14 +22,14 @@ export function databaseRefusal(error: unknown): string | undefined {
     case SQLSTATE.INVALID_PASSWORD:
       return 'the database refuses the user or the password of DATABASE_URL';
     case SQLSTATE.INVALID_AUTHORIZATION_SPECIFICATION:
-      return 'the database does not let this user in from here (its pg_hba.conf): check the user in DATABASE_URL, and whether it wants sslmode=verify-full there';
+      return 'the database refuses this user from this host (pg_hba.conf): check the user in DATABASE_URL, and whether the database requires sslmode=verify-full';
     case SQLSTATE.INVALID_CATALOG_NAME:
-      return 'the database that DATABASE_URL names does not exist on its server: create it, or name another';
+      return 'the database that DATABASE_URL names does not exist on its server: create it, or set another one';
   }
   const fault = tlsFault(code);
   if (fault) return tlsRefusal(fault);
   if (error instanceof Error && error.constructor === Error && errorMessage(error) === WITHOUT_TLS) {
-    return 'the server of DATABASE_URL has no TLS: turn it on there, or leave DATABASE_TLS_CA and sslmode away';
+    return 'the server of DATABASE_URL has no TLS: turn it on there, or remove DATABASE_TLS_CA and sslmode';
   }
   return undefined;
 }
@@ -54,13 +54,13 @@ export function databaseTrouble(error: unknown): string {
 function tlsRefusal(fault: TlsFault): string {
   switch (fault) {
     case 'untrusted':
-      return "the database's certificate is not of an authority that is trusted here: set DATABASE_TLS_CA to the file with its authority's certificate";
+      return "the database's certificate was not issued by a trusted authority: set DATABASE_TLS_CA to the file with its authority's certificate";
     case 'expired':
       return "the database's certificate is not valid at this time: renew it, or set the clock";
     case 'other-name':
       return "the database's certificate is for another name than the host in DATABASE_URL: use the certificate's name there";
     case 'certificate-wanted':
-      return 'the database wants a certificate that it trusts: name it by sslcert and sslkey in DATABASE_URL';
+      return 'the database requires a client certificate that it trusts: set sslcert and sslkey in DATABASE_URL';
     case 'no-tls':
       return 'the TLS handshake with the server of DATABASE_URL failed';
   }

@@ -25,7 +25,7 @@ export async function requireKeys(pool: Pool, keyRing: KeyRing): Promise<string[
   const wrong = wrongKeys(keyRing, stored);
   if (wrong.length === 0) return keyRingProblems(keyRing, stored);
   const problems = wrong.map(({ problem }) => problem).join('; ');
-  throw new AppError('KEY_WRONG', `${problems}: put the right one back, or give this one an id of its own`);
+  throw new AppError('KEY_WRONG', `${problems}: restore the right key, or give this key another id`);
 }
 
 async function samples(pool: Pool): Promise<EncryptedSample[]> {

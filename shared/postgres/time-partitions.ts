@@ -4,7 +4,7 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05, the first Monday of the epoch. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
-/** An arbitrary number of an advisory lock that no other code takes. */
+/** Key of the advisory lock that serializes the creation of partitions; an arbitrary number. */
 const PARTITIONS_LOCK = 7_305_411_902;
 
 /** The append-only tables that are partitioned by week. */

@@ -43,7 +43,7 @@ function parseRule(entry: string): AllowRule {
   if (!match || !ipaddr.isValidCIDR(match[1]!)) throw invalidRule(entry, 'is not an address range');
   const portFrom = Number(match[2] ?? 0);
   const portTo = Number(match[3] ?? match[2] ?? 65_535);
-  if (portTo > 65_535 || portFrom > portTo) throw invalidRule(entry, 'has ports that are none');
+  if (portTo > 65_535 || portFrom > portTo) throw invalidRule(entry, 'has invalid ports');
   return { network: ipaddr.parseCIDR(match[1]!), portFrom, portTo };
 }
 
@@ -72,7 +72,7 @@ export function targetProblem(target: Target, rules: readonly AllowRule[]): stri
   if (!ipaddr.isValid(target.address)) return 'is not an address';
   const address = ipaddr.parse(target.address);
   if (rules.some((rule) => matches(rule, address, target.port))) return undefined;
-  if (!isPublic(address)) return 'leads to an address that is not public';
+  if (!isPublic(address)) return 'has an address that is not public';
   if (target.protocol !== 'https:') return 'must begin with https://';
   if (!PUBLIC_PORTS.includes(target.port)) return 'must use port 443 or 8443';
   return undefined;

@@ -10,7 +10,7 @@ export interface AgentOptions extends DialOptions {
   readonly ca?: string;
 }
 
-/** The connections of all exchanges. */
+/** The connection pools of all exchanges: one for HTTP, one for HTTPS. */
 export interface WebhookAgent {
   /** Begins a request on an idle connection, or on a new one. */
   request(url: URL, options: http.RequestOptions): http.ClientRequest;

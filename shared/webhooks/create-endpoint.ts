@@ -65,7 +65,8 @@ export async function createWebhookEndpoint(
     createdBy: createdBy ?? null,
   };
   const outcome = await createEndpointUpTo(pool, endpointsMax, endpoint);
-  if (outcome === 'maker-revoked') throw new AppError(MAKER_REVOKED, 'the key that makes it was revoked');
+  if (outcome === 'maker-revoked')
+    throw new AppError(MAKER_REVOKED, 'the key that creates the endpoint was revoked');
   if (outcome === 'endpoints-exhausted') {
     throw new AppError(
       ENDPOINTS_EXHAUSTED,

@@ -76,9 +76,7 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
       const usable: string[] = [];
       for (const address of (await batch) ?? []) {
         const problem =
-          isIP(address) === 0
-            ? 'leads to what is no address'
-            : targetProblem({ protocol, address, port }, allow);
+          isIP(address) === 0 ? 'has an invalid address' : targetProblem({ protocol, address, port }, allow);
         if (problem === undefined) usable.push(address);
         refusal ??= problem;
       }
@@ -87,7 +85,7 @@ export function createDialer({ allow, resolve }: DialOptions): Dialer {
         yield* usable.filter((address) => isIP(address) === family).slice(0, ADDRESSES_MAX);
       }
     }
-    if (permitted === 0) throw refused(refusal ?? 'leads nowhere');
+    if (permitted === 0) throw refused(refusal ?? 'has no address');
   }
 
   return {

@@ -50,7 +50,6 @@ export async function post(options: PostOptions): Promise<Answer> {
 
 /** One POST and its response, from the start to the end of the exchange. */
 class PostExchange {
-  /** See {@link post}. */
   readonly answer: Promise<Answer>;
   private readonly signal: AbortSignal;
   private readonly request: ClientRequest;

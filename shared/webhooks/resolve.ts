@@ -57,7 +57,7 @@ export function createResolve({ nameServers, lookup = systemLookup }: ResolveOpt
     try {
       return (await lookup(host)).map(({ address }) => address);
     } catch (error) {
-      throw notFound('the host name leads nowhere', error);
+      throw notFound('the host name does not resolve to an address', error);
     } finally {
       lookupInFlight = false;
     }

@@ -312,7 +312,7 @@ async function plantCredentialsElsewhere({
   return endpoint.endpointId;
 }
 
-/** Plants a credential in a dead letter. Resolves with its original position. */
+/** Plants a credential in a dead letter. Resolves with its first position. */
 async function plantDeadLetter({ product }: Planting): Promise<string> {
   const topic = topicOf(product.topicPrefix, 'credentials');
   const original = await waitFor(async () => (await recordsOf(product, topic))[0], {

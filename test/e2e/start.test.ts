@@ -97,7 +97,7 @@ describe('npm start', () => {
     taken.close();
     expect(code).toBe(1);
     expect(stderr).toBe(
-      `Sluice cannot start: cannot listen on 127.0.0.1:${port}: the port is in use; stop what uses it or set PORT\n`,
+      `Sluice cannot start: cannot listen on 127.0.0.1:${port}: the port is in use; stop the program that uses it, or set PORT\n`,
     );
     const again = await start();
     expect(await again.end('SIGTERM')).toBe(0);

@@ -54,7 +54,7 @@ describe('a key ring with another key under the id of the one in use', async () 
       code: 1,
       stderr:
         `${name} cannot start: the key ${ID} of SLUICE_CREDENTIALS_KEYS is not the one that stored credentials are ` +
-        'encrypted with: put the right one back, or give this one an id of its own\n',
+        'encrypted with: restore the right key, or give this key another id\n',
     });
     expect(ended.stdout + ended.stderr).not.toContain(IMPOSTOR.split(':')[1]);
   });

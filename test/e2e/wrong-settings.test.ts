@@ -80,7 +80,7 @@ describe('wrong settings of a process are all named before it exits:', () => {
     onTestFinished(() => rm(folder, { recursive: true }));
     await mkdir(join(folder, '.env'));
     const said =
-      'the file .env in the working directory cannot be read (EISDIR): make it readable for this user, or start elsewhere\n';
+      'the file .env in the working directory cannot be read (EISDIR): make it readable for this user, or start in another directory\n';
     expect(await runProgram('gateway/main.js', [], {}, folder)).toEqual({
       code: 1,
       stdout: '',

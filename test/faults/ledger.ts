@@ -79,7 +79,7 @@ export function createLedger(prefix: string): Ledger {
   };
 }
 
-/** Notes that the gateway accepted the record. */
+/** Records that the gateway accepted the record. */
 export function accept(ledger: Ledger, sent: Sent, gateway: string): void {
   sent.answer = 'accepted';
   sent.gateway = gateway;

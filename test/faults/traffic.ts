@@ -289,7 +289,7 @@ async function sendConflict(caller: Caller, of: Sent, gateway: Part): Promise<vo
   if (status !== undefined && ![200, 409, 503].includes(status)) wrong(caller, CONVERSATION_PATH, answered);
 }
 
-/** Sends a request through the load balancer, and notes failures in the ledger. */
+/** Sends a request through the load balancer, and records failures in the ledger. */
 async function send(caller: Caller, path: string, body: object): Promise<Answered> {
   const { ledger, balancer } = caller;
   const answered = await post(caller, path, body, balancer.next());
@@ -325,7 +325,7 @@ async function post(
   }
 }
 
-/** Notes an answer that no fault may cause. */
+/** Records an unexpected response, which is a failure under any fault. */
 function wrong({ ledger }: Caller, path: string, { status, text, gateway }: Answered): undefined {
   ledger.wrongAnswers.push(`${gateway.name} answered ${path} with ${status}: ${text.slice(0, 300)}`);
 }

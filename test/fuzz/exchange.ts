@@ -3,7 +3,6 @@ import type { Connection } from '../conformance/connection.ts';
 import { type Answer, openWire, type Wire, WireError } from '../support/http-wire.ts';
 import type { FuzzRequest } from './request.ts';
 
-/** The result of one request. */
 export interface Exchange {
   /** Status of the first answer; 0 if none was due. */
   readonly status: number;

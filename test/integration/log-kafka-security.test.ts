@@ -142,7 +142,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     await expectRefusal(
       kafka.listeners.sasltls,
       { tls: await tls(), sasl: sasl('plain') },
-      /certificate is not of an authority that is trusted here: set KAFKA_TLS_CA/,
+      /certificate was not issued by a trusted authority: set KAFKA_TLS_CA/,
     );
   });
 

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Options of {@link waitFor}. */
 export interface WaitOptions {
   /** Milliseconds after which the wait fails. */
   readonly timeoutMs: number;

@@ -42,7 +42,7 @@ export interface RecordOptions {
 
 /** A row of dead_letters. */
 export interface BenchDeadLetter extends TopicPosition {
-  /** The original position, as `dead-letters list` prints it. */
+  /** The first position, as `dead-letters list` prints it. */
   readonly firstPosition: string;
   readonly tenantId: string;
   readonly recordId: string;

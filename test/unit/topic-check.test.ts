@@ -88,7 +88,7 @@ describe('the check of topics', () => {
     await waitFor(() => lines.length === 2, { timeoutMs: 2_000, what: 'both lines' });
     watch.close();
     expect(asked).toBe(3);
-    expect(lines[0]!.msg).toMatch(/not checked yet/);
+    expect(lines[0]!.msg).toMatch(/topic check failed/);
     expect(lines[1]).toMatchObject({ topics: { length: 5 }, msg: expect.stringMatching(/min\.insync/) });
   });
 });

@@ -118,9 +118,10 @@ function checkEnvelope(event: AcceptedRecord, context: DecodeContext): void {
   if (event.contentHash !== undefined && !SHA256_HEX.test(event.contentHash)) {
     throw new DataError('contenthash is not a SHA-256 in hex');
   }
-  if (event.acceptedAtMs > context.nowMs + DAY_MS) throw new TimeError('time lies more than a day ahead');
+  if (event.acceptedAtMs > context.nowMs + DAY_MS)
+    throw new TimeError('time is more than 1 day in the future');
   if (event.acceptedAtMs < context.nowMs - context.recordAgeMaxMs) {
-    throw new TimeError('time lies further back than records are kept');
+    throw new TimeError('time is older than the retention of records');
   }
 }
 

@@ -56,7 +56,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   '22P02': 'a malformed value',
   '22P05': 'a character that cannot be stored',
   '23502': 'a value that is missing',
-  '23505': 'a key that exists',
+  '23505': 'a key that already exists',
   '23514': 'a value that breaks a rule of the table',
   '54000': 'a row that is too large',
 };

@@ -153,7 +153,7 @@ export class PartitionConsumer<Row> {
           { ...this.#key, offset: String(offset) },
           'record quarantined, it ends the process',
         );
-        const text = `the worker ended ${deaths} times while it was at this record alone`;
+        const text = `the worker ended ${deaths} times while it stored only this record`;
         return { reason: 'crash', stage: 'store', text };
       },
       onRetry: () => this.#suspects.uncountAlone(offset),

@@ -47,7 +47,7 @@ export const automationEvents: RecordKind<AutomationEventRow> = {
 
 function readEvent({ id, data }: AcceptedRecord): AutomationEventRow {
   const type = requiredText(data, 'type');
-  if (!isEventType(type)) throw new DataError('type is not one of ours');
+  if (!isEventType(type)) throw new DataError('type is unknown');
   const occurredAtNs = timestampMember(data, 'occurredAt');
   if (occurredAtNs === undefined) throw new DataError('occurredAt is missing');
   const reply = objectMember(data, 'reply');

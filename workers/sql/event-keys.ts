@@ -4,7 +4,7 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
 import { byTenant } from './by-tenant.ts';
 
-/** The result of a record, which is found by the record's id. */
+/** The status of a record, by its id. */
 export interface EventKey {
   readonly tenantId: string;
   readonly key: string;

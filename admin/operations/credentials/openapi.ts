@@ -16,7 +16,7 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       streamId: { type: 'string' },
       auth: {
         type: 'object',
-        description: 'As it was sent, unchanged.',
+        description: 'The value as sent, unchanged.',
         properties: {
           token: { type: 'string' },
           body: { type: 'object' },

@@ -41,7 +41,7 @@ function readKinds(
   | { readonly ok: false; readonly detail: ErrorDetail } {
   const refuse = (path: string, message: string) => ({ ok: false as const, detail: { path, message } });
   for (const name of query.keys())
-    if (name !== 'kind') return refuse('query', 'must hold no parameter but kind');
+    if (name !== 'kind') return refuse('query', 'must have no parameter except kind');
   const given = query.getAll('kind');
   if (given.length > 1) return refuse('kind', 'must be given once');
   const [kind] = given;

@@ -24,12 +24,12 @@ const KEY_MEMBERS: Readonly<Record<string, JsonSchema>> = {
     description:
       'The API key that created this key; null: an operator created it, or the key is older than this member.',
   },
-  expiresAt: { ...TIME_OR_NULL, description: 'When it expires; null: never.' },
+  expiresAt: { ...TIME_OR_NULL, description: 'When the key expires; null: never.' },
   revokedAt: TIME_OR_NULL,
   lastUsedAt: { ...TIME_OR_NULL, description: 'Accurate to about 1 minute; null: not used yet.' },
   previousSecretValidUntil: {
     ...TIME_OR_NULL,
-    description: 'Time until which the previous secret is still valid; null: it is not.',
+    description: 'When the previous secret expires; null: no previous secret is valid.',
   },
 };
 

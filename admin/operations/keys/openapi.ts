@@ -234,7 +234,7 @@ const REVOKE: OperationDescription = {
   ],
   answers: {
     200: {
-      description: 'The key, and what it created, is revoked or disabled.',
+      description: 'The key and the keys that it created are revoked; their webhook endpoints are disabled.',
       schema: schemaRef('RevokedKeys'),
     },
     204: { description: 'The key is revoked, without `disable`. No body.' },

@@ -41,7 +41,7 @@ export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
  */
 function problemOf(parameters: URLSearchParams): ErrorDetail | undefined {
   for (const name of parameters.keys()) {
-    if (name !== PARAMETER) return { path: 'query', message: `must hold no parameter but ${PARAMETER}` };
+    if (name !== PARAMETER) return { path: 'query', message: `must have no parameter except ${PARAMETER}` };
   }
   const given = parameters.getAll(PARAMETER);
   if (given.length > 1) return { path: PARAMETER, message: 'must be given once' };

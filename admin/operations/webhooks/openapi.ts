@@ -16,7 +16,7 @@ const ID: JsonSchema = { type: 'string', description: 'Id of the endpoint.' };
 const TYPES: JsonSchema = {
   type: ['array', 'null'],
   items: { type: 'string', enum: WEBHOOK_TYPES },
-  description: 'The types that it receives; null: all, including those of later releases.',
+  description: 'The types that the endpoint receives; null: all, including those of later releases.',
 };
 
 export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
@@ -47,7 +47,7 @@ export const WEBHOOK_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       disabledReason: {
         type: 'string',
         description:
-          '`gone` (it answered 410), `failing` (for 5 days), or `revoked` (together with the key that created it).',
+          '`gone`: the endpoint answered 410. `failing`: it failed for 5 days. `revoked`: the key that created it was revoked.',
       },
       createdAt: { type: 'string', format: 'date-time' },
       createdBy: {
@@ -144,7 +144,7 @@ const CREATE: OperationDescription = {
       answer: exampleError(
         '422-01',
         { path: 'url', message: 'must not be blank' },
-        { path: 'eventTypes', message: 'must have at least one entry; leave it out for all types' },
+        { path: 'eventTypes', message: 'must have at least one entry; omit it for all types' },
       ),
     },
   },

@@ -15,9 +15,9 @@ const authSchema = objectOf({
 
 export const credentialsSchema = objectOf({
   customerExternalId: requiredId.describe("The customer's id in your system."),
-  token: tokenField.nullish().describe('The short form of auth.token; not both.'),
+  token: tokenField.nullish().describe('The short form of auth.token. Send only one of the two.'),
   auth: authSchema.nullish().describe('The credentials: at least one of the members.'),
-  streamId: optionalId.nullish().describe('Id of the connection that responses should go to.'),
+  streamId: optionalId.nullish().describe('Id of the connection to which responses are sent.'),
 })
   .check((ctx) => {
     const { token, auth } = ctx.value;

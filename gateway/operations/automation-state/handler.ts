@@ -65,7 +65,7 @@ function readExternalId(url: string): Query {
     const name = decode(equals === -1 ? pair : pair.slice(0, equals));
     const value = decode(equals === -1 ? '' : pair.slice(equals + 1));
     if (name === undefined || value === undefined) return invalid('is malformed percent-encoding', 'query');
-    if (name !== PARAMETER) return invalid(`must hold no parameter but ${PARAMETER}`, 'query');
+    if (name !== PARAMETER) return invalid(`must have no parameter except ${PARAMETER}`, 'query');
     if (externalId !== undefined) return invalid('must be given once');
     externalId = value;
   }

@@ -48,7 +48,7 @@ export class Pipelining {
     server.prependListener('connect', (_request, socket) => this.connections.get(socket as Socket)?.end());
   }
 
-  /** Tracks a request, from inside the parser's listener for requests. */
+  /** Counts a parsed request as unanswered. Called synchronously, before the next request is parsed. */
   onRequest(request: IncomingMessage, answer: ServerResponse): void {
     this.connections.get(request.socket)?.onRequest(request, answer);
   }

@@ -288,13 +288,13 @@ function bindProblem(error: Error, portSetting: SettingName): string {
   const hostSetting = portSetting.replace('PORT', 'HOST');
   switch (errorCode(error)) {
     case 'EADDRINUSE':
-      return `the port is in use; stop what uses it or set ${portSetting}`;
+      return `the port is in use; stop the program that uses it, or set ${portSetting}`;
     case 'EACCES':
-      return `this user may not use the port; set ${portSetting} to one from 1024`;
+      return `this user may not use the port; set ${portSetting} to 1024 or higher`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return `this machine has no such address; set ${hostSetting} to one that it has, or to 0.0.0.0 for all`;
     default:
-      return `${error.message}; look at ${portSetting} and ${hostSetting}`;
+      return `${error.message}; check ${portSetting} and ${hostSetting}`;
   }
 }

@@ -23,7 +23,7 @@ const UNCACHED_LINES = Object.entries(UNCACHED)
 
 /** Answers a request with 503-01 because its address has too many open requests. */
 export function refuseBusy(outgoing: ServerResponse, requestId: string): void {
-  const details = [{ path: 'request', message: 'too many requests of this address are open' }];
+  const details = [{ path: 'request', message: 'too many requests from this address are in flight' }];
   outgoing.writeHead(ERRORS['503-01'].status, {
     ...UNCACHED,
     'content-type': 'application/json',

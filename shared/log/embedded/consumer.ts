@@ -4,7 +4,6 @@ import type { ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
 import { PartitionReader } from './partition-reader.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** The dependencies of a consumer. */
 export interface ConsumerContext {
   readonly pool: Pool;
   readonly logger: Logger;

@@ -9,7 +9,6 @@ import { startRetention } from './retention.ts';
 import { createLogTopic, describeLogTopics, readBounds } from './sql/log-partitions.ts';
 import { BoundsWatch } from './watch.ts';
 
-/** Options of {@link createEmbeddedLog}. */
 export interface EmbeddedLogOptions {
   /**
    * The pool of the database that holds the log. Publishers and consumers use a connection for one

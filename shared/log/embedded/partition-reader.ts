@@ -7,7 +7,6 @@ import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** The dependencies of a partition's reader. */
 export interface PartitionReaderOptions {
   readonly consumer: ConsumerOptions;
   readonly partition: number;

@@ -20,7 +20,6 @@ import {
 import type { AppendedRange } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
-/** The dependencies of a publisher. */
 export interface PublisherContext extends PublisherOptions {
   readonly pool: Pool;
   readonly clock: Clock;

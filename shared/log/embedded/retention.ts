@@ -7,7 +7,6 @@ import { earlierNow } from '../../postgres/times.ts';
 import { readRetained } from './sql/log-partitions.ts';
 import { deleteOldRecords } from './sql/log-records.ts';
 
-/** Options of {@link startRetention}. */
 export interface RetentionOptions {
   readonly pool: Pool;
   readonly clock: Clock;

@@ -5,7 +5,6 @@ import type { Pool } from '../../postgres/pool.ts';
 import type { PartitionBounds } from '../log.ts';
 import { readBounds, type StoredBounds } from './sql/log-partitions.ts';
 
-/** Options of {@link BoundsWatch}. */
 export interface BoundsWatchOptions {
   readonly pool: Pool;
   readonly logger: Logger;
@@ -28,7 +27,7 @@ interface Waiter {
 const RETRY_MS = 1000;
 
 /**
- * Knows the bounds of all partitions of the topics that consumers follow, as of the last poll or
+ * Tracks the bounds of all partitions of the topics that consumers follow, as of the last poll or
  * the last append of this process. One query per poll reads the bounds for all consumers. No query
  * runs while no consumer follows a topic.
  */
@@ -97,7 +96,7 @@ export class BoundsWatch {
     });
   }
 
-  /** Notes records that this process appended, so that no reader waits for the next poll. */
+  /** Records the end of an append of this process, so that no reader waits for the next poll. */
   appended(topic: string, partition: number, latest: bigint): void {
     const bounds = this.bounds(topic, partition);
     if (bounds !== undefined && bounds.latest < latest) this.learn(topic, partition, { ...bounds, latest });

@@ -13,7 +13,6 @@ const REJOIN_BACKOFF = { minMs: 100, maxMs: 2_000 };
 /** Milliseconds of group membership after which the backoff is reset. */
 const STABLE_AFTER_MS = 3_000;
 
-/** The dependencies of the consumer, in addition to its options. */
 export interface KafkaConsumerDependencies {
   readonly connection: KafkaConnection;
   readonly times: MemberTimes;

@@ -16,7 +16,6 @@ import { KafkaReader } from './reader.ts';
 import type { KafkaSecurity } from './security.ts';
 import { createTopics } from './topics.ts';
 
-/** Options of {@link createKafkaLog}. */
 export interface KafkaLogOptions extends KafkaSecurity {
   /** `host:port`, any of the cluster's brokers. */
   readonly brokers: readonly string[];

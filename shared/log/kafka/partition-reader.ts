@@ -31,7 +31,6 @@ export interface FetchedRecords {
   readonly latest: bigint;
 }
 
-/** Options of {@link PartitionReader}. */
 export interface PartitionReaderOptions {
   readonly partition: number;
   readonly consumer: ConsumerOptions;

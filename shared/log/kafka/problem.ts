@@ -47,7 +47,7 @@ export function memberProblem(error: unknown, security: KafkaSecurity): string {
   const text = refusalOf(error, security) ?? connectionProblem(error, security) ?? errorMessage(error);
   const { name } = (chainOf(error).at(-1) ?? {}) as { name?: unknown };
   if (name !== 'KafkaJSGroupCoordinatorNotFound' || !security.sasl) return text;
-  return `${text}; where that lasts, the user ${security.sasl.username} (KAFKA_SASL_USERNAME) may lack the right to read the groups of SLUICE_TOPIC_PREFIX`;
+  return `${text}; if this persists, the user ${security.sasl.username} (KAFKA_SASL_USERNAME) may lack the right to read the groups of SLUICE_TOPIC_PREFIX`;
 }
 
 function connectionProblem(error: unknown, security: KafkaSecurity): string | undefined {
@@ -76,24 +76,24 @@ function saslRefusal({ sasl }: KafkaSecurity): string {
 }
 
 function unsupportedMechanism({ sasl }: KafkaSecurity): string {
-  return `Kafka does not offer ${sasl?.mechanism} on this listener: set KAFKA_SASL_MECHANISM to what it offers, or KAFKA_BROKERS to another listener`;
+  return `Kafka does not offer ${sasl?.mechanism} on this listener: set KAFKA_SASL_MECHANISM to one that it offers, or KAFKA_BROKERS to another listener`;
 }
 
 function notAllowed(type: string, { sasl }: KafkaSecurity): string {
   const user = sasl ? `the user ${sasl.username} (KAFKA_SASL_USERNAME)` : 'this process';
-  return `Kafka does not allow ${user} what it needs (${type}): grant it on the topics and groups of SLUICE_TOPIC_PREFIX`;
+  return `Kafka denies ${user} a required right (${type}): grant it on the topics and groups of SLUICE_TOPIC_PREFIX`;
 }
 
 function tlsRefusal(fault: TlsFault): string {
   switch (fault) {
     case 'untrusted':
-      return "the broker's certificate is not of an authority that is trusted here: set KAFKA_TLS_CA to the file with its authority's certificate";
+      return "the broker's certificate was not issued by a trusted authority: set KAFKA_TLS_CA to the file with its authority's certificate";
     case 'expired':
       return "the broker's certificate is not valid at this time: renew it, or set the clock";
     case 'other-name':
       return "the broker's certificate is for another name: use its name in KAFKA_BROKERS and in the brokers' advertised.listeners";
     case 'certificate-wanted':
-      return 'Kafka wants a certificate that it trusts: set KAFKA_TLS_CERT and KAFKA_TLS_KEY';
+      return 'Kafka requires a client certificate that it trusts: set KAFKA_TLS_CERT and KAFKA_TLS_KEY';
     case 'no-tls':
       return 'the TLS handshake with Kafka failed: set KAFKA_TLS=off, or KAFKA_BROKERS to its TLS listener';
   }

@@ -10,7 +10,7 @@ import { metadataOf } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
 
 const PAGE_BYTES_MAX = 4 * 1_048_576;
-/** Milliseconds that a busy broker may take. Existing records are returned without waiting. */
+/** Maximum milliseconds for which a broker holds a fetch while there are no records to return. */
 const FETCH_WAIT_MS = 500;
 const EMPTY_FETCHES_MAX = 5;
 
@@ -113,7 +113,7 @@ export class KafkaReader implements LogReader {
 function unfinished({ topic, partition, to }: LogRange, from: bigint): AppError {
   return new AppError(
     'LOG_UNAVAILABLE',
-    `Kafka handed out nothing of ${topic}, partition ${partition}, from offset ${from} on, ${EMPTY_FETCHES_MAX} times in a row, though it should go to ${to}: it may throttle this client; try again`,
+    `Kafka returned no records of ${topic}, partition ${partition}, from offset ${from} to ${to} in ${EMPTY_FETCHES_MAX} consecutive fetches: it may throttle this client; retry`,
     { retryable: true },
   );
 }

@@ -100,7 +100,7 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
     }
     if (compacted) {
       problems.push(
-        'cleanup.policy has compact: of the records about one thing only the last would be kept; set it to delete',
+        'cleanup.policy has compact: only the last record of each key would be kept; set it to delete',
       );
     }
     if (!READABLE_COMPRESSIONS.includes(compression)) {
@@ -110,7 +110,7 @@ function shortfallsOf(spec: TopicSpec, { retentionMs, replication }: TopicDescri
     }
     if (spec.segmentMs !== undefined && segmentMs > spec.segmentMs) {
       problems.push(
-        `segment.ms is ${segmentMs}: a quiet partition keeps records for so much longer than its retention says; set it to ${spec.segmentMs}`,
+        `segment.ms is ${segmentMs}: a quiet partition keeps records that much longer than its retention; set it to ${spec.segmentMs}`,
       );
     }
   }

@@ -4,7 +4,6 @@ import type { Logger } from '../../logging.ts';
 import type { EventLog, TopicSpec } from '../log.ts';
 import { topicShortfalls } from './topic-check.ts';
 
-/** Options of {@link watchTopics}. */
 export interface TopicWatchOptions {
   readonly log: Pick<EventLog, 'describeTopics'>;
   /** The required properties of the topics. */
@@ -36,7 +35,7 @@ export function watchTopics({ log, specs, logger, retryMs = 2000 }: TopicWatchOp
     signal,
     ref: false,
     onFailure(error, failures) {
-      if (failures === 1) logger.warn({ problem: errorMessage(error) }, 'topics not checked yet');
+      if (failures === 1) logger.warn({ problem: errorMessage(error) }, 'topic check failed, retrying');
     },
   });
   return { close: () => closing.abort() };

@@ -17,7 +17,7 @@ const CRASH_QUARANTINE_DEADLINE_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
 
-/** The expected dead letter of a record, by its original position. */
+/** The expected dead letter of a record, by its first position. */
 interface Expected {
   readonly position: string;
   readonly reason: string;

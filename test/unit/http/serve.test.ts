@@ -829,7 +829,7 @@ describe('listening', () => {
     });
     await expect(second).rejects.toMatchObject({
       code: 'LISTEN_FAILED',
-      message: expect.stringMatching(/port is in use; stop what uses it or set PORT$/),
+      message: expect.stringMatching(/port is in use; stop the program that uses it, or set PORT$/),
     });
   });
 

@@ -60,7 +60,7 @@ test('an address that is dialled does not wait for the slower family', async () 
 test('addresses of the slower family are checked as the others', async () => {
   const found: Addresses = Object.assign(['10.0.0.1'], { late: Promise.resolve(['10.0.0.2']) });
   const outcome = await sendTo(receiverUrl(), async () => found);
-  expect(outcome).toMatchObject({ error: 'the URL leads to an address that is not public' });
+  expect(outcome).toMatchObject({ error: 'the URL has an address that is not public' });
 });
 
 test.each([

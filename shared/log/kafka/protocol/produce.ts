@@ -13,7 +13,6 @@ export interface ProduceBatch {
   readonly records: readonly OutgoingRecord[];
 }
 
-/** The result of one batch. */
 export type ProduceAnswer =
   | { readonly kind: 'stored'; readonly baseOffset: bigint }
   | {
