@@ -45,17 +45,17 @@ const LOGS: Record<string, () => Promise<LoadedProduct>> = {
 
 interface Round {
   readonly answered: number;
-  readonly storedApart: number;
-  readonly storedBeside: number;
+  readonly storedOnOther: number;
+  readonly storedOnSame: number;
   /** Records per second that were answered 200, without those of the other tenants. */
   readonly taken: number;
   readonly refused: number;
 }
 
 /**
- * Ids of tenants with the same first partition (`beside`), and with the most distant one (`apart`).
+ * Ids of tenants with the same first partition (`samePartitions`), and with the most distant one (`otherPartitions`).
  */
-const IDS = { flooding: idOf(0), beside: idOf(0, 1), apart: idOf(6), among: amongIds() };
+const IDS = { flooding: idOf(0), samePartitions: idOf(0, 1), otherPartitions: idOf(6), among: amongIds() };
 
 for (const name of values.log === undefined ? Object.keys(LOGS) : [values.log]) {
   const start = LOGS[name];
@@ -74,20 +74,20 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
   for (const id of IDS.among) keys.among.push(await product.addTenant(id));
   const senders = {
     flood: startSender(product),
-    beside: startSender(product, await product.addTenant(IDS.beside)),
-    apart: startSender(product, await product.addTenant(IDS.apart)),
+    samePartitions: startSender(product, await product.addTenant(IDS.samePartitions)),
+    otherPartitions: startSender(product, await product.addTenant(IDS.otherPartitions)),
   };
   const round = async (times: number, tenants: readonly TenantKey[], ms = ROUND_MS): Promise<Round> => {
     const since = new Date();
     const perSecond = (times * Number(values.rate)) / ITEMS;
-    const [flood, beside, apart] = await Promise.all([
+    const [flood, samePartitions, otherPartitions] = await Promise.all([
       senders.flood({ perSecond, itemsEach: ITEMS, ms, keys: tenants }),
-      senders.beside({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms }),
-      senders.apart({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms }),
+      senders.samePartitions({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms }),
+      senders.otherPartitions({ perSecond: OTHERS_PER_SECOND, itemsEach: 1, ms }),
     ]);
     const accepted = flood.answeredMs.length * ITEMS;
-    const all = accepted + beside.answeredMs.length + apart.answeredMs.length;
-    const ids = [...tenants.map(({ tenantId }) => tenantId), IDS.beside, IDS.apart];
+    const all = accepted + samePartitions.answeredMs.length + otherPartitions.answeredMs.length;
+    const ids = [...tenants.map(({ tenantId }) => tenantId), IDS.samePartitions, IDS.otherPartitions];
     await waitFor(async () => (await storedSince(product, ids, since)).count >= all, {
       timeoutMs: 120_000,
       what: 'all records to be stored',
@@ -97,7 +97,7 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
       storedBeside: (await storedSince(product, [IDS.beside], since)).p99,
       storedApart: (await storedSince(product, [IDS.apart], since)).p99,
       taken: accepted / (ms / 1000),
-      refused: beside.refused + apart.refused,
+      refused: samePartitions.refused + otherPartitions.refused,
     };
   };
   const minutes = (WARM_MS + 3 * Number(values.rounds) * ROUND_MS) / 60_000;
@@ -119,8 +119,8 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
   );
   for (const [what, text] of [
     ['answered', 'answered'],
-    ['storedApart', 'stored, on other partitions'],
-    ['storedBeside', 'stored, on the same partitions'],
+    ['storedOnOther', 'stored, on other partitions'],
+    ['storedOnSame', 'stored, on the same partitions'],
   ] as const) {
     const [before, after, shared] = [of(usual, what), of(flooded, what), of(spread, what)];
     console.log(
@@ -156,7 +156,7 @@ function idOf(first: number, number = 0): string {
 
 /**
  * Returns the tenants that share the flood with the first one and use its partitions. None of them
- * uses partitions that only `apart` has.
+ * uses partitions that only `otherPartitions` has.
  */
 function amongIds(): string[] {
   return Array.from({ length: TIMES - 1 }, (_, number) => idOf(0, number + 2));

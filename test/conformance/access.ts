@@ -29,19 +29,19 @@ function credentialCases({ valid, accepted, run }: Access): Case[] {
     with_('an empty secret', { 'service-api-secret': '' }),
     with_('an unknown id', { 'service-api-id': run.id() }),
     with_('an id of 129 characters', { 'service-api-id': 'a'.repeat(129) }),
-    with_('an id beyond ASCII', { 'service-api-id': 'k\u00e9y' }),
+    with_('a non-ASCII id', { 'service-api-id': 'k\u00e9y' }),
     with_('a wrong secret', { 'service-api-secret': run.id() }),
     with_('a wrong secret with colons', { 'service-api-secret': 'a:b:c' }),
-    with_('a secret beyond ASCII', { 'service-api-secret': 's\u00e9cret\u00ff' }),
+    with_('a non-ASCII secret', { 'service-api-secret': 's\u00e9cret\u00ff' }),
     with_('a secret of 8 KiB', { 'service-api-secret': 'a'.repeat(8192) }),
-    with_('as Authorization instead', {
+    with_('the key in an Authorization header', {
       'service-api-id': undefined,
       'service-api-secret': undefined,
       Authorization: 'Basic YTpi',
     }),
-    with_('a second, wrong id beside it', { 'Service-Api-Id': 'another' }),
+    with_('a second, wrong id', { 'Service-Api-Id': 'another' }),
     with_(
-      'a request id of its own',
+      'a valid request id',
       { 'x-request-id': 'a.B_9-' },
       { ...accepted, headers: { 'x-request-id': /^a\.B_9-$/ } },
     ),
@@ -101,7 +101,7 @@ function keyCases({ valid, accepted }: Access): Case[] {
     keyed('disabled-tenant', 'of a tenant that is disabled', failure('403-01'), 8000),
     {
       group: 'keys',
-      name: 'a rate of 1 a second: of three at once one is too many',
+      name: 'a rate of 1 per second refuses one of 3 concurrent requests',
       keys: ['slow'],
       steps: [
         {
@@ -127,11 +127,11 @@ function routeCases({ valid, path, method }: Access): Case[] {
           each === 'HEAD' ? { status: 404, empty: true } : notFound,
         ),
       ),
-    at('a slash at its end', { path: path.replace(/(\?|$)/, '/$1') }),
-    at('a segment more', { path: path.replace(/(\?|$)/, '/more$1') }),
+    at('a trailing slash', { path: path.replace(/(\?|$)/, '/$1') }),
+    at('an additional segment', { path: path.replace(/(\?|$)/, '/more$1') }),
     at('version 2', { path: path.replace('/v1/', '/v2/') }),
     at('without the version', { path: path.replace('/v1/', '/') }),
-    at('the other case', { path: path.replace(/^\/[a-z-]+/, (segment) => segment.toUpperCase()) }),
+    at('another case', { path: path.replace(/^\/[a-z-]+/, (segment) => segment.toUpperCase()) }),
     at('two slashes', { path: `/${path}` }),
     at('unknown, without credentials', { path: '/no/such/path', key: 'none' }),
   ];

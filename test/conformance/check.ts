@@ -37,7 +37,8 @@ interface Result {
  */
 export function everyAnswerProblem(answer: Answer): string | undefined {
   const requestId = answer.headers.get('x-request-id');
-  if (requestId === undefined || !/^[A-Za-z0-9._-]{1,128}$/.test(requestId)) return 'no usable x-request-id';
+  if (requestId === undefined || !/^[A-Za-z0-9._-]{1,128}$/.test(requestId))
+    return 'missing or invalid x-request-id';
   if (answer.headers.get('cache-control') !== 'no-store') return 'no Cache-Control: no-store';
   if (answer.headers.get('vary') !== 'service-api-id, service-api-secret')
     return 'no Vary on both credentials';
@@ -68,7 +69,7 @@ export function problemOf(answer: Answer, expected: Expected): string | undefine
 
 function differenceOf(answer: Answer, expected: Expected): string | undefined {
   if (answer.status !== expected.status) return `status ${answer.status}, not ${expected.status}`;
-  if (expected.empty && answer.body !== '') return 'a body where none may be';
+  if (expected.empty && answer.body !== '') return 'an unexpected body';
   for (const [name, pattern] of Object.entries(expected.headers ?? {})) {
     const value = answer.headers.get(name);
     if (pattern === undefined ? value !== undefined : !pattern.test(value ?? '')) {
@@ -87,7 +88,7 @@ function envelopeDifference(answer: Answer, { code, path, text }: Expected): str
   if (path === undefined) return undefined;
   const detail = error.details?.find((each) => each.path === path);
   if (!detail) return `no detail of ${JSON.stringify(path)}`;
-  return text && !text.test(String(detail.message)) ? `a detail that does not say ${text}` : undefined;
+  return text && !text.test(String(detail.message)) ? `no detail with the text ${text}` : undefined;
 }
 
 function resultsDifference(answer: Answer, expected: Expected): string | undefined {
@@ -99,14 +100,14 @@ function resultsDifference(answer: Answer, expected: Expected): string | undefin
   for (const [index, pattern] of wanted.entries()) {
     const { eventId, error } = results[index]!;
     if (typeof error !== 'string' || (pattern === '' ? error !== '' : !pattern.test(error))) {
-      return `result ${index} says ${JSON.stringify(error)}, not ${pattern || 'nothing'}`;
+      return `result ${index} has the error ${JSON.stringify(error)}, not ${pattern || 'nothing'}`;
     }
     const given = expected.eventIds?.[index];
     if (given === undefined ? typeof eventId !== 'string' || eventId === '' : eventId !== given) {
       return `result ${index} has the id ${String(eventId)}, not ${given}`;
     }
     if (expected.eventIds && given === undefined && !ULID.test(String(eventId)))
-      return 'a made id is no ULID';
+      return 'a generated id is not a ULID';
   }
   const failed = wanted.filter((pattern) => pattern !== '').length;
   return expected.result === undefined && json.errorCount !== failed

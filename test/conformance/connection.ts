@@ -18,7 +18,7 @@ export function createConnection(url: string, answerMs: number): Connection {
       try {
         wire.write(bytes);
         const answer = await wire.next(answerMs, head);
-        if (wire.rest().length > 0) throw new WireError('malformed', 'bytes behind the answer');
+        if (wire.rest().length > 0) throw new WireError('malformed', 'bytes after the answer');
         if (answer.headers.get('connection')?.toLowerCase() === 'close') {
           wire.destroy();
           wire = undefined;

@@ -52,7 +52,7 @@ function blankCases(field: Field, writing: Writing, run: Run): Case[] {
     ...cases,
     fieldCase(field, 'empty', '""', writing, blank),
     fieldCase(field, 'a space', '" "', writing, blank),
-    fieldCase(field, 'spaces around', `" ${run.id()} "`, writing, writing.accepted),
+    fieldCase(field, 'surrounding spaces', `" ${run.id()} "`, writing, writing.accepted),
   ];
 }
 

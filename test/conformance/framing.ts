@@ -222,7 +222,7 @@ function headerCases({ valid, accepted, raw, broken, head }: Framing): Case[] {
     broken('a length with a sign', ['Content-Length: +5']),
     broken('a negative length', ['Content-Length: -5']),
     broken('a length that is not a number', ['Content-Length: 5a']),
-    broken('a length beyond every number', ['Content-Length: 99999999999999999999999']),
+    broken('a length larger than any integer', ['Content-Length: 99999999999999999999999']),
     broken('Transfer-Encoding: gzip', ['Transfer-Encoding: gzip']),
     broken(
       'Transfer-Encoding: chunked, identity',

@@ -1,4 +1,4 @@
-import type { Case, Expected, Run, Writing } from './case.ts';
+import type { Case, Expected, Writing } from './case.ts';
 import { failure, one } from './case.ts';
 import { objectText } from './fields.ts';
 
@@ -35,7 +35,7 @@ export function itemsWriting(options: {
 }
 
 /** Returns cases for the rules of `items`, and for one result per item. */
-export function itemsCases(item: () => Record<string, string>, idOf: () => string, run: Run): Case[] {
+export function itemsCases(item: () => Record<string, string>, idOf: () => string): Case[] {
   const text = () => objectText(item());
   const many = (count: number) => `{"items":[${Array.from({ length: count }, text).join(',')}]}`;
   const refused = failure('422-01', 'items');
@@ -52,14 +52,14 @@ export function itemsCases(item: () => Record<string, string>, idOf: () => strin
     items('empty', '{"items":[]}', refused),
     items('1000', many(1000), all(1000)),
     items('1001', many(1001), refused),
-    items('twice: the last counts', `{"items":[],"items":[${text()}]}`, all(1)),
-    items('twice: the last counts, and is bad', `{"items":[${text()}],"items":1}`, refused),
-    items('things that are no objects', `{"items":[null,1,"a",[],true,${text()}]}`, {
+    items('twice: the last one counts', `{"items":[],"items":[${text()}]}`, all(1)),
+    items('twice: the last one counts, and is invalid', `{"items":[${text()}],"items":1}`, refused),
+    items('values that are not objects', `{"items":[null,1,"a",[],true,${text()}]}`, {
       status: 200,
       results: [...Array(5).fill(BAD_PARAMS), ''],
     }),
     items(
-      'good and bad ones: a result each, in order, with the given ids',
+      'valid and invalid items: one result each, in order, with the given ids',
       `{"items":[${[
         withId(first),
         badWithId(second),
@@ -73,13 +73,13 @@ export function itemsCases(item: () => Record<string, string>, idOf: () => strin
         eventIds: [first, second, undefined, undefined, third],
       },
     ),
-    items('only bad ones', `{"items":[${objectText(badItem(item()))},${objectText(badItem(item()))}]}`, {
+    items('only invalid items', `{"items":[${objectText(badItem(item()))},${objectText(badItem(item()))}]}`, {
       status: 400,
       results: [BAD_PARAMS, BAD_PARAMS],
       eventIds: [undefined, undefined],
     }),
     items(
-      'a bad one whose id is not valid gets a new one',
+      'an invalid item with an invalid id gets a generated id',
       `{"items":[${objectText({ ...item(), eventId: '"ä ö"' })}]}`,
       {
         status: 400,
@@ -87,7 +87,7 @@ export function itemsCases(item: () => Record<string, string>, idOf: () => strin
         eventIds: [undefined],
       },
     ),
-    items(`a made-up member ${run.id()} beside items`, many(1).replace('{', '{"more":[],'), all(1)),
+    items('an unknown member next to items', many(1).replace('{', '{"more":[],'), all(1)),
   ];
 }
 

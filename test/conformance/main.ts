@@ -34,7 +34,7 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
 
 async function run(target: Target, only: string | undefined): Promise<number> {
   const limits = await reachTarget(target);
-  if (limits !== undefined) console.log(`This key has limits, and what is answered 429-01 fails: ${limits}`);
+  if (limits !== undefined) console.log(`This key has limits, so cases may fail with 429-01: ${limits}`);
   const reports: Report[] = [];
   for (const operation of OPERATIONS) {
     const report = await runOperation(operation, target, only);

@@ -20,12 +20,12 @@ export async function reachTarget({
   try {
     const answer = await connection.ask(requestBytes(state, { path }, new URL(baseUrl).host, key), false);
     const problem = everyAnswerProblem(answer);
-    if (problem) throw new TargetError(`what answers at ${baseUrl} is no gateway of Sluice: ${problem}`);
+    if (problem) throw new TargetError(`the server at ${baseUrl} is not a Sluice gateway: ${problem}`);
     // The conversation id is new, so 404 is the expected answer.
     if (answer.status === 404) return answer.headers.get('ratelimit-policy');
     const code = JSON.parse(answer.body || '{}').error?.code ?? answer.status;
     throw new TargetError(
-      `this key is answered ${code} at ${baseUrl}: it must be valid, of every scope and without a limit`,
+      `the key is answered ${code} at ${baseUrl}: use a valid key with every scope and without a limit`,
     );
   } finally {
     connection.close();

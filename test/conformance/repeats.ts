@@ -35,7 +35,7 @@ export function repeatCases(repeats: Repeats): Case[] {
   const at = (index: number) => ids[index]!;
   return [
     sequence(
-      'the same content is a success, also behind a conflict',
+      'the same content succeeds, also after a conflict',
       [body(at(0), 'one'), accepted],
       [body(at(0), 'one'), accepted],
       [body(at(0), 'two'), conflict],
@@ -47,14 +47,16 @@ export function repeatCases(repeats: Repeats): Case[] {
       [repeats.reordered(at(1), 'one'), accepted],
     ),
     sequence(
-      repeats.nullDiffers ? 'null is other content than omitted' : 'null is the same content as omitted',
+      repeats.nullDiffers
+        ? 'null and omitted are different content'
+        : 'null and omitted are the same content',
       [body(at(2), null), accepted],
       [body(at(2), undefined), repeats.nullDiffers ? conflict : accepted],
       [body(at(2), null), accepted],
     ),
     {
       group: 'repeats',
-      name: 'twenty at once, the same content',
+      name: '20 concurrent requests with the same content',
       steps: [
         {
           together: Array(AT_ONCE).fill({ body: body(at(3), 'one') }),
@@ -64,7 +66,7 @@ export function repeatCases(repeats: Repeats): Case[] {
     },
     {
       group: 'repeats',
-      name: 'twenty at once, each with other content: exactly one wins',
+      name: '20 concurrent requests with different contents: exactly one is accepted',
       steps: [
         {
           together: Array.from({ length: AT_ONCE }, (_, index) => ({
@@ -132,7 +134,7 @@ function inOneRequest(
     ),
     {
       group: 'repeats',
-      name: 'in one request: what was accepted before counts',
+      name: 'in one request: the content accepted earlier counts',
       steps: [
         ...batch('', [[before, 'one']], ['']).steps,
         ...batch(
@@ -149,7 +151,7 @@ function inOneRequest(
     },
     {
       group: 'repeats',
-      name: 'twenty at once that want each other’s ids',
+      name: '20 concurrent requests with overlapping ids',
       steps: [{ together: crossing, expect: Array(AT_ONCE).fill({ status: 200, results: ['', ''] }) }],
     },
   ];

@@ -51,12 +51,12 @@ export function samplesOf(rule: Rule, run: Run): Sample[] {
     case 'id':
       return [
         ...strings(run, 256, 'any'),
-        no('a line feed in it', quoted(`a\n${run.id()}`)),
-        no('U+007F in it', '"a\\u007f"'),
-        no('U+0085 in it', '"a\\u0085"'),
+        no('with a line feed', quoted(`a\n${run.id()}`)),
+        no('with U+007F', '"a\\u007f"'),
+        no('with U+0085', '"a\\u0085"'),
       ];
     case 'text':
-      return [...strings(run, rule.max, 'any', rule.min), ok('a line feed in it', quoted(`a\n${run.id()}`))];
+      return [...strings(run, rule.max, 'any', rule.min), ok('with a line feed', quoted(`a\n${run.id()}`))];
     case 'word':
       return wordSamples(run, rule.max, rule.more ?? '');
     case 'integer':
@@ -65,10 +65,10 @@ export function samplesOf(rule: Rule, run: Run): Sample[] {
       return [
         ok('0', '0'),
         ok('a fraction', '1.25'),
-        ok('a large one', '1e300'),
-        ok('one that rounds to an integer', '1.00000000000000000001'),
+        ok('a large integer', '1e300'),
+        ok('a number that rounds to an integer', '1.00000000000000000001'),
         no('just below 0', '-0.001'),
-        no('no finite double', '1e400'),
+        no('a number beyond the largest double', '1e400'),
         ...otherTypes('number'),
       ];
     case 'timestamp':
@@ -84,7 +84,7 @@ export function samplesOf(rule: Rule, run: Run): Sample[] {
         ok('of one subtag', '"de"'),
         no('with an underscore', '"en_gb"'),
         no('empty', '""'),
-        no('a hyphen at its end', '"en-"'),
+        no('with a trailing hyphen', '"en-"'),
         no('with a space', '"en gb"'),
         ...otherTypes('string'),
       ];
@@ -125,7 +125,7 @@ function strings(run: Run, max: number, characters: 'any' | 'ascii', min = 0): S
     no(`${max + 1} characters`, fill(max + 1)),
     ...(characters === 'any' ? wide : []),
     ...(min > 0 ? [no('empty', '""')] : []),
-    no('U+0000 in it', '"a\\u0000b"', '', /U\+0000/),
+    no('with U+0000', '"a\\u0000b"', '', /U\+0000/),
     no('a lone high surrogate', '"a\\ud800"', '', /surrogate/),
     no('a lone low surrogate', '"\\udc00b"', '', /surrogate/),
     ...otherTypes('string'),
@@ -140,8 +140,8 @@ function wordSamples(run: Run, max: number, more: string): Sample[] {
     ok('every kind of character', quoted(start + allowed)),
     no('empty', '""'),
     no('a space', '"a b"'),
-    no('a line feed at its end', '"a\\n"'),
-    no('a letter beyond ASCII', '"ä"'),
+    no('with a trailing line feed', '"a\\n"'),
+    no('a non-ASCII letter', '"ä"'),
     no('a slash', '"a/b"'),
     ...(more.includes('.') ? [] : [no('a dot', '"a.b"')]),
   ];
@@ -149,16 +149,16 @@ function wordSamples(run: Run, max: number, more: string): Sample[] {
 
 function integerSamples(min: number): Sample[] {
   return [
-    ok('the smallest', String(min)),
-    no('one below it', String(min - 1)),
+    ok('the minimum', String(min)),
+    no('one below the minimum', String(min - 1)),
     ok('the largest int32', String(INT32_MAX)),
-    no('one above it', String(INT32_MAX + 1)),
+    no('one above the maximum', String(INT32_MAX + 1)),
     no('2^53 + 1', '9007199254740993'),
     ok('written with a fraction of 0', '7.0'),
     ok('written with an exponent', '1e2'),
     no('a fraction', '1.5'),
     no('a fraction that a double drops', '1.00000000000000000001'),
-    no('no finite double', '1e400'),
+    no('a number beyond the largest double', '1e400'),
     ...otherTypes('number'),
   ];
 }
@@ -182,7 +182,7 @@ function timestampSamples(): Sample[] {
     'hour 24': '2026-01-02T24:00:00Z',
     'minute 60': '2026-01-02T03:60:05Z',
     'a date alone': '2026-01-02',
-    'a space around it': ' 2026-01-02T03:04:05Z',
+    'with surrounding space': ' 2026-01-02T03:04:05Z',
     'an offset without a colon': '2026-01-02T03:04:05+0100',
     empty: '',
   };
@@ -213,7 +213,7 @@ function emailSamples(run: Run): Sample[] {
     ok('256 characters', long(256)),
     no('257 characters', long(257)),
     no('without @', '"example.org"'),
-    no('without a dot behind @', '"name@example"'),
+    no('without a dot after @', '"name@example"'),
     no('two @', '"a@b@example.org"'),
     no('a space', '"na me@example.org"'),
     no('empty', '""'),
@@ -226,8 +226,8 @@ function enumSamples(values: readonly string[]): Sample[] {
   const otherCase = first === first.toUpperCase() ? first.toLowerCase() : first.toUpperCase();
   return [
     ...values.map((value) => ok(value, quoted(value))),
-    no('another word', '"NO_SUCH_VALUE"'),
-    no('in the other case', quoted(otherCase)),
+    no('an unknown word', '"NO_SUCH_VALUE"'),
+    no('in another case', quoted(otherCase)),
     no('with a space', quoted(`${first} `)),
     no('empty', '""'),
     ...otherTypes('string').filter(({ json }) => json !== '[]'),
@@ -267,8 +267,8 @@ function attributesSamples(run: Run): Sample[] {
     ok('10 entries', list(10)),
     no('11 entries', list(11)),
     ok('no entry', '[]'),
-    ok('a value that is empty', '[{"name":"n","value":""}]'),
-    ok('a member of an entry that is not known', '[{"name":"n","value":"v","more":1}]'),
+    ok('an empty value', '[{"name":"n","value":""}]'),
+    ok('an unknown member of an entry', '[{"name":"n","value":"v","more":1}]'),
     no('an entry without a name', '[{"value":"v"}]', '[0].name'),
     no('an entry without a value', '[{"name":"n"}]', '[0].value'),
     no('an entry whose value is null', '[{"name":"n","value":null}]', '[0].value'),
@@ -284,12 +284,12 @@ function freeFormSamples(): Sample[] {
   return [
     ok('empty', '{}'),
     ok('numbers beyond every double', '{ "n" : 90071992547409931234567890, "e": 1e400, "one":1.0 }'),
-    ok('members twice', '{"a":1,"a":2}'),
+    ok('duplicate members', '{"a":1,"a":2}'),
     ok('a member __proto__', '{"__proto__":{"a":1},"constructor":null}'),
     ok('characters of four bytes', '{"😀":"😀"}'),
-    no('U+0000 in a string of it', '{"a":["b\\u0000"]}', '', /U\+0000/),
-    no('U+0000 in a name of it', '{"a\\u0000":1}', '', /U\+0000/),
-    no('a lone surrogate in it', '{"a":{"b":"\\ud800"}}', '', /surrogate/),
+    no('with U+0000 in a string', '{"a":["b\\u0000"]}', '', /U\+0000/),
+    no('with U+0000 in a name', '{"a\\u0000":1}', '', /U\+0000/),
+    no('with a lone surrogate', '{"a":{"b":"\\ud800"}}', '', /surrogate/),
     ...otherTypes('object'),
   ];
 }

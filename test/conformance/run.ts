@@ -121,7 +121,7 @@ async function runTogether(
     const open: Expected[] = [...expect];
     for (const answer of answers) {
       const met = open.findIndex((each) => problemOf(answer, each) === undefined);
-      if (met === -1) return `one too many: ${problemOf(answer, open[0]!)}`;
+      if (met === -1) return `an unexpected answer: ${problemOf(answer, open[0]!)}`;
       open.splice(met, 1);
     }
     return undefined;
@@ -167,7 +167,7 @@ async function runRaw(
 }
 
 async function notClosed(wire: Wire): Promise<string | undefined> {
-  return (await wire.closes(CLOSE_MS)) ? undefined : 'the connection stays open, or more came';
+  return (await wire.closes(CLOSE_MS)) ? undefined : 'the connection is still open, or more bytes arrived';
 }
 
 /**

@@ -72,7 +72,7 @@ describe('composed containers', () => {
     }
   });
 
-  it(`lose and double nothing when each of ${SERVICES.join(', ')} is killed under load`, async () => {
+  it(`lose and duplicate nothing when each of ${SERVICES.join(', ')} is killed under load`, async () => {
     // A separate tenant, because all its records are reconciled.
     await sluice('tenants', 'create', 'kills', '--rate', 'none');
     const product = await useComposedProduct('kills');

@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait.ts';
 /** The services that run permanently, in the order in which a test may kill them. */
 export const SERVICES = ['gateway', 'worker', 'admin', 'postgres', 'kafka'] as const;
 
-const HEALTHY_WITHIN_MS = 90_000;
+const HEALTHY_TIMEOUT_MS = 90_000;
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 const logger = pino({ level: 'silent' });
 
@@ -87,7 +87,7 @@ async function addressForContainers(): Promise<string> {
 async function waitUntilHealthy(id: string, service: string): Promise<void> {
   await waitFor(
     async () => (await docker('inspect', '--format', '{{.State.Health.Status}}', id)).trim() === 'healthy',
-    { timeoutMs: HEALTHY_WITHIN_MS, what: `${service} to be healthy again` },
+    { timeoutMs: HEALTHY_TIMEOUT_MS, what: `${service} to be healthy again` },
   );
 }
 

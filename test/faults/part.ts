@@ -50,8 +50,8 @@ export interface PartOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const READY_WITHIN_MS = 60_000;
-const HEALTH_WITHIN_MS = 2_000;
+const READY_TIMEOUT_MS = 60_000;
+const HEALTH_TIMEOUT_MS = 2_000;
 
 /** Creates a process of the compiled product, without starting it. */
 export function createPart(options: PartOptions): Part {
@@ -95,9 +95,9 @@ export function createPart(options: PartOptions): Part {
           : startProgram(productScript, given, { root: release });
     },
     async ended() {
-      await waitFor(hasEnded, { timeoutMs: READY_WITHIN_MS, what: `${name} to end` });
+      await waitFor(hasEnded, { timeoutMs: READY_TIMEOUT_MS, what: `${name} to end` });
     },
-    async ready(timeoutMs = READY_WITHIN_MS) {
+    async ready(timeoutMs = READY_TIMEOUT_MS) {
       await waitFor(
         async () => {
           if (hasEnded()) throw new Error(`${name} ended:\n${running().output().slice(-2000)}`);
@@ -116,7 +116,7 @@ export function createPart(options: PartOptions): Part {
 async function healthOf(listener: string, which: 'live' | 'ready'): Promise<string | undefined> {
   try {
     const response = await fetch(`${listener}/health/${which}`, {
-      signal: AbortSignal.timeout(HEALTH_WITHIN_MS),
+      signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS),
     });
     const text = await response.text();
     return response.ok ? undefined : text;

@@ -47,7 +47,7 @@ export async function putIntoLog(
 
   async function publish(value: Buffer): Promise<bigint> {
     const [outcome] = await publisher.publish(topic, [{ partition, key, value, headers: EVENT_HEADERS }]);
-    if (!outcome!.ok) throw new Error(`${topic} does not take a record: ${outcome!.reason}`);
+    if (!outcome!.ok) throw new Error(`${topic} refused a record: ${outcome!.reason}`);
     return outcome!.offset;
   }
 }

@@ -1,7 +1,7 @@
 import { startReceiver } from '../support/receiver.ts';
 
 /** An event that a customer received at least once. */
-export interface ReceivedSignal {
+export interface ReceivedEvent {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -16,7 +16,7 @@ export interface Receivers {
    * Returns the events that arrived for a tenant since the last `forget`: each message once, in
    * order of first arrival.
    */
-  received(tenant: string): readonly ReceivedSignal[];
+  received(tenant: string): readonly ReceivedEvent[];
   /**
    * Answers 503 to the first attempt of a tenant's next `count` messages. The returned {@link
    * Refusals} track these messages.
@@ -37,7 +37,7 @@ export interface Refusals {
 export async function startReceivers(tenants: readonly string[]): Promise<Receivers> {
   const receiver = await startReceiver();
   const base = new URL(receiver.url).origin;
-  const arrived = new Map<string, Map<string, ReceivedSignal>>(tenants.map((name) => [name, new Map()]));
+  const arrived = new Map<string, Map<string, ReceivedEvent>>(tenants.map((name) => [name, new Map()]));
   /** By tenant: ids of the refused messages, and the number to refuse in total. */
   const refusing = new Map<string, { readonly ids: Set<string>; readonly count: number }>();
   receiver.script((request) => {

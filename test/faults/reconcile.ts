@@ -19,8 +19,8 @@ export interface Reconciliation {
   readonly problems: readonly string[];
 }
 
-const STORED_WITHIN_MS = 180_000;
-const SIGNALLED_WITHIN_MS = 120_000;
+const STORE_TIMEOUT_MS = 180_000;
+const DELIVERY_TIMEOUT_MS = 120_000;
 /** The most problems of one kind that are reported. */
 const PROBLEMS_MAX = 5;
 
@@ -70,8 +70,8 @@ export async function reconcile(lab: Laboratory, ledger: Ledger): Promise<Reconc
     'stored, but refused or never sent',
     [...byMarker.keys()].filter((marker) => !known.has(marker)),
   );
-  problems.add('answered wrongly', ledger.wrongAnswers);
-  problems.add('not signalled', await findUnsignalled(lab, ledger, stored));
+  problems.add('unexpected responses', ledger.wrongAnswers);
+  problems.add('events not delivered', await findUnsignalled(lab, ledger, stored));
 
   return {
     lost: lost.length + unsettled.length,
@@ -109,7 +109,7 @@ export async function untilStored(lab: Laboratory): Promise<void> {
         await reader.close();
       }
     },
-    { timeoutMs: STORED_WITHIN_MS, what: 'everything to be stored', everyMs: 200 },
+    { timeoutMs: STORE_TIMEOUT_MS, what: 'everything to be stored', everyMs: 200 },
   );
 }
 
@@ -173,8 +173,8 @@ async function findUnsignalled(
       ];
     });
   await waitFor(() => missing().length === 0, {
-    timeoutMs: SIGNALLED_WITHIN_MS,
-    what: 'all signals',
+    timeoutMs: DELIVERY_TIMEOUT_MS,
+    what: 'all webhook events',
     everyMs: 200,
   }).catch(() => undefined);
   return [...missing(), ...signalledTwice(lab)];

@@ -45,10 +45,10 @@ const ROUND_MS = 2500;
 const AGENTS = 24;
 const AGENTS_WITHOUT_ID = 6;
 /** Longer than the gateway takes for any answer of its own. */
-const ANSWER_WITHIN_MS = 15_000;
+const ANSWER_TIMEOUT_MS = 15_000;
 const RETRY_AFTER_MS = 150;
 const RETRY_FOR_MS = 180_000;
-const ACCEPTED_WITHIN_MS = 240_000;
+const ACCEPTED_TIMEOUT_MS = 240_000;
 /** Rounds between two conflicts, which send other content under an accepted id. */
 const CONFLICT_EVERY = 4;
 
@@ -99,7 +99,7 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
     async accepted(records) {
       const goal = ledger.accepted + records;
       await waitFor(() => ledger.accepted >= goal, {
-        timeoutMs: ACCEPTED_WITHIN_MS,
+        timeoutMs: ACCEPTED_TIMEOUT_MS,
         what: `${records} more records to be accepted (${goal - ledger.accepted} are missing)`,
       });
     },
@@ -108,7 +108,7 @@ export function startTraffic(lab: Laboratory, ledger: Ledger, options: TrafficOp
         goOn = resolve;
       });
       await waitFor(() => idle === callers.length, {
-        timeoutMs: ACCEPTED_WITHIN_MS,
+        timeoutMs: ACCEPTED_TIMEOUT_MS,
         what: 'the callers to pause',
       });
       return () => {
@@ -317,7 +317,7 @@ async function post(
         'content-type': 'application/json',
       },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
     });
     return { gateway, status: response.status, text: await response.text() };
   } catch {

@@ -16,7 +16,7 @@ export async function unnoticedByCallers<T>(
   const before = { failures: ledger.failures.length, accepted: ledger.accepted };
   const result = await disturb();
   const failed = failuresSince(ledger, before.failures);
-  if (failed !== undefined) problem(`which callers should not have noticed: ${failed}`);
+  if (failed !== undefined) problem(`although callers should not notice: ${failed}`);
   if (ledger.accepted === before.accepted) problem('no record was accepted meanwhile');
   return result;
 }
@@ -65,7 +65,7 @@ export async function untilNotReady(
         { timeoutMs: withinMs, what: 'the reason', everyMs: 100 },
       ).catch(() =>
         problem(
-          `${part.name} does not say within ${withinMs} ms why it is not ready: ${said ?? 'it is ready'}`,
+          `${part.name} does not report within ${withinMs} ms why it is not ready: ${said ?? 'it is ready'}`,
         ),
       );
       await mustBeLive(part, problem);
@@ -90,7 +90,7 @@ export async function verifyOnlyConflictsDeadLettered(
 /** Checks that the part does not request a restart while it waits for another process. */
 async function mustBeLive(part: Part, problem: FaultContext['problem']): Promise<void> {
   const reasons = await part.health('live');
-  if (reasons !== undefined) problem(`${part.name} asks to be restarted: ${reasons}`);
+  if (reasons !== undefined) problem(`${part.name} requests a restart: ${reasons}`);
 }
 
 /** Resolves when all parts are ready, without restarting any of them. */

@@ -547,7 +547,7 @@ it.each([
   ['webhooks listen --secret-file nowhere', 'cannot be read (ENOENT'],
   ['webhooks listen --tenant acme --forward ftp://x', 'http:// or https:// URL'],
   ['credentials reads --limit 0', 'whole number from 1 to'],
-])('exits 2 and says how it is used for: %s', async (args, message) => {
+])('exits with 2 and prints the usage error for: %s', async (args, message) => {
   const { code, stdout, stderr } = await sluice(args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain(message);
@@ -563,7 +563,7 @@ it.each([
   'webhooks list --tenant nobody',
   'webhooks listen --port 0 --tenant nobody',
   'credentials reads --tenant nobody',
-])('exits 1 and says the next step for: %s', async (args) => {
+])('exits with 1 and prints the next step for: %s', async (args) => {
   const { code, stdout, stderr } = await sluice(args);
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^sluice: there is no (tenant named|key) nobody: .*`sluice .*`\n$/);

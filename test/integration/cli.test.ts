@@ -163,7 +163,7 @@ describe('the sluice command', () => {
     ['topics create --replicas x', 'whole number from 1 to 15'],
     ['config check --role nobody', 'Allowed choices are embedded'],
     ['migrate --force', "unknown option '--force'"],
-  ])('exits 2 and says how it is used for: %s', async (args, message) => {
+  ])('exits with 2 and prints the usage error for: %s', async (args, message) => {
     const { code, stdout, stderr } = await sluice(args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(message);

@@ -43,7 +43,7 @@ const logger = pino({ level: 'silent' });
 const HOUR_MS = 3_600_000;
 const DEADLINE_MS = 10_000;
 /** Deadline for a worker's batch, which takes milliseconds if the settings have no effect. */
-const STORED_WITHIN_MS = 15_000;
+const STORED_TIMEOUT_MS = 15_000;
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -264,7 +264,7 @@ async function storeKinds(pool: Pool): Promise<unknown> {
     const reading = consumer.read(0);
     reading.catch(() => undefined);
     try {
-      await within(reading, STORED_WITHIN_MS, kind.kind);
+      await within(reading, STORED_TIMEOUT_MS, kind.kind);
     } catch (error) {
       throw new Error(`not stored: ${worker.status().reasons.join('; ')}`, { cause: error });
     }
@@ -417,12 +417,12 @@ async function useWebhooks(pool: Pool): Promise<unknown> {
     await waitFor(
       async () => (await bench.deliveries(endpointId)).every(({ state }) => state === 'delivered'),
       {
-        timeoutMs: STORED_WITHIN_MS,
+        timeoutMs: STORED_TIMEOUT_MS,
         what: 'deliveries',
       },
     );
     await waitFor(async () => (await bench.attempts(failing.endpointId)).length > 0, {
-      timeoutMs: STORED_WITHIN_MS,
+      timeoutMs: STORED_TIMEOUT_MS,
       what: 'a failed attempt',
     });
   } finally {
@@ -491,7 +491,7 @@ async function useEmbeddedLog(pool: Pool): Promise<unknown> {
       got.push({ partition, records: records.map(plain) });
     },
   });
-  await waitFor(() => got.length === 2, { timeoutMs: STORED_WITHIN_MS, what: 'records' });
+  await waitFor(() => got.length === 2, { timeoutMs: STORED_TIMEOUT_MS, what: 'records' });
   await consumer.close();
   const reader = log.createReader();
   const pages: unknown[] = [];

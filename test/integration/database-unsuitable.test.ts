@@ -80,7 +80,7 @@ describe.each(['LATIN1', 'SQL_ASCII'])('a database with the encoding %s', (encod
   });
 });
 
-it('refuses sessions whose client_encoding a pooler does not keep', async () => {
+it('the start refuses sessions whose client_encoding a pooler changes', async () => {
   const pool = poolOf(url);
   pool.on('connect', (client) => client.query("set client_encoding = 'LATIN1'").catch(() => undefined));
   await expect(start(pool)).rejects.toMatchObject({
@@ -90,7 +90,7 @@ it('refuses sessions whose client_encoding a pooler does not keep', async () => 
   });
 });
 
-it('refuses sessions in which foreign keys are off', async () => {
+it('the start refuses sessions in which foreign keys are off', async () => {
   const pool = poolOf(url);
   pool.on('connect', (client) =>
     client.query('set session_replication_role = replica').catch(() => undefined),
@@ -101,7 +101,7 @@ it('refuses sessions in which foreign keys are off', async () => {
   });
 });
 
-it('migrates a database with any defaults', async () => {
+it('migrate accepts a database with any defaults', async () => {
   const name = `${new URL(url).pathname.slice(1)}_defaults`;
   await admin(`create database ${name} template template0 encoding 'UTF8' locale 'C'`);
   made.push(name);

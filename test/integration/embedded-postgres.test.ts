@@ -53,7 +53,7 @@ async function useMadeDatabase(): Promise<void> {
   await promisify(execFile)('cp', ['-a', madeDir, dataDir]);
 }
 
-test('creates a database that only its owner can reach, keeps it over a restart, and stops the server', async () => {
+test('embedded Postgres creates a database that only its owner can reach, keeps it over a restart, and stops the server', async () => {
   const first = await start();
   await query(first.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
   expect(await readConnectionFile(dataDir)).toEqual(first.connection);
@@ -72,7 +72,7 @@ test('creates a database that only its owner can reach, keeps it over a restart,
   expect(await query(second.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
 });
 
-test('refuses a start next to a running instance, names its process id, and does not disturb it', async () => {
+test('embedded Postgres refuses a start next to a running instance, names its process id, and does not disturb it', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   await expect(start()).rejects.toMatchObject({
@@ -82,7 +82,7 @@ test('refuses a start next to a running instance, names its process id, and does
   expect(await query(owner.connectionString, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('adopts the server that a killed process left running', async () => {
+test('embedded Postgres adopts the server that a killed process left running', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   await query(owner.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
@@ -97,7 +97,7 @@ test('adopts the server that a killed process left running', async () => {
   expect(await isAlive(pid)).toBe(false);
 });
 
-test('recovers after process and server were killed together', async () => {
+test('embedded Postgres recovers after process and server were killed together', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   await query(owner.connectionString, 'CREATE TABLE kept AS SELECT 7 AS value');
@@ -109,7 +109,7 @@ test('recovers after process and server were killed together', async () => {
   expect(await query(next.connectionString, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
 });
 
-test('waits for a server that is shutting down', async () => {
+test('embedded Postgres waits for a server that is shutting down', async () => {
   await useMadeDatabase();
   const owner = await startOwner();
   const pid = await serverPid();
@@ -131,7 +131,7 @@ test('waits for a server that is shutting down', async () => {
   expect(await serverPid()).not.toBe(pid);
 });
 
-test('restarts a killed server on the same port, so that pools recover', async () => {
+test('embedded Postgres restarts a killed server on the same port, so that pools recover', async () => {
   await useMadeDatabase();
   const postgres = await start();
   const pool = createPool({
@@ -154,7 +154,7 @@ test('restarts a killed server on the same port, so that pools recover', async (
   await expect(startOwner()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' });
 });
 
-test('notices within a second that the server was killed', async () => {
+test('embedded Postgres notices within a second that the server was killed', async () => {
   await useMadeDatabase();
   const messages: string[] = [];
   const watched = pino(
@@ -169,7 +169,7 @@ test('notices within a second that the server was killed', async () => {
   });
 });
 
-test('runs on a data directory whose name a shell would change', async () => {
+test('embedded Postgres runs on a data directory whose name a shell would change', async () => {
   dataDir = join(dataDir, `it's "$HOME" \`id\``);
   await mkdir(join(dataDir, '..'));
   if (isRoot) await chmod(join(dataDir, '..'), 0o711);
@@ -180,7 +180,7 @@ test('runs on a data directory whose name a shell would change', async () => {
   ]);
 });
 
-test('reports when another process has become the owner', async () => {
+test('embedded Postgres reports when another process has become the owner', async () => {
   await useMadeDatabase();
   const lost: AppError[] = [];
   const postgres = await start({ onLost: (error) => lost.push(error) });
@@ -200,7 +200,7 @@ test('reports when another process has become the owner', async () => {
           "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'",
         )
       ).length,
-    { timeoutMs: 5000, what: 'the other one to wait for the lock' },
+    { timeoutMs: 5000, what: 'the other process to wait for the lock' },
   );
   await query(
     postgres.connectionString,
@@ -215,7 +215,7 @@ test('reports when another process has become the owner', async () => {
   expect(await isAlive(pid)).toBe(true);
 });
 
-test('makes one of two concurrent first starts the owner', async () => {
+test('embedded Postgres makes one of two concurrent first starts the owner', async () => {
   const attempts = await Promise.allSettled([startOwner(), startOwner()]);
   const owners = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? [attempt.value] : []));
   const refusals = attempts.flatMap((attempt) =>
@@ -226,7 +226,7 @@ test('makes one of two concurrent first starts the owner', async () => {
   expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
 });
 
-test('initialises the database again after a kill during the initialisation', async () => {
+test('embedded Postgres initialises the database again after a kill during the initialisation', async () => {
   const child = forkOwner();
   await waitFor(async () => (await readdir(dataDir)).some((name) => name.startsWith('postgres.unfinished')), {
     timeoutMs: 10_000,
@@ -240,7 +240,7 @@ test('initialises the database again after a kill during the initialisation', as
   expect((await readdir(dataDir)).filter((name) => name.includes('unfinished'))).toEqual([]);
 });
 
-test('starts with a lock file whose process id now belongs to another program', async () => {
+test('embedded Postgres starts with a lock file whose process id now belongs to another program', async () => {
   await useMadeDatabase();
   await (await start()).stop();
   await writeFile(

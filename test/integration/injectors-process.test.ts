@@ -35,7 +35,7 @@ test('a stopped process runs no thread until it is continued', async () => {
     await delay(20);
     expect(await written()).toBe(bytes);
     writer.kill('SIGCONT');
-    await waitFor(async () => (await written()) > bytes, { timeoutMs: 10_000, what: 'a byte more' });
+    await waitFor(async () => (await written()) > bytes, { timeoutMs: 10_000, what: 'another byte' });
   }
 }, 60_000);
 

@@ -213,7 +213,7 @@ describe('a daily quota', () => {
     }
     await waitFor(
       async () => (await sendAgents(one, key, 101)).headers.get('ratelimit') === '"quota";r=10;t=43200',
-      { timeoutMs: 5000, what: 'what is left' },
+      { timeoutMs: 5000, what: 'the remaining records' },
     );
     const refused = await sendAgents(two, key, 100);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '43200']);
@@ -231,7 +231,7 @@ describe('a daily quota', () => {
     // The new gateway must read the previous counts first.
     await waitFor(
       async () => (await sendAgents(fourth, key, 901)).headers.get('ratelimit') === '"quota";r=300;t=43200',
-      { timeoutMs: 5000, what: 'what is left' },
+      { timeoutMs: 5000, what: 'the remaining records' },
     );
     const all = await Promise.all(Array.from({ length: 60 }, () => sendAgents(fourth, key, 10)));
     expect(all.filter(({ status }) => status === 200)).toHaveLength(30);

@@ -133,11 +133,14 @@ export function testConsuming(bench: LogBench): void {
     lost = false;
     await waitFor(() => seen.length >= 7, { timeoutMs: 10_000, what: 'the records from the position on' });
     expect(seen).toEqual([3n, 4n, 5n, 6n, 7n, 8n, 9n]);
-    await waitFor(() => consumer.status().stopped.size === 0, { timeoutMs: 1_000, what: 'no reason' });
+    await waitFor(() => consumer.status().stopped.size === 0, {
+      timeoutMs: 1_000,
+      what: 'the reason to disappear',
+    });
 
     position = 9n;
     consumer.restart(0);
-    await waitFor(() => seen.length >= 8, { timeoutMs: 10_000, what: 'the last record once more' });
+    await waitFor(() => seen.length >= 8, { timeoutMs: 10_000, what: 'the last record again' });
     expect(seen.at(-1)).toBe(9n);
     consumer.restart(99);
   }, 90_000);

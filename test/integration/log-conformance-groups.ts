@@ -61,7 +61,7 @@ export function testGroups(bench: LogBench): void {
     frozen.release();
     frozen.thaw();
     await frozen.saw(
-      'the resumed one in the group again',
+      'the resumed consumer to rejoin its group',
       (message) => message.type === 'assigned' && message.again,
     );
     expect(await handled()).toBe(true);

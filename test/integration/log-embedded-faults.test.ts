@@ -14,7 +14,7 @@ const database = await createTestDatabase();
 const PUBLISHER = { deadlineMs: 10_000, bufferedBytesMax: 8 * 1_048_576 };
 const HOUR_MS = 3_600_000;
 
-test('retries a statement whose answer is lost, in order, and acknowledges its records', async () => {
+test('the embedded log retries a statement whose answer is lost, in order, and acknowledges its records', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   const log = openLog({ pool });
   await makeTopic(log, 'cut');
@@ -48,7 +48,7 @@ test('retries a statement whose answer is lost, in order, and acknowledges its r
   expect(new Set(values).size).toBe(40);
 });
 
-test('ends an append to a silent server at its deadline when the clock is set back an hour', async () => {
+test('the embedded log ends an append to a silent server at its deadline when the clock is set back an hour', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 3 });
   let nowMs = Date.now();
   const log = openLog({ pool, clock: { nowMs: () => nowMs } });
@@ -73,7 +73,7 @@ test('ends an append to a silent server at its deadline when the clock is set ba
   await waitFor(() => closed, { timeoutMs: 2000, what: 'the append to end' });
 });
 
-test('terminates a session whose answer is lost before the next append when the clock is set back', async () => {
+test('the embedded log terminates a session whose answer is lost before the next append when the clock is set back', async () => {
   let nowMs = Date.now() - 3 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs } });
   await makeTopic(log, 'locked');
@@ -106,7 +106,7 @@ test('terminates a session whose answer is lost before the next append when the 
   await lock.query('rollback');
 });
 
-test('reports why records cannot be read, and resumes once they can', async () => {
+test('the embedded log reports why records cannot be read, and resumes once they can', async () => {
   const log = openLog();
   await makeTopic(log, 'unread');
   const publisher = log.createPublisher(PUBLISHER);
@@ -133,7 +133,7 @@ test('reports why records cannot be read, and resumes once they can', async () =
   expect(collector.consumer.status().stopped.size).toBe(0);
 }, 30_000);
 
-test('refuses only the records of a partition that does not exist, and reports that none was stored', async () => {
+test('the embedded log refuses only the records of a partition that does not exist, and reports that none was stored', async () => {
   const log = openLog();
   await makeTopic(log, 'narrow', 1);
   const publisher = log.createPublisher(PUBLISHER);
@@ -145,7 +145,7 @@ test('refuses only the records of a partition that does not exist, and reports t
   expect(await publisher.publish('no-such-topic', [record(0, 'nowhere')])).toEqual([absent]);
 });
 
-test('deletes records only if they are older than the retention and handled by every consumer', async () => {
+test('the embedded log deletes records only if they are older than the retention and handled by every consumer', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   await log.createTopics([{ topic: 'kept', partitions: 1, replicas: 1, retentionMs: HOUR_MS }]);
@@ -170,7 +170,7 @@ test('deletes records only if they are older than the retention and handled by e
     return 0n;
   });
   onTestFinished(() => again.consumer.close());
-  await waitFor(() => again.count() === 2, { timeoutMs: 10_000, what: 'what is left' });
+  await waitFor(() => again.count() === 2, { timeoutMs: 10_000, what: 'the remaining records' });
   await waitFor(async () => (await storedValues('kept')).length === 1, {
     timeoutMs: 10_000,
     what: 'the next one',
@@ -178,7 +178,7 @@ test('deletes records only if they are older than the retention and handled by e
   expect(await storedValues('kept')).toEqual(['new']);
 });
 
-test('deletes old records of a topic that no consumer reads', async () => {
+test('the embedded log deletes old records of a topic that no consumer reads', async () => {
   let nowMs = Date.now() - 2 * HOUR_MS;
   const log = openLog({ clock: { nowMs: () => nowMs }, retentionIntervalMs: 20 });
   const topic = 'unread.archive';

@@ -103,7 +103,7 @@ else {
       await hasRead(early, { 0: 2 });
       await waitFor(() => early.consumer.status().stopped.size === 0, {
         timeoutMs: 20_000,
-        what: 'no reason',
+        what: 'the reason to disappear',
       });
     }, 240_000);
 

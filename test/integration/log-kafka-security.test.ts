@@ -138,7 +138,7 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
   it.each([
     ['another authority is trusted', async () => ({ ca: await readFile(foreignCa) })],
     ['only the known authorities are trusted', async () => ({})],
-  ])('says so where %s', async (_, tls) => {
+  ])('reports the cause if %s', async (_, tls) => {
     await expectRefusal(
       kafka.listeners.sasltls,
       { tls: await tls(), sasl: sasl('plain') },
@@ -164,14 +164,14 @@ describe.skipIf(inject('kafkaBrokers') === '')('Kafka with TLS and SASL', () => 
     const limited = { mechanism: 'plain', username: LIMITED, password: PASSWORD } as const;
     const log = openLog(kafka.listeners.saslplain, { sasl: limited });
     await expect(log.createTopics([{ ...SPEC, topic }])).rejects.toMatchObject({
-      message: expect.stringMatching(/Kafka does not allow the user limited .*AUTHORIZATION_FAILED/),
+      message: expect.stringMatching(/Kafka denies the user limited .*AUTHORIZATION_FAILED/),
     });
     const admin = await createKafkaAdmin([kafka.broker.address]);
     onTestFinished(() => admin.close());
     const allow = (...operations: AllowedOperation[]) => admin.allow(LIMITED, prefix, operations);
     await allow(['TOPIC', 'DESCRIBE'], ['TOPIC', 'CREATE'], ['TOPIC', 'WRITE']);
     await waitFor(() => log.createTopics([{ ...SPEC, topic }]), { timeoutMs: 5_000, what: 'the rights' });
-    await expect(log.describeTopics([topic])).rejects.toThrow(/does not allow the user limited/);
+    await expect(log.describeTopics([topic])).rejects.toThrow(/denies the user limited/);
     const collector = collect(log, topic, `${topic}.g`);
     onTestFinished(() => collector.consumer.close());
     const problem = () => collector.consumer.status().problem;

@@ -162,7 +162,7 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     });
 
   const untilReady = () =>
-    waitFor(() => health.readyReasons().length === 0, { timeoutMs: 25_000, what: 'no reason' });
+    waitFor(() => health.readyReasons().length === 0, { timeoutMs: 25_000, what: 'the reason to disappear' });
 
   const untilReason = (reason: string) =>
     waitFor(() => health.readyReasons().some((found) => found.includes(reason)), {

@@ -166,8 +166,8 @@ describe('a worker whose database answers with a SQLSTATE', () => {
   });
 
   describe.each([
-    ['goes away by itself', WAIT_CODES, 'the database cannot store the records now'],
-    ['only a person can help with', OTHER_CODES, ''],
+    ['ends by itself', WAIT_CODES, 'the database cannot store the records now'],
+    ['only an operator can fix', OTHER_CODES, ''],
   ])('that %s', (_, codes, text) => {
     it.each(codes)('waits with the reason, and stores everything after recovery: %s', async (code) => {
       await pool.query('insert into scripted values ($1)', [code]);
@@ -226,7 +226,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
         drop: 'drop index rule',
         lobName: randomText(9_000),
       },
-    ])('sets aside what breaks a rule of a table: $code', async ({ code, make, drop, lobName }) => {
+    ])('quarantines a record that violates a constraint: $code', async ({ code, make, drop, lobName }) => {
       const bench = await createBench();
       const { consumer, close } = bench.startWorker();
       // Each record has a different entity, because a batch writes only an entity's last row.
@@ -263,7 +263,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       // After the lock timeout of a batch, 2 s.
       ['55P03', []],
       ['57014', ['statement_timeout=500']],
-    ])('waits where a table is locked and the server gives up: %s', async (code, settings) => {
+    ])('waits if a table is locked and the server cancels the statement: %s', async (code, settings) => {
       const bench = await createBench();
       const own = poolWith(...settings);
       const lock = await pool.connect();

@@ -77,7 +77,7 @@ async function dropWeek(table: 'webhook_messages' | 'webhook_deliveries', timeMs
   await pool.query(`drop table ${timePartitionName(table, timeMs)}`);
 }
 
-test('sends deliveries that waited at the upgrade in order, whatever their age', async () => {
+test('the dispatcher sends deliveries of the previous release in order, whatever their age', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   await writeAsPreviousRelease(
@@ -96,7 +96,7 @@ test('sends deliveries that waited at the upgrade in order, whatever their age',
   expect(rows).toEqual([]);
 });
 
-test('waits for deliveries that a process of the previous release is sending', async () => {
+test('the dispatcher waits for deliveries that a process of the previous release is sending', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url, ['automation.reply']);
   const nowMs = bench.clock.nowMs();
   const leased = { attempts: 1, leaseToken: 'old', dueAtMs: nowMs + 10 * MINUTE_MS };
@@ -120,7 +120,7 @@ test('waits for deliveries that a process of the previous release is sending', a
       );
       return rows.length === 1;
     },
-    { timeoutMs: 20_000, what: 'all but the leased one to be moved' },
+    { timeoutMs: 20_000, what: 'all deliveries except the leased one to be moved' },
   );
   expect(numbers().filter((number) => number !== 4)).toEqual([]);
 
@@ -134,7 +134,7 @@ test('waits for deliveries that a process of the previous release is sending', a
   expect(numbers().filter((number) => number !== 4)).toEqual([2, 3]);
 });
 
-test('sends deliveries again that a process of the previous release left under an expired lease', async () => {
+test('the dispatcher sends deliveries again that a process of the previous release left under an expired lease', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const nowMs = bench.clock.nowMs();
   start();
@@ -154,7 +154,7 @@ test('sends deliveries again that a process of the previous release left under a
   expect(errors.filter((error) => error !== null)).toEqual(['the sender stopped before it knew the result']);
 });
 
-test('returns waiting deliveries to the previous release by the statement in the operations guide', async () => {
+test('the rollback statement of the operations guide returns waiting deliveries to the previous release', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(...[1, 2].map((number) => reply(tenantId, 'A', number)));
   await pool.query(statementOf('with waiting as (delete from webhook_queue'));
@@ -168,7 +168,7 @@ test('returns waiting deliveries to the previous release by the statement in the
   expect(numbers()).toEqual([1, 2]);
 });
 
-test('sends a delivery whose weeks of messages and history were dropped', async () => {
+test('the dispatcher sends a delivery whose weeks of messages and history were dropped', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const wasMs = bench.clock.nowMs();
   bench.clock.advance(-30 * WEEK_MS);
@@ -193,7 +193,7 @@ test('sends a delivery whose weeks of messages and history were dropped', async 
   expect(numbers()).toEqual([1]);
 });
 
-test('numbers deliveries of a conversation in commit order despite concurrent transactions', async () => {
+test('deliveries of a conversation are numbered in commit order despite concurrent transactions', async () => {
   const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
   const options = () => ({ nowMs: bench.clock.nowMs(), nextId: bench.nextId });
   const batch = (conversation: string, from: number) =>
@@ -236,7 +236,7 @@ async function countRows(table: string): Promise<number> {
   return rows[0]!.n;
 }
 
-test('refuses a transaction of more than 10,000 deliveries, but never a single event', async () => {
+test('a transaction of more than 10,000 deliveries is refused, but never a single event', async () => {
   await addEndpoints(5001);
   const two = [1, 2].map((number) => reply(tenantId, 'A', number));
   await expect(bench.emit(...two)).rejects.toMatchObject({
@@ -253,7 +253,7 @@ test('refuses a transaction of more than 10,000 deliveries, but never a single e
   expect([await countRows('webhook_messages'), await countRows('webhook_queue')]).toEqual([1, 5001]);
 });
 
-test('writes at most 20 deliveries for each of the endpoints of a tenant that are disabled together', async () => {
+test('the dispatcher writes at most 20 deliveries for each of the endpoints of a tenant that are disabled together', async () => {
   const gone = 12;
   const others = 30;
   for (let i = 0; i < gone; i += 1)
@@ -276,7 +276,7 @@ test('writes at most 20 deliveries for each of the endpoints of a tenant that ar
   expect(receiver.requests.filter(({ path }) => path.endsWith('/owner'))).toHaveLength(gone * 20);
 });
 
-test('returns exact weeks of a queue with few float digits', async () => {
+test('findQueuedWeeks returns exact weeks in a session with few float digits', async () => {
   await bench.tenant('exact');
   const { endpointId } = await bench.endpoint('exact', receiver.url);
   const createdAtMs = Date.parse('2026-06-10T12:34:56.789Z');

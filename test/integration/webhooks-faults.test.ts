@@ -62,7 +62,7 @@ const context = (leaseMs: number) => ({
   leaseMs,
 });
 
-test('counts an answer with an endless body by its status, and closes the connection', async () => {
+test('the dispatcher counts an answer with an endless body by its status, and closes the connection', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.writeHead(200);
@@ -77,7 +77,7 @@ test('counts an answer with an endless body by its status, and closes the connec
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
 });
 
-test('fails an exchange with only interim answers at the deadline', async () => {
+test('the dispatcher fails an exchange with only interim answers at the deadline', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     const timer = setInterval(() => response.writeProcessing(), 20);
@@ -92,7 +92,7 @@ test('fails an exchange with only interim answers at the deadline', async () => 
   await waitFor(() => receiver.open.now === 0, { timeoutMs: 5000, what: 'the connection to be closed' });
 });
 
-test('reads an endless answer up to the limit, and keeps its start', async () => {
+test('the dispatcher reads an endless answer up to the limit, and keeps its start', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let written = 0;
   receiver.script((_, response) => {
@@ -113,7 +113,7 @@ test('reads an endless answer up to the limit, and keeps its start', async () =>
   expect(written).toBeLessThan(64 * 1024 * 1024);
 });
 
-test('counts a redirect as a failure and does not follow it', async () => {
+test('the dispatcher counts a redirect as a failure and does not follow it', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.setHeader('location', `${receiver.url}/elsewhere`);
@@ -126,7 +126,7 @@ test('counts a redirect as a failure and does not follow it', async () => {
   expect(receiver.requests.map(({ path }) => path)).toEqual(['/hooks']);
 });
 
-test('counts an answer that is not HTTP, and a closed connection, as failures', async () => {
+test('the dispatcher counts an answer that is not HTTP, and a closed connection, as failures', async () => {
   const answers = ['SSH-2.0-OpenSSH\r\n', ''];
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {});
@@ -147,7 +147,7 @@ test('counts an answer that is not HTTP, and a closed connection, as failures', 
   }
 });
 
-test('sends the deliveries of a dead dispatcher again after their lease, and ignores its late results', async () => {
+test('a dispatcher sends the deliveries of a dead one again after their lease, and ignores its late results', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   const dead = await dispatchEndpoint(context(60_000), { tenantId, endpointId }, { attempts: [], limit: 16 });
@@ -193,7 +193,7 @@ test('sends the deliveries of a dead dispatcher again after their lease, and ign
   ]);
 });
 
-test('ignores the result of an expired lease while a second lease is valid', async () => {
+test('the dispatcher ignores the result of an expired lease while a second lease is valid', async () => {
   const id = { tenantId, endpointId: (await bench.endpoint(tenantId, receiver.url)).endpointId };
   await bench.emit(reply(tenantId, 'A', 1));
   const dispatch = (attempts: Attempt[]) => dispatchEndpoint(context(1000), id, { attempts, limit: 1 });
@@ -208,7 +208,7 @@ test('ignores the result of an expired lease while a second lease is valid', asy
   expect(await states(id.endpointId)).toEqual(['delivered']);
 });
 
-test('fails a delivery after ten attempts whose senders all died', async () => {
+test('the dispatcher fails a delivery after ten attempts whose senders all died', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1));
   const startMs = bench.clock.nowMs();
@@ -229,7 +229,7 @@ test('fails a delivery after ten attempts whose senders all died', async () => {
   expect(await bench.attempts(endpointId)).toMatchObject(claimed.map((attempt) => ({ attempt, ...lost })));
 });
 
-test('retries a delivery within seconds after two senders were killed', async () => {
+test('the dispatcher retries a delivery within seconds after two senders were killed', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 2; kill += 1) {
@@ -244,7 +244,7 @@ test('retries a delivery within seconds after two senders were killed', async ()
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 2]);
 });
 
-test('sends unsent deliveries in order after half an hour of killed senders', async () => {
+test('the dispatcher sends unsent deliveries in order after half an hour of killed senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));
   for (let kill = 0; kill < 60; kill += 1) {
@@ -259,7 +259,7 @@ test('sends unsent deliveries in order after half an hour of killed senders', as
   expect(numbers.filter((number) => number !== 3)).toEqual([1, 2]);
 });
 
-test('holds a conversation for at most an hour after a delivery whose senders die', async () => {
+test('the dispatcher holds a conversation for at most an hour after a delivery whose senders die', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
   for (let kill = 0; kill < 3; kill += 1) {
@@ -274,7 +274,7 @@ test('holds a conversation for at most an hour after a delivery whose senders di
   expect((await claimAndDie(endpointId)).map(({ number }) => number)).toContain(2);
 });
 
-test('waits for exchanges in flight and records them on close, and claims nothing more', async () => {
+test('the dispatcher waits for exchanges in flight and records them on close, and claims nothing more', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
@@ -291,7 +291,7 @@ test('waits for exchanges in flight and records them on close, and claims nothin
   await waitForStates(endpointId, ['delivered', 'delivered']);
 });
 
-test('frees the slots of an endpoint that a restored database lacks, and closes', async () => {
+test('the dispatcher frees the slots of an endpoint that a restored database lacks, and closes', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let answer: (status: number) => void = () => {};
   receiver.script(() => new Promise((resolve) => (answer = resolve)));
@@ -307,7 +307,7 @@ test('frees the slots of an endpoint that a restored database lacks, and closes'
   await dispatcher.close();
 });
 
-test('sends on notification, also after its connections were lost', async () => {
+test('the dispatcher sends on notification, also after its connections were lost', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start({ pollMs: 600_000 });
   await bench.emit(reply(tenantId, null, 1));
@@ -326,7 +326,7 @@ test('sends on notification, also after its connections were lost', async () => 
   await waitForStates(endpointId, ['delivered', 'delivered']);
 });
 
-test('records a result once the database is back, and sends nothing twice', async () => {
+test('the dispatcher records a result once the database is back, and sends nothing twice', async () => {
   const { pool, proxy, close } = await startProxiedPool(database.url, { max: 6 });
   afterTest(async () => {
     await dispatcher.close();
@@ -341,14 +341,14 @@ test('records a result once the database is back, and sends nothing twice', asyn
   const cutting = setInterval(() => proxy.cut(), 1);
   proxy.cut();
   answer(200);
-  await waitFor(() => dispatcher.problem(), { timeoutMs: 10_000, what: 'the problem to show' });
+  await waitFor(() => dispatcher.problem(), { timeoutMs: 10_000, what: 'the problem to be reported' });
   clearInterval(cutting);
   await waitForStates(endpointId, ['delivered']);
   await waitFor(() => dispatcher.problem() === undefined, { timeoutMs: 10_000, what: 'the problem to end' });
   expect(receiver.requests).toHaveLength(1);
 });
 
-test('sends to healthy endpoints without delay while others never answer', async () => {
+test('the dispatcher sends to healthy endpoints without delay while others never answer', async () => {
   await bench.tenant(`${tenantId}x`);
   const held = holdAnswers();
   receiver.script(({ path }) => (path.endsWith('/dead') ? held.answer : 200));
@@ -358,7 +358,7 @@ test('sends to healthy endpoints without delay while others never answer', async
   await bench.emit(...[1, 2, 3].map((n) => reply(tenantId, null, n)));
   await waitFor(() => receiver.open.now >= 16, {
     timeoutMs: 5000,
-    what: 'the dead ones to hold their slots',
+    what: 'the dead endpoints to hold their slots',
   });
   await bench.emit(...Array.from({ length: 20 }, (_, n) => reply(`${tenantId}x`, 'A', n)));
   await waitForStates(healthy.endpointId, Array(20).fill('delivered'));
@@ -366,7 +366,7 @@ test('sends to healthy endpoints without delay while others never answer', async
   held.release();
 });
 
-test('limits endpoints that were failing at its start to half of the exchanges', async () => {
+test('a new dispatcher gives endpoints that fail already at most half of the exchanges', async () => {
   const dead = await startReceiver();
   afterTest(() => dead.close());
   const held = holdAnswers();
@@ -384,14 +384,17 @@ test('limits endpoints that were failing at its start to half of the exchanges',
   await bench.emit(...failing.map((failingTenant) => reply(failingTenant, null, 1)));
   const healthy = await bench.endpoint(tenantId, receiver.url);
   start({ ...LONG, exchangesMax: 8 });
-  await waitFor(() => dead.open.now >= 4, { timeoutMs: 4000, what: 'the failing ones to hold their half' });
+  await waitFor(() => dead.open.now >= 4, {
+    timeoutMs: 4000,
+    what: 'the failing endpoints to hold half of the slots',
+  });
   await bench.emit(reply(tenantId, null, 2));
   await waitForStates(healthy.endpointId, ['delivered']);
   expect(dead.open).toEqual({ now: 4, most: 4 });
   held.release();
 });
 
-test('sends waiting deliveries and their conversation after the clock was set back an hour', async () => {
+test('the dispatcher sends waiting deliveries and their conversation after the clock was set back an hour', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => (receiver.requests.length === 1 ? 500 : 200));
   start({ random: () => 0 });
@@ -408,7 +411,7 @@ test('sends waiting deliveries and their conversation after the clock was set ba
   expect(Math.abs(signedMs - bench.clock.nowMs())).toBeLessThan(HOUR_MS / 2);
 });
 
-test('records results after a clock that was far ahead was corrected', async () => {
+test('the dispatcher records results after a clock that was far ahead was corrected', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   bench.clock.advance(40 * 24 * HOUR_MS);
@@ -420,7 +423,7 @@ test('records results after a clock that was far ahead was corrected', async () 
   expect(receiver.requests).toHaveLength(1);
 });
 
-test('connects to the address that was checked, at every attempt', async () => {
+test('the dispatcher connects to the address that was checked, at every attempt', async () => {
   const { endpointId } = await bench.endpoint(tenantId, `http://receiver.test:${receiver.port}/hooks`);
   let answers: string[][] = [['10.0.0.1', '169.254.169.254']];
   start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
@@ -435,7 +438,7 @@ test('connects to the address that was checked, at every attempt', async () => {
 });
 
 test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 'localhost', 'a.localhost.'])(
-  'without a rule %s is not dialled',
+  'the dispatcher does not dial %s without a rule',
   async (host) => {
     const { endpointId } = await bench.endpoint(tenantId, `http://${host}:${receiver.port}/`);
     start({ allow: [] });
@@ -446,7 +449,7 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
   },
 );
 
-test('fails an exchange with an untrusted certificate', async () => {
+test('the dispatcher fails an exchange with an untrusted certificate', async () => {
   const secure = await startReceiver({ tls: { key: TEST_CERTIFICATE_KEY, cert: TEST_CERTIFICATE } });
   afterTest(() => secure.close());
   const url = `https://receiver.test:${secure.port}/`;
@@ -463,7 +466,7 @@ test('fails an exchange with an untrusted certificate', async () => {
   expect(secure.requests).toHaveLength(1);
 });
 
-test('keeps the deliveries of an endpoint whose key is lost, without counting attempts', async () => {
+test('the dispatcher keeps the deliveries of an endpoint whose key is lost, without counting attempts', async () => {
   const lost = await bench.endpoint(tenantId, `${receiver.url}/lost`);
   const { keyId, ciphertext } = createKeyRing(generateKeySpec()).encrypt(Buffer.alloc(32), []);
   await pool.query(
@@ -477,7 +480,7 @@ test('keeps the deliveries of an endpoint whose key is lost, without counting at
   expect(await bench.deliveries(lost.endpointId)).toMatchObject([{ state: 'pending', attempts: 0 }]);
 });
 
-test('reuses connections', async () => {
+test('the dispatcher reuses connections', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   start();
   await bench.emit(...Array.from({ length: 10 }, (_, n) => reply(tenantId, 'A', n)));

@@ -22,7 +22,7 @@ const { bench, start, numbers, received, states, waitForStates, waitForAttempts 
   },
 );
 
-test('delivers an event to each subscribed endpoint, signed over exactly the stored bytes', async () => {
+test('the dispatcher delivers an event to each subscribed endpoint, signed over exactly the stored bytes', async () => {
   const all = await bench.endpoint(tenantId, `${receiver.url}/all`);
   const replies = await bench.endpoint(tenantId, `${receiver.url}/replies`, ['automation.reply']);
   await bench.endpoint(tenantId, `${receiver.url}/others`, ['conversation.credentials_stored']);
@@ -56,14 +56,14 @@ test('delivers an event to each subscribed endpoint, signed over exactly the sto
   expect(receiver.requests[0]!.messageId).toBe(receiver.requests[1]!.messageId);
 });
 
-test('writes no message for an event without subscribers', async () => {
+test('an event without subscribers writes no message', async () => {
   await bench.endpoint(tenantId, receiver.url, ['webhook.endpoint_disabled']);
   expect(await bench.emit(reply(tenantId, 'C1', 1))).toBe(0);
   const { rows } = await pool.query('select 1 from webhook_messages where tenant_id = $1', [tenantId]);
   expect(rows).toEqual([]);
 });
 
-test('delivers a conversation in order, and holds back only the failing one', async () => {
+test('the dispatcher delivers a conversation in order, and holds back only the failing one', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   let broken = true;
   receiver.script(({ json }) => (broken && json.data.number === 10 ? 500 : 200));
@@ -81,7 +81,7 @@ test('delivers a conversation in order, and holds back only the failing one', as
   expect((await bench.attempts(endpointId)).filter(({ status }) => status === 500)).toHaveLength(1);
 });
 
-test('retries by the schedule with the same id and a new timestamp, ten attempts in all', async () => {
+test('the dispatcher retries by the schedule with the same id and a new timestamp, ten attempts in all', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => 500);
   start({ random: () => 0.5 });
@@ -109,7 +109,7 @@ test('retries by the schedule with the same id and a new timestamp, ten attempts
   ]);
 });
 
-test('sends a whole conversation after an hour without a success', async () => {
+test('the dispatcher sends a whole conversation after an hour without a success', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(() => 500);
   start({ random: () => 0.5 });
@@ -120,12 +120,15 @@ test('sends a whole conversation after an hour without a success', async () => {
   expect(new Set(numbers())).toEqual(new Set([1]));
 
   bench.clock.advance(2 * MINUTE_MS);
-  await waitFor(() => new Set(numbers()).size === 4, { timeoutMs: 10_000, what: 'all four' });
+  await waitFor(() => new Set(numbers()).size === 4, { timeoutMs: 10_000, what: 'all 4 deliveries' });
   await bench.emit(reply(tenantId, 'A', 5));
-  await waitFor(() => numbers().includes(5), { timeoutMs: 10_000, what: 'a later one, without waiting' });
+  await waitFor(() => numbers().includes(5), {
+    timeoutMs: 10_000,
+    what: 'a later delivery, without waiting',
+  });
 });
 
-test('sends the next delivery of a conversation an hour after the first failed at a healthy endpoint', async () => {
+test('the dispatcher sends the next delivery of a conversation an hour after the first failed at a healthy endpoint', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script(({ json }) => (json.data.number === 1 || json.data.number === 2 ? 500 : 200));
   start({ random: () => 0.5 });
@@ -135,7 +138,10 @@ test('sends the next delivery of a conversation an hour after the first failed a
   await bench.emit(reply(tenantId, 'B', 4));
   await waitFor(() => numbers().includes(4), { timeoutMs: 10_000, what: 'the other conversation' });
   bench.clock.advance(HOUR_MS);
-  await waitFor(() => numbers().includes(2), { timeoutMs: 10_000, what: 'the next in line' });
+  await waitFor(() => numbers().includes(2), {
+    timeoutMs: 10_000,
+    what: 'the next delivery of the conversation',
+  });
   await waitFor(async () => (await bench.attempts(endpointId)).length === numbers().length, {
     timeoutMs: 10_000,
     what: 'all recorded',
@@ -146,10 +152,10 @@ test('sends the next delivery of a conversation an hour after the first failed a
   // The first delivery no longer blocks its conversation: the third waits only for the second's
   // hour.
   bench.clock.advance(HOUR_MS + 1000);
-  await waitFor(() => numbers().includes(3), { timeoutMs: 10_000, what: 'the third' });
+  await waitFor(() => numbers().includes(3), { timeoutMs: 10_000, what: 'the third delivery' });
 });
 
-test('sends 16 concurrently over two dispatchers, and one at a time after five consecutive failures', async () => {
+test('an endpoint gets 16 concurrent exchanges from two dispatchers, and one at a time after five consecutive failures', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   const waiting: (() => void)[] = [];
   receiver.script(() => new Promise((resolve) => waiting.push(() => resolve(500))));
@@ -169,12 +175,12 @@ test('sends 16 concurrently over two dispatchers, and one at a time after five c
     async () => (await states(endpointId)).filter((state) => state === 'delivered').length === 23,
     {
       timeoutMs: 10_000,
-      what: 'all but the 17 that failed',
+      what: 'all deliveries except the 17 failed ones',
     },
   );
 });
 
-test('disables an endpoint that answers 410, drops its deliveries and notifies the tenant', async () => {
+test('the dispatcher disables an endpoint that answers 410, drops its deliveries and notifies the tenant', async () => {
   const gone = await bench.endpoint(tenantId, `${receiver.url}/gone`, ['automation.reply']);
   await bench.endpoint(tenantId, `${receiver.url}/owner`, ['webhook.endpoint_disabled']);
   receiver.script(({ path }) => (path.endsWith('/gone') ? 410 : 200));
@@ -192,7 +198,7 @@ test('disables an endpoint that answers 410, drops its deliveries and notifies t
   expect(await bench.emit(reply(tenantId, 'A', 4))).toBe(0);
 });
 
-test('pauses all deliveries of an endpoint that answers with Retry-After', async () => {
+test('the dispatcher pauses all deliveries of an endpoint that answers with Retry-After', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   receiver.script((_, response) => {
     response.setHeader('retry-after', '600');
@@ -213,7 +219,7 @@ test('pauses all deliveries of an endpoint that answers with Retry-After', async
   await waitForStates(endpointId, ['delivered', 'delivered', 'delivered']);
 });
 
-test('drops the deliveries of a deleted endpoint and erases its secret', async () => {
+test('the dispatcher drops the deliveries of a deleted endpoint and erases its secret', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(...[1, 2].map((n) => reply(tenantId, 'A', n)));
   await deleteEndpoint(pool, tenantId, endpointId, bench.clock.nowMs());
@@ -227,7 +233,7 @@ test('drops the deliveries of a deleted endpoint and erases its secret', async (
   expect(rows).toEqual([{ secret_ciphertext: null }]);
 });
 
-test('sends to the URL that the endpoint has at dispatch', async () => {
+test('the dispatcher sends to the URL that the endpoint has at dispatch', async () => {
   const { endpointId } = await bench.endpoint(tenantId, 'http://127.0.0.1:1/');
   await bench.emit(reply(tenantId, null, 1));
   await pool.query('update webhook_endpoints set url = $1 where endpoint_id = $2', [

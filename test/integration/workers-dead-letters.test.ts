@@ -253,7 +253,7 @@ describe('a replayed dead letter', () => {
   it.each([
     ['stored', false],
     ['rejected', true],
-  ])('that was %s is settled the same where a backup from before it is restored', async (_, rejects) => {
+  ])('that was %s has the same state after restoring an earlier backup', async (_, rejects) => {
     const { b, letter, close } = await withDeadLetter();
     await close();
     const tables = ['dead_letters', 'log_positions', 'event_keys', 'agents', 'agent_records'];

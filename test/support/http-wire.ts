@@ -109,7 +109,7 @@ export async function openWire(url: string): Promise<Wire> {
           );
         }
         if (!(await changed(deadline - Date.now()))) {
-          throw new WireError('timeout', `no answer within ${timeoutMs} ms: ${shown(received)}`);
+          throw new WireError('timeout', `no answer within ${timeoutMs} ms; received: ${shown(received)}`);
         }
       }
     },

@@ -38,7 +38,7 @@ export async function createNetworkNamespace(
   try {
     await run('ip', ['netns', 'add', name]);
   } catch (error) {
-    const reason = `no network namespace can be made: ${error instanceof Error ? error.message.trim() : error}`;
+    const reason = `no network namespace can be created: ${error instanceof Error ? error.message.trim() : error}`;
     if (env.SLUICE_TEST_REQUIRE_NAMESPACES) throw new Error(`${reason}; run as root on Linux with iproute2`);
     return { skipped: reason };
   }

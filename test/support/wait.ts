@@ -31,7 +31,7 @@ export async function waitFor<T>(
       cause = error;
     }
     if (Date.now() > deadline) {
-      throw new Error(`waited ${options.timeoutMs} ms in vain for ${options.what}`, { cause });
+      throw new Error(`timed out after ${options.timeoutMs} ms waiting for ${options.what}`, { cause });
     }
     await delay(options.everyMs ?? Math.min(10 * asked, 50));
   }

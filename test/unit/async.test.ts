@@ -21,7 +21,7 @@ describe('withDeadline', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('rejects a pending promise at the deadline, with the error asked for', async () => {
+  it('rejects a pending promise at the deadline, with the given error', async () => {
     const late = expect(withDeadline(NEVER, 100)).rejects.toThrow('no answer within 100 ms');
     const own = expect(withDeadline(NEVER, 100, () => new Error('too slow'))).rejects.toThrow('too slow');
     await vi.advanceTimersByTimeAsync(100);
@@ -65,7 +65,7 @@ describe('backoffMs', () => {
     expect(pauses).toEqual([100, 200, 400, 800, 1000, 1000, 1000]);
   });
 
-  it('takes up to a quarter off at random', () => {
+  it('is reduced by a random quarter at most', () => {
     expect(backoffMs(3, BACKOFF, () => 1)).toBe(300);
     expect(backoffMs(3, BACKOFF)).toBeGreaterThanOrEqual(300);
     expect(backoffMs(3, BACKOFF)).toBeLessThanOrEqual(400);
@@ -113,7 +113,7 @@ describe('retryUntilSuccess', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('rejects with what onFailure throws', async () => {
+  it('rejects with the error that onFailure throws', async () => {
     const retried = retryUntilSuccess(() => Promise.reject(new Error('refused')), {
       backoff: BACKOFF,
       signal: new AbortController().signal,
@@ -144,7 +144,7 @@ describe('singleFlight', () => {
     await expect(run()).rejects.toThrow('down');
   });
 
-  it('is idle when what runs has settled, failed or not', async () => {
+  it('is idle once the running work has settled, failed or not', async () => {
     const work = pending();
     const run = singleFlight(() => work.promise);
     const call = expect(run()).rejects.toThrow('down');

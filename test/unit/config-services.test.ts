@@ -38,7 +38,7 @@ describe('settings of TLS and SASL', () => {
     }
   };
 
-  it('are fine when they fit together', () => {
+  it('are valid in every consistent combination', () => {
     const env = {
       KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
       KAFKA_SASL_USERNAME: 'u',
@@ -53,7 +53,7 @@ describe('settings of TLS and SASL', () => {
     expect(loadConfig({ ...BASE, ...env }, 'gateway').KAFKA_SASL_MECHANISM).toBe('scram-sha-512');
   });
 
-  it('name all that does not fit at once', () => {
+  it('list all inconsistencies together', () => {
     expect(
       problems({
         PORT: 'x',
@@ -94,7 +94,7 @@ describe('settings of TLS and SASL', () => {
     for (const name of names) expect(found[name]).toMatch(problem);
   });
 
-  it('refuse files that hold something else, and a key of another certificate', () => {
+  it('reject files with other content, and a key of another certificate', () => {
     const env = { KAFKA_TLS: 'on', KAFKA_TLS_CERT: client.cert };
     expect(problems({ ...env, KAFKA_TLS_KEY: other.key })).toEqual({
       KAFKA_TLS_KEY: 'must name the key of KAFKA_TLS_CERT, without a passphrase',
@@ -112,7 +112,7 @@ describe('settings of TLS and SASL', () => {
     expect(problems({ KAFKA_TLS_CA: '/nowhere' }, 'embedded')).toEqual({});
   });
 
-  it('refuse a database address that says the opposite of the authority file', () => {
+  it('reject a database URL that contradicts the CA file', () => {
     expect(
       problems({ DATABASE_URL: 'postgres://u:planted@db/x?sslmode=disable', DATABASE_TLS_CA: ca }),
     ).toEqual({ DATABASE_TLS_CA: expect.stringMatching(/sslmode=disable/) });
@@ -123,7 +123,7 @@ describe('settings of TLS and SASL', () => {
     ['?application_name=a', '?application_name=a&sslmode=verify-full&sslrootcert=CA'],
     ['?sslmode=verify-full', '?sslmode=verify-full&sslrootcert=CA'],
     ['?sslmode=require&x=1', '?sslmode=verify-full&x=1&sslrootcert=CA'],
-  ])('put the authority file into a database address that ends in "%s"', (end, expected) => {
+  ])('add the CA file to a database URL that ends in "%s"', (end, expected) => {
     const env = { ...BASE, DATABASE_URL: BASE.DATABASE_URL + end, DATABASE_TLS_CA: ca };
     expect(loadConfig(env, 'admin').DATABASE_URL).toBe(
       BASE.DATABASE_URL + expected.replace('CA', encodeURIComponent(ca)),

@@ -29,7 +29,7 @@ const problems = (env: Record<string, string>, role: Parameters<typeof loadConfi
 };
 
 describe('settings', () => {
-  it('start the embedded product with none at all', () => {
+  it('are all optional for the embedded product', () => {
     expect(loadConfig({}, 'embedded')).toMatchObject({
       PORT: 8080,
       ADMIN_PORT: 8081,
@@ -44,7 +44,7 @@ describe('settings', () => {
     });
   });
 
-  it('name all that a gateway lacks or has wrong at once, with an example each and without the values', () => {
+  it('list all missing and invalid settings of a gateway, with examples and without values', () => {
     const wrong = {
       PORT: 'http',
       KAFKA_BROKERS: 'no-port',
@@ -65,12 +65,12 @@ describe('settings', () => {
     expect(() => loadConfig(wrong, 'gateway')).not.toThrow(/c2hvcnQ=/);
   });
 
-  it('count an empty variable as unset', () => {
+  it('treat an empty variable as unset', () => {
     expect(loadConfig({ PORT: '' }, 'embedded').PORT).toBe(8080);
     expect(problems({ DATABASE_URL: '' }, 'admin')).toHaveProperty('DATABASE_URL', 'is missing');
   });
 
-  it('read lists and numbers', () => {
+  it('may be lists and numbers', () => {
     const config = loadConfig(
       { ...NEEDED, KAFKA_BROKERS: 'a:1, [::1]:9092', PORT: '0', SLUICE_DRAIN_DELAY_MS: '250' },
       'gateway',
@@ -79,7 +79,7 @@ describe('settings', () => {
     expect([config.PORT, config.SLUICE_DRAIN_DELAY_MS]).toEqual([0, 250]);
   });
 
-  it('that a process does not use cannot stop it', () => {
+  it('that a process does not use are ignored if invalid', () => {
     const others = { WORKER_PORT: 'x', SLUICE_URL: 'x', SLUICE_WEBHOOK_ALLOW: 'x', KAFKA_TLS_CA: '/nowhere' };
     expect(problems({ ...NEEDED, ...others }, 'gateway')).toEqual({
       KAFKA_TLS: 'must be on, as KAFKA_TLS_CA would not be used',
@@ -108,7 +108,7 @@ describe('settings', () => {
     });
   });
 
-  it('stand in one group each, and are secret where their name says so', () => {
+  it('belong to one group each, and are secret if their name says so', () => {
     expect(GROUPS.flatMap(({ settings }) => Object.keys(settings))).toEqual(Object.keys(SETTINGS));
     const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
     expect(names.filter((name) => isSecret(name))).toEqual(

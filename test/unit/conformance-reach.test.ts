@@ -32,7 +32,7 @@ async function problemAt(baseUrl: string, ask = () => reachTarget({ baseUrl, key
   return targetProblem(await ask().catch((error: unknown) => error), baseUrl);
 }
 
-it('goes on with a key that is taken, and knows of its limits', async () => {
+it('the conformance suite continues with an accepted key, and reads its limits', async () => {
   const free = await gateway(404, '404-01', 'Not Found');
   expect(await reachTarget({ baseUrl: free, key })).toBeUndefined();
   const policy = '"requests";q=2000;w=2';
@@ -40,12 +40,12 @@ it('goes on with a key that is taken, and knows of its limits', async () => {
   expect(await reachTarget({ baseUrl: limited, key })).toBe(policy);
 });
 
-it('says in a sentence why nothing can be run', async () => {
+it('the conformance suite reports in one sentence why it cannot run', async () => {
   const refusing = await gateway(401, '401-01', 'Unauthorized');
-  expect(await problemAt(refusing)).toMatch(/^this key is answered 401-01 at http:\S+: it must be valid/);
+  expect(await problemAt(refusing)).toMatch(/^the key is answered 401-01 at http:\S+: use a valid key/);
   const other = await listen((_request, response) => response.end('hello'));
   expect(await problemAt(other)).toMatch(
-    /^what answers at \S+ is no gateway of Sluice: no usable x-request-id/,
+    /^the server at \S+ is not a Sluice gateway: missing or invalid x-request-id/,
   );
   expect(await problemAt('http://127.0.0.1:1/')).toBe('http://127.0.0.1:1/ cannot be reached: ECONNREFUSED');
   const admin = 'http://127.0.0.1:2/';
@@ -54,6 +54,6 @@ it('says in a sentence why nothing can be run', async () => {
   );
 });
 
-it('leaves a fault of its own as it is', () => {
+it('the conformance suite does not explain a fault of its own', () => {
   expect(targetProblem(new TypeError('x is not a function'), 'http://127.0.0.1:1/')).toBeUndefined();
 });

@@ -22,7 +22,7 @@ describe('trouble with the database', () => {
       'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`',
     ],
     [{ code: '53300', severity: 'FATAL' }, 'the database rejects the statement (SQLSTATE 53300)'],
-  ])('is told in a sentence: %j', (error, sentence) => {
+  ])('is described in a sentence: %j', (error, sentence) => {
     expect(databaseTrouble(error)).toBe(sentence);
   });
 });

@@ -19,18 +19,18 @@ describe('startContainer', () => {
     Object.assign(docker, { runs: true, imageIsHere: true });
   });
 
-  it('gives the container where Docker runs', async () => {
+  it('resolves with the container if Docker runs', async () => {
     expect(await startContainer('image:1', async () => container, {})).toBe(container);
   });
 
-  it('takes Docker that does not run for a reason, not for an error', async () => {
+  it('resolves with a reason if Docker does not run', async () => {
     docker.runs = false;
     const start = vi.fn(async () => container);
     expect(await startContainer('image:1', start, {})).toEqual({ skipped: 'Docker does not run' });
     expect(start).not.toHaveBeenCalled();
   });
 
-  it('does not ask Docker when it shall not', async () => {
+  it('does not use Docker if SLUICE_TEST_DOCKER is off', async () => {
     const start = vi.fn(async () => container);
     expect(await startContainer('image:1', start, { SLUICE_TEST_DOCKER: 'off' })).toEqual({
       skipped: 'SLUICE_TEST_DOCKER is off',
@@ -38,7 +38,7 @@ describe('startContainer', () => {
     expect(start).not.toHaveBeenCalled();
   });
 
-  it('takes an image that cannot be had for a reason, in one line', async () => {
+  it('resolves with a one-line reason if the image cannot be pulled', async () => {
     docker.imageIsHere = false;
     const start = vi.fn(async () => {
       throw new Error('no such host \n and more');
@@ -49,7 +49,7 @@ describe('startContainer', () => {
     expect(start).toHaveBeenCalledTimes(1);
   });
 
-  it('goes on without the reaper where only its image cannot be had', async () => {
+  it('continues without the reaper if only its image cannot be pulled', async () => {
     const env: NodeJS.ProcessEnv = {};
     const start = async () => {
       if (env.TESTCONTAINERS_RYUK_DISABLED !== 'true') throw new Error('no such image: ryuk');

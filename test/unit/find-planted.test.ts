@@ -11,16 +11,16 @@ const WRITTEN: [string, string][] = [
   ['in hexadecimal digits', `\\x00${Buffer.from(planted[0]!.text).toString('hex')}`],
   ['as its bytes in hexadecimal digits', '000102030405060708090A0B0C0D0E0F'],
   ...[1, 2, 3].map((before): [string, string] => [
-    `in base64 behind ${before} bytes`,
+    `in base64 after ${before} bytes`,
     Buffer.from(`${'-'.repeat(before)}${planted[0]!.text}-`).toString('base64'),
   ]),
 ];
 
-it.each(WRITTEN)('finds a secret %s', (_, text) => {
+it.each(WRITTEN)('findPlanted finds a secret %s', (_, text) => {
   expect(find(Buffer.from(text))[0]).toMatch(/^key in here, as /);
 });
 
-it('finds its bytes, and nothing where there is nothing', () => {
+it('findPlanted finds the bytes of a secret, and nothing in other texts', () => {
   expect(find(Buffer.concat([Buffer.from('x'), planted[0]!.decoded]))).toEqual(['key in here, as the bytes']);
   expect(find(Buffer.from('AAECAwQFBgcICQoL'))).toEqual([]);
 });

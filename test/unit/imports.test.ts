@@ -24,12 +24,12 @@ const files = sourceFiles();
 const imports = files.flatMap(importsOf);
 
 describe('imports', () => {
-  it('are found at all', () => {
+  it('are found', () => {
     expect(files.length).toBeGreaterThan(50);
     expect(imports.filter(({ own }) => own).length).toBeGreaterThan(100);
   });
 
-  it.each(Object.entries(MAY_IMPORT))('of %s go to itself and %j only', (folder, allowed) => {
+  it.each(Object.entries(MAY_IMPORT))('of %s are from %s itself and %j only', (folder, allowed) => {
     const crossing = imports
       .filter(({ file, own }) => own && file.startsWith(`${folder}/`))
       .filter(({ target }) => ![folder, ...allowed].includes(target.split('/')[0]!));
@@ -45,7 +45,7 @@ describe('imports', () => {
     ['commander', /^cli\//],
     ['csv-parse', /^cli\//],
     ['cli-progress', /^cli\//],
-  ])('of %s stay where they belong', (name, where) => {
+  ])('of %s are in the permitted folders only', (name, where) => {
     const users = imports.filter(
       ({ own, target }) => !own && (target === name || target.startsWith(`${name}/`)),
     );
@@ -53,7 +53,7 @@ describe('imports', () => {
     expect(users.filter(({ file }) => !where.test(file))).toEqual([]);
   });
 
-  it('of contracts go to zod, to Node and to contracts only', () => {
+  it('of contracts are from zod, Node and contracts only', () => {
     const foreign = imports
       .filter(({ file }) => file.startsWith('shared/contracts/'))
       .filter(({ own, target }) =>
@@ -62,11 +62,11 @@ describe('imports', () => {
     expect(foreign).toEqual([]);
   });
 
-  it('form no circle of files', () => {
+  it('form no cycle of files', () => {
     expect(circlesOf(imports.filter(({ own }) => own))).toEqual([]);
   });
 
-  it('form no circle of folders inside shared', () => {
+  it('form no cycle of folders inside shared', () => {
     const ofFolders = imports
       .filter(({ file, own, target }) => own && file.startsWith('shared/') && target.startsWith('shared/'))
       .map(({ file, target }) => ({ file: dirname(file), target: dirname(target) }))
@@ -74,7 +74,7 @@ describe('imports', () => {
     expect(circlesOf(ofFolders)).toEqual([]);
   });
 
-  it('leave the environment to the settings', () => {
+  it('never read process.env outside the settings', () => {
     const readers = files.filter((file) => /process\.env|loadEnvFile/.test(readFileSync(file, 'utf8')));
     expect(readers.filter((file) => !/^shared\/config\/config\.ts$/.test(file))).toEqual([]);
   });

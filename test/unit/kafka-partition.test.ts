@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait.ts';
 const WAIT = { timeoutMs: 2_000, what: 'the reader' };
 
 describe('reader of one Kafka partition', () => {
-  it('asks for its start before it accepts records, and hands out batches of at most batchRecordsMax', async () => {
+  it('requests its start offset before it accepts records, and delivers batches of at most batchRecordsMax', async () => {
     const { reader, source, batches } = read({ start: 5n });
     expect(reader.offer(fetched(5n, 3))).toBe(false);
     await waitFor(() => source.calls.includes('resume'), WAIT);
@@ -53,7 +53,7 @@ describe('reader of one Kafka partition', () => {
     await reader.done;
   });
 
-  it('on askStart, drops its buffer and asks for its start once the running handler has ended', async () => {
+  it('on restart, drops its buffer and asks for its start once the running handler has ended', async () => {
     let free: (() => void) | undefined;
     let start = 0n;
     const offsets: bigint[] = [];

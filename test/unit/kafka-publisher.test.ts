@@ -41,7 +41,7 @@ describe('publisher on Kafka', () => {
     expect(await second).toEqual([ok(0, 6n), ok(1, 11n)]);
   });
 
-  it('has one request per leader in flight, and gathers new records for the next one', async () => {
+  it('has one request per leader in flight, and batches new records for the next one', async () => {
     const cluster = scripted();
     const publisher = publish(cluster);
     void publisher.publish('t', [record(0, 'a')]);
@@ -157,8 +157,8 @@ describe('publisher on Kafka', () => {
 
   it.each([
     ['fail with the first one of their call', 5000, 1],
-    ['wait one by one until their time is over', 60, 5000],
-  ])('goes on after records that were refused together %s', async (_, deadlineMs, calls) => {
+    ['wait one at a time until their deadline', 60, 5000],
+  ])('continues after records that were refused together %s', async (_, deadlineMs, calls) => {
     const cluster = scripted();
     cluster.always = ({ records }) =>
       records.some(({ value }) => value.toString() === 'bad') ? CORRUPT : stored(0n);

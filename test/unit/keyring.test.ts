@@ -22,7 +22,7 @@ test('the same text never encrypts to the same bytes', () => {
 
 test.each([
   ['another tenant', ['tenant2', 'CONVERSATION']],
-  ['the same letters divided otherwise', ['tenantC', 'ONVERSATION']],
+  ['the same letters split differently', ['tenantC', 'ONVERSATION']],
   ['one string more', [...AAD, '']],
 ])('does not decrypt for %s', (_, aad) => {
   const ring = createKeyRing(generateKeySpec());

@@ -25,7 +25,7 @@ describe('work in slices', () => {
     expect(new Set(doneAtTurns).size).toBeGreaterThan(3);
   });
 
-  it('rejects with what the work throws', async () => {
+  it('rejects with the error of the work', async () => {
     const failing = mapInSlices([1], () => {
       throw new Error('a defect');
     });

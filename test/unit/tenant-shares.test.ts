@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TenantShares } from '../../shared/tenant-shares.ts';
 
-describe('shares of tenants', () => {
+describe('tenant shares', () => {
   it.each([true, false])(
     'let no tenant hold more than it leaves free (first takes all: %s)',
     (firstTakesAll) => {

@@ -66,7 +66,7 @@ export const automationEvents: Operation = {
     const writing = itemsWriting({ bodyBytesMax: 4 * KIB * KIB, item });
     return [
       ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
-      ...itemsCases(item, () => run.ulid(), run),
+      ...itemsCases(item, () => run.ulid()),
       ...replyCases(item),
       ...sizeCases(item),
       ...repeats(run, writing),
@@ -89,12 +89,12 @@ function replyCases(item: () => Record<string, string>): Case[] {
   return [
     reply('with its object', { type: '"reply"', reply: '{"messageId":"m","text":"t"}' }, ''),
     reply('without its object', { type: '"reply"' }, missing),
-    reply('its object null', { type: '"reply"', reply: 'null' }, missing),
-    reply('its object an array', { type: '"reply"', reply: '[]' }, missing),
-    reply('its object a string', { type: '"reply"', reply: '"t"' }, missing),
+    reply('with null as its object', { type: '"reply"', reply: 'null' }, missing),
+    reply('with an array as its object', { type: '"reply"', reply: '[]' }, missing),
+    reply('with a string as its object', { type: '"reply"', reply: '"t"' }, missing),
     reply('a transfer without its object', { type: '"transferToSystem"' }, ''),
     reply(
-      'a transfer, its object an array',
+      'a transfer with an array as its object',
       { type: '"transferToSystem"', transferToSystem: '[]' },
       refusedText('transferToSystem'),
     ),
@@ -108,7 +108,7 @@ function sizeCases(item: () => Record<string, string>): Case[] {
   return [
     one(
       'record size',
-      '511 KiB beside one of 513',
+      'a record of 511 KiB next to one of 513 KiB',
       { body: `{"items":[${withVariables(511 * KIB)},${withVariables(513 * KIB)}]}` },
       {
         status: 200,
@@ -159,13 +159,13 @@ function repeats(run: Run, { accepted }: Writing): Case[] {
       many: (items) => `{"items":[${items.map(([id, content]) => record(id, content)).join(',')}]}`,
     }),
     sequence(
-      'free-form objects count by their bytes',
+      'free-form objects with different bytes are different content',
       variables('{"a":1}'),
       variables('{"a": 1}'),
       variables('{"a":1}'),
     ),
     sequence(
-      'a timestamp counts as it was sent',
+      'equal times in different notation are different content',
       changed(zone, '678Z', '678Z'),
       changed(zone, '678Z', '678+00:00'),
       changed(zone, '678Z', '678Z'),

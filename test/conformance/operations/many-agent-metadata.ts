@@ -45,7 +45,7 @@ export const manyAgentMetadata: Operation = {
     const writing = itemsWriting({ bodyBytesMax: 4 * 1024 * 1024, item });
     return [
       ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
-      ...itemsCases(item, () => run.id(), run),
+      ...itemsCases(item, () => run.id()),
       ...repeats(run, writing),
     ];
   },

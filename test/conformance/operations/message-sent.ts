@@ -67,7 +67,7 @@ function detailCases(run: Run): Case[] {
   return [
     one(
       'details',
-      'of every member that breaks a rule',
+      'one per invalid member',
       { body: '{"numEdits":-1,"dwellTime":"1"}' },
       {
         ...failure('422-01', 'dwellTime'),
@@ -88,7 +88,7 @@ function detailCases(run: Run): Case[] {
     ),
     {
       group: 'repeats',
-      name: 'bad input with an id that was used is 422-01, not a conflict',
+      name: 'invalid input with a used id is 422-01, not a conflict',
       steps: [
         {
           send: { body: `{"messageId":"${used}","augmentationType":["FREEHAND"]}` },
@@ -132,9 +132,9 @@ function repeats(run: Run, { accepted }: Writing): Case[] {
       conflict,
       nullDiffers: false,
     }),
-    pair('a default is other content than nothing', body(stored, undefined), body(stored, '')),
+    pair('a default and an omitted member are different content', body(stored, undefined), body(stored, '')),
     pair(
-      'the order of augmentation types counts',
+      'another order of augmentation types is different content',
       body(order, 'one'),
       body(order, 'one', '["FREEHAND","AUTOSUGGEST"]'),
     ),

@@ -72,23 +72,29 @@ function resultCases(run: Run): Case[] {
   ) => one('result', name, { body }, { status, result, eventIds: [eventId] });
   return [
     ids('the given id', `{"externalConversationId":"${id}","eventId":"${id}"}`, 200, '', id),
-    ids('a made id', `{"externalConversationId":"${run.id()}"}`, 200, '', undefined),
-    ids('a made id for null', `{"externalConversationId":"${run.id()}","eventId":null}`, 200, '', undefined),
+    ids('a generated id', `{"externalConversationId":"${run.id()}"}`, 200, '', undefined),
     ids(
-      'the given id of bad input',
+      'a generated id for null',
+      `{"externalConversationId":"${run.id()}","eventId":null}`,
+      200,
+      '',
+      undefined,
+    ),
+    ids(
+      'the given id for invalid input',
       `{"eventId":"${refusedId}"}`,
       400,
       refusedText('externalConversationId'),
       refusedId,
     ),
     ids(
-      'a made id for one that is not valid',
+      'a generated id for an invalid one',
       '{"externalConversationId":"c","eventId":"ä"}',
       400,
       refusedText('eventId'),
       undefined,
     ),
-    ids('a made id for what cannot be read', 'nothing', 400, /^FAIL_BAD_JSON: /, undefined),
+    ids('a generated id for an unreadable body', 'nothing', 400, /^FAIL_BAD_JSON: /, undefined),
     one(
       'result',
       'every problem of the input',
@@ -101,7 +107,7 @@ function resultCases(run: Run): Case[] {
     ),
     {
       group: 'repeats',
-      name: 'bad input with an id that was used is bad input, not a conflict',
+      name: 'invalid input with a used id is invalid, not a conflict',
       steps: [
         {
           send: { body: `{"externalConversationId":"${id}","eventId":"${id}"}` },

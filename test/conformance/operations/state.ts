@@ -70,7 +70,7 @@ function queryCases(run: Run): Case[] {
     query(`?externalId=${id}=a=b`, true),
     one(
       'query',
-      'a body of a GET is not looked at',
+      'the body of a GET is ignored',
       { path: `${PATH}?externalId=${id}`, body: 'nothing' },
       failure('404-01'),
     ),
@@ -116,9 +116,13 @@ function stateCases(run: Run): Case[] {
     ),
     story('transferToAgent stays', [start, ['transferToAgent'], end], '{"state":"transferredToAgent"}'),
     story('transferToSystem stays', [start, ['transferToSystem'], end], '{"state":"transferredToSystem"}'),
-    story('a new start ends what stayed', [start, ['transferToAgent'], end, start, end], '{"state":"ready"}'),
     story(
-      'a reply alone: ready, and its id',
+      'processingStart replaces a state that stayed',
+      [start, ['transferToAgent'], end, start, end],
+      '{"state":"ready"}',
+    ),
+    story(
+      'a reply alone: ready, with the id of the reply',
       [['reply', `"eventId":"${reply}","reply":{"messageId":"m","text":"t"}`]],
       `{"state":"ready","lastAutomationAgentMessageId":"${reply}"}`,
     ),
@@ -141,7 +145,7 @@ function stateCases(run: Run): Case[] {
     ),
     {
       group: 'states',
-      name: 'known by metadata alone is not found',
+      name: 'a conversation with metadata only is not found',
       steps: [
         {
           send: {

@@ -31,7 +31,7 @@ export const coordinatorKilled: Fault = {
   description: "the coordinator of the workers' consumer groups is killed and restarted",
   logs: ['kafka'],
   stallLimit:
-    'as leader-killed for callers; storing waits until the group has rejoined under the next coordinator (session timeout 6 s here)',
+    'callers stall as under leader-killed; storing waits until the group has rejoined under the next coordinator (session timeout 6 s here)',
   async inject(lab, { random }) {
     const group = topicOf(lab.topicPrefix, KINDS[Math.floor(random() * KINDS.length)]!);
     await killForAWhile(lab, await clusterOf(lab).coordinatorOf(group));
@@ -58,7 +58,7 @@ export const brokerPaused: Fault = {
   name: 'broker-paused',
   description: 'a broker is paused for 30 s (SIGSTOP, SIGCONT), as by a long garbage collection',
   logs: ['kafka'],
-  stallLimit: 'as leader-killed: records without an acknowledgement are retried at the next leader',
+  stallLimit: 'the same as leader-killed, because unacknowledged records are retried at the next leader',
   async inject(lab, { random }) {
     const { nodes } = clusterOf(lab);
     const node = nodes[Math.floor(random() * nodes.length)]!;
@@ -88,7 +88,7 @@ export async function refusesAll(
   const failedBefore = ledger.failures.length;
   await waitFor(
     async () => (await Promise.all(lab.gateways.map((gateway) => gateway.health('ready')))).every(Boolean),
-    { timeoutMs: 30_000, what: 'the gateways to say that they are not ready', everyMs: 100 },
+    { timeoutMs: 30_000, what: 'the gateways to report that they are not ready', everyMs: 100 },
   );
   await delay(forMs);
   if (ledger.failures.length === failedBefore) problem('no request was refused while the log was down');

@@ -12,17 +12,17 @@ const HOUR_MS = 3_600_000;
 const RECORDS = 300;
 const SIGNALS = 10;
 const WAITING_SIGNALS = 5;
-const GOES_ON_WITHIN_MS = 60_000;
+const RECOVERY_TIMEOUT_MS = 60_000;
 
 export const clockBack: Fault = {
   name: 'clock-back',
   description:
-    'the clock of one process after another is set back by 1 hour while it runs, and corrected again; the order stays that of the log',
+    'the clock of one process after another is set back by 1 hour while it runs, and corrected again; records keep the order of the log',
   logs: ['kafka', 'embedded'],
   stallLimit: {
     kafka:
       'no effect on callers; storing waits until a group member without heartbeats is replaced (session timeout 6 s here)',
-    embedded: 'the two restarts that put the process under such a clock; setting it costs nothing',
+    embedded: 'the two restarts of the process; the change of the clock causes no stall',
   },
   times: 4,
   clocksDiffer: true,
@@ -39,8 +39,8 @@ export const clockBack: Fault = {
       await clock.shift(part.pid!, offsetMs);
       await goesOn(lab, context);
       await waitFor(() => refusals.waiting === 0, {
-        timeoutMs: GOES_ON_WITHIN_MS,
-        what: 'webhooks that waited for their second attempt to come, whatever the clock is',
+        timeoutMs: RECOVERY_TIMEOUT_MS,
+        what: 'second attempts of webhooks, independent of the clock',
         everyMs: 200,
       });
     }
@@ -75,7 +75,7 @@ async function refuseSome(lab: Laboratory, { traffic }: FaultContext): Promise<R
   const refusals = lab.receivers.refuseNext(lab.tenants[0]!.name, WAITING_SIGNALS);
   await traffic.accepted(RECORDS);
   await waitFor(() => refusals.refused === WAITING_SIGNALS, {
-    timeoutMs: GOES_ON_WITHIN_MS,
+    timeoutMs: RECOVERY_TIMEOUT_MS,
     what: 'webhooks to be refused',
   });
   return refusals;
@@ -97,11 +97,13 @@ async function goesOn(lab: Laboratory, { traffic }: FaultContext): Promise<void>
       const more = Number((await storedNow()) - stored);
       const signals = signalledNow().map((count, index) => count - signalled[index]!);
       if (more >= RECORDS && signals.every((count) => count >= SIGNALS)) return true;
-      throw new Error(`${more} records were stored, ${signals.join(', ')} signals arrived for the tenants`);
+      throw new Error(
+        `${more} records were stored, and ${signals.join(', ')} webhooks arrived for the tenants`,
+      );
     },
     {
-      timeoutMs: GOES_ON_WITHIN_MS,
-      what: 'storing and signalling to go on after a clock was set',
+      timeoutMs: RECOVERY_TIMEOUT_MS,
+      what: 'records to be stored and webhooks to arrive after a clock was set',
       everyMs: 200,
     },
   );

@@ -3,22 +3,22 @@ import { startKafkaLaboratory } from '../kafka-laboratory.ts';
 import type { Laboratory } from '../laboratory.ts';
 import { failuresSince } from '../ledger.ts';
 import type { Part } from '../part.ts';
+import { buildPreviousRelease } from '../previous-release.ts';
 import { untilStored } from '../reconcile.ts';
-import { buildReleaseBefore } from '../release-before.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { expectDeadLetters, plantUnreadable } from './poison.ts';
 
 const releaseOf = new WeakMap<Laboratory, string>();
 
-export const deployFromTheReleaseBefore: Fault = {
-  name: 'deploy-from-the-release-before',
+export const deployFromPreviousRelease: Fault = {
+  name: 'deploy-from-previous-release',
   description:
     'the previous release runs on its own schema and is upgraded under load: its database is migrated, then each process is replaced (workers first). Each further round rolls back to it (gateways first) and upgrades again. The log contains records that cannot be stored; no request may fail, and the dead letters that the previous release wrote to topics are imported',
   logs: ['kafka'],
   stallLimit: 'no stall: a gateway keeps serving while it drains',
   traffic: LIGHT_TRAFFIC,
   async startLaboratory() {
-    const release = await buildReleaseBefore();
+    const release = await buildPreviousRelease();
     const lab = await startKafkaLaboratory({ release });
     releaseOf.set(lab, release);
     return lab;

@@ -11,7 +11,7 @@ import { disturbDatabase, untilNotReady } from '../watch.ts';
 const DISK_BYTES = 768 * 1024 * 1024;
 const FULL_MS = 8_000;
 const FILL_EVERY_MS = 250;
-const NOT_READY_WITHIN_MS = 20_000;
+const NOT_READY_TIMEOUT_MS = 20_000;
 
 /** The small disk of each laboratory that `startOnSmallDisk` started. */
 const disks = new WeakMap<Laboratory, SmallDisk>();
@@ -39,7 +39,7 @@ export const postgresDiskFull: Fault = {
         await Promise.all([
           delay(FULL_MS),
           untilNotReady(lab, context, {
-            withinMs: NOT_READY_WITHIN_MS,
+            withinMs: NOT_READY_TIMEOUT_MS,
             reason: /its disk is full|database does not answer/,
           }),
         ]);

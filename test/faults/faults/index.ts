@@ -3,7 +3,7 @@ import type { LogName } from '../laboratory.ts';
 import { brokerPaused, coordinatorKilled, leaderKilled, twoBrokersDown } from './brokers.ts';
 import { clockBack } from './clock.ts';
 import { postgresKilled, postgresPaused, postgresRestarted } from './database.ts';
-import { deployFromTheReleaseBefore } from './deploy.ts';
+import { deployFromPreviousRelease } from './deploy.ts';
 import { postgresDiskFull } from './disk.ts';
 import { locked } from './locks.ts';
 import { brokerDiskFull, rebalanceStorm } from './log.ts';
@@ -55,7 +55,7 @@ export const FAULTS: readonly Fault[] = [
   readOnly,
   postgresRestored,
   postgresDiskFull,
-  deployFromTheReleaseBefore,
+  deployFromPreviousRelease,
   networkHalfOpen,
   networkCut,
   networkSlow,

@@ -38,7 +38,7 @@ export const rebalanceStorm: Fault = {
     }
     await inService(lab);
     const failed = failuresSince(ledger, failedBefore);
-    if (failed !== undefined) problem(`while partitions were handed around, ${failed}`);
+    if (failed !== undefined) problem(`while partitions were reassigned, ${failed}`);
   },
 };
 
@@ -47,7 +47,7 @@ export const brokerDiskFull: Fault = {
   description:
     'the disk of 1 broker, then of 2 brokers is full, so that they stop; space is freed and they are restarted',
   logs: ['kafka'],
-  stallLimit: 'one disk: as leader-killed; two disks: the outage, as two-brokers-down',
+  stallLimit: 'one disk: the same as leader-killed; two disks: the same as two-brokers-down',
   startLaboratory: startOnSmallDisks,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, context) {

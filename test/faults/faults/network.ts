@@ -70,8 +70,7 @@ export const networkSlow: Fault = {
   name: 'network-slow',
   description: `${SLOW_DELAY_MS} ms of latency each way, then ${DRIP_BYTES_PER_SECOND / 1024} KiB/s, for ${SLOW_MS / 1000} s, on the same links in turn`,
   logs: ['kafka'],
-  stallLimit:
-    'the deadline of an answer (5 s) while the link is slow; no connection is dropped for being slow only',
+  stallLimit: 'the deadline of an answer (5 s) while the link is slow; a slow connection is not dropped',
   times: LINKS.length,
   traffic: LIGHT_TRAFFIC,
   async inject(lab, { round }) {

@@ -8,12 +8,12 @@ import type { Part } from '../part.ts';
 import { acceptedAgent, agentEvent, putIntoLog } from '../put-into-log.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 
-const QUARANTINE_DEADLINE_MS = 60_000;
+const QUARANTINE_TIMEOUT_MS = 60_000;
 /**
  * Enough for about 10 crashes. After each, Kafka waits for the session timeout (6 s in the
  * laboratory), and a worker starts.
  */
-const CRASH_QUARANTINE_DEADLINE_MS = 300_000;
+const CRASH_QUARANTINE_TIMEOUT_MS = 300_000;
 const MEBIBYTE = 1024 * 1024;
 const CONSTRAINT = 'sluice_faults_poison';
 
@@ -64,7 +64,7 @@ export const processKillingRecord: Fault = {
         for (const worker of lab.workers) if (!worker.alive) worker.start(env);
         return (await readDeadLetters(lab)).find(({ firstPosition }) => firstPosition === position);
       },
-      { timeoutMs: CRASH_QUARANTINE_DEADLINE_MS, what: `${poison} to be quarantined`, everyMs: 200 },
+      { timeoutMs: CRASH_QUARANTINE_TIMEOUT_MS, what: `${poison} to be quarantined`, everyMs: 200 },
     );
     if (found.reason !== 'crash') problem(`${poison} was quarantined as ${found.reason}, not as crash`);
     if (!found.error.includes('ended 3 times')) problem(`${poison} was quarantined because ${found.error}`);
@@ -174,13 +174,13 @@ export async function expectDeadLetters(lab: Laboratory, expected: readonly Expe
       }
       return true;
     },
-    { timeoutMs: QUARANTINE_DEADLINE_MS, what: 'the expected dead letters', everyMs: 200 },
+    { timeoutMs: QUARANTINE_TIMEOUT_MS, what: 'the expected dead letters', everyMs: 200 },
   );
 }
 
 async function signalled(lab: Laboratory, tenant: Tenant, eventId: string): Promise<void> {
   await waitFor(() => rejectionsOf(lab, tenant).includes(eventId), {
-    timeoutMs: QUARANTINE_DEADLINE_MS,
+    timeoutMs: QUARANTINE_TIMEOUT_MS,
     what: `a webhook about ${eventId}`,
   });
 }
@@ -194,7 +194,7 @@ async function stored(lab: Laboratory, marker: string): Promise<void> {
       ]);
       return rowCount === 1;
     },
-    { timeoutMs: QUARANTINE_DEADLINE_MS, what: `${marker} to be stored once`, everyMs: 100 },
+    { timeoutMs: QUARANTINE_TIMEOUT_MS, what: `${marker} to be stored once`, everyMs: 100 },
   );
 }
 

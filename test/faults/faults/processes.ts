@@ -32,7 +32,7 @@ export const workerKilledBetweenSteps: Fault = {
   name: 'worker-killed-between-steps',
   description: `a worker is killed after each step of a batch in turn: ${BATCH_STEPS.join(', ')}`,
   logs: ['kafka'],
-  stallLimit: 'as worker-killed',
+  stallLimit: 'the same as worker-killed',
   // One run covers every step.
   times: BATCH_STEPS.length,
   async inject(lab, { round, random }) {
@@ -50,7 +50,7 @@ export const workerFrozen: Fault = {
   name: 'worker-frozen',
   description: 'a worker is paused (SIGSTOP) until the other one has its partitions, and then resumed',
   logs: ['kafka'],
-  stallLimit: 'as worker-killed; the database ends its open transaction within 30 s',
+  stallLimit: 'the same as worker-killed; the database ends its open transaction within 30 s',
   async inject(lab, { round }) {
     const part = lab.workers[round % lab.workers.length]!;
     await part.freeze();

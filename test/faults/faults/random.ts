@@ -10,7 +10,7 @@ export function randomSequence(faults: readonly Fault[], minutes: number): Fault
     name: 'random-sequence',
     description: `for ${minutes} minutes, in random order: ${faults.map(({ name }) => name).join(', ')}`,
     logs: ['kafka'],
-    stallLimit: 'as of each of them',
+    stallLimit: 'the stall limit of each fault',
     forMs: minutes * 60_000,
     async inject(lab, context) {
       const fault = faults[Math.floor(context.random() * faults.length)]!;
@@ -21,7 +21,7 @@ export function randomSequence(faults: readonly Fault[], minutes: number): Fault
       await verifyOnlyConflictsDeadLettered(lab, context);
       const never = faults.filter(({ name }) => !chosen.includes(name));
       if (never.length > 0)
-        context.problem(`too short: ${never.map(({ name }) => name).join(', ')} never came`);
+        context.problem(`the run was too short: ${never.map(({ name }) => name).join(', ')} never ran`);
     },
   };
 }

@@ -11,7 +11,7 @@ const TAKE_EVERY_MS = 100;
 const TERMINATED_FOR_MS = 5_000;
 const TERMINATED_EVERY_MS = 200;
 const READ_ONLY_MS = 6_000;
-const NOT_READY_WITHIN_MS = 10_000;
+const NOT_READY_TIMEOUT_MS = 10_000;
 const TOO_MANY_CONNECTIONS = '53300';
 /**
  * More than any `max_connections` of the laboratories, so that the loop ends if the server never
@@ -33,7 +33,7 @@ export const outOfConnections: Fault = {
       try {
         await takeSlots(lab, taken);
         const telling = untilNotReady(lab, context, {
-          withinMs: NOT_READY_WITHIN_MS,
+          withinMs: NOT_READY_TIMEOUT_MS,
           reason: /no connection left|database does not answer/,
         });
         const endMs = performance.now() + TAKEN_MS;
@@ -80,7 +80,7 @@ export const readOnly: Fault = {
       await setReadOnly(lab, true);
       try {
         await Promise.all([
-          untilNotReady(lab, context, { withinMs: NOT_READY_WITHIN_MS, reason: /25006/ }),
+          untilNotReady(lab, context, { withinMs: NOT_READY_TIMEOUT_MS, reason: /25006/ }),
           delay(READ_ONLY_MS),
         ]);
       } finally {

@@ -7,7 +7,7 @@ import { untilStored } from '../reconcile.ts';
 import { LIGHT_TRAFFIC } from '../traffic.ts';
 import { clusterOf, inService } from './brokers.ts';
 
-const NOTICED_WITHIN_MS = 60_000;
+const NOTICED_TIMEOUT_MS = 60_000;
 const RECORDS = 500;
 
 /**
@@ -56,7 +56,7 @@ async function deleteTopic(lab: Laboratory, topic: string): Promise<void> {
     await admin.deleteTopics({ topics: [topic] });
     await waitFor(async () => !(await admin.listTopics()).includes(topic), {
       timeoutMs: 20_000,
-      what: `${topic} to be gone`,
+      what: `the deletion of ${topic}`,
       everyMs: 100,
     });
   } finally {
@@ -73,8 +73,12 @@ async function untilToldOf(lab: Laboratory, topic: string): Promise<void> {
     async () => {
       const reasons = await Promise.all(lab.workers.map((worker) => worker.health('ready')));
       if (reasons.every((reason) => reason?.includes(topic))) return true;
-      throw new Error(`the workers say: ${reasons.map((reason) => reason ?? 'ready').join('; ')}`);
+      throw new Error(`the workers report: ${reasons.map((reason) => reason ?? 'ready').join('; ')}`);
     },
-    { timeoutMs: NOTICED_WITHIN_MS, what: `the workers to say that ${topic} is another one`, everyMs: 100 },
+    {
+      timeoutMs: NOTICED_TIMEOUT_MS,
+      what: `the workers to report that ${topic} was recreated`,
+      everyMs: 100,
+    },
   );
 }

@@ -61,7 +61,7 @@ it('tenant slots start the next work when one fails', async () => {
   expect(await next).toBe('next');
 });
 
-it('tenant slots reject work that waited too long, and run what comes later', async () => {
+it('tenant slots reject work that waited too long, and run later work', async () => {
   const { run, started, end } = setUp(20);
   const first = run('a', 'a1');
   await expect(run('a', 'a2')).rejects.toMatchObject({ code: 'SLOT_TIMEOUT', retryable: true });

@@ -50,17 +50,17 @@ async function plan([earliest, latest]: [bigint, bigint], position?: Position, a
 const last = (offset: bigint) => fingerprint(record(offset));
 
 it.each([
-  ['all of it', [0n, 5n], { nextOffset: 5n, lastId: last(4n) }],
-  ['nothing yet', [0n, 5n], undefined],
-  ['what has expired', [5n, 9n], { nextOffset: 5n, lastId: 'of a record that is gone' }],
-  ['up to where a gap was skipped', [2n, 9n], { nextOffset: 2n, lastId: null }],
-] as const)('a log of which %s is stored fits', async (_, [earliest, latest], position) => {
+  ['the whole log', [0n, 5n], { nextOffset: 5n, lastId: last(4n) }],
+  ['empty', [0n, 5n], undefined],
+  ['expired', [5n, 9n], { nextOffset: 5n, lastId: 'of a record that is gone' }],
+  ['followed by a skipped gap', [2n, 9n], { nextOffset: 2n, lastId: null }],
+] as const)('a log fits if the stored part is %s', async (_, [earliest, latest], position) => {
   const found = await plan([earliest, latest], position);
   expect(found).toMatchObject({ generation: 3, partitions: [{ finding: 'fits', skipped: 0n }] });
   expect(isChange(found)).toBe(false);
 });
 
-it('a log fits that a worker stores from while it is compared', async () => {
+it('a log fits although a worker stores records during the comparison', async () => {
   const found = await plan(
     [0n, 5n],
     { nextOffset: 5n, lastId: last(4n) },
@@ -74,7 +74,7 @@ it.each([
   ['has another record', [0n, 9n], { nextOffset: 5n, lastId: 'another' }, 'other-record', 0n],
   ['has another record, its first gone', [2n, 9n], { nextOffset: 5n, lastId: 'another' }, 'other-record', 2n],
 ] as const)(
-  'a log that %s is another one, read from its first record in a new generation',
+  'a log that %s counts as another log, read from its first record in a new generation',
   async (_, [earliest, latest], position, finding, to) => {
     const found = await plan([earliest, latest], position);
     expect(found.partitions[0]).toMatchObject({ finding, nextOffset: to, skipped: 0n });
@@ -82,14 +82,14 @@ it.each([
   },
 );
 
-it('records that are gone are skipped and counted, in the same generation', async () => {
+it('lost records are skipped and counted, in the same generation', async () => {
   const found = await plan([8n, 9n], { nextOffset: 5n, lastId: last(4n) });
   expect(found.partitions[0]).toMatchObject({ finding: 'gone', nextOffset: 8n, skipped: 3n });
   expect(toAccepted(found)).toMatchObject({ generation: 3, move: [{ to: 8n }] });
   expect((await plan([8n, 9n])).partitions[0]).toMatchObject({ finding: 'gone', skipped: 8n });
 });
 
-it('a position of another generation takes the newest one, and stays', async () => {
+it('a position of an older generation gets the newest generation, and stays', async () => {
   const older = await plan([0n, 9n], { nextOffset: 5n, lastId: last(4n), generation: 2 });
   expect(isChange(older)).toBe(true);
   expect(toAccepted(older)).toEqual({ topic: 't', generation: 3, layouts: new Map(), stay: [0], move: [] });

@@ -12,14 +12,14 @@ describe('the next command that the CLI suggests', () => {
     return [...texts.matchAll(/(?:Example: |`)(.*?) (events show|keys create)/g)].map(([, hint]) => hint);
   };
 
-  it('is what was typed here: npx, the command itself, or what a setting says', async () => {
+  it('starts with npx, the command itself, or the text of a setting', async () => {
     expect(await hintsWith({ npm_command: 'exec' })).toEqual(['npx sluice', 'npx sluice']);
     expect(await hintsWith({})).toEqual(['sluice', 'sluice']);
     const compose = 'docker compose run --rm cli';
     expect(await hintsWith({ npm_command: 'exec', SLUICE_COMMAND: compose })).toEqual([compose, compose]);
   });
 
-  it('is right as npm runs it, and as the PATH finds it', () => {
+  it('works under npm and when found in the PATH', () => {
     const bin = join(ROOT, 'node_modules', '.bin');
     const env = { PATH: `${bin}${delimiter}${process.env.PATH}`, HOME: process.env.HOME };
     const run = (command: string, ...args: string[]) =>

@@ -14,7 +14,7 @@ async function complete(...words: string[]): Promise<string[]> {
 }
 
 describe('completion in bash', () => {
-  it('knows commands, subcommands, options and their values', async () => {
+  it('completes commands, subcommands, options and their values', async () => {
     expect(await complete('dead')).toEqual(['dead-letters']);
     expect(await complete('dead-letters', '')).toEqual(
       expect.arrayContaining(['list', 'show', 'replay', 'drop']),
@@ -24,7 +24,7 @@ describe('completion in bash', () => {
     expect(await complete('send', 'agents', '--json', '--del')).toEqual(['--delimiter', '--delivery']);
   });
 
-  it('comes for zsh and fish too, and for no other shell', async () => {
+  it('is available for zsh and fish too, and for no other shell', async () => {
     expect((await runSluice(['completion', 'zsh'], {})).stdout).toContain('#compdef sluice');
     expect((await runSluice(['completion', 'fish'], {})).stdout).toContain(
       "-a 'list show replay drop import --help'",

@@ -31,7 +31,7 @@ async function read(
 }
 
 describe('a CSV file', () => {
-  it('becomes records: lists, numbers, attributes; empty cells are left out', async () => {
+  it('is read as records with lists, numbers and attributes, without empty cells', async () => {
     const { lines, warnings } = await read(
       '\ufeffexternalAgentId,languages,concurrency,attributes.team,attributes.site,shoeSize\r\n' +
         'a1,en-gb; de,3,"blue, or so",,42\r\na2,,many,,north,\r\n\r\n',
@@ -51,7 +51,7 @@ describe('a CSV file', () => {
     expect(warnings).toEqual(['columns that agents do not have are not sent: shoeSize']);
   });
 
-  it('reads nested members and JSON of events, and other separators', async () => {
+  it('has nested members and JSON for events, and may use other separators', async () => {
     const { lines } = await read(
       'conversationId;externalConversationId;type;occurredAt;reply.messageId;reply.text;inputVariables\n' +
         'C;x;reply;2026-01-01T00:00:00Z;m;Hi;"{""a"": 1}"\n',
@@ -73,7 +73,7 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('loses to a line that is wrong in itself only that line, and numbers lines as an editor does', async () => {
+  it('loses only a malformed line, and numbers lines as an editor does', async () => {
     const { lines } = await read(
       Buffer.concat([
         Buffer.from('externalAgentId,agentName\na2,"two\nlines"\na4\na5,five\n'),
@@ -119,7 +119,7 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('takes a quoted cell of any number of lines', async () => {
+  it('may have a quoted cell of any number of lines', async () => {
     const text = `${inner}\n`.repeat(5000);
     const { lines } = await read(`externalAgentId,agentName\na2,"${text}"\na5003,x\n`);
     expect(lines).toEqual([
@@ -139,7 +139,7 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('keeps U+FEFF in cells, and drops the byte order mark of the file', async () => {
+  it('keeps U+FEFF in cells, but not the byte order mark of the file', async () => {
     const { lines } = await read('\ufeffexternalAgentId,agentName\r\n\ufeffa2,"\ufeffone\r\n\ufefftwo"\r\n');
     expect(lines).toEqual([[2, { externalAgentId: '\ufeffa2', agentName: '\ufeffone\r\n\ufefftwo' }]]);
   });
@@ -159,7 +159,7 @@ describe('a CSV file', () => {
     expect(lines).toEqual([[number, { externalAgentId: expect.any(String), agentName: expect.any(String) }]]);
   });
 
-  it('refuses a second header by name, and reads on', async () => {
+  it('reports a second header by name, and is read further', async () => {
     const header = 'externalAgentId,agentName\n';
     const { lines } = await read(`${header}a2,two\n\ufeff${header}agentName,externalAgentId\na5,agentName\n`);
     expect(lines).toEqual([
@@ -170,7 +170,7 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('refuses only the quoted record that is not UTF-8', async () => {
+  it('loses only the quoted record that is not UTF-8', async () => {
     const { lines } = await read(
       Buffer.concat([
         Buffer.from('externalAgentId,agentName\n"a'),
@@ -184,7 +184,7 @@ describe('a CSV file', () => {
     ]);
   });
 
-  it('is read the same in pieces of any size', async () => {
+  it('gives the same records in pieces of any size', async () => {
     const text =
       '\ufeff\r\nsep=;\r\nexternalAgentId;agentName\r\na4;"é;\r\n""q"""\r\n\r\na7;x\r\nalone\r\na9;"\ufeff"\r\na10;"open\r\n';
     const whole = await read(text);
@@ -192,7 +192,7 @@ describe('a CSV file', () => {
     for (const size of [1, 2, 3, 7, 64]) expect(await read(text, 'agents', ',', size)).toEqual(whole);
   });
 
-  it('takes quotes, delimiters and empty cells inside of quotes as RFC 4180 has them', async () => {
+  it('may quote quotes, delimiters and empty cells as in RFC 4180', async () => {
     const { lines } = await read(
       'externalAgentId,agentName,jobTitle\n"a","say ""hi"", twice",""\n"b",,"""quoted"""\n"c","x" ,y\n',
     );

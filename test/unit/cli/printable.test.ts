@@ -12,7 +12,7 @@ it.each([
   ['a zero-width space', 'impo\u200brt'],
   ['a byte order mark', '\ufeffimport'],
   ['a tag', 'import\u{e0041}'],
-])('%s is made visible', (_what, text) => {
+])('%s is replaced by visible text', (_what, text) => {
   expect(printable(text)).toMatch(/\ufffd/);
   expect(printable(text)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
   expect(printable(text).replace('\ufffd', '')).toHaveLength(
@@ -20,7 +20,7 @@ it.each([
   );
 });
 
-it('other text stays, lines and tabs too', () => {
+it('printable text is unchanged, including line feeds and tabs', () => {
   const text = 'import ż\n\t名前 שלום 🙂';
   expect(printable(text)).toBe(text);
 });

@@ -8,7 +8,7 @@ import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts'
 
 const target = { url: 'http://gateway/', apiKeyId: 'id', apiKeySecret: 'secret' };
 
-describe('ids of records that bring none', () => {
+describe('ids of records without an id', () => {
   const idsOf = (kind: 'agents' | 'events', delivery: string, texts: string[], idColumn?: string) => {
     const prepare = createPreparer({ kind: KIND_BY_NAME[kind], delivery, idColumn });
     return texts.map((text, i) => {
@@ -28,7 +28,7 @@ describe('ids of records that bring none', () => {
     for (const id of first) expect(id).toMatch(/^[a-zA-Z0-9_-]{1,256}$/);
   });
 
-  it('leave given ids alone, take a column, and replace an id that is null', () => {
+  it('come from the record or a column, and replace null', () => {
     expect(idsOf('agents', 'd', ['{"externalAgentId":"a","eventId":"e"}'])).toEqual(['e']);
     const rows = ['{"externalAgentId":"a","change":7}', '{"externalAgentId":"a"}'];
     expect(idsOf('agents', 'd', rows, 'change')).toEqual(['7', 'has no change']);
@@ -43,7 +43,7 @@ describe('ids of records that bring none', () => {
     expect(readAutomationEvent({ ...JSON.parse(event), eventId: id }).ok).toBe(true);
   });
 
-  it('are not made for what is no object', () => {
+  it('are not generated for values that are not objects', () => {
     expect(idsOf('agents', 'd', ['[1]', '{"externalAgentId":'])).toEqual([
       'must be one JSON object',
       expect.any(String),
@@ -99,7 +99,7 @@ function scripted(
 const results = (...errors: string[]) => ({ results: errors.map((error) => ({ eventId: 'x', error })) });
 
 describe('a batch of records', () => {
-  it('is sent again after no answer and 503, as long as Retry-After says, and in part for what was unavailable', async () => {
+  it('is retried after no answer and 503, after Retry-After, with only the unavailable items', async () => {
     const { run, requests, waits, settled } = scripted([
       () =>
         Object.assign(new TypeError('fetch failed'), {
@@ -119,7 +119,7 @@ describe('a batch of records', () => {
     ]);
   });
 
-  it('is sent again after 429, not before Retry-After', async () => {
+  it('is retried after 429, not before Retry-After', async () => {
     const limited = (seconds: string) => (): [number, unknown, object] => [
       429,
       {},
@@ -136,7 +136,7 @@ describe('a batch of records', () => {
     expect(settled.map(([number]) => number)).toEqual([1, 2, 3]);
   });
 
-  it('ends where a quota asks to wait for longer than it may, and says for how long', async () => {
+  it('fails with the requested delay if a quota requests a longer one than permitted', async () => {
     const { run, requests, waits } = scripted([() => [429, {}, { 'retry-after': '43200' }]]);
     await expect(run()).rejects.toThrow(
       'answers 429 and asks to wait 43200 s: run the same command again later to continue',
@@ -144,7 +144,7 @@ describe('a batch of records', () => {
     expect([requests.length, waits]).toEqual([1, []]);
   });
 
-  it('that is refused as a whole is halved until the record at fault is found', async () => {
+  it('that is refused as a whole is bisected to find the bad record', async () => {
     const answer = (items: { eventId: string }[]): [number, unknown] =>
       items.some(({ eventId }) => eventId === 'e2')
         ? [
@@ -172,13 +172,13 @@ describe('a batch of records', () => {
     [403, 'create a key with the scope'],
     [404, 'check --url'],
     [302, 'redirect'],
-  ])('stops everything at %i', async (status, message) => {
+  ])('stops the run at %i', async (status, message) => {
     const { run, settled, requests } = scripted([() => [status, {}]]);
     await expect(run()).rejects.toThrow(message);
     expect([settled, requests.length]).toEqual([[], 1]);
   });
 
-  it('tells once what is waited for, and again when it has gone on meanwhile', async () => {
+  it('reports a stall once, and again after progress', async () => {
     const later = Array.from({ length: 8 }, () => (): [number, unknown] => [503, {}]);
     const partly = (): [number, unknown] => [200, results('', 'FAIL_UNAVAILABLE: later', '')];
     const { run, reports } = scripted([...later, partly, ...later, () => [200, results('')]]);
@@ -187,7 +187,7 @@ describe('a batch of records', () => {
     expect(reports).toEqual([sentence, sentence]);
   });
 
-  it('gives up after the time given, and sooner where nothing ever answered', async () => {
+  it('gives up after the given time, and sooner if nothing has ever answered', async () => {
     const busy = scripted([]);
     await expect(busy.run()).rejects.toThrow('run the same command again later to continue');
     const sum = (waits: number[]) => waits.reduce((total, ms) => total + ms, 0);
@@ -201,7 +201,7 @@ describe('a batch of records', () => {
 describe('lanes', () => {
   const record = (number: number, entity: string): Prepared => ({ number, entity, text: '{}' });
 
-  it('keep the order of an entity, send at once what they may, and know what is not settled', async () => {
+  it('keep the order of an entity, send other records concurrently, and track unsettled records', async () => {
     const batches: number[][] = [];
     const finish: (() => void)[] = [];
     const lanes = createLanes({
@@ -225,7 +225,7 @@ describe('lanes', () => {
     expect(lanes.oldestPending()).toBeUndefined();
   });
 
-  it('tell what a delivery failed with', async () => {
+  it('reject with the error of a failed delivery', async () => {
     const lanes = createLanes({
       lanes: 1,
       batchRecordsMax: 1,

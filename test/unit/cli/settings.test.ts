@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runSluice } from '../../support/command.ts';
 
-describe('commands and settings that are wrong', () => {
+describe('commands with invalid settings', () => {
   let folder: string;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'));
@@ -15,7 +15,7 @@ describe('commands and settings that are wrong', () => {
     ['send agents --sample 1', { DATABASE_URL: 'x', KAFKA_BROKERS: 'x', PORT: 'x', SLUICE_LOG_LEVEL: 'x' }],
     ['tenants list', { KAFKA_BROKERS: 'x', KAFKA_TLS_CA: '/nowhere', SLUICE_URL: 'x', WORKER_PORT: 'x' }],
     ['lag', { SLUICE_URL: 'x', SLUICE_CREDENTIALS_KEYS: 'x', SLUICE_WEBHOOK_ALLOW: 'x' }],
-  ])('%s is not stopped by those that it does not use', async (args, env) => {
+  ])('%s ignores invalid settings that it does not use', async (args, env) => {
     const { code, stderr } = await runSluice(args, { ...env, SLUICE_DATA_DIR: folder });
     expect([code, stderr]).toEqual([
       1,
@@ -31,7 +31,7 @@ describe('commands and settings that are wrong', () => {
       { DATABASE_URL: 'mysql://x', KAFKA_BROKERS: 'x', KAFKA_TLS: 'x', SLUICE_TOPIC_PREFIX: ' ' },
       ['DATABASE_URL', 'KAFKA_BROKERS', 'KAFKA_TLS', 'SLUICE_TOPIC_PREFIX'],
     ],
-  ])('%s names all of those that it uses at once', async (args, env, names) => {
+  ])('%s names all invalid settings that it uses together', async (args, env, names) => {
     const { code, stderr } = await runSluice(args, env);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^sluice: The settings cannot be used:\n/);

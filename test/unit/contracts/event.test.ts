@@ -37,7 +37,7 @@ describe('records in the log', () => {
     });
   });
 
-  it('come back as they went in, free-form bytes included', () => {
+  it('are decoded as they were encoded, including free-form bytes', () => {
     const decoded = decodeEvent(encodeEvent(record), 'automation-events');
     expect(decoded).toEqual({ ...record, data: expect.anything() });
     expect(writeJson(decoded.data)).toBe(
@@ -45,7 +45,7 @@ describe('records in the log', () => {
     );
   });
 
-  it('may lack what is optional, and carry what later releases add', () => {
+  it('may omit optional members, and may have members of later releases', () => {
     const { traceparent, contentHash, ...least } = record;
     const event = JSON.parse(encodeEvent({ ...least, idGenerated: true }).toString());
     const decoded = decodeEvent(
@@ -64,7 +64,7 @@ describe('records in the log', () => {
     ['a newer version', encodeEvent(record).toString().replace('.v1"', '.v2"'), 'unknown-version'],
     ['no tenant', encodeEvent(record).toString().replace('tenantid', 'x'), 'undecodable'],
     ['a bad time', encodeEvent(record).toString().replace('2026-01', 'never'), 'undecodable'],
-  ])('are refused when they are %s', (_, text, reason) => {
+  ])('are rejected if they are %s', (_, text, reason) => {
     expect(() => decodeEvent(Buffer.from(text), 'automation-events')).toThrow(EventError);
     try {
       decodeEvent(Buffer.from(text), 'automation-events');
@@ -73,7 +73,7 @@ describe('records in the log', () => {
     }
   });
 
-  it('tell whose they are also when they cannot be read', () => {
+  it('report their tenant and id even if they cannot be decoded', () => {
     const newer = Buffer.from(encodeEvent(record).toString().replace('.v1"', '.v2"'));
     expect(() => decodeEvent(newer, 'automation-events')).toThrow(
       expect.objectContaining({ reason: 'unknown-version', tenantId: 'T1', id: record.id }),

@@ -211,7 +211,7 @@ describe.each(CONTRACTS)('the JSON Schema of a %s', (name, schema, rawMembers, v
     }
   });
 
-  it('says what the validator does, of every member with every value', () => {
+  it('agrees with the validator on every member with every value', () => {
     const counts = { accepted: 0, refused: 0 };
     for (const record of valid) {
       for (const member of [...Object.keys(schema.shape), 'unknown']) {
@@ -231,7 +231,7 @@ describe.each(CONTRACTS)('the JSON Schema of a %s', (name, schema, rawMembers, v
     expect(counts.refused).toBeGreaterThan(200);
   });
 
-  it('says what the validator does, of records at random', () => {
+  it('agrees with the validator on random records', () => {
     const random = seededRandom(printedSeed(`JSON Schema of a ${name}`));
     const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
     for (let n = 0; n < 3000; n++) {
@@ -247,14 +247,14 @@ describe.each(CONTRACTS)('the JSON Schema of a %s', (name, schema, rawMembers, v
   });
 });
 
-describe('what JSON Schema cannot say', () => {
+describe('rules that JSON Schema cannot express', () => {
   const agent = compileSchema(jsonSchemaOf(agentSchema));
   const both = (agentName: string, startTs = OCCURRED) => {
     const record = { externalAgentId: 'a', agentName, startTs };
     return [schemaErrors(agent, record).length === 0, agentSchema.safeParse(record).success];
   };
 
-  it('is what the document says in words', () => {
+  it('are described in the document as text', () => {
     expect(both('a\u0000')).toEqual([true, false]);
     expect(both('a\ud83d')).toEqual([true, false]);
     expect(both('a', '2016-12-31T23:59:60Z')).toEqual([true, false]);

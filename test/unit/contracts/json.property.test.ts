@@ -54,8 +54,8 @@ const nearJson = fc.oneof(
     }),
 );
 
-describe('the reader of JSON', () => {
-  it('takes the texts that JSON.parse takes, with the same values', () => {
+describe('the JSON reader', () => {
+  it('accepts the texts that JSON.parse accepts, with the same values', () => {
     fc.assert(
       fc.property(nearJson, (text) => {
         const bytes = Buffer.from(text);
@@ -78,7 +78,7 @@ describe('the reader of JSON', () => {
     );
   });
 
-  it('keeps raw members byte for byte, whatever is in them', () => {
+  it('keeps raw members byte for byte, whatever their content', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 5 })),
@@ -99,7 +99,7 @@ describe('the reader of JSON', () => {
     );
   });
 
-  it('takes at most 32 levels', () => {
+  it('accepts at most 32 levels', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), (levels) => {
         const open = levels.map((object) => (object ? '{"a":' : '[')).join('');
@@ -112,7 +112,7 @@ describe('the reader of JSON', () => {
     );
   });
 
-  it('reads the last of members with the same name, and takes no name for more than a name', () => {
+  it('returns the last of members with the same name, and gives no name a special meaning', () => {
     const name = fc.constantFrom('a', '__proto__', 'constructor', 'toString', 'b');
     fc.assert(
       fc.property(fc.array(fc.tuple(name, fc.nat()), { maxLength: 8 }), (members) => {
@@ -124,7 +124,7 @@ describe('the reader of JSON', () => {
     );
   });
 
-  it('tells integers from what a double makes one', () => {
+  it('distinguishes integers from numbers that a double rounds to one', () => {
     const digits = fc.stringMatching(/^[0-9]{1,25}$/);
     fc.assert(
       fc.property(

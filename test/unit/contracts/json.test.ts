@@ -13,7 +13,7 @@ const read = (text: string | Uint8Array, raw: string[] = []) =>
   readJson(typeof text === 'string' ? Buffer.from(text) : text, { rawMembers: new Set(raw) });
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
-describe('reading JSON', () => {
+describe('the JSON reader', () => {
   it.each([
     '{"a":[1,-2.5,1e3,"x",true,false,null,{"b":{}}],"":"empty name"}',
     ' \t\r\n{ "a" : [ ] , "b" : { } } ',
@@ -54,30 +54,30 @@ describe('reading JSON', () => {
     'undefined',
     '/* c */ 1',
     '\u00a0{}',
-  ])('refuses %j, as JSON.parse does', (text) => {
+  ])('rejects %j, as JSON.parse does', (text) => {
     expect(() => JSON.parse(text)).toThrow();
     expect(() => read(text)).toThrow(JsonSyntaxError);
   });
 
-  it('tells where it stopped, and repeats nothing of the input', () => {
+  it('reports the position of an error, without any input', () => {
     expect(() => read('{"token":"s3cr3t" x}')).toThrow(
       "is not valid JSON: ',' or '}' expected at character 19",
     );
   });
 
-  it('refuses what is not UTF-8, and skips a byte order mark', () => {
+  it('rejects bytes that are not UTF-8, and skips a byte order mark', () => {
     expect(() => read(Buffer.from([0x22, 0xff, 0x22]))).toThrow('is not valid UTF-8');
     expect(() => read(Buffer.from('{}', 'utf16le'))).toThrow(JsonSyntaxError);
     expect(read(Buffer.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d]))).toEqual({});
   });
 
-  it('takes 32 levels and refuses 33, also tens of thousands', () => {
+  it('accepts 32 levels, and rejects 33 and tens of thousands', () => {
     expect(writeJson(read(nested(32)))).toBe(nested(32));
     expect(() => read(nested(33))).toThrow('is nested deeper than 32 levels');
     expect(() => read(nested(40_000))).toThrow('is nested deeper than 32 levels');
   });
 
-  it('reads 250,000 values and no more, those inside raw objects included', () => {
+  it('accepts 250,000 values, including those inside raw objects, and rejects more', () => {
     const values = (count: number) => `[${'{},'.repeat(count - 2)}{}]`;
     expect(read(values(250_000))).toHaveLength(249_999);
     expect(() => read(values(250_001))).toThrow('has more than 250000 values');
@@ -86,12 +86,12 @@ describe('reading JSON', () => {
     expect(() => read(`{"other":{"a":${values(300_000)}}}`, ['body'])).toThrow('values');
   });
 
-  it('takes the last of duplicate members, raw ones too', () => {
+  it('returns the last of duplicate members, including raw ones', () => {
     expect(read('{"a":1,"a":2}')).toEqual({ a: 2 });
     expect(writeJson(read('{"raw":{"a":1},"raw":{"a": 2}}', ['raw']))).toBe('{"raw":{"a": 2}}');
   });
 
-  it('reads __proto__ as a member and leaves every prototype alone', () => {
+  it('reads __proto__ as a member, and changes no prototype', () => {
     const value = read(
       '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}',
     ) as JsonObject;
@@ -108,13 +108,13 @@ describe('reading JSON', () => {
     expect((value.auth.body as RawJson).problem).toBeUndefined();
   });
 
-  it('does not make raw what is not an object, and checks the syntax and depth of what is', () => {
+  it('keeps only objects as raw members, and checks their syntax and depth', () => {
     expect(read('{"body":[1],"b":1}', ['body', 'b'])).toEqual({ body: [1], b: 1 });
     expect(() => read('{"body":{"a":}}', ['body'])).toThrow(JsonSyntaxError);
     expect(() => read(`{"body":{"a":${nested(31)}}}`, ['body'])).toThrow('nested deeper');
   });
 
-  it('notes strings in raw members that cannot be stored', () => {
+  it('reports strings in raw members that cannot be stored', () => {
     const problem = (raw: string) =>
       ((read(`{"body":${raw}}`, ['body']) as JsonObject).body as RawJson).problem;
     expect(problem('{"a":["x\\u0000"]}')).toBe('must not contain U+0000');
@@ -131,7 +131,7 @@ describe('reading JSON', () => {
     ).toEqual([1, 1, 0.5, 1000, 1.5, 0, 2 ** 53]);
   });
 
-  it('keeps no text of a raw object over its bound in bytes', () => {
+  it('discards the text of a raw object over the limit in bytes', () => {
     const raw = (text: string, rawBytesMax: number) => {
       const bytes = Buffer.from(`{"body":${text}}`);
       return (readJson(bytes, { rawMembers: new Set(['body']), rawBytesMax }) as JsonObject).body as RawJson;
@@ -141,13 +141,13 @@ describe('reading JSON', () => {
     expect(raw(`{"a":"${'x'.repeat(1024)}"}`, 1024).problem).toBe('must be at most 1 KiB');
   });
 
-  it('refuses a number of more than 65,536 characters', () => {
+  it('rejects a number of more than 65,536 characters', () => {
     expect(read(`0.${'3'.repeat(65_534)}`)).toBe(1 / 3);
     expect(() => read(`0.${'3'.repeat(65_535)}`)).toThrow('has a number of more than 65536 characters');
     expect(() => read(`{"body":{"a":${'3'.repeat(65_537)}}}`, ['body'])).toThrow('a number of more');
   });
 
-  it('reads strings and white space that are longer than it reads in one go', () => {
+  it('reads strings and white space that are longer than one step', () => {
     for (const part of ['x', '\\n', '\\u00e9', '\\ud83d\\ude00', '😀', 'é', '日x', 'abc\\"', '😀\\u0041']) {
       for (const before of ['', 'a', 'ab', 'abc']) {
         const text = `[${' \n'.repeat(20_000)}"${before}${part.repeat(30_000)}"${'\t'.repeat(17_000)}]`;
@@ -158,7 +158,7 @@ describe('reading JSON', () => {
     }
   });
 
-  it('reads one object and nothing else where one is asked for', () => {
+  it('rejects any value but an object if one is required', () => {
     for (const text of ['[]', '1', 'null', '"{}"', '1.00000000000000000001']) {
       expect(() => readJsonObject(Buffer.from(text), { rawMembers: NO_RAW_MEMBERS })).toThrow(
         'must be one JSON object',

@@ -29,14 +29,14 @@ describe('the readers of records', () => {
     expect(readAgentItem('x')).toMatchObject({ ok: false, id: undefined });
   });
 
-  it('ignores unknown members and keeps the known ones in schema order', () => {
+  it('ignore unknown members and keep the known ones in schema order', () => {
     const { record } = accepted(
       readAgentItem(bodyOf('{"zzz":1,"agentName":"N","__proto__":{"x":1},"externalAgentId":"a"}')),
     );
     expect(writeJson(record as JsonObject)).toBe('{"externalAgentId":"a","agentName":"N"}');
   });
 
-  it('stores languages in lower case and keeps null apart from omitted for agents', () => {
+  it('store languages in lower case, and distinguish null from omitted for agents', () => {
     expect(accepted(readAgentItem({ ...agent, languages: ['EN-us'], lobId: null })).record).toEqual({
       ...agent,
       lobId: null,
@@ -44,7 +44,7 @@ describe('the readers of records', () => {
     });
   });
 
-  it('treats null as omitted for messages and events, within their objects too', () => {
+  it('treat null as omitted for messages and events, including their objects', () => {
     expect(accepted(readMessageSent({ ...message, numEdits: null })).record).toEqual(message);
     const transfer = { ...event, type: 'transferToSystem', transferToSystem: { currentTaskName: null } };
     expect(accepted(readAutomationEvent(transfer)).record).toEqual({ ...transfer, transferToSystem: {} });
@@ -70,7 +70,7 @@ describe('content hash', () => {
     ).toBe(one);
   });
 
-  it('tells null from omitted for merge patches only', () => {
+  it('distinguishes null from omitted for merge patches only', () => {
     expect(hash(readAgentItem({ ...agent, lobId: null }))).not.toBe(hash(readAgentItem(agent)));
     expect(hash(readMessageSent({ ...message, numEdits: null }))).toBe(hash(readMessageSent(message)));
   });
@@ -89,7 +89,7 @@ describe('content hash', () => {
     ['"agentName":""', '"agentName":null'],
     ['"lobId":"l"', '"lobId":"l "'],
     ['"languages":["en","de"]', '"languages":["de","en"]'],
-  ])('takes %s and %s for two contents', (one, other) => {
+  ])('differs for %s and %s', (one, other) => {
     expect(agentHash(one)).not.toBe(agentHash(other));
   });
 
@@ -101,11 +101,11 @@ describe('content hash', () => {
     ['"agentName":"A"', '"agentName":"B","agentName":"A"'],
     ['"agentName":"A"', '"agentName":"A","agentNme":"B"'],
     ['"attributes":[{"name":"n","value":"v"}]', '"attributes":[{"value":"v","name":"n","more":1}]'],
-  ])('takes %s and %s for one content', (one, other) => {
+  ])('is the same for %s and %s', (one, other) => {
     expect(agentHash(one)).toBe(agentHash(other));
   });
 
-  it('takes null for omitted within automation events too', () => {
+  it('treats null as omitted within automation events too', () => {
     const transfer = (members: object) =>
       hash(readAutomationEvent({ ...event, type: 'transferToSystem', ...members }));
     const least = transfer({ transferToSystem: {} });
@@ -113,7 +113,7 @@ describe('content hash', () => {
     expect(transfer({ transferToSystem: { currentTaskName: '' } })).not.toBe(least);
   });
 
-  it('takes free-form objects by their bytes', () => {
+  it('covers free-form objects by their bytes', () => {
     const withVariables = (text: string) =>
       hash(
         readAutomationEvent(
@@ -132,7 +132,7 @@ describe('content hash', () => {
 describe('credentials', () => {
   const read = (text: string) => readCredentials(bodyOf(text), 'CONV1');
 
-  it('takes any credential, keeps free-form ones byte for byte, and has no id and no hash', () => {
+  it('may be any credential, are kept byte for byte, and have no id and no hash', () => {
     const parsed = accepted(
       read('{"customerExternalId":"u","streamId":"s","auth":{"body":{ "n":1.0 },"cookies":null}}'),
     );
@@ -141,7 +141,7 @@ describe('credentials', () => {
     expect(parsed.record.streamId).toBe('s');
   });
 
-  it('reads a top-level token as auth.token', () => {
+  it('may have a top-level token, which is read as auth.token', () => {
     expect(accepted(read('{"customerExternalId":"u","token":"t"}')).record.auth).toEqual({ token: 't' });
     expect(
       accepted(read('{"customerExternalId":"u","token":"t","auth":{"headers":{}}}')).record.auth,

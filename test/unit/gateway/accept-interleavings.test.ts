@@ -10,7 +10,7 @@ const RUNS_EACH = 80;
 const SCENARIOS: Readonly<Record<string, AcceptScenario>> = {
   'two contents of an id': { requests: [['a x 1'], ['a y 1']], deadline: true, forget: true },
   'an id, its repeat and other content': { requests: [['a x 1'], ['a x 1'], ['a y 1']] },
-  'three contents that the deadline parts': {
+  'three contents, with a deadline between them': {
     requests: [['a x 1'], ['a y 1'], ['a z 1']],
     fates: ['refused', 'lost'],
     deadline: true,

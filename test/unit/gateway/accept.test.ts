@@ -121,7 +121,7 @@ describe('accept', () => {
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
   });
 
-  it('takes the outcome of a retry with the same content', async () => {
+  it('uses the outcome of a retry with the same content', async () => {
     const { accept, publisher } = setUp();
     publisher.script = (call) => call.answer(TIMED_OUT);
     expect(await accept1(accept, 'a', 'x')).toBe('unavailable');

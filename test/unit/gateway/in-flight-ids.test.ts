@@ -76,7 +76,7 @@ describe('the in-flight and recent ids', () => {
     expect(memory.probe('busy', '3')).toBe('conflict');
   });
 
-  it('evict ids of the tenant that holds the most for those of another', () => {
+  it('evict ids of the tenant with the most for ids of another tenant', () => {
     const memory = setUp({ recentMax: 100 });
     acceptMany(memory, 'most', 70);
     acceptMany(memory, 'some', 30);

@@ -8,7 +8,7 @@ function workFor(ms: number): void {
 }
 
 describe('requests in slices', () => {
-  it('give all results in order', async () => {
+  it('return all results in order', async () => {
     const values = Array.from({ length: 1000 }, (_, i) => i);
     expect(await mapInRequestSlices('tenant-a', values, (value) => value * 2)).toEqual(
       values.map((value) => value * 2),
@@ -16,7 +16,7 @@ describe('requests in slices', () => {
     expect(await mapInRequestSlices('tenant-a', [], (value) => value)).toEqual([]);
   });
 
-  it('work a few milliseconds per turn of the event loop, however many of them are open', async () => {
+  it('take a few milliseconds per turn of the event loop, however many are open', async () => {
     let steps = 0;
     let most = 0;
     let open = true;
@@ -37,7 +37,7 @@ describe('requests in slices', () => {
     expect(most).toBeLessThan(25);
   });
 
-  it('let a small one pass large ones that came before it', async () => {
+  it('let a small request overtake earlier large ones', async () => {
     const finished: string[] = [];
     const large = Array.from({ length: 20 }, () =>
       mapInRequestSlices('tenant-a', Array.from({ length: 40 }), () => workFor(1)).then(() =>

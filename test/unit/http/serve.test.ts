@@ -294,7 +294,7 @@ describe('the memory for bodies', () => {
     const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const half = await openRaw(server.port);
     await half.write(`${post(1000)}${'x'.repeat(900)}`);
-    await waitFor(() => bodyMemory.heldBytes() === 900, { timeoutMs: 5000, what: 'the half body' });
+    await waitFor(() => bodyMemory.heldBytes() === 900, { timeoutMs: 5000, what: 'the partial body' });
     const other = await openRaw(server.port);
     await other.write(post(MIB));
     await other.write(Buffer.alloc(MIB, 'x'));
@@ -308,12 +308,12 @@ describe('the memory for bodies', () => {
     expect(bodyMemory.heldBytes()).toBe(0);
   });
 
-  it('refuses a body immediately instead of letting two halves wait for each other', async () => {
+  it('refuses a body immediately, so that two partial bodies never deadlock', async () => {
     const { server, bodyMemory } = await start({}, { bodyBytesMax: 2000 });
     const body = BODY.padEnd(800);
     const [one, two] = [await openRaw(server.port), await openRaw(server.port)];
     for (const half of [one, two]) await half.write(post(800) + body.slice(0, 400));
-    await waitFor(() => bodyMemory.heldBytes() === 800, { timeoutMs: 5000, what: 'both halves' });
+    await waitFor(() => bodyMemory.heldBytes() === 800, { timeoutMs: 5000, what: 'both partial bodies' });
     await two.write(body.slice(400));
     await two.received(/^HTTP\/1\.1 503 /);
     expect(bodyMemory.heldBytes()).toBe(400);
@@ -367,12 +367,12 @@ describe('connections', () => {
     for (let i = 0; i < 3; i++) {
       const other = await openRaw(server.port);
       await other.write(state);
-      await closes(other, 'the end of one connection too many');
+      await closes(other, 'the end of a connection over the limit');
       expect(other.text()).toBe('');
     }
     expect(refused).toEqual(Array(3).fill({ reason: 'all', address: '127.0.0.1' }));
     const check = await open(server.port, health, /^HTTP\/1\.1 200 .*connection: close.*"ok"/is);
-    await closes(check, 'the end behind a health check');
+    await closes(check, 'the end of the connection after a health check');
     await two.write(health);
     await two.received(/ok.*HTTP\/1\.1 200 /s);
     one.socket.destroy();
@@ -382,7 +382,7 @@ describe('connections', () => {
         await next.write(state);
         return await next.received(/HTTP\/1\.1 404 /, 200);
       },
-      { timeoutMs: 5000, what: 'a new connection to be taken' },
+      { timeoutMs: 5000, what: 'a new connection to be accepted' },
     );
   });
 
@@ -392,7 +392,7 @@ describe('connections', () => {
     const silent = await Promise.all(Array.from({ length: 30 }, () => openRaw(server.port)));
     await waitFor(() => silent.every((connection) => connection.closed()), {
       timeoutMs: 10_000,
-      what: 'the end of those that say nothing',
+      what: 'the end of silent connections',
     });
     await open(server.port, health, /^HTTP\/1\.1 200 /);
   });
@@ -403,7 +403,7 @@ describe('connections', () => {
     const kept = [];
     for (let i = 0; i < 3; i++) kept.push(await open(server.port, health));
     const fourth = await openRaw(server.port);
-    await closes(fourth, 'the end of the fourth');
+    await closes(fourth, 'the end of the fourth connection');
     expect([fourth.text(), refused]).toEqual(['', [{ reason: 'address', address: '127.0.0.1' }]]);
     const other = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
     other.write(health);
@@ -460,7 +460,7 @@ describe('connections', () => {
     expect(keyed.text()).toMatch(/keep-alive: timeout=620\r\n/i);
     await waitFor(() => [silent, keyless, wrong].every((connection) => connection.closed()), {
       timeoutMs: 10_000,
-      what: 'the end of those without a key',
+      what: 'the end of connections without a key',
     });
     await keyed.write(health);
     await keyed.received(/404-01.*HTTP\/1\.1 200 /s);
@@ -470,7 +470,7 @@ describe('connections', () => {
     const { server } = await start({ keylessIdleMs: 100, trustedHops: 1 });
     const pooled = await open(server.port, health);
     const keyless = await openRaw((await start({ keylessIdleMs: 500 })).server.port);
-    await closes(keyless, 'the end of one that is no proxy');
+    await closes(keyless, 'the end of a connection that is not from a proxy');
     await pooled.write(health);
     await pooled.received(/ok.*HTTP\/1\.1 200 /s);
     expect(pooled.text()).toMatch(/keep-alive: timeout=620\r\n/i);
@@ -486,7 +486,7 @@ describe('connections', () => {
       await dripping.received(/^HTTP\/1\.1 400 .*did not arrive in time/s);
       await waitFor(() => dripping.closed() && silent.closed(), {
         timeoutMs: 5000,
-        what: 'the end of both',
+        what: 'the end of both connections',
       });
     } finally {
       clearInterval(drip);
@@ -500,7 +500,7 @@ describe('connections', () => {
     const drip = setInterval(() => dripping.socket.write('x'), 20);
     try {
       await dripping.received(/^HTTP\/1\.1 400 .*"code":"400-01"/s);
-      await waitFor(dripping.closed, { timeoutMs: 5000, what: 'the end' });
+      await waitFor(dripping.closed, { timeoutMs: 5000, what: 'the end of the connection' });
     } finally {
       clearInterval(drip);
     }
@@ -513,10 +513,10 @@ describe('connections', () => {
     deaf.socket.pause();
     // More data than the buffers of both ends hold.
     await deaf.write('GET /docs/scalar.js HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5));
-    // This connection takes the only place while it is open.
+    // This connection uses the only slot while it is open.
     const served = () => fetch(`http://127.0.0.1:${server.port}/openapi.json`).then((answer) => answer.ok);
     await expect(served()).rejects.toThrow();
-    await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the cut' });
+    await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the closed connection' });
     deaf.socket.destroy();
   });
 });
@@ -812,7 +812,7 @@ describe('closing the listener', () => {
     await server.close();
     await waitFor(() => stalled.closed() && half.closed(), {
       timeoutMs: 5000,
-      what: 'the end of the stalled ones',
+      what: 'the end of stalled connections',
     });
   });
 });

@@ -20,7 +20,7 @@ describe('the reference', () => {
     expect(await (await admin.request('/docs')).text()).toContain('<title>Sluice admin</title>');
   });
 
-  it('has a page that names no other host, and a policy that allows none', async () => {
+  it('loads nothing from other hosts, and its policy allows none', async () => {
     const answer = await app.request('/docs');
     const page = await answer.text();
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -40,7 +40,7 @@ describe('the reference', () => {
     expect(policy).not.toMatch(/script-src[^;]*unsafe/);
   });
 
-  it('has a page that asks for nothing from its makers', async () => {
+  it('requests nothing from the vendor of its script', async () => {
     const page = await (await app.request('/docs')).text();
     const configuration = JSON.parse(/data-configuration='([^']*)'/.exec(page)![1]!);
     expect(configuration).toMatchObject({
@@ -52,7 +52,7 @@ describe('the reference', () => {
     expect(configuration).not.toHaveProperty('proxyUrl');
   });
 
-  it('compares tags weakly, and takes * for any', async () => {
+  it('compares tags weakly, and treats * as any', async () => {
     const etag = (await app.request('/docs')).headers.get('etag')!;
     const statusFor = async (tags: string) =>
       (await app.request('/docs', { headers: { 'if-none-match': tags } })).status;
@@ -61,7 +61,7 @@ describe('the reference', () => {
     ]);
   });
 
-  it('is packed for whoever takes gzip, under a tag of its own', async () => {
+  it('is compressed for callers that accept gzip, with a different tag', async () => {
     for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
       const plain = await app.request(path);
       const headers = { 'accept-encoding': 'br, gzip;q=0.5' };
@@ -83,7 +83,7 @@ describe('the reference', () => {
     }
   });
 
-  it('is no part of a listener that does without it', async () => {
+  it('is not served by a listener that disables it', async () => {
     const { app: other } = createGatewayApp({ docs: false });
     for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
       expect((await other.request(path)).status).toBe(404);
@@ -91,7 +91,7 @@ describe('the reference', () => {
     expect((await other.request('/health/live')).status).toBe(200);
   });
 
-  it('reads tags in a time proportional to their length', async () => {
+  it('parses tags in linear time', async () => {
     const cpuOf = async (spaces: number) => {
       const before = process.cpuUsage();
       for (let i = 0; i < 50; i++) {
@@ -104,7 +104,7 @@ describe('the reference', () => {
     expect((await cpuOf(16_000)) / (await cpuOf(2000))).toBeLessThan(24);
   });
 
-  it('sends the request id back, as all answers do', async () => {
+  it('returns the request id, as all answers do', async () => {
     for (const path of ['/openapi.json', '/docs', '/health/live', '/health/ready']) {
       const answer = await app.request(path, { headers: { 'x-request-id': 'mine' } });
       expect(answer.headers.get('x-request-id')).toBe('mine');

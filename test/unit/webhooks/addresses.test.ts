@@ -98,7 +98,7 @@ describe('rules', () => {
     expect(targetProblem({ protocol: 'http:', address, port }, rules)).toBeTypeOf('string');
   });
 
-  test('a name may be given whose address could be permitted', () => {
+  test('permit a name whose address could be permitted', () => {
     expect(
       urlProblem('http://receiver.internal:8085/', parseAllowRules('10.0.0.0/8:8080-8090')),
     ).toBeUndefined();
@@ -108,7 +108,7 @@ describe('rules', () => {
     expect(urlProblem('http://localhost:4000/', rules)).toBeUndefined();
   });
 
-  test('only localhost is taken for a name of loopback', () => {
+  test('treat only localhost as a name of loopback', () => {
     const loopback = parseAllowRules('127.0.0.0/8,::1/128');
     expect(urlProblem('http://localhost:4000/', loopback)).toBeUndefined();
     expect(urlProblem('http://a.localhost:4000/', loopback)).toBeUndefined();
@@ -117,7 +117,7 @@ describe('rules', () => {
   });
 
   test.each(['127.0.0.1', '127.0.0.0/33', '300.0.0.0/8', '127.0.0.0/8:70000', '127.0.0.0/8:9-1', 'x', ','])(
-    '%j is refused with the name of the setting',
+    'reject %j with the name of the setting',
     (text) => {
       expect(() => parseAllowRules(text)).toThrow(
         expect.objectContaining({
@@ -128,7 +128,7 @@ describe('rules', () => {
     },
   );
 
-  test('no text, no rules', () => {
+  test('are empty for an empty text', () => {
     expect(parseAllowRules(' ')).toEqual([]);
   });
 });

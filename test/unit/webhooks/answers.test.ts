@@ -94,21 +94,21 @@ test.each([
   ['one chunk extension', endless(`${CHUNKED}1;ext=`, 'x'), DELIVERED],
   ['trailers', endless(`${CHUNKED}0\r\n`, 'X-Filler: x\r\n'), DELIVERED],
   ['body', endless('HTTP/1.1 200 OK\r\n\r\n', 'x'), DELIVERED],
-] as const)('an answer with endless %s is read to its bound', async (_, answer, outcome) => {
+] as const)('an answer with endless %s is read up to the limit', async (_, answer, outcome) => {
   const receiver = await startRawReceiver(answer);
   const exchange = await createSender()(receiver.url);
   expect(exchange.outcome).toMatchObject(outcome);
   expect(receiver.written()).toBeLessThan(WRITTEN_MAX);
 });
 
-test('an answer with endless 1xx over TLS is read to its bound', async () => {
+test('an answer with endless 1xx over TLS is read up to the limit', async () => {
   const receiver = await startRawReceiver(endless('', 'HTTP/1.1 103 Early Hints\r\n\r\n'), true);
   const exchange = await createSender()(receiver.url);
   expect(exchange.outcome).toMatchObject(TOO_LONG);
   expect(receiver.written()).toBeLessThan(WRITTEN_MAX);
 });
 
-test('the bound of an answer is for each exchange, not for its connection', async () => {
+test('the limit of an answer applies to each exchange, not to its connection', async () => {
   const body = 'x'.repeat(60 * 1024);
   const receiver = await startRawReceiver((socket) =>
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
@@ -118,7 +118,7 @@ test('the bound of an answer is for each exchange, not for its connection', asyn
   expect(receiver.connections()).toBe(1);
 });
 
-test('interim answers that were not asked for are skipped', async () => {
+test('unsolicited interim answers are skipped', async () => {
   const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
   const receiver = await startRawReceiver((socket) =>
     socket.write(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`),
@@ -161,7 +161,7 @@ test('a receiver cannot renegotiate a TLS 1.2 connection', async () => {
   expect(renegotiated).toBe(false);
 });
 
-test('a 2xx counts as delivered when its connection ends inside the body', async () => {
+test('a 2xx counts as delivered if its connection ends within the body', async () => {
   const receiver = await startRawReceiver((socket) =>
     socket.end('HTTP/1.1 202 Accepted\r\nContent-Length: 100\r\n\r\nbegun'),
   );
@@ -208,7 +208,7 @@ test.each([
   },
 );
 
-test('an answer whose body is cut by the deadline counts by its status', async () => {
+test('an answer whose body exceeds the deadline counts by its status', async () => {
   const receiver = await startRawReceiver(trickle('HTTP/1.1 200 OK\r\n\r\n'));
   const agent = createAgent({
     allow: parseAllowRules('127.0.0.0/8'),
@@ -233,7 +233,7 @@ test('a 2xx counts as delivered when its body is malformed', async () => {
   expect((await createSender()(receiver.url)).outcome).toMatchObject(DELIVERED);
 });
 
-test('410 and Retry-After count when their body is cut', async () => {
+test('410 and Retry-After count even if their body is truncated', async () => {
   const head = ['HTTP/1.1 410 Gone', 'HTTP/1.1 429 Too Many Requests\r\nRetry-After: 60'];
   const receiver = await startRawReceiver((socket) =>
     socket.end(`${head.shift()}\r\nContent-Length: 100\r\n\r\nbegun`),
@@ -245,7 +245,7 @@ test('410 and Retry-After count when their body is cut', async () => {
   expect(outcome.kind === 'failed' && outcome.pausedUntilMs).toBeGreaterThan(finishedAtMs);
 });
 
-test('bytes behind an answer are not taken for the next one', async () => {
+test('bytes after an answer are not treated as the next answer', async () => {
   const receiver = await startRawReceiver((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
     answered.push(socket);
@@ -260,7 +260,7 @@ test('bytes behind an answer are not taken for the next one', async () => {
   expect(receiver.connections()).toBe(3);
 });
 
-test('a connection whose request was answered before it was read is not kept', async () => {
+test('a connection whose request was answered before it was read is closed', async () => {
   const receiver = await startRawReceiver((socket) => {
     socket.pause();
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');

@@ -18,7 +18,7 @@ describe('schedule', () => {
     expect(delays).toEqual([5000, 300_000, 1_800_000, ...hours, undefined]);
   });
 
-  test('up to a tenth earlier or later', () => {
+  test('varies each delay by up to a tenth', () => {
     expect(nextAttemptAtMs(1, 1000, () => 0)).toBe(1000 + 4500);
     expect(nextAttemptAtMs(1, 1000, () => 1)).toBe(1000 + 5500);
   });
@@ -36,7 +36,7 @@ describe('signature', () => {
     expect(() => webhook.verify(`${text} `, headers, { jsonParse: false })).toThrow();
   });
 
-  test('one for each active secret', () => {
+  test('exists once per active secret', () => {
     const secrets = [newWebhookSecret(), newWebhookSecret()];
     const headers = signatureHeaders(
       { messageId: 'm', body: Buffer.from('{}'), timestampMs: Date.now() },
@@ -87,7 +87,7 @@ describe('health of an endpoint', () => {
   const at = (finishedAtMs: number, outcome: Outcome): Attempt =>
     ({ delivery: {}, startedAtMs: 0, finishedAtMs, outcome }) as unknown as Attempt;
 
-  test('one exchange at a time after five failures in a row, until a success', () => {
+  test('permits one exchange at a time after five consecutive failures, until a success', () => {
     const four = healthAfter(
       fresh,
       [1, 2, 3, 4].map((ms) => at(ms, failed)),
@@ -101,12 +101,12 @@ describe('health of an endpoint', () => {
     expect(again).toMatchObject({ failures: 0, failingSinceMs: null, lastSuccessAtMs: 6 });
   });
 
-  test('attempts count in the order in which they ended', () => {
+  test('counts attempts in the order in which they ended', () => {
     expect(healthAfter(fresh, [at(2, failed), at(1, delivered)]).failures).toBe(1);
     expect(healthAfter(fresh, [at(2, delivered), at(1, failed)]).failures).toBe(0);
   });
 
-  test('disabled after five days of failures', () => {
+  test('is disabled after five days of failures', () => {
     const times = Array.from({ length: 6 }, (_, day) => (day * FAILING_MAX_MS) / 5);
     const almost = healthAfter(
       fresh,
@@ -119,19 +119,19 @@ describe('health of an endpoint', () => {
     });
   });
 
-  test('days in which nothing was tried are no failures', () => {
+  test('ignores days without an attempt do not count as failures', () => {
     const health = healthAfter(fresh, [at(0, failed), at(FAILING_MAX_MS + 1, failed)]);
     expect(health).toMatchObject({ state: 'enabled', failingSinceMs: FAILING_MAX_MS + 1, failures: 2 });
   });
 
-  test('gone is gone at once', () => {
+  test('410 disables the endpoint immediately', () => {
     expect(healthAfter(fresh, [at(0, { ...failed, status: 410, gone: true })])).toMatchObject({
       state: 'disabled',
       disabledReason: 'gone',
     });
   });
 
-  test('a shorter pause does not end a longer one', () => {
+  test('keeps a longer pause when a shorter one is requested', () => {
     const health = healthAfter(fresh, [
       at(1, { ...failed, pausedUntilMs: 500 }),
       at(2, { ...failed, pausedUntilMs: 400 }),

@@ -41,7 +41,7 @@ test.each(['http', 'https'])('over %s an address without a route is a failed att
   }
 });
 
-test('an address without a route does not keep the next one from being dialled', async () => {
+test('an address without a route does not prevent dialling the next one', async () => {
   const outcome = await sendTo(receiverUrl(), async () => [...UNROUTED, '127.0.0.1']);
   expect(outcome).toMatchObject({ kind: 'delivered' });
 });
@@ -57,7 +57,7 @@ test('an address that is dialled does not wait for the slower family', async () 
   expect(await sendTo(receiverUrl(), async () => found)).toMatchObject({ kind: 'delivered' });
 });
 
-test('addresses of the slower family are checked as the others', async () => {
+test('addresses of the slower family are checked like all others', async () => {
   const found: Addresses = Object.assign(['10.0.0.1'], { late: Promise.resolve(['10.0.0.2']) });
   const outcome = await sendTo(receiverUrl(), async () => found);
   expect(outcome).toMatchObject({ error: 'the URL has an address that is not public' });
@@ -70,7 +70,7 @@ test.each([
   expect(await sendTo(receiverUrl(), resolve)).toMatchObject({ kind: 'failed', status: undefined });
 });
 
-test('without a free file descriptor attempts fail, and the process stays', async () => {
+test('without a free file descriptor attempts fail, and the process survives', async () => {
   const script = `
     import { openSync } from 'node:fs';
     const { createAgent } = await import('${ROOT}dist/shared/webhooks/connect.js');

@@ -12,19 +12,19 @@ const INTERIM = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(1000);
  * with these bytes.
  */
 async function forwardTo(answer: (socket: Socket) => void): Promise<ReceivedWebhook> {
-  const behind = createServer((socket) => {
+  const target = createServer((socket) => {
     socket.on('error', () => {});
     socket.once('data', () => answer(socket));
   });
-  behind.listen(0, '127.0.0.1');
-  await once(behind, 'listening');
+  target.listen(0, '127.0.0.1');
+  await once(target, 'listening');
   const received: ReceivedWebhook[] = [];
   const receiver = await startWebhookReceiver({
     host: '127.0.0.1',
     port: 0,
     clock: { nowMs: Date.now },
     secrets: () => [SECRET],
-    forward: `http://127.0.0.1:${(behind.address() as AddressInfo).port}/`,
+    forward: `http://127.0.0.1:${(target.address() as AddressInfo).port}/`,
     onWebhook: (webhook) => received.push(webhook),
   });
   try {
@@ -35,18 +35,18 @@ async function forwardTo(answer: (socket: Socket) => void): Promise<ReceivedWebh
     return received[0]!;
   } finally {
     await receiver.close();
-    behind.close();
+    target.close();
   }
 }
 
 const answered = (text: string) => forwardTo((socket) => socket.end(text));
 
-test('interim answers of the receiver behind are skipped', async () => {
+test('webhooks listen --forward skips interim answers', async () => {
   const { forwarded } = await answered('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n');
   expect(forwarded).toMatchObject({ status: 204, error: undefined });
 });
 
-test('an endless answer of the receiver behind is read to its bound', async () => {
+test('webhooks listen --forward reads an endless answer up to the limit', async () => {
   const { forwarded, answered: status } = await forwardTo((socket) => {
     const write = () => {
       while (!socket.destroyed && socket.write(INTERIM));
@@ -59,7 +59,7 @@ test('an endless answer of the receiver behind is read to its bound', async () =
 });
 
 test.each(['000', '099', '101', '700'])(
-  'status %s of the receiver behind is answered with 502',
+  'webhooks listen --forward answers 502 to status %s',
   async (status) => {
     const { answered: passedOn } = await answered(
       `HTTP/1.1 ${status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
@@ -68,7 +68,7 @@ test.each(['000', '099', '101', '700'])(
   },
 );
 
-test('a 2xx of the receiver behind counts when its body is cut', async () => {
+test('webhooks listen --forward accepts a 2xx with a truncated body', async () => {
   const { forwarded } = await answered('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun');
   expect(forwarded).toMatchObject({ status: 200, error: undefined });
 });

@@ -35,7 +35,7 @@ describe('a fault', () => {
     ['42P01', 'unexpected'],
     ['0A000', 'unexpected'],
     ['XX000', 'unexpected'],
-  ])('of SQLSTATE %s is a matter of: %s', (code, kind) => {
+  ])('of SQLSTATE %s has the type %s', (code, kind) => {
     expect(classifyFault(server(code)).kind).toBe(kind);
   });
 
@@ -74,7 +74,7 @@ describe('a fault', () => {
     [new AppError('SOMETHING', 'else'), 'unexpected'],
     [new TypeError('a bug'), 'unexpected'],
     ['thrown text', 'unexpected'],
-  ])('%s is a matter of: %s', (error, kind) => {
+  ])('%s has the type %s', (error, kind) => {
     expect(classifyFault(error).kind).toBe(kind);
   });
 });

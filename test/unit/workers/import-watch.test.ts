@@ -5,7 +5,7 @@ import type { Pool } from '../../../shared/postgres/pool.ts';
 import { startImportWatch } from '../../../workers/import-watch.ts';
 import { waitFor } from '../../support/wait.ts';
 
-it('warns while dead-letter topics hold what is not imported, and not before the log answers', async () => {
+it('the import watch warns while dead-letter topics contain records that are not imported, and not before the log answers', async () => {
   const lines: { level: number; topics?: string[]; records?: number }[] = [];
   const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
   const topic = 'p.agent-metadata.dead-letter';

@@ -41,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => watch.close());
 
-it('restarts no partition whose position is as believed, also before its first record', async () => {
+it('the position watch restarts no partition whose stored position is unchanged, also before its first record', async () => {
   await watch.check();
   rows = [row(null, null, null)];
   stored = new Map([[2, { generation: 1, nextOffset: 0n }]]);
@@ -59,7 +59,7 @@ it.each([
   expect(restarted).toEqual([1]);
 });
 
-it('restarts all partitions of a topic that has another generation, or is not registered', async () => {
+it('the position watch restarts all partitions of a topic that has another generation, or is not registered', async () => {
   rows = rows.map((found) => ({ ...(found as object), topicGeneration: 2 }));
   await watch.check();
   expect(restarted).toEqual([0, 1, 2]);
@@ -68,7 +68,7 @@ it('restarts all partitions of a topic that has another generation, or is not re
   expect(restarted).toEqual([0, 1, 2, 0, 1, 2]);
 });
 
-it('restarts no partition that stored a batch, or is busy, meanwhile', async () => {
+it('the position watch restarts no partition that stored a batch, or became busy, during the query', async () => {
   rows = [row(0, 1, 6n), row(1, 1, 8n)];
   answer = async () => {
     stored.set(0, { generation: 1, nextOffset: 6n });
@@ -79,7 +79,7 @@ it('restarts no partition that stored a batch, or is busy, meanwhile', async () 
   expect(restarted).toEqual([]);
 });
 
-it('reports how long the database has not answered, and why it failed', async () => {
+it('the position watch reports how long the database has not answered, and why it failed', async () => {
   let end: (error: Error) => void = () => {};
   answer = () =>
     new Promise((_, reject) => {

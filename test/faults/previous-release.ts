@@ -16,9 +16,9 @@ const run = promisify(execFile);
  * this process exits. Resolves with its root, with a trailing slash. Rejects if the clone's history
  * is too short.
  */
-export async function buildReleaseBefore(): Promise<string> {
+export async function buildPreviousRelease(): Promise<string> {
   const ref = await newestTag().catch(() => WITHOUT_TAGS);
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-release-before-'));
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-previous-release-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   const archive = join(directory, 'release.tar');
   try {

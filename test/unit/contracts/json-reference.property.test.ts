@@ -72,8 +72,8 @@ function seen(read: () => JsonValue): string {
   }
 }
 
-describe('the reader of JSON and a simple recursive one', () => {
-  it('read the same from any text, or refuse it with the same words', () => {
+describe('the JSON reader and a recursive reference reader', () => {
+  it('return the same value or the same error for any text', () => {
     fc.assert(
       fc.property(nearJson, fc.boolean(), (text, withMark) => {
         const bytes = Buffer.from(withMark ? `\ufeff${text}` : text);
@@ -84,7 +84,7 @@ describe('the reader of JSON and a simple recursive one', () => {
     );
   });
 
-  it('read the same number from any spelling', () => {
+  it('return the same number for any spelling', () => {
     const digits = fc.stringMatching(/^[0-9]{1,24}$/);
     const spelling = fc
       .tuple(
