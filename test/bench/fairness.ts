@@ -93,9 +93,9 @@ async function measure(name: string, product: LoadedProduct): Promise<void> {
       what: 'all records to be stored',
     });
     return {
-      answered: percentile([...beside.answeredMs, ...apart.answeredMs], 0.99),
-      storedBeside: (await storedSince(product, [IDS.beside], since)).p99,
-      storedApart: (await storedSince(product, [IDS.apart], since)).p99,
+      answered: percentile([...samePartitions.answeredMs, ...otherPartitions.answeredMs], 0.99),
+      storedOnSame: (await storedSince(product, [IDS.samePartitions], since)).p99,
+      storedOnOther: (await storedSince(product, [IDS.otherPartitions], since)).p99,
       taken: accepted / (ms / 1000),
       refused: samePartitions.refused + otherPartitions.refused,
     };

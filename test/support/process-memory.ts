@@ -8,7 +8,7 @@ export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): numbe
   const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(
     readFileSync(`/proc/${pid}/status`, 'utf8'),
   )?.[1];
-  if (kilobytes === undefined) throw new Error(`process ${pid} has ended: it has no memory any more`);
+  if (kilobytes === undefined) throw new Error(`process ${pid} has ended`);
   return Number(kilobytes) * 1024;
 }
 

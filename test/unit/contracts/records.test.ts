@@ -23,7 +23,7 @@ const event = {
 };
 
 describe('the readers of records', () => {
-  it('keeps the id of an item that fails only where the id is valid', () => {
+  it('keep the id of an invalid item only if the id is valid', () => {
     expect(readAgentItem({ eventId: 'e1' })).toMatchObject({ ok: false, id: 'e1' });
     expect(readAgentItem({ eventId: 'e 1' })).toMatchObject({ ok: false, id: undefined });
     expect(readAgentItem('x')).toMatchObject({ ok: false, id: undefined });
@@ -50,7 +50,7 @@ describe('the readers of records', () => {
     expect(accepted(readAutomationEvent(transfer)).record).toEqual({ ...transfer, transferToSystem: {} });
   });
 
-  it('orders messages by conversation, or by themselves where they have none', () => {
+  it('order messages by conversation, or by message without one', () => {
     expect(accepted(readMessageSent({ ...message, conversationId: 'c' })).entity).toBe('c');
     expect(accepted(readMessageSent({ ...message, conversationId: '' })).entity).toBe('m1');
   });

@@ -60,7 +60,7 @@ describe('requests in slices', () => {
     expect(finished.indexOf('tenant-b')).toBeLessThan(10);
   });
 
-  it('reject with what the work throws, and go on with the others', async () => {
+  it('reject with the error of the work, and continue with other requests', async () => {
     const failing = mapInRequestSlices('tenant-a', [1], () => {
       throw new Error('a defect');
     });
