@@ -24,7 +24,7 @@ import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
 import { showEventOperation } from './operations/events/show.ts';
-import { currentSecret } from './operations/keys/callers-key.ts';
+import { requireCurrentSecret } from './operations/keys/callers-key.ts';
 import { createKeyOperation } from './operations/keys/create.ts';
 import { listKeysOperation, showKeyOperation } from './operations/keys/list.ts';
 import { revokeKeyOperation } from './operations/keys/revoke.ts';
@@ -32,7 +32,7 @@ import { rotateKeyOperation } from './operations/keys/rotate.ts';
 import { type CreateWebhookDeps, createWebhookOperation } from './operations/webhooks/create.ts';
 import { deleteWebhookOperation } from './operations/webhooks/delete.ts';
 import { listWebhooksOperation, showWebhookOperation } from './operations/webhooks/list.ts';
-import { noQuery } from './request/query.ts';
+import { refuseQuery } from './request/query.ts';
 
 export interface AdminAppDeps extends CreateWebhookDeps {
   readonly keys: KeyCache;
@@ -95,19 +95,19 @@ function addWebhookRoutes(
   const allowed = before('webhooks:manage');
   const stillAllowed = after('webhooks:manage');
   app.post(path, ...allowed, body, ...stillAllowed, slot, createWebhookOperation(deps));
-  app.get(path, ...allowed, noQuery, slot, listWebhooksOperation(deps.pool));
-  app.get(`${path}/:endpointId`, ...allowed, noQuery, slot, showWebhookOperation(deps.pool));
+  app.get(path, ...allowed, refuseQuery, slot, listWebhooksOperation(deps.pool));
+  app.get(`${path}/:endpointId`, ...allowed, refuseQuery, slot, showWebhookOperation(deps.pool));
   app.delete(`${path}/:endpointId`, ...allowed, slot, deleteWebhookOperation(deps));
 }
 
 function addKeyRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, after, body, slot }: Checks): void {
   const path = '/admin/v1/keys';
   const allowed = before('keys:manage');
-  const beforeBody = [...allowed, currentSecret] as const;
-  const afterBody = [...after('keys:manage'), currentSecret] as const;
+  const beforeBody = [...allowed, requireCurrentSecret] as const;
+  const afterBody = [...after('keys:manage'), requireCurrentSecret] as const;
   app.post(path, ...beforeBody, body, ...afterBody, slot, createKeyOperation(deps));
   app.get(path, ...allowed, slot, listKeysOperation(deps));
-  app.get(`${path}/:apiKeyId`, ...allowed, noQuery, slot, showKeyOperation(deps));
+  app.get(`${path}/:apiKeyId`, ...allowed, refuseQuery, slot, showKeyOperation(deps));
   app.post(`${path}/:apiKeyId/rotate`, ...beforeBody, body, ...afterBody, slot, rotateKeyOperation(deps));
   app.delete(`${path}/:apiKeyId`, ...beforeBody, slot, revokeKeyOperation(deps));
 }
@@ -118,7 +118,7 @@ function addCredentialRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, s
   app.get(
     path,
     ...before('credentials:read'),
-    noQuery,
+    refuseQuery,
     checkConversationId,
     slot,
     readCredentialsOperation(deps),

@@ -253,7 +253,7 @@ async function probeTopics(
         `${topic} does not exist, or its user may not see it: run \`npx sluice topics create\``,
       );
     }
-    const differs = `${topic} has ${count} partitions, registered are ${registered}`;
+    const differs = `${topic} has ${count} partitions, registered: ${registered}`;
     if (count < registered) throw new AppError('TOPIC_LAYOUT_DIFFERS', differs);
     if (count > registered) unused.push(differs);
   }

@@ -88,7 +88,7 @@ const sweep =
   };
 
 const TASKS: Readonly<Record<string, Task>> = {
-  'time partitions': (deps) => makePartitionsAhead(deps),
+  'time partitions': (deps) => createPartitionsAhead(deps),
   'expired credentials': sweep(eraseExpiredCredentials, () => 0),
   'dead letters': sweep(sweepDeadLetters, () => 0),
   'expired credentials of dead letters': sweep(eraseExpiredInDeadLetters, () => 0),
@@ -101,7 +101,7 @@ const TASKS: Readonly<Record<string, Task>> = {
 };
 
 /** Creates every table's partitions for this week and the next two. */
-export async function makePartitionsAhead({
+export async function createPartitionsAhead({
   pool,
   clock,
 }: Pick<MaintenanceDeps, 'pool' | 'clock'>): Promise<void> {

@@ -6,7 +6,7 @@ const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 
 /** Refuses all query parameters, since an ignored filter would look as if it had been applied. */
-export const noQuery: HttpMiddleware = async (c, next) => {
+export const refuseQuery: HttpMiddleware = async (c, next) => {
   if (new URL(c.req.url).searchParams.size === 0) return await next();
   return fail(c, '400-01', [{ path: 'query', message: 'must have no parameters' }]);
 };

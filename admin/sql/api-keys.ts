@@ -15,7 +15,7 @@ export type CreatedApiKey =
   | { readonly ok: false; readonly why: 'valid-keys' | 'keys-per-day' | 'maker-revoked' };
 
 /** A key that another key of the tenant creates. */
-export type KeyOfKey = NewApiKey & { readonly createdBy: string };
+export type ChildApiKey = NewApiKey & { readonly createdBy: string };
 
 const DAY_MS = 86_400_000;
 
@@ -24,10 +24,10 @@ const DAY_MS = 86_400_000;
  * row serializes concurrent calls, so that together they stay within the limits. Revocations take
  * the same lock, so that a key cannot create another key while it is being revoked.
  */
-export async function createApiKeyUpTo(
+export async function createApiKeyInLimits(
   pool: Pool,
   { validMax, perDayMax }: KeyLimits,
-  key: KeyOfKey,
+  key: ChildApiKey,
 ): Promise<CreatedApiKey> {
   const { tenantId, createdBy, createdAtMs } = key;
   return await inTransaction(pool, async (client) => {

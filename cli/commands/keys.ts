@@ -9,7 +9,7 @@ import {
   listApiKeys,
   type Rotated,
   revokeApiKey,
-  revokeApiKeyAndMade,
+  revokeApiKeyAndCreated,
   rotateApiKey,
 } from '../../shared/postgres/api-keys.ts';
 import type { CommandContext } from '../context.ts';
@@ -257,7 +257,7 @@ async function revokeWithCreated(
   nowMs: number,
   json: boolean | undefined,
 ): Promise<void> {
-  const revoked = await context.withPool((pool) => revokeApiKeyAndMade(pool, apiKeyId, nowMs));
+  const revoked = await context.withPool((pool) => revokeApiKeyAndCreated(pool, apiKeyId, nowMs));
   if (!revoked) throw unknownKey(apiKeyId);
   const { revokedAtMs, revokedKeys, disabledEndpoints } = revoked;
   if (json) {

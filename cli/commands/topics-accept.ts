@@ -14,7 +14,7 @@ import {
   type PartitionPlan,
   type PlanOptions,
   planAccepts,
-  toAccepted,
+  toAcceptedTopic,
 } from '../topics/accept-plan.ts';
 import { withLogReader } from '../with-log.ts';
 
@@ -88,7 +88,8 @@ async function accept(
 ): Promise<AcceptPlan> {
   let plan = planned;
   for (let attempt = 1; ; attempt++) {
-    if (await acceptLog(pool, toAccepted(plan), plan.generationFound, context.clock.nowMs())) return plan;
+    if (await acceptLog(pool, toAcceptedTopic(plan), plan.generationFound, context.clock.nowMs()))
+      return plan;
     if (attempt === ATTEMPTS_MAX) {
       throw new AppError(
         'POSITIONS_MOVED',

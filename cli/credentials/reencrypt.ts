@@ -9,7 +9,7 @@ import {
   type Reencrypt,
   reencryptCredentials,
   reencryptWebhookSecrets,
-  type WalkPlace,
+  type ScanPosition,
 } from '../sql/encrypted-values.ts';
 
 /** Values of one type and key that cannot be reencrypted. */
@@ -73,7 +73,7 @@ export async function reencryptStored(pool: Pool, keyRing: KeyRing, walk: Walk):
   };
   await reencryptWebhookSecrets(pool, { keyId }, reencrypt);
   walk.onStep(seen, lost);
-  let after: WalkPlace | undefined;
+  let after: ScanPosition | undefined;
   while (!walk.isInterrupted()) {
     after = await reencryptCredentials(pool, { keyId, after, rowsMax: ROWS_OF_STEP }, reencrypt);
     walk.onStep(seen, lost);

@@ -67,7 +67,7 @@ export async function checkPort({ setting, host, port }: Listener): Promise<Find
   if (errorCode(error) !== 'EADDRINUSE') {
     return problem(
       check,
-      `${host}:${port} cannot be listened on (${errorCode(error)})`,
+      `${host}:${port} cannot be opened for listening (${errorCode(error)})`,
       `change ${setting} or ${setting.replace('PORT', 'HOST')}`,
     );
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { type Parser, parse } from 'csv-parse';
 import { errorCode } from '../../shared/errors.ts';
-import { RECORD_BYTES_MAX, tooLong } from './input-line.ts';
+import { RECORD_BYTES_MAX, tooLongProblem } from './input-line.ts';
 
 /** The cells of one record, or its problem. `number` is the first line of the record. */
 export type CsvRecord =
@@ -89,7 +89,7 @@ class RecordReader {
   /** Ends the reading. Returns the records that are complete with the end of the file. */
   async end(): Promise<CsvRecord[]> {
     this.#isLastPiece = true;
-    if (this.#isSkipping) this.#records.push({ number: this.#line, problem: tooLong() });
+    if (this.#isSkipping) this.#records.push({ number: this.#line, problem: tooLongProblem() });
     else {
       const rest = this.#parser ? Buffer.alloc(0) : this.#skipPreamble(Buffer.alloc(0));
       if (rest) await this.#parse(rest);
@@ -183,7 +183,7 @@ class RecordReader {
       return;
     }
     this.#columns ??= cells.length;
-    if (content.length > RECORD_BYTES_MAX) this.#records.push({ number, problem: tooLong() });
+    if (content.length > RECORD_BYTES_MAX) this.#records.push({ number, problem: tooLongProblem() });
     else if (!isUtf8(raw)) this.#records.push({ number, problem: NOT_UTF8 });
     else this.#records.push({ number, cells });
     this.#line += linesIn(raw);
@@ -208,9 +208,9 @@ class RecordReader {
   #skipLine(piece: Buffer): Buffer | undefined {
     const end = piece.indexOf(LF);
     const skipped = end < 0 ? piece : piece.subarray(0, end);
-    if (skipped.includes(QUOTE)) this.#break(tooLong());
+    if (skipped.includes(QUOTE)) this.#break(tooLongProblem());
     if (end < 0 || this.isBroken) return undefined;
-    this.#records.push({ number: this.#line, problem: tooLong() });
+    this.#records.push({ number: this.#line, problem: tooLongProblem() });
     this.#isSkipping = false;
     this.#line += 1;
     return piece.subarray(end + 1);

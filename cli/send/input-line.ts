@@ -17,7 +17,7 @@ export type InputLine =
  */
 export const RECORD_BYTES_MAX = 1024 * 1024;
 
-export function tooLong(): string {
+export function tooLongProblem(): string {
   return `is longer than ${RECORD_BYTES_MAX} bytes`;
 }
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { AppError } from '../../shared/errors.ts';
-import { type InputLine, RECORD_BYTES_MAX, tooLong } from './input-line.ts';
+import { type InputLine, RECORD_BYTES_MAX, tooLongProblem } from './input-line.ts';
 
 /** Yields one JSON object per line. Empty lines are counted, but not yielded. */
 export async function* readNdjson(stream: Readable): AsyncGenerator<InputLine> {
@@ -32,7 +32,7 @@ async function* linesOf(stream: Readable): AsyncGenerator<InputLine> {
   const take = (): InputLine => {
     number += 1;
     const line =
-      bytes > RECORD_BYTES_MAX ? { number, problem: tooLong() } : decode(number, Buffer.concat(parts));
+      bytes > RECORD_BYTES_MAX ? { number, problem: tooLongProblem() } : decode(number, Buffer.concat(parts));
     parts = [];
     bytes = 0;
     return line;

@@ -16,7 +16,7 @@ export interface EncryptedCount {
 export type Reencrypt = (value: EncryptedSample) => Encrypted | undefined;
 
 /** A position in the walk over the stored credentials. */
-export interface WalkPlace {
+export interface ScanPosition {
   readonly expiresAtMs: number;
   readonly tenantId: string;
   readonly conversationId: string;
@@ -69,7 +69,7 @@ export async function sampleCredentials(pool: Pool, deadlineMs: number): Promise
   return samples;
 }
 
-interface CredentialsRow extends WalkPlace {
+interface CredentialsRow extends ScanPosition {
   readonly keyId: string;
   readonly ciphertext: Buffer;
 }
@@ -88,9 +88,9 @@ function toSample(
  */
 export async function reencryptCredentials(
   pool: Pool,
-  step: { readonly keyId: string; readonly after: WalkPlace | undefined; readonly rowsMax: number },
+  step: { readonly keyId: string; readonly after: ScanPosition | undefined; readonly rowsMax: number },
   reencrypt: Reencrypt,
-): Promise<WalkPlace | undefined> {
+): Promise<ScanPosition | undefined> {
   const { keyId, after, rowsMax } = step;
   const { rows } = await pool.query<CredentialsRow>(
     `select ${epochMs('expires_at')} as "expiresAtMs", tenant_id as "tenantId", conversation_id as "conversationId",

@@ -162,7 +162,7 @@ function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
 export const isChange = ({ generation, generationFound, partitions }: AcceptPlan): boolean =>
   generation !== generationFound || partitions.some(({ finding }) => finding !== 'fits');
 
-export function toAccepted({ topic, generation, layouts, partitions }: AcceptPlan): AcceptedTopic {
+export function toAcceptedTopic({ topic, generation, layouts, partitions }: AcceptPlan): AcceptedTopic {
   const moved = partitions.filter(({ finding }) => mustMove(finding));
   const staying = partitions.filter(({ finding }) => !mustMove(finding));
   return {

@@ -4,13 +4,13 @@ import { gatewayDocument } from '../../gateway/openapi.ts';
 import { asyncApiDocument } from './asyncapi.ts';
 import { requestsPage } from './requests.ts';
 import { envExample, settingsPage } from './settings.ts';
-import { stackPart } from './stack.ts';
+import { stackSection } from './stack.ts';
 
 const COMPOSE_FILES = ['docker-compose.yml', 'docker-compose.cluster.yml'];
 
 /** Returns the content of every generated file by its path from the root. */
 export function generatedFiles(): Readonly<Record<string, string>> {
-  const stack = stackPart(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
+  const stack = stackSection(COMPOSE_FILES.map((file) => readFileSync(file, 'utf8')));
   return {
     'docs/settings.md': settingsPage(stack),
     'docs/requests.md': requestsPage(gatewayDocument(), adminDocument()),

@@ -21,7 +21,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
  * Returns the section about these variables. Throws if a variable has no meaning here, or is in no
  * compose file.
  */
-export function stackPart(composeFiles: readonly string[]): string {
+export function stackSection(composeFiles: readonly string[]): string {
   const defaults = stackDefaults(composeFiles);
   const unknown = [...defaults.keys()].filter((name) => !(name in MEANINGS));
   const missing = Object.keys(MEANINGS).filter((name) => !defaults.has(name));

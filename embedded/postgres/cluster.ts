@@ -21,7 +21,7 @@ import { PRIVATE } from '../../cli/data-dir/replace-file.ts';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { type PostgresBinaries, serverProcess } from './binaries.ts';
 import { isAlive } from './process-table.ts';
-import { canEnter, makePlace } from './server-place.ts';
+import { canEnter, createServerDirectory } from './server-place.ts';
 import type { ServerUser } from './server-user.ts';
 
 const run = promisify(execFile);
@@ -119,7 +119,7 @@ async function makeCluster(root: string, binaries: PostgresBinaries, user: Serve
     await initialise(root, link, binaries, user);
     return;
   }
-  const place = await makePlace();
+  const place = await createServerDirectory();
   const directory = join(place, DIRECTORY);
   try {
     await initialise(place, directory, binaries, user);

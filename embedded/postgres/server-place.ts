@@ -26,7 +26,7 @@ export async function canEnter(directory: string, user: ServerUser): Promise<boo
 /**
  * Creates a directory that any user may traverse but not list. The content has its own permissions.
  */
-export async function makePlace(): Promise<string> {
+export async function createServerDirectory(): Promise<string> {
   await mkdir(PLACE, { recursive: true, mode: 0o755 });
   const directory = await mkdtemp(join(PLACE, 'data-'));
   await run('chmod', ['711', directory]);

@@ -18,7 +18,7 @@ export interface Agent {
 }
 
 /** An agent that Sluice refused. Retrying the agent unchanged does not help. */
-export interface Refused {
+export interface RefusedAgent {
   readonly agent: Agent;
   readonly error: string;
 }
@@ -68,8 +68,8 @@ async function attempt(url: string, request: RequestInit): Promise<Answer> {
 }
 
 /** Sends agents in batches. Resolves with the refused agents; all others were accepted. */
-export async function sendAgents(agents: readonly Agent[], batchSize = 500): Promise<Refused[]> {
-  const refused: Refused[] = [];
+export async function sendAgents(agents: readonly Agent[], batchSize = 500): Promise<RefusedAgent[]> {
+  const refused: RefusedAgent[] = [];
   // Batches are sent one after another, so that the records of an agent keep their order.
   for (let from = 0; from < agents.length; from += batchSize) {
     refused.push(...(await sendBatch(agents.slice(from, from + batchSize))));
@@ -77,8 +77,8 @@ export async function sendAgents(agents: readonly Agent[], batchSize = 500): Pro
   return refused;
 }
 
-async function sendBatch(batch: readonly Agent[]): Promise<Refused[]> {
-  const refused: Refused[] = [];
+async function sendBatch(batch: readonly Agent[]): Promise<RefusedAgent[]> {
+  const refused: RefusedAgent[] = [];
   const waitBeforeRetry = startBackoff();
   for (let open = batch; ; ) {
     const { status, text } = await call('POST', '/metadata-ingestion/v1/many-agent-metadata', {

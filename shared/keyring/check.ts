@@ -15,7 +15,7 @@ export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]
     const failure = failureOf(keyRing, value);
     if (failure === undefined) return [];
     return failure === 'KEY_LOST'
-      ? [`${keyRing.source} has no key ${value.keyId}, which stored ${value.of} are encrypted with`]
+      ? [`${keyRing.source} has no key ${value.keyId}, which encrypted stored ${value.of}`]
       : [wrongKey(keyRing, value)];
   });
 }
@@ -25,7 +25,7 @@ export function keyRingProblems(keyRing: KeyRing, values: readonly StoredValue[]
  * is correct if one of its values can be decrypted, because other values may be damaged. Keys that
  * the ring lacks are not reported.
  */
-export function wrongKeys(
+export function listWrongKeys(
   keyRing: KeyRing,
   values: readonly StoredValue[],
 ): { readonly keyId: string; readonly problem: string }[] {
@@ -48,5 +48,5 @@ function failureOf(keyRing: KeyRing, { keyId, ciphertext, aad }: StoredValue): s
 }
 
 function wrongKey({ source }: KeyRing, { of, keyId }: StoredValue): string {
-  return `the key ${keyId} of ${source} is not the one that stored ${of} are encrypted with`;
+  return `the key ${keyId} of ${source} differs from the key that encrypted stored ${of}`;
 }

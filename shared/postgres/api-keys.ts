@@ -217,7 +217,7 @@ const REASON = 'revoked';
  * that any of these keys created. Returns undefined if the key does not exist, or belongs to
  * another tenant than the given one. Idempotent.
  */
-export async function revokeApiKeyAndMade(
+export async function revokeApiKeyAndCreated(
   pool: Pool,
   apiKeyId: string,
   revokedAtMs: number,

@@ -1,5 +1,5 @@
 import { AppError } from '../errors.ts';
-import { keyRingProblems, wrongKeys } from '../keyring/check.ts';
+import { keyRingProblems, listWrongKeys } from '../keyring/check.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import { type EncryptedSample, sampleNewestCredentials, sampleWebhookSecrets } from './encrypted-samples.ts';
 import type { Pool } from './pool.ts';
@@ -10,8 +10,8 @@ const DEADLINE_MS = 5000;
  * Returns the keys of the ring that differ from the keys with the same ids that encrypted stored
  * values.
  */
-export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<ReturnType<typeof wrongKeys>> {
-  return wrongKeys(keyRing, await samples(pool));
+export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<ReturnType<typeof listWrongKeys>> {
+  return listWrongKeys(keyRing, await samples(pool));
 }
 
 /**
@@ -22,7 +22,7 @@ export async function findWrongKeys(pool: Pool, keyRing: KeyRing): Promise<Retur
  */
 export async function requireKeys(pool: Pool, keyRing: KeyRing): Promise<string[]> {
   const stored = await samples(pool);
-  const wrong = wrongKeys(keyRing, stored);
+  const wrong = listWrongKeys(keyRing, stored);
   if (wrong.length === 0) return keyRingProblems(keyRing, stored);
   const problems = wrong.map(({ problem }) => problem).join('; ');
   throw new AppError('KEY_WRONG', `${problems}: restore the right key, or give this key another id`);

@@ -44,7 +44,7 @@ export async function createEndpoint(db: Queryable, endpoint: NewEndpoint): Prom
  * together they stay within the limit. Revocations take the same lock, so that a key that is being
  * revoked creates no endpoint.
  */
-export async function createEndpointUpTo(
+export async function createEndpointInLimit(
   pool: Pool,
   endpointsMax: number,
   endpoint: NewEndpoint,

@@ -5,7 +5,7 @@ import type { IdGenerator } from '../ids.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import { webhookSecretAad } from '../keyring/webhook-secret-aad.ts';
 import type { Pool } from '../postgres/pool.ts';
-import { createEndpointUpTo } from '../postgres/webhook-endpoints.ts';
+import { createEndpointInLimit } from '../postgres/webhook-endpoints.ts';
 import { formatWebhookSecret, newWebhookSecret } from './secrets.ts';
 
 export interface CreateEndpointDeps {
@@ -40,11 +40,11 @@ export interface CreatedEndpoint {
 /** Code of the AppError of a tenant that has the maximum number of endpoints. */
 export const ENDPOINTS_EXHAUSTED = 'ENDPOINTS_EXHAUSTED';
 /** Code of the AppError if the key that creates the endpoint was revoked meanwhile. */
-export const MAKER_REVOKED = 'MAKER_REVOKED';
+export const CREATOR_REVOKED = 'CREATOR_REVOKED';
 
 /**
  * Adds an endpoint with a new secret, of which only the encrypted form is stored. Throws AppError
- * `ENDPOINTS_EXHAUSTED` if the tenant already has `endpointsMax` endpoints, and `MAKER_REVOKED` if
+ * `ENDPOINTS_EXHAUSTED` if the tenant already has `endpointsMax` endpoints, and `CREATOR_REVOKED` if
  * the key that creates the endpoint was revoked.
  */
 export async function createWebhookEndpoint(
@@ -64,9 +64,9 @@ export async function createWebhookEndpoint(
     createdAtMs,
     createdBy: createdBy ?? null,
   };
-  const outcome = await createEndpointUpTo(pool, endpointsMax, endpoint);
+  const outcome = await createEndpointInLimit(pool, endpointsMax, endpoint);
   if (outcome === 'maker-revoked')
-    throw new AppError(MAKER_REVOKED, 'the key that creates the endpoint was revoked');
+    throw new AppError(CREATOR_REVOKED, 'the key that creates the endpoint was revoked');
   if (outcome === 'endpoints-exhausted') {
     throw new AppError(
       ENDPOINTS_EXHAUSTED,

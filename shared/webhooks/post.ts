@@ -80,7 +80,7 @@ class PostExchange {
     this.request.on('response', (response) => this.read(response));
     // An unsolicited protocol upgrade has no body.
     this.request.on('upgrade', (response, socket) => {
-      // The agent does not own the socket any more.
+      // The agent no longer owns the socket.
       socket.destroy();
       this.response = response;
       this.end();

@@ -97,7 +97,7 @@ export async function startOnEmbeddedLog({ root = ROOT }: StartOptions = {}): Pr
 export interface KafkaStartOptions extends StartOptions {
   /** The parts to start. Default: all. */
   readonly parts?: readonly Part[];
-  /** More settings of all parts. */
+  /** Additional settings of all parts. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 

@@ -53,8 +53,8 @@ describe('a key ring with another key under the id of the one in use', async () 
     expect(ended).toMatchObject({
       code: 1,
       stderr:
-        `${name} cannot start: the key ${ID} of SLUICE_CREDENTIALS_KEYS is not the one that stored credentials are ` +
-        'encrypted with: restore the right key, or give this key another id\n',
+        `${name} cannot start: the key ${ID} of SLUICE_CREDENTIALS_KEYS differs from the key that encrypted ` +
+        'stored credentials: restore the right key, or give this key another id\n',
     });
     expect(ended.stdout + ended.stderr).not.toContain(IMPOSTOR.split(':')[1]);
   });
@@ -116,7 +116,7 @@ describe('the key ring file of `npm start`', async () => {
 
   it('is reported by the start message, /health/ready and doctor if it lacks a key in use', async () => {
     await writeFile(file, `${generateKeySpec()}\n`);
-    const lacks = `credentials.key in ${dataDir} has no key ${next.split(':')[0]}, which stored webhook secrets are encrypted with`;
+    const lacks = `credentials.key in ${dataDir} has no key ${next.split(':')[0]}, which encrypted stored webhook secrets`;
     await whileStarted(async (program) => {
       await waitFor(() => program.output().includes('Ctrl-C stops it'), {
         timeoutMs: 10_000,
@@ -140,7 +140,7 @@ describe('the key ring file of `npm start`', async () => {
     expect(await runProgram('embedded/main.js', [], env)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining(
-        `Sluice cannot start: the key ${next.split(':')[0]} of credentials.key in ${dataDir} is not the one`,
+        `Sluice cannot start: the key ${next.split(':')[0]} of credentials.key in ${dataDir} differs from the key`,
       ),
     });
   });

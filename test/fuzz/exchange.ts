@@ -24,7 +24,7 @@ const CLOSE_MS = 10_000;
  * Sends a request with valid HTTP and checks the result: exactly one answer, and the connection
  * stays open.
  */
-export async function exchangeSound(connection: Connection, { bytes }: FuzzRequest): Promise<Exchange> {
+export async function exchangeValid(connection: Connection, { bytes }: FuzzRequest): Promise<Exchange> {
   try {
     const answer = await connection.ask(bytes, false);
     return { status: answer.status, problem: answerProblem(answer) };
@@ -38,7 +38,7 @@ export async function exchangeSound(connection: Connection, { bytes }: FuzzReque
  * Sends a request whose HTTP may be broken and checks the result: at least one answer, and the
  * connection is closed.
  */
-export async function exchangeBroken(url: string, { bytes, cut }: FuzzRequest): Promise<Exchange> {
+export async function exchangeMalformed(url: string, { bytes, cut }: FuzzRequest): Promise<Exchange> {
   const wire = await openWire(url);
   const statuses: number[] = [];
   try {

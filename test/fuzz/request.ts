@@ -53,7 +53,7 @@ export function fuzzRequest({ seed, host, key }: Where, index: number): FuzzRequ
 }
 
 /** Returns a request that must be accepted. */
-export function goodRequest({ seed, host, key }: Where, count: number): Buffer {
+export function acceptableRequest({ seed, host, key }: Where, count: number): Buffer {
   const id = `good${(seed >>> 0).toString(36)}-${count}`;
   const path = '/compose-assist/v1/analytics/message-sent';
   return encode(

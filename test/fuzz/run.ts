@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { setInterval as every } from 'node:timers/promises';
 import { createConnection } from '../conformance/connection.ts';
-import { exchangeBroken, exchangeSound } from './exchange.ts';
-import { fuzzRequest, goodRequest, type Kind, type Where } from './request.ts';
+import { exchangeMalformed, exchangeValid } from './exchange.ts';
+import { acceptableRequest, fuzzRequest, type Kind, type Where } from './request.ts';
 
 export interface FuzzOptions extends Where {
   readonly url: string;
@@ -70,8 +70,8 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
       const startedAt = performance.now();
       const { status, problem } =
         request.kind === 'message'
-          ? await exchangeBroken(url, request)
-          : await exchangeSound(connection, request);
+          ? await exchangeMalformed(url, request)
+          : await exchangeValid(connection, request);
       // A request that is broken on purpose may wait for a timeout.
       const ms = performance.now() - startedAt;
       if (request.kind !== 'message' && ms > longest.ms) longest = { ms, index };
@@ -99,8 +99,8 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
 /** Sends a valid request on a new connection. Resolves with the reason why it was not accepted. */
 async function goodProblem(options: FuzzOptions, count: number): Promise<string | undefined> {
   const connection = createConnection(options.url, GOOD_MS);
-  const bytes = goodRequest(options, count);
-  const { status, problem } = await exchangeSound(connection, { kind: 'valid', bytes, cut: false });
+  const bytes = acceptableRequest(options, count);
+  const { status, problem } = await exchangeValid(connection, { kind: 'valid', bytes, cut: false });
   connection.close();
   if (status === 200 && !problem) return undefined;
   return `a valid request in between was not accepted: ${problem ?? `status ${status}`}`;

@@ -66,14 +66,14 @@ describe('doctor', () => {
       advice: expect.stringMatching(/^put this key back/),
     });
     const lacking = (keys: string, of: string) =>
-      problem(`SLUICE_CREDENTIALS_KEYS has no key ${idOf(keys)}, which stored ${of} are encrypted with`);
+      problem(`SLUICE_CREDENTIALS_KEYS has no key ${idOf(keys)}, which encrypted stored ${of}`);
     expect(await findings(generateKeySpec())).toEqual([
       lacking(HOOK_KEYS, 'webhook secrets'),
       lacking(CREDENTIAL_KEYS, 'credentials'),
     ]);
     expect(await findings(`${HOOK_KEYS},${impostor(CREDENTIAL_KEYS)}`)).toEqual([
       problem(
-        `the key ${idOf(CREDENTIAL_KEYS)} of SLUICE_CREDENTIALS_KEYS is not the one that stored credentials are encrypted with`,
+        `the key ${idOf(CREDENTIAL_KEYS)} of SLUICE_CREDENTIALS_KEYS differs from the key that encrypted stored credentials`,
       ),
     ]);
   });
@@ -92,7 +92,7 @@ describe('the webhook worker', () => {
     const worker = start(impostor(HOOK_KEYS));
     await waitFor(() => worker.lines.length > 0, { timeoutMs: 5000, what: 'a warning' });
     expect(worker.lines).toEqual([
-      expect.stringMatching(/^the key \w+ of SLUICE_CREDENTIALS_KEYS is not the one .*webhook secrets/),
+      expect.stringMatching(/^the key \w+ of SLUICE_CREDENTIALS_KEYS differs from the key .*webhook secrets/),
     ]);
     expect(worker.health.notes()).toEqual([expect.stringContaining('SLUICE_CREDENTIALS_KEYS')]);
     expect(worker.health.readyReasons()).toEqual([]);

@@ -231,7 +231,7 @@ describe('credentials reencrypt', () => {
     expect([code, stdout, stderr]).toEqual([
       1,
       '',
-      'sluice: the key old of SLUICE_CREDENTIALS_KEYS is not the one that stored webhook secrets are encrypted with\n',
+      'sluice: the key old of SLUICE_CREDENTIALS_KEYS differs from the key that encrypted stored webhook secrets\n',
     ]);
     expect(await readAll(oldRing)).toBe(3);
   });

@@ -19,7 +19,7 @@ import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';
 import type { Patch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
-import { makePartitionsAhead } from '../../workers/maintenance.ts';
+import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';

@@ -95,7 +95,7 @@ describe('a worker', () => {
       b.log.forget(b.topic, 0);
       for (const id of ['x', 'y', 'z']) b.append(agent(), { id });
       await expect(b.startWorker().consumer.read(0)).rejects.toThrow(
-        'record 1 is not the one that was stored: this is another log',
+        'record 1 differs from the stored record: this is another log',
       );
       expect(await b.patches()).toEqual(['a', 'b']);
     });

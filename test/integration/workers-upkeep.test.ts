@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { loadTopicLayouts, registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
-import { makePartitionsAhead, startMaintenance } from '../../workers/maintenance.ts';
+import { createPartitionsAhead, startMaintenance } from '../../workers/maintenance.ts';
 import { addDeadLetter } from '../support/dead-letters.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
@@ -42,7 +42,7 @@ describe('maintenance', () => {
   });
 
   it('creates the partitions of this week and the next two for every table', async () => {
-    await makePartitionsAhead({ pool, clock });
+    await createPartitionsAhead({ pool, clock });
     for (const table of TIME_PARTITIONED_TABLES) {
       const { rows } = await pool.query<{ there: boolean }>(
         'select to_regclass($1 || suffix) is not null as there from unnest($2::text[]) as suffixes (suffix)',

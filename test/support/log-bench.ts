@@ -80,11 +80,11 @@ export interface LogBench {
    * Waits for this number of records, stops reading, and resolves with the records of each
    * partition.
    */
-  readAll(topic: string, records: number): Promise<Map<number, Read[]>>;
+  readAll(topic: string, records: number): Promise<Map<number, ComparableRecord[]>>;
 }
 
 /** A record as it was read, for comparison. */
-export interface Read {
+export interface ComparableRecord {
   readonly offset: bigint;
   readonly value: string;
 }
@@ -131,7 +131,7 @@ export function createLogBench(makeHarness: () => Promise<LogHarness>): LogBench
     return child;
   }
 
-  async function readAll(topic: string, records: number): Promise<Map<number, Read[]>> {
+  async function readAll(topic: string, records: number): Promise<Map<number, ComparableRecord[]>> {
     const collector = collect(harness.log, topic, makeGroup());
     onTestFinished(() => collector.consumer.close());
     await waitFor(() => collector.count() >= records, {
@@ -154,7 +154,7 @@ export function createLogBench(makeHarness: () => Promise<LogHarness>): LogBench
   };
 }
 
-export const toRead = ({ offset, value }: { offset: bigint; value: Buffer }): Read => ({
+export const toRead = ({ offset, value }: { offset: bigint; value: Buffer }): ComparableRecord => ({
   offset,
   value: value.toString(),
 });

@@ -22,7 +22,7 @@ import { createTransactionSlots, type TransactionSlots } from '../../workers/con
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import type { Patch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
-import { makePartitionsAhead } from '../../workers/maintenance.ts';
+import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
 
 const DAY_MS = 86_400_000;
@@ -127,7 +127,7 @@ export async function createWorkerBench<Row>(
     tenantPartitions: 2,
     clock,
   });
-  await makePartitionsAhead({ pool, clock });
+  await createPartitionsAhead({ pool, clock });
   const tenantId = `${prefix}tenant`;
   const row = async (sql: string, ...values: unknown[]) =>
     (await pool.query<Record<string, unknown>>(sql, values)).rows[0]!;

@@ -3,11 +3,11 @@ import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { PositionRow } from '../../shared/postgres/log-positions.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import {
-  countAlone,
+  countAloneStart,
   countStart,
   type PartitionKey,
-  uncountAlone,
-  uncountStart,
+  revertAloneStart,
+  revertStart,
 } from '../sql/log-positions.ts';
 import { LOCK_TIMEOUT_MS } from './store-batch.ts';
 
@@ -92,10 +92,10 @@ export class CrashSuspects {
    * Counts that this start stores a record alone, once per start. Resolves with the number of
    * earlier starts that stored the record alone, all of which ended without a commit.
    */
-  async countAlone(offset: bigint): Promise<number> {
+  async countAloneStart(offset: bigint): Promise<number> {
     if (this.#alone?.offset === offset) return this.#alone.deaths;
     const deaths = await this.#inTransaction((client) =>
-      countAlone(client, this.#key, offset, this.#deps.clock.nowMs()),
+      countAloneStart(client, this.#key, offset, this.#deps.clock.nowMs()),
     );
     this.#alone = { offset, deaths };
     return deaths;
@@ -105,11 +105,11 @@ export class CrashSuspects {
    * Reverts that count because the record has to be retried. If that fails, the record stays
    * counted.
    */
-  async uncountAlone(offset: bigint): Promise<void> {
+  async revertAloneStart(offset: bigint): Promise<void> {
     if (this.#alone?.offset !== offset) return;
     try {
       await this.#inTransaction((client) =>
-        uncountAlone(client, this.#key, offset, this.#deps.clock.nowMs()),
+        revertAloneStart(client, this.#key, offset, this.#deps.clock.nowMs()),
       );
       this.#alone = undefined;
     } catch {
@@ -123,13 +123,13 @@ export class CrashSuspects {
   }
 
   /** Reverts the count of the start: the partition was released in order, so this was no crash. */
-  async uncountStart(): Promise<void> {
+  async revertStart(): Promise<void> {
     if (!this.#counted) return;
     this.#counted = false;
     this.#started = false;
     const aloneOffset = this.#alone?.offset ?? null;
     await this.#inTransaction((client) =>
-      uncountStart(client, this.#key, aloneOffset, this.#deps.clock.nowMs()),
+      revertStart(client, this.#key, aloneOffset, this.#deps.clock.nowMs()),
     );
     this.#alone = undefined;
   }

@@ -107,7 +107,7 @@ export class PartitionConsumer<Row> {
    */
   async release(): Promise<void> {
     try {
-      await this.#suspects.uncountStart();
+      await this.#suspects.revertStart();
     } catch (error) {
       this.#deps.logger.warn(
         { ...this.#key, reason: classifyFault(error).text },
@@ -147,7 +147,7 @@ export class PartitionConsumer<Row> {
     const { offset } = record;
     await this.#store.storeAlone(batch, record, {
       beforeDecoding: async () => {
-        const deaths = await this.#suspects.countAlone(offset);
+        const deaths = await this.#suspects.countAloneStart(offset);
         if (deaths < DEATHS_MAX) return undefined;
         this.#deps.logger.error(
           { ...this.#key, offset: String(offset) },
@@ -156,7 +156,7 @@ export class PartitionConsumer<Row> {
         const text = `the worker ended ${deaths} times while it stored only this record`;
         return { reason: 'crash', stage: 'store', text };
       },
-      onRetry: () => this.#suspects.uncountAlone(offset),
+      onRetry: () => this.#suspects.revertAloneStart(offset),
     });
   }
 

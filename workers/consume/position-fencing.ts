@@ -85,7 +85,7 @@ export function checkPosition(
   if (previous && lastId !== null && fingerprint(previous.log) !== lastId) {
     lost(
       records,
-      `record ${nextOffset - 1n} is not the one that was stored: this is another log; ${ACCEPT_LOG}`,
+      `record ${nextOffset - 1n} differs from the stored record: this is another log; ${ACCEPT_LOG}`,
     );
   }
 }

@@ -81,7 +81,7 @@ export async function countStart(
  * Reverts the count of a start that ended in order without a commit, and that of the record that it
  * processed alone.
  */
-export async function uncountStart(
+export async function revertStart(
   db: Queryable,
   key: PartitionKey,
   aloneOffset: bigint | null,
@@ -101,7 +101,7 @@ export async function uncountStart(
  * Counts that a record is now processed alone. Returns the number of earlier starts that processed
  * the record alone, all of which ended without a commit.
  */
-export async function countAlone(
+export async function countAloneStart(
   db: Queryable,
   key: PartitionKey,
   offset: bigint,
@@ -123,7 +123,7 @@ export async function countAlone(
  * Reverts the count of a record that is processed alone. The record waits for a retry, so it does
  * not cause a crash in the meantime.
  */
-export async function uncountAlone(
+export async function revertAloneStart(
   db: Queryable,
   key: PartitionKey,
   offset: bigint,

@@ -17,7 +17,7 @@ export interface Grant {
  * must not revoke or rotate the key, nor create a key that outlives it. Place this middleware after
  * the credentials check.
  */
-export const currentSecret: HttpMiddleware = async (c, next) => {
+export const requireCurrentSecret: HttpMiddleware = async (c, next) => {
   if (!c.get('secretIsPrevious')) return await next();
   const message = 'is the previous one since the last rotation: use the new one';
   return fail(c, '403-01', [{ path: API_SECRET_HEADER, message }]);
@@ -29,7 +29,7 @@ export const currentSecret: HttpMiddleware = async (c, next) => {
  * rate grants nothing, since two keys have twice the rate. Only the scope '*' covers '*', because
  * later releases extend '*'.
  */
-export function beyondGrant(own: ApiKey, wanted: Grant): ErrorDetail[] {
+export function grantProblem(own: ApiKey, wanted: Grant): ErrorDetail[] {
   const details: ErrorDetail[] = [];
   if (!own.scopes.includes(EVERY_SCOPE)) {
     for (const scope of wanted.scopes) {

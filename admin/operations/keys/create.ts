@@ -9,8 +9,8 @@ import type { IdGenerator } from '../../../shared/ids.ts';
 import { listApiKeys } from '../../../shared/postgres/api-keys.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { KEYS_PER_DAY_MAX, VALID_KEYS_MAX } from '../../limits/policies.ts';
-import { type CreatedApiKey, createApiKeyUpTo } from '../../sql/api-keys.ts';
-import { beyondGrant } from './callers-key.ts';
+import { type CreatedApiKey, createApiKeyInLimits } from '../../sql/api-keys.ts';
+import { grantProblem } from './callers-key.ts';
 
 export interface KeysDeps {
   readonly pool: Pool;
@@ -45,7 +45,7 @@ export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_P
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const { name, scopes, expiresAtMs, rate } = parsed.request;
     const { tenantId } = c.var.apiKey;
-    const beyond = beyondGrant(c.var.apiKey, parsed.request);
+    const beyond = grantProblem(c.var.apiKey, parsed.request);
     if (beyond.length > 0) return fail(c, '403-01', beyond);
     const created = await withDatabase(c, async () => {
       const apiKeyId = nextId();
@@ -60,7 +60,7 @@ export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_P
         createdBy: c.var.apiKey.apiKeyId,
       };
       const limits = { validMax: VALID_KEYS_MAX, perDayMax: keysPerDayMax };
-      const result = await createApiKeyUpTo(pool, limits, key);
+      const result = await createApiKeyInLimits(pool, limits, key);
       if (!result.ok) return result;
       const [stored] = await listApiKeys(pool, { tenantId, apiKeyId });
       return { ...result, stored: stored! };

@@ -2,7 +2,7 @@ import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
-import { revokeApiKey, revokeApiKeyAndMade } from '../../../shared/postgres/api-keys.ts';
+import { revokeApiKey, revokeApiKeyAndCreated } from '../../../shared/postgres/api-keys.ts';
 import { isKeyId, readPathId } from '../../request/path-id.ts';
 import type { KeysDeps } from './create.ts';
 
@@ -28,7 +28,7 @@ export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
       if (revoked.refusal) return refuse(c, revoked.refusal);
       return revoked.value === undefined ? fail(c, '404-01') : c.body(null, 204);
     }
-    const revoked = await withDatabase(c, () => revokeApiKeyAndMade(pool, id.id, clock.nowMs(), tenantId));
+    const revoked = await withDatabase(c, () => revokeApiKeyAndCreated(pool, id.id, clock.nowMs(), tenantId));
     if (revoked.refusal) return refuse(c, revoked.refusal);
     if (!revoked.value) return fail(c, '404-01');
     const { revokedKeys, disabledEndpoints } = revoked.value;

@@ -5,7 +5,7 @@ import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
 import { listApiKeys, type Rotated, rotateApiKey } from '../../../shared/postgres/api-keys.ts';
 import { isKeyId, readPathId } from '../../request/path-id.ts';
-import { beyondGrant } from './callers-key.ts';
+import { grantProblem } from './callers-key.ts';
 import type { KeysDeps } from './create.ts';
 
 /**
@@ -25,7 +25,7 @@ export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
     const rotated = await withDatabase(c, async () => {
       const [key] = await listApiKeys(pool, { tenantId, apiKeyId });
       if (!key) return { ok: false, refusal: { code: '404-01' } } as const;
-      const beyond = apiKeyId === c.var.apiKey.apiKeyId ? [] : beyondGrant(c.var.apiKey, key);
+      const beyond = apiKeyId === c.var.apiKey.apiKeyId ? [] : grantProblem(c.var.apiKey, key);
       if (beyond.length > 0) return { ok: false, refusal: { code: '403-01', details: beyond } } as const;
       const { overlapMs } = parsed.request;
       const result = await rotateApiKey(pool, { apiKeyId, tenantId, nowMs, overlapMs });

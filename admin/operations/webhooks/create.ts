@@ -9,9 +9,9 @@ import type { KeyRing } from '../../../shared/keyring/keyring.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { type AllowRule, urlProblem } from '../../../shared/webhooks/addresses.ts';
 import {
+  CREATOR_REVOKED,
   createWebhookEndpoint,
   ENDPOINTS_EXHAUSTED,
-  MAKER_REVOKED,
 } from '../../../shared/webhooks/create-endpoint.ts';
 
 export interface CreateWebhookDeps {
@@ -42,7 +42,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
     );
     if (created.refusal) return refuse(c, created.refusal);
     if (created.value instanceof AppError) {
-      if (created.value.code === MAKER_REVOKED) return fail(c, '401-01');
+      if (created.value.code === CREATOR_REVOKED) return fail(c, '401-01');
       return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
     }
     return c.json(created.value, 201);
@@ -51,7 +51,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
 
 /** Returns the error if it is a refusal of the request; rethrows any other error. */
 function refused(error: unknown): AppError {
-  if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, MAKER_REVOKED].includes(error.code)) return error;
+  if (error instanceof AppError && [ENDPOINTS_EXHAUSTED, CREATOR_REVOKED].includes(error.code)) return error;
   throw error;
 }
 

@@ -96,6 +96,6 @@ export function unpackedBytesMax(packedBytes: number): number {
  * Returns the size after decompression that a gzip body declares: ISIZE of its last member (RFC
  * 1952). The declared size may be wrong.
  */
-export function claimedUnpackedBytes(packed: Buffer): number {
+export function declaredUnpackedBytes(packed: Buffer): number {
   return packed.length < MEMBER_BYTES_MIN ? 0 : packed.readUInt32LE(packed.length - SIZE_BYTES);
 }

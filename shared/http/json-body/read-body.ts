@@ -8,7 +8,7 @@ import { overLimit, reportLimits } from '../rates/limits.ts';
 import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
-import { checkContentHeaders, claimedUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
+import { checkContentHeaders, declaredUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
 /** Minimum cost of a chunk: Node takes about 12 µs to parse one, however small. */
@@ -155,7 +155,7 @@ async function readBytes(
   if (!raw.ok) return raw;
   if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
   if (!content.gzip) return raw;
-  const claimed = Math.min(Math.max(1, claimedUnpackedBytes(raw.bytes)), bytesMax);
+  const claimed = Math.min(Math.max(1, declaredUnpackedBytes(raw.bytes)), bytesMax);
   if (charge?.reserve(claimed) === false) return { ok: false, reason: 'rate', bytes: claimed };
   const unpacked = await gunzipBounded(
     raw.bytes,

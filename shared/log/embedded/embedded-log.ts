@@ -4,7 +4,7 @@ import type { Pool } from '../../postgres/pool.ts';
 import type { EventLog } from '../log.ts';
 import { EmbeddedConsumer } from './consumer.ts';
 import { EmbeddedPublisher } from './publisher.ts';
-import { askLog, createEmbeddedReader } from './reader.ts';
+import { createEmbeddedReader, queryLog } from './reader.ts';
 import { startRetention } from './retention.ts';
 import { createLogTopic, describeLogTopics, readBounds } from './sql/log-partitions.ts';
 import { BoundsWatch } from './watch.ts';
@@ -76,13 +76,13 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
 
     async partitionCounts(topics) {
       const counts = new Map<string, number>();
-      for (const { topic } of await askLog(() => readBounds(pool, topics))) {
+      for (const { topic } of await queryLog(() => readBounds(pool, topics))) {
         counts.set(topic, (counts.get(topic) ?? 0) + 1);
       }
       return counts;
     },
 
-    describeTopics: (topics) => askLog(() => describeLogTopics(pool, topics)),
+    describeTopics: (topics) => queryLog(() => describeLogTopics(pool, topics)),
 
     async close() {
       await Promise.all([watch.close(), retention?.close()]);

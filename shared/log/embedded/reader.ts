@@ -13,7 +13,7 @@ export function createEmbeddedReader(db: Queryable): LogReader {
   return {
     async bounds(topics) {
       const found = new Map<string, Map<number, PartitionBounds>>();
-      for (const row of await askLog(() => readBounds(db, topics))) {
+      for (const row of await queryLog(() => readBounds(db, topics))) {
         const partitions = found.get(row.topic) ?? new Map<number, PartitionBounds>();
         found.set(row.topic, partitions);
         partitions.set(row.partition, { earliest: row.firstOffset, latest: row.nextOffset });
@@ -24,7 +24,7 @@ export function createEmbeddedReader(db: Queryable): LogReader {
       while (from < to) {
         const recordsMax = Math.min(Number(to - from), PAGE_RECORDS_MAX);
         const range = { topic, partition, from, recordsMax, bytesMax: PAGE_BYTES_MAX };
-        const stored = await askLog(() => readRecords(db, range));
+        const stored = await queryLog(() => readRecords(db, range));
         const records = stored.map(toLogRecord).filter(({ offset }) => offset < to);
         if (records.length === 0) return;
         yield records;
@@ -39,7 +39,7 @@ export function createEmbeddedReader(db: Queryable): LogReader {
  * Runs a query on the log's tables. Rejects with a retryable AppError `LOG_UNAVAILABLE` if the
  * database does not answer.
  */
-export async function askLog<T>(question: () => Promise<T>): Promise<T> {
+export async function queryLog<T>(question: () => Promise<T>): Promise<T> {
   try {
     return await question();
   } catch (error) {

@@ -1,8 +1,8 @@
 import { singleFlight } from '../../async.ts';
-import type { AskedBounds } from './bounds.ts';
+import type { FetchedBounds } from './bounds.ts';
 
 /** The bounds of a topic's partitions; undefined if the topic does not exist. */
-export type TopicBounds = AskedBounds | undefined;
+export type TopicBounds = FetchedBounds | undefined;
 
 /** Begins a check, and returns the function that completes the check with the bounds. */
 export type BeginCheck = () => (bounds: TopicBounds) => void;
@@ -25,7 +25,7 @@ const INTERVAL_MS = 5_000;
  * serves all topics of the process.
  */
 export function createKafkaBoundsWatch(
-  ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, AskedBounds>>,
+  ask: (topics: readonly string[]) => Promise<ReadonlyMap<string, FetchedBounds>>,
 ): KafkaBoundsWatch {
   const followers = new Map<string, Set<BeginCheck>>();
   let timer: NodeJS.Timeout | undefined;

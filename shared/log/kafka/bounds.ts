@@ -3,7 +3,7 @@ import { withDeadline } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { PartitionBounds } from '../log.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
-import { askForMetadata, createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
+import { createBrokerOpener, cut, type OpenBroker, requestMetadata, seedAddresses } from './connect.ts';
 import { kafkaError } from './problem.ts';
 import { listBounds, type TopicPartition } from './protocol/list-offsets.ts';
 import type { TopicMetadata } from './protocol/metadata.ts';
@@ -13,7 +13,7 @@ import type { Address } from './sockets.ts';
  * The bounds of a topic by partition; an error if the partition has no leader, or its leader did
  * not answer.
  */
-export type AskedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
+export type FetchedBounds = ReadonlyMap<number, PartitionBounds | AppError>;
 
 /**
  * Error codes of topics that count as missing, because they do not exist or the client may not see
@@ -37,10 +37,10 @@ export async function findTopics(
  * all leaders, so that a leader that is down affects only its own partitions. Rejects with a
  * retryable AppError if no broker answers.
  */
-export async function askBounds(
+export async function fetchBounds(
   connection: KafkaConnection,
   topics: readonly string[],
-): Promise<Map<string, AskedBounds>> {
+): Promise<Map<string, FetchedBounds>> {
   const openBroker = createBrokerOpener(connection, REQUEST_TIMEOUT_MS);
   const { found, addresses } = await find(connection, openBroker, topics);
   const bounds = new Map(found.map(({ topic }) => [topic, new Map<number, PartitionBounds | AppError>()]));
@@ -56,14 +56,14 @@ export async function askBounds(
 }
 
 /**
- * Returns the same as {@link askBounds}, but rejects if the bounds of any partition are unknown.
+ * Returns the same as {@link fetchBounds}, but rejects if the bounds of any partition are unknown.
  */
 export async function requireBounds(
   connection: KafkaConnection,
   topics: readonly string[],
 ): Promise<Map<string, Map<number, PartitionBounds>>> {
   const required = new Map<string, Map<number, PartitionBounds>>();
-  for (const [topic, asked] of await askBounds(connection, topics)) {
+  for (const [topic, asked] of await fetchBounds(connection, topics)) {
     const bounds = new Map<number, PartitionBounds>();
     for (const [partition, answer] of asked) bounds.set(partition, boundsOf(answer));
     required.set(topic, bounds);
@@ -85,7 +85,7 @@ async function find(
   // A request without names would return all topics.
   if (topics.length === 0) return { found: [], addresses: new Map() };
   try {
-    const { brokers, topicMetadata } = await askForMetadata(openBroker, seedAddresses(connection), topics);
+    const { brokers, topicMetadata } = await requestMetadata(openBroker, seedAddresses(connection), topics);
     const found = topicMetadata.filter(({ topicErrorCode }) => !HIDDEN.has(topicErrorCode));
     const failed = found.find(({ topicErrorCode }) => topicErrorCode !== 0);
     if (failed) throw protocolErrors.createErrorFromCode(failed.topicErrorCode);

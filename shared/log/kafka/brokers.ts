@@ -1,7 +1,7 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { KafkaConnection } from './client.ts';
-import { askForMetadata, createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
+import { createBrokerOpener, cut, type OpenBroker, requestMetadata, seedAddresses } from './connect.ts';
 import { LOG_ACCESS_REFUSED, refusalOf } from './problem.ts';
 import type { MetadataResponse } from './protocol/metadata.ts';
 import {
@@ -77,7 +77,7 @@ export class KafkaBrokers implements ProduceTransport {
   async refresh(topics: readonly string[]): Promise<void> {
     const open: OpenBroker = (address, nodeId) => this.open(address, nodeId);
     try {
-      this.take(await askForMetadata(open, this.metadataAddresses(), topics));
+      this.take(await requestMetadata(open, this.metadataAddresses(), topics));
     } catch (error) {
       const refusal = refusalOf(error, this.connection);
       const message = refusal ?? `no Kafka broker answers: ${errorMessage(error)}`;

@@ -63,7 +63,7 @@ const METADATA_TIMEOUT_MS = 2_000;
  * connection per broker. Brokers answer the requests of a connection in order, so the request could
  * otherwise wait for a produce request. Rejects with the error of the last broker.
  */
-export async function askForMetadata(
+export async function requestMetadata(
   openBroker: OpenBroker,
   addresses: readonly Address[],
   topics: readonly string[],

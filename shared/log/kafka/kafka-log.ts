@@ -3,7 +3,7 @@ import { singleFlight } from '../../async.ts';
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
 import type { EventLog, PartitionBounds } from '../log.ts';
-import { type AskedBounds, askBounds, boundsOf, findTopics } from './bounds.ts';
+import { boundsOf, type FetchedBounds, fetchBounds, findTopics } from './bounds.ts';
 import { createKafkaBoundsWatch } from './bounds-watch.ts';
 import { KafkaBrokers } from './brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
@@ -39,10 +39,10 @@ const PRODUCE_TIMEOUT_MIN_MS = 1_000;
 export function createKafkaLog(options: KafkaLogOptions): EventLog {
   const connection: KafkaConnection = options;
   const times = { ...DEFAULT_TIMES, ...options.consumerTimes };
-  const watch = createKafkaBoundsWatch((topics) => askBounds(connection, topics));
+  const watch = createKafkaBoundsWatch((topics) => fetchBounds(connection, topics));
   /** The readers of one assignment request bounds at the same time, and share one request. */
-  const topicBounds = singleFlight(async (topic: string): Promise<AskedBounds> => {
-    const bounds = (await askBounds(connection, [topic])).get(topic);
+  const topicBounds = singleFlight(async (topic: string): Promise<FetchedBounds> => {
+    const bounds = (await fetchBounds(connection, [topic])).get(topic);
     if (bounds === undefined) throw new AppError('LOG_UNAVAILABLE', TOPIC_MISSING_TEXT, { retryable: true });
     return bounds;
   });

@@ -8,7 +8,7 @@ const HANDLER_BACKOFF = { minMs: 100, maxMs: 5_000 };
 /** The maximum is short, because an operator who fixed the cause waits for reading to start. */
 const START_BACKOFF = { minMs: 1_000, maxMs: 5_000 };
 
-/** The functions of the group member that fetches for a partition's reader. */
+/** Controls the fetches of one partition; implemented by the group member. */
 export interface PartitionSource {
   bounds(partition: number): Promise<PartitionBounds>;
   /** Sets the offset at which the next fetch starts. */

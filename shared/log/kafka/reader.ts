@@ -1,7 +1,7 @@
 import type Broker from 'kafkajs/src/broker/index.js';
 import { AppError, errorMessage } from '../../errors.ts';
 import type { LogRange, LogReader, LogRecord, PartitionBounds } from '../log.ts';
-import { askBounds, boundsOf, requireBounds } from './bounds.ts';
+import { boundsOf, fetchBounds, requireBounds } from './bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
 import { createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
 import { toLogRecord } from './member.ts';
@@ -35,7 +35,7 @@ export class KafkaReader implements LogReader {
 
   async *pages(range: LogRange): AsyncGenerator<readonly LogRecord[]> {
     const { topic, partition, to } = range;
-    const asked = (await askBounds(this.connection, [topic])).get(topic)?.get(partition);
+    const asked = (await fetchBounds(this.connection, [topic])).get(topic)?.get(partition);
     const earliest = asked === undefined ? 0n : boundsOf(asked).earliest;
     let from = range.from > earliest ? range.from : earliest;
     let emptyFetches = 0;

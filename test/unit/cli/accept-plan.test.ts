@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isChange, planAccepts, toAccepted } from '../../../cli/topics/accept-plan.ts';
+import { isChange, planAccepts, toAcceptedTopic } from '../../../cli/topics/accept-plan.ts';
 import { fingerprint } from '../../../shared/log/fingerprint.ts';
 import type { LogReader, LogRecord } from '../../../shared/log/log.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
@@ -78,22 +78,28 @@ it.each([
   async (_, [earliest, latest], position, finding, to) => {
     const found = await plan([earliest, latest], position);
     expect(found.partitions[0]).toMatchObject({ finding, nextOffset: to, skipped: 0n });
-    expect(toAccepted(found)).toMatchObject({ generation: 4, stay: [], move: [{ partition: 0, to }] });
+    expect(toAcceptedTopic(found)).toMatchObject({ generation: 4, stay: [], move: [{ partition: 0, to }] });
   },
 );
 
 it('lost records are skipped and counted, in the same generation', async () => {
   const found = await plan([8n, 9n], { nextOffset: 5n, lastId: last(4n) });
   expect(found.partitions[0]).toMatchObject({ finding: 'gone', nextOffset: 8n, skipped: 3n });
-  expect(toAccepted(found)).toMatchObject({ generation: 3, move: [{ to: 8n }] });
+  expect(toAcceptedTopic(found)).toMatchObject({ generation: 3, move: [{ to: 8n }] });
   expect((await plan([8n, 9n])).partitions[0]).toMatchObject({ finding: 'gone', skipped: 8n });
 });
 
 it('a position of an older generation gets the newest generation, and stays', async () => {
   const older = await plan([0n, 9n], { nextOffset: 5n, lastId: last(4n), generation: 2 });
   expect(isChange(older)).toBe(true);
-  expect(toAccepted(older)).toEqual({ topic: 't', generation: 3, layouts: new Map(), stay: [0], move: [] });
+  expect(toAcceptedTopic(older)).toEqual({
+    topic: 't',
+    generation: 3,
+    layouts: new Map(),
+    stay: [0],
+    move: [],
+  });
   const newer = await plan([0n, 9n], { nextOffset: 5n, lastId: last(4n), generation: 6 });
   expect(isChange(newer)).toBe(true);
-  expect(toAccepted(newer)).toMatchObject({ generation: 6, stay: [0], move: [] });
+  expect(toAcceptedTopic(newer)).toMatchObject({ generation: 6, stay: [0], move: [] });
 });

@@ -159,7 +159,7 @@ describe('a CSV file', () => {
     expect(lines).toEqual([[number, { externalAgentId: expect.any(String), agentName: expect.any(String) }]]);
   });
 
-  it('reports a second header by name, and is read further', async () => {
+  it('is read on after a second header, which is reported by name', async () => {
     const header = 'externalAgentId,agentName\n';
     const { lines } = await read(`${header}a2,two\n\ufeff${header}agentName,externalAgentId\na5,agentName\n`);
     expect(lines).toEqual([

@@ -28,7 +28,7 @@ import {
   messageSentSchema,
   readMessageSent,
 } from '../../../shared/kinds/message-sent.ts';
-import type { Read } from './records.ts';
+import type { ReadResult } from './records.ts';
 
 import {
   ATTRIBUTES,
@@ -50,10 +50,10 @@ import {
   word,
 } from './rules.ts';
 
-/** A body of requests, or an item of one. */
+/** The schema and the reader of a request's body, or of one item. */
 export interface Body {
   readonly schema: z.ZodObject;
-  readonly read: (body: JsonObject) => Read;
+  readonly read: (body: JsonObject) => ReadResult;
   readonly valid: object;
   /** The rule of each member; a dot leads into an object. */
   readonly members: Readonly<Record<string, Rule>>;

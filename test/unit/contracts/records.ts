@@ -7,7 +7,9 @@ import { readJson } from '../../../shared/contracts/read-json.ts';
 const RAW_MEMBERS = new Set([...CREDENTIALS_RAW_MEMBERS, ...AUTOMATION_EVENT_RAW_MEMBERS]);
 
 /** The result of a reader: a value, or the problems of the input. */
-export type Read = { readonly ok: true } | { readonly ok: false; readonly details: readonly ErrorDetail[] };
+export type ReadResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly details: readonly ErrorDetail[] };
 
 /** Parses a body, in which the free-form members of all kinds keep their bytes. */
 export function bodyOf(text: string): JsonObject {
@@ -15,6 +17,6 @@ export function bodyOf(text: string): JsonObject {
 }
 
 /** Returns `accepted`, or each detail as `<path> <message>`. */
-export function detailsOf(result: Read): string {
+export function detailsOf(result: ReadResult): string {
   return result.ok ? 'accepted' : result.details.map(({ path, message }) => `${path} ${message}`).join('; ');
 }
