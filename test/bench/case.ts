@@ -18,7 +18,6 @@ export interface CaseResult {
   readonly notes: readonly string[];
 }
 
-/** The length of a run. */
 export interface RunLength {
   readonly rounds: number;
   readonly warmupMs: number;

@@ -65,7 +65,7 @@ describe('composed containers', () => {
     expect(await tenants()).toEqual(before);
   }, 60_000);
 
-  it('run as a user without rights on read-only files', async () => {
+  it('run as an unprivileged user on a read-only file system', async () => {
     for (const part of PARTS) {
       expect(await compose('exec', '-T', part, 'id', '-u')).toBe('1000\n');
       await expect(compose('exec', '-T', part, 'touch', '/app/x')).rejects.toThrow(/Read-only|denied/);

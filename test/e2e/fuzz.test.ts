@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Fuzzed, startFuzzed } from '../fuzz/product.ts';
+import { type FuzzTarget, startFuzzTarget } from '../fuzz/product.ts';
 import { failureLines, figureLines } from '../fuzz/report.ts';
 import { fuzz } from '../fuzz/run.ts';
 import { printedSeed } from '../support/random.ts';
@@ -7,9 +7,9 @@ import { printedSeed } from '../support/random.ts';
 /** Fewer requests if a run on another Node version has already sent as many. */
 const REQUESTS = process.env.SLUICE_TEST_AGAIN ? 250 : 750;
 
-let product: Fuzzed;
+let product: FuzzTarget;
 beforeAll(async () => {
-  product = await startFuzzed();
+  product = await startFuzzTarget();
 }, 60_000);
 afterAll(async () => {
   await product?.stop();

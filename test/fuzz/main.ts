@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { reachTarget, targetProblem } from '../conformance/reach.ts';
-import { startFuzzed } from './product.ts';
+import { startFuzzTarget } from './product.ts';
 import { failureLines, figureLines } from './report.ts';
 import type { Where } from './request.ts';
 import { fuzz } from './run.ts';
@@ -22,7 +22,7 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
   }
   const { requests, seed, only } = read;
   console.log(`seed ${seed}, ${only === undefined ? `${requests} requests` : `request ${only}`}`);
-  const product = read.target ? undefined : await startFuzzed();
+  const product = read.target ? undefined : await startFuzzTarget();
   const { url, key } = read.target ?? product!;
   try {
     if (read.target) await reachTarget({ baseUrl: url, key });

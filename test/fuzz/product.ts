@@ -5,7 +5,7 @@ import type { Key } from '../conformance/target.ts';
 import { freePorts, startProgram, waitUntilReady } from '../support/program.ts';
 
 /** The product under test. */
-export interface Fuzzed {
+export interface FuzzTarget {
   readonly url: string;
   readonly key: Key;
   readonly pid: number | undefined;
@@ -15,7 +15,7 @@ export interface Fuzzed {
 }
 
 /** Starts `npm start` on a separate directory. */
-export async function startFuzzed(): Promise<Fuzzed> {
+export async function startFuzzTarget(): Promise<FuzzTarget> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-fuzz-'));
   const [port, adminPort] = await freePorts(2);
   const program = startProgram('embedded/main.js', {

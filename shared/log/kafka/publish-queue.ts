@@ -15,7 +15,7 @@ export interface QueueEntry {
   readonly call: PublishCall;
   /** The tenant of the call. */
   readonly tenantId: string;
-  /** Its index in the call. */
+  /** Index of the record in the call. */
   readonly index: number;
   readonly record: OutgoingRecord;
   readonly bytes: number;

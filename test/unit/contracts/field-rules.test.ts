@@ -100,7 +100,7 @@ it('an integer is refused if it is one only after rounding, and accepted as seco
   expect(answer('dwellTime', '1e400')).toBe('dwellTime must be a number of seconds, 0 or more');
 });
 
-it('a request takes 1 to 1000 items', () => {
+it('a request accepts 1 to 1000 items', () => {
   const outcome = (body: JsonObject) => {
     const items = readItems(body);
     return items.ok ? items.items.length : detailsOf(items);

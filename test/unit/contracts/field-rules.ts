@@ -238,7 +238,7 @@ export const BODIES: Readonly<Record<string, Body>> = {
         'automation.reply',
         1,
         [[['automation.unknown'], `must be one of ${WEBHOOK_TYPES.join(', ')}`, '[0]']],
-        'must have at least one entry; leave it out for all types',
+        'must have at least one entry; omit it for all types',
       ),
     },
   },
