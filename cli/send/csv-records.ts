@@ -28,7 +28,7 @@ const PIECE_BYTES_MAX = 64 * 1024;
  * Yields the header and the records of a CSV file (RFC 4180), which may span lines. A byte order
  * mark, blank lines and `sep=;` before the header are skipped; `sep` replaces the delimiter. After
  * a misplaced or unclosed quote, or a CR outside quotes that no LF follows, the ends of records are
- * unknown. That record is then the last one, and its problem says that the rest is not sent.
+ * unknown. That record is then the last one, and its problem reports that the rest is not sent.
  */
 export async function* csvRecords(stream: Readable, delimiter: string): AsyncGenerator<CsvRecord> {
   const reader = new RecordReader(delimiter);

@@ -12,7 +12,7 @@ export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
 /**
- * Returns a sentence that says why a connection was refused, by the database or by this process,
+ * Returns a sentence that explains why a connection was refused, by the database or by this process,
  * and names the setting. Returns undefined for other errors. Never contains the address or the
  * password.
  */
@@ -35,7 +35,7 @@ export function databaseRefusal(error: unknown): string | undefined {
 }
 
 /**
- * Returns a sentence that says why the database is unavailable, and what to check. Never contains
+ * Returns a sentence that explains why the database is unavailable, and what to check. Never contains
  * the address.
  */
 export function databaseTrouble(error: unknown): string {

@@ -55,7 +55,6 @@ function invalidRule(entry: string, problem: string): AppError {
   );
 }
 
-/** The target of a connection. */
 export interface Target {
   /** `https:` or `http:`. */
   readonly protocol: string;

@@ -33,7 +33,7 @@ async function main(): Promise<number> {
   return reports.length === selected.length ? 0 : 1;
 }
 
-/** Leaves out the cases that cannot run on this machine, and says why. */
+/** Returns the cases that can run on this machine. Prints the others with the reason. */
 async function withoutMissing(cases: readonly BenchCase[]): Promise<readonly BenchCase[]> {
   if (!cases.some(({ needsKafka }) => needsKafka)) return cases;
   try {

@@ -28,7 +28,7 @@ beforeEach(async () => {
   });
 });
 
-it('stores and sends nothing twice when a second start takes over from a frozen process', async () => {
+it('npm start stores and sends nothing twice when a second start takes over from a frozen process', async () => {
   const first = await startSluice();
   const pool = await openPool();
   await createEndpoint(first.adminUrl);

@@ -25,7 +25,7 @@ export function kafkaError(error: unknown, security: KafkaSecurity): AppError {
   });
 }
 
-/** Returns a sentence that says why a connection was refused; undefined for other errors. */
+/** Returns a sentence that explains why a connection was refused; undefined for other errors. */
 export function refusalOf(error: unknown, security: KafkaSecurity): string | undefined {
   for (const link of chainOf(error)) {
     if (link instanceof AppError && link.code === LOG_ACCESS_REFUSED) return link.message;

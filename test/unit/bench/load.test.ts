@@ -16,7 +16,7 @@ function bodyOf({ bytes, bodyLength }: RequestTemplate) {
   return JSON.parse(text.slice(-bodyLength));
 }
 
-it('builds MessageSent requests that are valid and have a new id each time', () => {
+it('the load generator builds MessageSent requests that are valid and have a new id each time', () => {
   const request = template('message-sent', 1);
   const ids = new IdSequence();
   const bodies = Array.from({ length: 1001 }, () => {
@@ -31,7 +31,7 @@ it('builds MessageSent requests that are valid and have a new id each time', () 
   expect(bodies[1000]).toMatchObject({ conversationId: 'E000000' });
 });
 
-it('builds requests of many agents that are valid and distinct', () => {
+it('the load generator builds requests of many agents that are valid and distinct', () => {
   const request = template('agents', 100, 5);
   request.renew(new IdSequence());
   const { items } = bodyOf(request);
@@ -53,7 +53,7 @@ async function answerTo(write: (socket: Socket) => void): Promise<Answer> {
   return await new Promise((resolve) => connection.send(Buffer.from('request'), resolve));
 }
 
-it('reads the status of an answer that arrives in pieces', async () => {
+it('a load connection reads the status of an answer that arrives in pieces', async () => {
   const answer = await answerTo((socket) => {
     socket.write('HTTP/1.1 503 Service Unavailable\r\nContent-Le');
     setImmediate(() => socket.write('ngth: 4\r\n\r\nbo'));
@@ -63,6 +63,6 @@ it('reads the status of an answer that arrives in pieces', async () => {
   expect(answer.text()).toMatch(/body$/);
 });
 
-it('reports status 0 if the connection is closed before the answer', async () => {
+it('a load connection reports status 0 if the connection is closed before the answer', async () => {
   expect((await answerTo((socket) => socket.destroy())).status).toBe(0);
 });

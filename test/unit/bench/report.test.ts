@@ -14,7 +14,7 @@ const RESULT = {
   notes: ['workers off'],
 };
 
-it('reports a case as JSON with the median ratio and 4 significant digits', () => {
+it('the benchmark report shows a case as JSON with the median ratio and 4 significant digits', () => {
   expect(toReport(FACTS, RESULT)).toEqual({
     name: 'gateway-64',
     value: 6543,
@@ -30,7 +30,7 @@ it('reports a case as JSON with the median ratio and 4 significant digits', () =
   });
 });
 
-it('reports what a case does not measure as null', () => {
+it('the benchmark report contains null for values that a case does not measure', () => {
   const report = toReport(FACTS, { value: 1, unit: 'records/s', limit: 2, ratios: [0.5], notes: [] });
   expect(report).toMatchObject({ p50Ms: null, p99Ms: null, cpuMs: null, rssMiB: null });
   expect(Object.keys(report)).toEqual([
@@ -48,7 +48,7 @@ it('reports what a case does not measure as null', () => {
   ]);
 });
 
-it('prints the ratio with the spread of the rounds, and the notes', () => {
+it('the benchmark report prints the ratio with the spread of the rounds, and the notes', () => {
   expect(toText(FACTS, RESULT)).toContain('ratio 0.20 (0.13 to 0.25), must 0.5, goal 0.6');
   expect(toText(FACTS, RESULT)).toMatch(/\n {2}workers off$/);
 });

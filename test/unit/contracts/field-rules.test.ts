@@ -7,7 +7,7 @@ import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import { BODIES, type Body } from './field-rules.ts';
 import { bodyOf, detailsOf } from './records.ts';
 
-/** Returns what the reader says about the valid body with one member replaced. */
+/** Returns the result of reading the valid body with one member replaced. */
 function replaced({ valid, read }: Body, member: string, value: unknown): string {
   return detailsOf(read(bodyOf(JSON.stringify(withMember(valid, member, value)))));
 }
