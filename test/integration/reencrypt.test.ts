@@ -196,7 +196,7 @@ describe('credentials reencrypt', () => {
     expect(findings).toContainEqual(
       expect.objectContaining({
         check: 'stored keys',
-        found: expect.stringContaining('no key lost, which stored dead letters'),
+        found: expect.stringContaining('no key lost, which encrypted stored dead letters'),
       }),
     );
   });

@@ -20,7 +20,7 @@ it('a percentile is the value that a share of the values does not exceed', () =>
   expect(percentile([7], 0.99)).toBe(7);
 });
 
-it('the median ratio compares each round with the limit of the same round', () => {
+it('each round is compared with the limit of the same round', () => {
   expect(compare([10, 30, 20], [100, 100, 40])).toEqual({ value: 20, limit: 100, ratios: [0.1, 0.3, 0.5] });
 });
 
