@@ -210,8 +210,8 @@ async function deadLettersByOrigin(bench: WorkerBench<never>) {
     deadLetters.push(...(await bench.deadLetters(partition)));
   }
   return new Map(
-    deadLetters.map(({ origin, reason, value }) => [
-      origin,
+    deadLetters.map(({ firstPosition, reason, value }) => [
+      firstPosition,
       { reason, record: decodeEvent(value!, bench.kind.kind) },
     ]),
   );

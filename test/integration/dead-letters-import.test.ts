@@ -73,10 +73,10 @@ describeDeadLetters('dead letters of topics of an earlier release', (bench) => {
     const original = bench.patch(bench.acme, 'a6', 'e6', { agentName: 'large' });
     const [offset] = await bench.publish([original]);
     await bench.allStored();
-    const withoutValue = (origin: string): OutgoingRecord => {
+    const withoutValue = (firstPosition: string): OutgoingRecord => {
       const leftOut = { 'sluice-value-left-out': String(original.value.length) };
       return {
-        ...oldDeadLetter(bench, 0, { 'sluice-origin': origin, ...leftOut }),
+        ...oldDeadLetter(bench, 0, { 'sluice-origin': firstPosition, ...leftOut }),
         value: Buffer.alloc(0),
       };
     };
@@ -85,8 +85,8 @@ describeDeadLetters('dead letters of topics of an earlier release', (bench) => {
     await publish(withoutValue(there), ...gone.map(withoutValue));
     expect(await bench.json('dead-letters import')).toEqual({ imported: 3, marks: 0 });
     expect(await bench.json(`dead-letters show ${there}`)).toMatchObject([{ id: 'e6', value: { id: 'e6' } }]);
-    for (const origin of gone) {
-      expect(await bench.json(`dead-letters show ${origin}`)).toMatchObject([{ value: null }]);
+    for (const firstPosition of gone) {
+      expect(await bench.json(`dead-letters show ${firstPosition}`)).toMatchObject([{ value: null }]);
     }
     expect(await bench.json(`dead-letters replay ${there}`)).toMatchObject({ replayed: 1 });
     expect((await bench.sluice(`dead-letters replay ${gone[0]}`)).code).toBe(1);

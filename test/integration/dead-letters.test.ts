@@ -83,18 +83,21 @@ describeDeadLetters('dead letters', (bench) => {
     await bench.refuseBad();
     await bench.publish([bench.bad(bench.acme, 'a5', 'e5')]);
     await bench.allStored();
-    const [{ origin } = { origin: '' }] = await bench.listed('e5');
+    const [{ firstPosition } = { firstPosition: '' }] = await bench.listed('e5');
     for (let round = 0; round < 2; round++) {
-      expect(await bench.json(`dead-letters replay ${origin}`)).toMatchObject({ selected: 1, replayed: 1 });
+      expect(await bench.json(`dead-letters replay ${firstPosition}`)).toMatchObject({
+        selected: 1,
+        replayed: 1,
+      });
       await bench.allStored();
-      expect(await bench.listed('e5')).toMatchObject([{ origin, state: 'open' }]);
+      expect(await bench.listed('e5')).toMatchObject([{ firstPosition, state: 'open' }]);
     }
     expect(await bench.rejectionsSent(['e5'])).toHaveLength(1);
     await bench.acceptBad();
-    await bench.json(`dead-letters replay ${origin}`);
+    await bench.json(`dead-letters replay ${firstPosition}`);
     await bench.allStored();
     expect(await bench.historyOf(bench.acme, 'a5')).toEqual(['e5']);
-    expect(await bench.json(`dead-letters show ${origin}`)).toMatchObject([{ state: 'replayed' }]);
+    expect(await bench.json(`dead-letters show ${firstPosition}`)).toMatchObject([{ state: 'replayed' }]);
   }, 90_000);
 
   it('are stored once if the command dies before or after it publishes', async () => {
@@ -159,7 +162,7 @@ describeDeadLetters('dead letters', (bench) => {
       1,
       'sluice: 1 of the dead letters cannot be replayed: they stay as they are\n',
     ]);
-    expect(stdout).toContain('its value is not kept any more');
+    expect(stdout).toContain('its value was erased, or not imported');
     expect(await bench.stateOf('e8')).toEqual([{ state: 'open', replay: 0 }]);
     expect(await bench.json('dead-letters drop --reason refused')).toMatchObject({ dropped: 1 });
   }, 60_000);
@@ -178,29 +181,35 @@ describeDeadLetters('dead letters', (bench) => {
       leftOut: 0,
     });
     await bench.allStored();
-    expect(await bench.list('--reason conflict')).toMatchObject([{ origin: conflict.origin, state: 'open' }]);
+    expect(await bench.list('--reason conflict')).toMatchObject([
+      { firstPosition: conflict.firstPosition, state: 'open' },
+    ]);
     expect(await bench.keyOf('e9')).toEqual([{ status: 'stored', conflicts: 1 }]);
   }, 90_000);
 
   it('are dropped permanently, and can still be shown', async () => {
-    const { origin } = await conflictOf(bench, 'a10', 'e10');
+    const { firstPosition } = await conflictOf(bench, 'a10', 'e10');
     const dry = await bench.sluice('dead-letters drop --reason conflict --dry-run');
     expect(dry.stdout).toContain('1 dead letter would be dropped');
     expect(await bench.list('--reason conflict')).toHaveLength(1);
     const dropped = await bench.sluice('dead-letters drop --reason conflict');
     expect(dropped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1 dead letter was dropped\./) });
     expect(await bench.list('--reason conflict')).toEqual([]);
-    const settled = { origin, state: 'dropped', settledAt: expect.stringMatching(/^\d{4}-.*Z$/) };
+    const settled = { firstPosition, state: 'dropped', settledAt: expect.stringMatching(/^\d{4}-.*Z$/) };
     expect(await bench.list('--reason conflict --all')).toEqual([expect.objectContaining(settled)]);
-    expect(await bench.json(`dead-letters show ${origin}`)).toEqual([expect.objectContaining(settled)]);
-    expect((await bench.sluice(`dead-letters show ${origin}`)).stdout).toMatch(/state +│ dropped \d{4}-/);
+    expect(await bench.json(`dead-letters show ${firstPosition}`)).toEqual([
+      expect.objectContaining(settled),
+    ]);
+    expect((await bench.sluice(`dead-letters show ${firstPosition}`)).stdout).toMatch(
+      /state +│ dropped \d{4}-/,
+    );
     expect((await bench.sluice('dead-letters list --all')).stdout).toMatch(/│ dropped \d{4}-[^\n]* │\n/);
     expect(await bench.json('dead-letters drop --reason conflict')).toMatchObject({
       selected: 0,
       dropped: 0,
     });
     for (const verb of ['drop', 'replay']) {
-      expect(await bench.sluice(`dead-letters ${verb} ${origin}`)).toMatchObject({
+      expect(await bench.sluice(`dead-letters ${verb} ${firstPosition}`)).toMatchObject({
         code: 1,
         stdout: '',
         stderr: expect.stringMatching(

@@ -344,7 +344,10 @@ test('the dispatcher records a result once the database is back, and sends nothi
   await waitFor(() => dispatcher.problem(), { timeoutMs: 10_000, what: 'the problem to be reported' });
   clearInterval(cutting);
   await waitForStates(endpointId, ['delivered']);
-  await waitFor(() => dispatcher.problem() === undefined, { timeoutMs: 10_000, what: 'the problem to end' });
+  await waitFor(() => dispatcher.problem() === undefined, {
+    timeoutMs: 10_000,
+    what: 'the problem to disappear',
+  });
   expect(receiver.requests).toHaveLength(1);
 });
 
@@ -429,7 +432,7 @@ test('the dispatcher connects to the address that was checked, at every attempt'
   start({ allow: parseAllowRules('127.0.0.1/32'), random: () => 0, resolve: async () => answers[0]! });
   await bench.emit(reply(tenantId, null, 1));
   const [refused] = await waitForAttempts(endpointId, 1);
-  expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
+  expect(refused).toMatchObject({ status: null, error: 'the URL has an address that is not public' });
   // Only the permitted one of several addresses is dialled.
   answers = [['10.0.0.1', '127.0.0.1']];
   bench.clock.advance(6000);
@@ -444,7 +447,7 @@ test.each(['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]', '[::1]', 
     start({ allow: [] });
     await bench.emit(reply(tenantId, null, 1));
     const [refused] = await waitForAttempts(endpointId, 1);
-    expect(refused).toMatchObject({ status: null, error: 'the URL leads to an address that is not public' });
+    expect(refused).toMatchObject({ status: null, error: 'the URL has an address that is not public' });
     expect(receiver.requests).toEqual([]);
   },
 );

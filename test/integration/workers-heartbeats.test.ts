@@ -206,7 +206,7 @@ class HeartbeatBench {
     const specs = topicSpecs(this.#prefix, { partitions: PARTITIONS, replicas: 1 });
     await this.#log.log.createTopics(specs);
     await registerTopics(this.pool, specs, { tenantPartitions: PARTITIONS, clock: systemClock });
-    await makePartitionsAhead({ pool: this.pool, clock: systemClock });
+    await createPartitionsAhead({ pool: this.pool, clock: systemClock });
     await this.pool.query(`
       create table slowness (tenant_id text, rows_max int, sleep_s float);
       create function hinder() returns trigger language plpgsql as $$

@@ -268,12 +268,15 @@ export class AcceptWorld {
       }
       if (outcome === 'conflict') {
         const others = this.#log.some((written) => written.id === id && written.content !== content);
-        assert.ok(others || (this.#before.get(id) ?? content) !== content, `${what} with nothing`);
+        assert.ok(
+          others || (this.#before.get(id) ?? content) !== content,
+          `${what} without any conflicting content`,
+        );
       }
       const hasFailed = outcome === 'unavailable' || outcome === 'too-large';
       if (storeAnswers.has(id) && !hasFailed) {
         const expected = storeAnswers.get(id) === content ? 'accepted' : 'conflict';
-        assert.equal(outcome, expected, `${what}, not as stored`);
+        assert.equal(outcome, expected, `${what}, although other content is stored`);
       }
       if (hasFailed) failedEntities.add(entity);
     }
@@ -284,7 +287,7 @@ export class AcceptWorld {
     const isLogged = this.#log.some((written) => written.id === id && written.content === content);
     assert.ok(isLogged || this.#before.get(id) === content, `${what}, but neither logged nor stored`);
     if (idGenerated) return;
-    assert.equal(this.#accepted.get(id) ?? content, content, `${what}, as another content was`);
+    assert.equal(this.#accepted.get(id) ?? content, content, `${what} like another content of the id`);
     this.#accepted.set(id, content);
   }
 }

@@ -30,7 +30,7 @@ const CONSUMER_TIMES = { sessionTimeoutMs: 6000, heartbeatIntervalMs: 500, fetch
 
 /** A dead letter as `list --json` prints it. */
 export interface ListedDeadLetter {
-  readonly origin: string;
+  readonly firstPosition: string;
   readonly id: string | null;
   readonly reason: string;
   readonly failedAt: string;
