@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { writeConnectionFile } from '../../cli/data-dir/connection-file.ts';
 import { writeKeyRingFile } from '../../cli/data-dir/key-ring-file.ts';
 import { webhookProblem } from '../../cli/webhooks/receiver.ts';
 import { writeTenantUsage } from '../../gateway/sql/tenant-usage.ts';
@@ -18,6 +17,7 @@ import { dayOf } from '../../shared/postgres/times.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';
 import { runSluice, startCommand } from '../support/command.ts';
+import { writeDataDir } from '../support/data-dir.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
@@ -367,14 +367,7 @@ describe('webhooks', () => {
   it('are created with the key ring and addresses of a running embedded instance', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-cli-'));
     try {
-      const { hostname, port, username, password, pathname } = new URL(database.url);
-      await writeConnectionFile(dataDir, {
-        host: hostname,
-        port: Number(port),
-        user: username,
-        password: decodeURIComponent(password),
-        database: pathname.slice(1),
-      });
+      await writeDataDir(dataDir, database.url);
       const create = `webhooks create --tenant other --url ${receiver.url} --json`;
       expect((await sluice(create, { SLUICE_DATA_DIR: dataDir })).stderr).toContain(
         'SLUICE_CREDENTIALS_KEYS',

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { writeConnectionFile } from '../../cli/data-dir/connection-file.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';
@@ -17,6 +16,7 @@ import { recordKey } from '../../shared/log/partition.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from '../support/command.ts';
+import { writeDataDir } from '../support/data-dir.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
@@ -61,14 +61,7 @@ async function openKafka({ url }: TestDatabase, prefix: string): Promise<Losable
 async function openEmbedded({ pool, url }: TestDatabase, prefix: string): Promise<LosableLog> {
   const log = createEmbeddedLog({ pool, clock: systemClock, logger });
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-lost-'));
-  const { hostname, port, username, password, pathname } = new URL(url);
-  await writeConnectionFile(dataDir, {
-    host: hostname,
-    port: Number(port),
-    user: username,
-    password: decodeURIComponent(password),
-    database: pathname.slice(1),
-  });
+  await writeDataDir(dataDir, url);
   return {
     log,
     env: { SLUICE_DATA_DIR: dataDir, SLUICE_TOPIC_PREFIX: prefix },

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject } from 'vitest';
-import { writeConnectionFile } from '../../cli/data-dir/connection-file.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { deadLetterTopicOf, topicOf } from '../../shared/contracts/kinds.ts';
@@ -17,6 +16,7 @@ import { partitionOf, recordKey } from '../../shared/log/partition.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { startWorkers, type Workers } from '../../workers/start.ts';
 import { runSluice } from './command.ts';
+import { writeDataDir } from './data-dir.ts';
 import { createKafkaAdmin } from './kafka-admin.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { waitFor } from './wait.ts';
@@ -110,14 +110,7 @@ export class DeadLetterBench {
   async #logEnv(): Promise<Record<string, string>> {
     const { url } = this.database;
     if (this.#which === 'kafka') return { DATABASE_URL: url, KAFKA_BROKERS: brokers.join() };
-    const { hostname, port, username, password, pathname } = new URL(url);
-    await writeConnectionFile(this.#dataDir, {
-      host: hostname,
-      port: Number(port),
-      user: username,
-      password: decodeURIComponent(password),
-      database: pathname.slice(1),
-    });
+    await writeDataDir(this.#dataDir, url);
     return { SLUICE_DATA_DIR: this.#dataDir };
   }
 
