@@ -76,7 +76,7 @@ const TURN_MS_MAX = 10;
 const ROUNDS_MAX = 40;
 
 describe('a body of 4 MiB', () => {
-  it.each(BODIES)('is judged in turns of at most 10 ms: %s', async (_what, path, text, status) => {
+  it.each(BODIES)('is validated in turns of at most 10 ms: %s', async (_what, path, text, status) => {
     const { post } = createGatewayApp();
     const body = Buffer.from(text);
     let longest = Number.POSITIVE_INFINITY;
