@@ -43,12 +43,19 @@ const HEALTH_CONNECTION_MS = 2000;
  * sends requests.
  */
 const KEYLESS_LIFE_IDLE_TIMES = 4;
+/**
+ * Factor of the idle timeout after which such a connection is closed without a further request. At
+ * that age only a caller that sends parts of a request, or blank lines, is still connected.
+ */
+const KEYLESS_END_IDLE_TIMES = 6;
 
 interface Connection {
   readonly address: string;
   /** Whether the connection is reserved for a health check. */
   readonly isForHealth: boolean;
   isKeyShown: boolean;
+  /** Whether the connection is closed as soon as it has no open request. */
+  isOverdue: boolean;
   /** Time of {@link performance.now} at which the connection was opened. */
   readonly openedAtMs: number;
 }
@@ -109,8 +116,12 @@ export class Connections {
 
   /** Sets the idle timeout after the last open response of a connection was written. */
   onIdle(socket: Socket): void {
+    const { keylessIdleMs } = this.bounds;
+    const connection = this.known.get(socket);
+    if (!connection || connection.isKeyShown) return;
+    if (connection.isOverdue) socket.destroySoon();
     // At this point, Node has set the server's keep-alive timeout.
-    if (this.isKeyless(socket)) socket.setTimeout(this.bounds.keylessIdleMs);
+    else socket.setTimeout(keylessIdleMs);
   }
 
   private onConnection(socket: Socket): void {
@@ -121,12 +132,19 @@ export class Connections {
       onRefused({ reason: 'all', address });
       const ownMax = this.isBehindProxies ? HEALTH_CONNECTIONS_MAX : HEALTH_CONNECTIONS_PER_ADDRESS_MAX;
       if (this.forHealth.of(address) >= ownMax) socket.destroy();
-      else this.accept(socket, { address, isForHealth: true, isKeyShown: false, openedAtMs });
+      else
+        this.accept(socket, { address, isForHealth: true, isKeyShown: false, isOverdue: false, openedAtMs });
     } else if (!this.isBehindProxies && this.usual.of(address) >= perAddressMax) {
       onRefused({ reason: 'address', address });
       socket.destroy();
     } else {
-      this.accept(socket, { address, isForHealth: false, isKeyShown: this.isBehindProxies, openedAtMs });
+      this.accept(socket, {
+        address,
+        isForHealth: false,
+        isKeyShown: this.isBehindProxies,
+        isOverdue: false,
+        openedAtMs,
+      });
     }
   }
 
@@ -135,17 +153,22 @@ export class Connections {
     counts.add(connection.address);
     socket.once('close', () => counts.remove(connection.address));
     this.known.set(socket, connection);
-    if (!connection.isKeyShown) socket.setTimeout(this.bounds.keylessIdleMs);
-    if (!connection.isForHealth) return;
-    const timer = setTimeout(() => socket.destroy(), HEALTH_CONNECTION_MS).unref();
-    socket.once('close', () => clearTimeout(timer));
+    if (!connection.isKeyShown) {
+      const { keylessIdleMs } = this.bounds;
+      socket.setTimeout(keylessIdleMs);
+      callWhileOpen(socket, KEYLESS_END_IDLE_TIMES * keylessIdleMs, () => {
+        connection.isOverdue = true;
+        if (this.answers.hasNone(socket)) this.onIdle(socket);
+      });
+    }
+    if (connection.isForHealth) callWhileOpen(socket, HEALTH_CONNECTION_MS, () => socket.destroy());
   }
 
-  private limitKeyless({ openedAtMs }: Connection, socket: Socket, answer: ServerResponse): void {
+  private limitKeyless(connection: Connection, socket: Socket, answer: ServerResponse): void {
     const { keylessIdleMs } = this.bounds;
     // Node set the server's timeout when the request began.
     socket.setTimeout(keylessIdleMs);
-    const ageMs = performance.now() - openedAtMs;
+    const ageMs = performance.now() - connection.openedAtMs;
     if (ageMs > KEYLESS_LIFE_IDLE_TIMES * keylessIdleMs) answer.setHeader('connection', 'close');
   }
 
@@ -168,6 +191,12 @@ export class Connections {
   private isKeyless(socket: Socket): boolean {
     return this.known.get(socket)?.isKeyShown === false;
   }
+}
+
+/** Calls a function after a time, unless the connection is closed before that. */
+function callWhileOpen(socket: Socket, ms: number, call: () => void): void {
+  const timer = setTimeout(call, ms).unref();
+  socket.once('close', () => clearTimeout(timer));
 }
 
 const HEALTH_URLS: readonly (string | undefined)[] = Object.values(HEALTH_PATHS);

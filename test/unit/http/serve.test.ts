@@ -519,6 +519,19 @@ describe('connections', () => {
     await waitFor(() => served().catch(() => false), { timeoutMs: 5000, what: 'the closed connection' });
     deaf.socket.destroy();
   });
+
+  it('without a valid key are closed although blank lines keep arriving', async () => {
+    const { server } = await start({ keylessIdleMs: 200 });
+    const dripping = await openRaw(server.port);
+    await dripping.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await dripping.received(/^HTTP\/1\.1 200 /);
+    const drip = setInterval(() => dripping.socket.write('\r\n'), 20);
+    try {
+      await waitFor(dripping.closed, { timeoutMs: 10_000, what: 'the end' });
+    } finally {
+      clearInterval(drip);
+    }
+  });
 });
 
 describe('pipelined requests', () => {
