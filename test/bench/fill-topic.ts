@@ -6,7 +6,7 @@ import { writeJson } from '../../shared/contracts/json.ts';
 import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import { createUlidGenerator } from '../../shared/ids.ts';
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
-import type { OutgoingRecord, Publisher } from '../../shared/log/log.ts';
+import type { EventLog, OutgoingRecord, Publisher } from '../../shared/log/log.ts';
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { agent, messageSent } from './load/records.ts';
@@ -17,6 +17,7 @@ const PREFIX = 'sluice.';
 const RECORDS_PER_CALL = 250;
 const CALLS_IN_FLIGHT = 16;
 const DEADLINE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const BUFFERED_BYTES_MAX = 256 * 1024 * 1024;
 
 /** A record as a gateway would publish it. */
@@ -57,6 +58,13 @@ export function* acceptedRecords(
   }
 }
 
+/** Returns records that no worker can read. */
+export function* unreadableRecords(tenantId: string, count: number): Generator<TopicRecord> {
+  for (let i = 0; i < count; i++) {
+    yield { tenantId, entity: `unreadable-${i % ENTITIES}`, value: Buffer.from(`{"unreadable":${i}`) };
+  }
+}
+
 /** Publishes the records to a kind's topic. Rejects if one is not acknowledged. */
 export async function fillTopic(
   { broker, pool }: LoadedProduct,
@@ -65,11 +73,7 @@ export async function fillTopic(
 ): Promise<void> {
   const topic = topicOf(PREFIX, kind);
   const layout = (await loadTopicLayouts(pool, PREFIX)).get(topic)!;
-  const log = createKafkaLog({
-    brokers: [broker!],
-    clientId: 'sluice-bench',
-    logger: pino({ level: 'silent' }),
-  });
+  const log = openLog(broker!);
   const publisher = log.createPublisher({ deadlineMs: DEADLINE_MS, bufferedBytesMax: BUFFERED_BYTES_MAX });
   const chunks = chunksOf(records, layout);
   const publishAll = async () => {
@@ -80,6 +84,21 @@ export async function fillTopic(
   await Promise.all(Array.from({ length: CALLS_IN_FLIGHT }, publishAll));
   await publisher.close();
   await log.close();
+}
+
+/** Creates a topic that the product does not use. */
+export async function createPlainTopic(broker: string, topic: string, partitions: number): Promise<void> {
+  const log = openLog(broker);
+  await log.createTopics([{ topic, partitions, replicas: 1, retentionMs: HOUR_MS }]);
+  await log.close();
+}
+
+function openLog(broker: string): EventLog {
+  return createKafkaLog({
+    brokers: [broker],
+    clientId: 'sluice-bench',
+    logger: pino({ level: 'silent' }),
+  });
 }
 
 async function publish(

@@ -29,8 +29,11 @@ export interface LoadedProduct {
   readonly broker: string | undefined;
   /** Process ids of the running parts: `product` (embedded), or `gateway`, `workers` and `admin`. */
   readonly pids: Readonly<Record<string, number>>;
-  /** Starts a part that was left out or stopped, and resolves when it is ready. Kafka only. */
-  startPart(part: Part): Promise<void>;
+  /**
+   * Starts a part that was left out or stopped, with these arguments, and resolves when it is ready.
+   * Kafka only.
+   */
+  startPart(part: Part, args?: readonly string[]): Promise<void>;
   /** Shuts a part down. Kafka only. */
   stopPart(part: Part): Promise<void>;
   /** Runs a command with `--json` on the product, and resolves with what it printed. */
@@ -47,6 +50,7 @@ export interface LoadedProduct {
 
 export interface TenantKey {
   readonly tenantId: string;
+  readonly name: string;
   readonly apiKeyId: string;
   readonly secret: string;
 }
@@ -129,8 +133,8 @@ export async function startOnKafka(options: KafkaStartOptions = {}): Promise<Loa
   await runCommand(['migrate'], env, root);
   await runCommand(['topics', 'create', '--replicas', '1'], env, root);
   const portOf = { gateway: port, workers: workerPort, admin: adminPort };
-  const start = async (part: Part) => {
-    const program = startProgram(`${part}/main.js`, env, { root });
+  const start = async (part: Part, args: readonly string[] = []) => {
+    const program = startProgram(`${part}/main.js`, env, { root, args });
     await waitUntilReady(program, `http://127.0.0.1:${portOf[part]}`);
     return program;
   };
@@ -167,7 +171,7 @@ interface Parts {
   readonly env: Env;
   readonly root: string;
   readonly programs: Map<string, Program>;
-  start(part: Part): Promise<Program>;
+  start(part: Part, args?: readonly string[]): Promise<Program>;
   readonly stopPostgres?: () => Promise<void>;
   afterwards(): Promise<void>;
 }
@@ -181,8 +185,8 @@ function loaded({ env, root, programs, start, afterwards, ...rest }: Parts): Loa
     get pids() {
       return Object.fromEntries([...programs].map(([part, { process }]) => [part, process.pid!]));
     },
-    async startPart(part) {
-      programs.set(part, await start(part));
+    async startPart(part, args) {
+      programs.set(part, await start(part, args));
     },
     async stopPart(part) {
       const program = programs.get(part);
@@ -215,7 +219,7 @@ async function endOrKill(program: Program): Promise<void> {
 /** Adds a tenant with plain SQL that is valid for the schemas of earlier builds too. */
 async function addTenant(pool: Pool, tenantId: string, limited: boolean): Promise<TenantKey> {
   const now = new Date();
-  const key = { tenantId, apiKeyId: `key-${tenantId}`, secret: `secret-of-${tenantId}` };
+  const key = { tenantId, name: tenantId, apiKeyId: `key-${tenantId}`, secret: `secret-of-${tenantId}` };
   await pool.query('insert into tenants (tenant_id, name, unlimited, created_at) values ($1, $1, $2, $3)', [
     tenantId,
     !limited,

@@ -1,5 +1,5 @@
 import { cpus, totalmem } from 'node:os';
-import { prepareKafka } from '../support/kafka-jars.ts';
+import { prepareKafkaTools } from '../support/kafka-jars.ts';
 import { ArgumentError, parseBenchArguments } from './arguments.ts';
 import type { BenchCase, RunLength } from './case.ts';
 import { CASES } from './cases/all.ts';
@@ -37,7 +37,7 @@ async function main(): Promise<number> {
 async function withoutMissing(cases: readonly BenchCase[]): Promise<readonly BenchCase[]> {
   if (!cases.some(({ needsKafka }) => needsKafka)) return cases;
   try {
-    await prepareKafka();
+    await prepareKafkaTools();
     return cases;
   } catch (error) {
     const left = cases.filter(({ needsKafka }) => needsKafka).map(({ name }) => name);

@@ -1,5 +1,6 @@
-import { Agent, request } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { ConnectionPool } from './load/connection-pool.ts';
+import { pace } from './load/pace.ts';
+import { IdSequence, RequestTemplate } from './load/request-template.ts';
 import type { TenantKey } from './loaded-product.ts';
 
 /**
@@ -32,103 +33,78 @@ export interface SendReport {
  * Limit of requests in flight. Beyond it the product cannot keep up, and due requests are skipped.
  */
 const UNANSWERED_MAX = 500;
-const keptAlive = new Agent({ keepAlive: true, maxSockets: 64 });
+const CONNECTIONS = 64;
 /** A request without an answer after this time counts as refused. */
 const ANSWER_TIMEOUT_MS = 60_000;
-/**
- * Agents per tenant. A tenant's requests cycle through the same agents, even if other tenants send
- * too.
- */
-const AGENTS = 500;
-/** Number of records sent so far, by key. */
-const sentBy = new Map<string, number>();
+/** Answers that are counted, as accepted or refused. Others end the measurement; 0 is no answer. */
+const EXPECTED: ReadonlySet<number> = new Set([0, 200, 204, 401, 429, 503]);
+
+const ids = new IdSequence();
+const pools = new Map<number, ConnectionPool>();
+/** Templates by operation and key: a tenant's requests cycle through the same entities. */
+const templates = new Map<string, RequestTemplate>();
 
 process.on('message', (order: SendOrder) => void run(order).then((report) => process.send!(report)));
 process.on('disconnect', () => process.exit(0));
 
 async function run(order: SendOrder): Promise<SendReport> {
+  const { perSecond, ms, keys } = order;
   const answeredMs: number[] = [];
   let refused = 0;
   const underWay = new Set<Promise<void>>();
-  const startedMs = performance.now();
-  const total = Math.round((order.perSecond * order.ms) / 1000);
-  for (let i = 0; i < total; i++) {
-    const dueMs = startedMs + (i * 1000) / order.perSecond;
-    const waitMs = dueMs - performance.now();
-    if (waitMs > 0) await delay(waitMs);
+  await pace({ perSecond, total: Math.round((perSecond * ms) / 1000) }, (i, dueMs) => {
     if (underWay.size >= UNANSWERED_MAX) {
       refused++;
-      continue;
+      return true;
     }
-    const sending = send(order, order.keys[i % order.keys.length]!).then((status) => {
+    const sending = send(order, keys[i % keys.length]!).then((status) => {
       if (status === 200 || status === 204) answeredMs.push(performance.now() - dueMs);
       else refused++;
       underWay.delete(sending);
     });
     underWay.add(sending);
-  }
+    return true;
+  });
   await Promise.all(underWay);
   return { answeredMs, refused };
 }
 
 /** Sends a request. Resolves with the status of the answer, or 0 if there is none. */
-function send(order: SendOrder, { apiKeyId, secret }: TenantKey): Promise<number> {
-  const { path, body } = order.operation === 'credentials' ? credentials(apiKeyId) : agents(order, apiKeyId);
-  return new Promise((resolve) => {
-    const sending = request(
-      {
-        agent: order.freshConnections ? false : keptAlive,
-        port: order.port,
-        host: '127.0.0.1',
-        path,
-        method: 'POST',
-        timeout: ANSWER_TIMEOUT_MS,
-        headers: {
-          'service-api-id': apiKeyId,
-          'service-api-secret': secret,
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body),
-        },
-      },
-      (answer) => {
-        if (![200, 204, 401, 429, 503].includes(answer.statusCode!)) {
-          throw new Error(`answered ${answer.statusCode}`);
-        }
-        answer.resume();
-        answer.on('end', () => resolve(answer.statusCode!));
-        answer.on('close', () => resolve(0));
-      },
-    );
-    sending.on('timeout', () => sending.destroy());
-    sending.on('error', () => resolve(0));
-    sending.end(body);
-  });
+async function send(order: SendOrder, key: TenantKey): Promise<number> {
+  const template = templateOf(order, key);
+  template.renew(ids);
+  const request = Buffer.from(template.bytes);
+  const { status } = order.freshConnections
+    ? await sendOnce(order.port, request)
+    : await poolOf(order.port).exchange(request);
+  if (!EXPECTED.has(status)) throw new Error(`answered ${status}`);
+  return status;
 }
 
-function agents({ itemsEach }: SendOrder, apiKeyId: string): { path: string; body: string } {
-  const first = countSent(apiKeyId, itemsEach);
-  const items = Array.from({ length: itemsEach }, (_, i) => ({
-    externalAgentId: `agent-${(first + i) % AGENTS}`,
-    eventId: `${apiKeyId}-${process.pid}-${first + i}`,
-    agentName: 'An agent whose name is as long as names are',
-    groupName: 'support',
-    concurrency: (first + i) % 10,
-    languages: ['en', 'de'],
-  }));
-  return { path: '/metadata-ingestion/v1/many-agent-metadata', body: JSON.stringify({ items }) };
+/** Sends a request on a connection of its own. */
+async function sendOnce(port: number, request: Buffer) {
+  const pool = new ConnectionPool({ port, timeoutMs: ANSWER_TIMEOUT_MS });
+  const answer = await pool.exchange(request);
+  pool.close();
+  return answer;
 }
 
-function credentials(apiKeyId: string): { path: string; body: string } {
-  const sent = countSent(apiKeyId, 1);
-  return {
-    path: `/conversation/v1/conversations/C${sent % AGENTS}/authenticate`,
-    body: JSON.stringify({ customerExternalId: `customer-${sent}`, auth: { token: `token-${sent}` } }),
-  };
+function poolOf(port: number): ConnectionPool {
+  let pool = pools.get(port);
+  if (!pool) {
+    pool = new ConnectionPool({ port, max: CONNECTIONS, timeoutMs: ANSWER_TIMEOUT_MS });
+    pools.set(port, pool);
+  }
+  return pool;
 }
 
-/** Returns the number of records sent before with this key, and adds the new ones. */
-function countSent(apiKeyId: string, records: number): number {
-  const before = sentBy.get(apiKeyId) ?? 0;
-  sentBy.set(apiKeyId, before + records);
-  return before;
+function templateOf({ operation = 'agents', itemsEach }: SendOrder, { apiKeyId, secret }: TenantKey) {
+  const records = operation === 'agents' ? itemsEach : 1;
+  const name = `${operation} ${records} ${apiKeyId}`;
+  let template = templates.get(name);
+  if (!template) {
+    template = new RequestTemplate({ operation, records, apiKeyId, secret, firstEntity: 0 });
+    templates.set(name, template);
+  }
+  return template;
 }

@@ -7,9 +7,14 @@ const STALLED_MS = 60_000;
 
 /**
  * Waits until all accepted records of a kind are stored. Rejects if fewer or more are stored, or if
- * the workers stall.
+ * the workers stall. `storedBefore`: records that are stored without having been accepted.
  */
-export async function waitUntilStored(product: LoadedProduct, kind: Kind, accepted: number): Promise<void> {
+export async function waitUntilStored(
+  product: LoadedProduct,
+  kind: Kind,
+  accepted: number,
+  storedBefore = 0,
+): Promise<void> {
   let stored = 0;
   let progressMs = performance.now();
   await waitFor(
@@ -25,7 +30,7 @@ export async function waitUntilStored(product: LoadedProduct, kind: Kind, accept
     `select count(*) as count from event_keys where kind = $1 and status = 'stored'`,
     [kind],
   );
-  const count = Number(rows[0]!.count);
+  const count = Number(rows[0]!.count) - storedBefore;
   if (count !== accepted)
     throw new Error(`${accepted} records of ${kind} were accepted, ${count} are stored`);
 }

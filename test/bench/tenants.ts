@@ -22,5 +22,5 @@ async function createTenant({ sluice }: LoadedProduct, name: string): Promise<Te
     apiKeyId: string;
     apiKeySecret: string;
   };
-  return { tenantId, apiKeyId: key.apiKeyId, secret: key.apiKeySecret };
+  return { tenantId, name, apiKeyId: key.apiKeyId, secret: key.apiKeySecret };
 }

@@ -14,15 +14,14 @@ const CACHE_DIR = path.join(os.homedir(), '.cache', 'sluice-test');
  */
 export const KAFKA_JARS_DIR = path.join(CACHE_DIR, `kafka-${KAFKA_VERSION}`);
 
-const POM = `<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>sluice</groupId><artifactId>test-kafka</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA_VERSION}</version></dependency>
-    <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.5</version></dependency>
-  </dependencies>
-</project>
-`;
+/** Directory of Kafka's command line tools, which need the server's jars too. */
+export const KAFKA_TOOLS_DIR = path.join(CACHE_DIR, `kafka-tools-${KAFKA_VERSION}`);
+
+const SERVER = `<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA_VERSION}</version></dependency>
+    <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.5</version></dependency>`;
+
+const TOOLS = `<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>${KAFKA_VERSION}</version>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>`;
 
 const run = promisify(execFile);
 
@@ -32,14 +31,24 @@ const run = promisify(execFile);
  */
 export async function prepareKafka(): Promise<number> {
   const java = await javaVersion();
-  if (existsSync(KAFKA_JARS_DIR)) return java;
+  await fetchOnce(KAFKA_JARS_DIR, SERVER);
+  return java;
+}
+
+/** Checks the same as {@link prepareKafka}, also for Kafka's command line tools. */
+export async function prepareKafkaTools(): Promise<void> {
+  await prepareKafka();
+  await fetchOnce(KAFKA_TOOLS_DIR, TOOLS);
+}
+
+async function fetchOnce(directory: string, dependencies: string): Promise<void> {
+  if (existsSync(directory)) return;
   try {
     await run('mvn', ['-version']);
   } catch {
     throw new Error('maven is not installed');
   }
-  await fetchKafkaJars();
-  return java;
+  await fetchJars(directory, dependencies);
 }
 
 async function javaVersion(): Promise<number> {
@@ -55,26 +64,37 @@ async function javaVersion(): Promise<number> {
 }
 
 /**
- * Downloads the jars (44 MB) into a temporary directory and renames it, so that concurrent runs do
- * not conflict.
+ * Downloads the jars (the server's: 44 MB) into a temporary directory and renames it, so that
+ * concurrent runs do not conflict.
  */
-async function fetchKafkaJars(): Promise<void> {
+async function fetchJars(directory: string, dependencies: string): Promise<void> {
   await mkdir(CACHE_DIR, { recursive: true });
   const work = await mkdtemp(path.join(CACHE_DIR, 'download-'));
   try {
     const pom = path.join(work, 'pom.xml');
     const jars = path.join(work, 'jars');
-    await writeFile(pom, POM);
+    await writeFile(pom, projectOf(dependencies));
     await run('mvn', [
       ...['-q', '-B', '-ntp', '-f', pom],
       'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies',
       '-DincludeScope=runtime',
       `-DoutputDirectory=${jars}`,
     ]);
-    await rename(jars, KAFKA_JARS_DIR).catch((error: unknown) => {
-      if (!existsSync(KAFKA_JARS_DIR)) throw error;
+    await rename(jars, directory).catch((error: unknown) => {
+      if (!existsSync(directory)) throw error;
     });
   } finally {
     await rm(work, { recursive: true, force: true });
   }
+}
+
+function projectOf(dependencies: string): string {
+  return `<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>sluice</groupId><artifactId>test-kafka</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    ${dependencies}
+  </dependencies>
+</project>
+`;
 }

@@ -1,6 +1,18 @@
 import type { BenchCase } from '../case.ts';
-import { embedded64, gateway64 } from './gateway.ts';
+import { embedded64, gateway64, gateway256Two, gatewayBatchTwo } from './gateway.ts';
+import { stateLatency, webhookLatency } from './latency.ts';
+import { webhooksBacklog } from './webhooks.ts';
 import { workersAgents, workersMessageSent } from './workers.ts';
 
 /** All cases, in the order in which they run. */
-export const CASES: readonly BenchCase[] = [gateway64, embedded64, workersMessageSent, workersAgents];
+export const CASES: readonly BenchCase[] = [
+  gateway64,
+  gateway256Two,
+  gatewayBatchTwo,
+  embedded64,
+  workersMessageSent,
+  workersAgents,
+  webhooksBacklog,
+  stateLatency,
+  webhookLatency,
+];

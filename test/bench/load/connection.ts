@@ -11,6 +11,8 @@ const READ_BYTES = 64 * 1024;
 const HEAD_END = '\r\n\r\n';
 const STATUS_AT = 'HTTP/1.1 '.length;
 const NOT_YET = -1;
+/** Bytes of an answer that are kept as text. */
+const TEXT_LENGTH = 1000;
 
 /**
  * A kept-alive connection that sends prepared bytes, one request at a time. Written for a low cost
@@ -47,6 +49,17 @@ export class Connection {
     else this.socket.write(request);
   }
 
+  /** Whether another request may be sent. */
+  get isOpen(): boolean {
+    return !this.socket.destroyed && !this.socket.readableEnded;
+  }
+
+  /** Closes the connection. A request in flight is answered with status 0 and this reason. */
+  fail(reason: string): void {
+    this.socket.destroy();
+    this.finish({ status: 0, text: () => reason });
+  }
+
   close(): void {
     this.onAnswer = undefined;
     this.socket.destroy();
@@ -55,17 +68,17 @@ export class Connection {
   private read(piece: Buffer): void {
     const bytes = this.partial ? Buffer.concat([this.partial, piece]) : piece;
     const length = lengthOf(bytes);
+    if (length === undefined) {
+      this.fail(`an answer without a content-length: ${bytes.toString('latin1', 0, TEXT_LENGTH)}`);
+      return;
+    }
     if (length === NOT_YET || bytes.length < length) {
       this.partial = Buffer.from(bytes);
       return;
     }
     this.partial = undefined;
     const status = Number(bytes.toString('latin1', STATUS_AT, STATUS_AT + 3));
-    this.finish({ status, text: () => bytes.toString('latin1', 0, Math.min(length, 1000)) });
-  }
-
-  private fail(reason: string): void {
-    this.finish({ status: 0, text: () => reason });
+    this.finish({ status, text: () => bytes.toString('latin1', 0, Math.min(length, TEXT_LENGTH)) });
   }
 
   private finish(answer: Answer): void {
@@ -75,13 +88,15 @@ export class Connection {
   }
 }
 
-/** Returns the bytes of the whole answer, if its head is complete. Requires a content-length. */
-function lengthOf(bytes: Buffer): number {
+/**
+ * Returns the bytes of the whole answer; -1 if its head is not complete, and undefined if it has
+ * neither a content-length nor the status 204.
+ */
+function lengthOf(bytes: Buffer): number | undefined {
   const headEnd = bytes.indexOf(HEAD_END);
   if (headEnd < 0) return NOT_YET;
   const head = bytes.toString('latin1', 0, headEnd);
   const found = /\r\ncontent-length: *(\d+)/i.exec(head);
-  if (!found && !head.startsWith('204', STATUS_AT))
-    throw new Error(`an answer without a content-length:\n${head}`);
+  if (!found && !head.startsWith('204', STATUS_AT)) return undefined;
   return headEnd + HEAD_END.length + Number(found?.[1] ?? 0);
 }

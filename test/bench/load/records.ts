@@ -51,3 +51,26 @@ export function agent(eventId: string, externalAgentId: string): JsonObject {
     ],
   };
 }
+
+/** Returns an item of the engine's feed: a reply of the automated agent. */
+export function automationReply(eventId: string, externalConversationId: string): JsonObject {
+  return {
+    eventId,
+    conversationId: '01JABCDEFGHJKMNPQRSTVWXYZ0',
+    externalConversationId,
+    type: 'reply',
+    occurredAt: '2026-01-02T03:04:05.123456789Z',
+    currentTaskName: 'refund',
+    inputVariables: { order: '1234567', amount: 12.5 },
+    reply: {
+      messageId: '01JABCDEFGHJKMNPQRSTVWXYZ0',
+      text: 'Thank you for your patience, I am looking into it now.',
+    },
+    transferToSystem: { referenceVariables: { ticket: 'T-17' }, currentTaskName: 'refund' },
+  };
+}
+
+/** Returns the body of an authenticate request. */
+export function credentials(customerExternalId: string): JsonObject {
+  return { customerExternalId, auth: { token: 'a-token-of-the-length-that-tokens-have' } };
+}

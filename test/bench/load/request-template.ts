@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { PATHS } from '../../../gateway/paths.ts';
 import { writeJson } from '../../../shared/contracts/json.ts';
-import { agent, messageSent } from './records.ts';
+import { agent, automationReply, credentials, messageSent } from './records.ts';
 
-/** What a request sends: one MessageSent event, or many agents. */
-export type Operation = 'message-sent' | 'agents';
+/**
+ * What a request sends: one MessageSent event, the credentials of one conversation, many agents, or
+ * many replies of the automated agent.
+ */
+export type Operation = 'message-sent' | 'credentials' | 'agents' | 'automation-events';
 
 export interface TemplateOptions {
   readonly operation: Operation;
-  /** Records per request; 1 for `message-sent`. */
+  /** Records per request; 1 for `message-sent` and `credentials`. */
   readonly records: number;
   readonly apiKeyId: string;
   readonly secret: string;
@@ -52,11 +55,9 @@ export class RequestTemplate {
     this.bytes = Buffer.from(head + body);
     this.records = options.records;
     this.bodyLength = Buffer.byteLength(body);
-    this.idOffsets = Array.from({ length: options.records }, (_, i) => this.bytes.indexOf(idMark(i)));
-    this.entityOffsets = Array.from(
-      { length: options.records },
-      (_, i) => this.bytes.indexOf(entityMark(i)) + 1,
-    );
+    const numbers = Array.from({ length: options.records }, (_, i) => i);
+    this.idOffsets = numbers.map((i) => this.bytes.indexOf(idMark(i)));
+    this.entityOffsets = numbers.map((i) => this.bytes.indexOf(entityMark(i)) + 1);
     this.entity = options.firstEntity;
   }
 
@@ -67,6 +68,15 @@ export class RequestTemplate {
       writeDigits(this.bytes, offset, ENTITY_DIGITS, this.entity % ENTITIES);
       this.entity += 1;
     }
+  }
+
+  /** Returns the id and the entity of the request's first record. */
+  first(): { readonly id: string; readonly entity: string } {
+    const text = (offset: number, length: number) => this.bytes.toString('latin1', offset, offset + length);
+    return {
+      id: text(this.idOffsets[0]!, ID_LENGTH),
+      entity: text(this.entityOffsets[0]! - 1, ENTITY_DIGITS + 1),
+    };
   }
 }
 
@@ -106,9 +116,19 @@ function bodyOf({ operation, records }: TemplateOptions): { readonly path: strin
   if (operation === 'message-sent') {
     return { path: PATHS.messageSent, body: writeJson(messageSent(idMark(0), entityMark(0))) };
   }
-  const items = Array.from({ length: records }, (_, i) => agent(idMark(i), entityMark(i)));
-  return { path: PATHS.manyAgentMetadata, body: writeJson({ items }) };
+  if (operation === 'credentials') {
+    const path = PATHS.authenticate.replace(':conversationId', entityMark(0));
+    return { path, body: writeJson(credentials(idMark(0))) };
+  }
+  const itemOf = operation === 'agents' ? agent : automationReply;
+  const items = Array.from({ length: records }, (_, i) => itemOf(idMark(i), entityMark(i)));
+  return { path: LIST_PATHS[operation], body: writeJson({ items }) };
 }
+
+const LIST_PATHS = {
+  agents: PATHS.manyAgentMetadata,
+  'automation-events': PATHS.automationEvents,
+};
 
 /** Texts that are replaced, as long as what replaces them. */
 const idMark = (i: number) => `I${String(i).padStart(ID_LENGTH - 1, '-')}`;

@@ -1,9 +1,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import { readCredentials } from '../../../gateway/operations/authenticate/credentials.ts';
+import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../../shared/contracts/event.ts';
+import type { JsonValue } from '../../../shared/contracts/json.ts';
+import { readJsonObject } from '../../../shared/contracts/read-json.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
+import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import { type Answer, Connection } from '../../bench/load/connection.ts';
+import { ConnectionPool } from '../../bench/load/connection-pool.ts';
 import { IdSequence, type Operation, RequestTemplate } from '../../bench/load/request-template.ts';
 
 function template(operation: Operation, records: number, firstEntity = 0): RequestTemplate {
@@ -65,4 +71,45 @@ it('a load connection reads the status of an answer that arrives in pieces', asy
 
 it('a load connection reports status 0 if the connection is closed before the answer', async () => {
   expect((await answerTo((socket) => socket.destroy())).status).toBe(0);
+});
+
+it('builds requests of replies and of credentials that are valid, and names their record', () => {
+  const reply = template('automation-events', 1, 7);
+  reply.renew(new IdSequence());
+  const { id, entity } = reply.first();
+  expect(entity).toBe('E000007');
+  const body = readJsonObject(Buffer.from(JSON.stringify(bodyOf(reply))), {
+    rawMembers: AUTOMATION_EVENT_RAW_MEMBERS,
+  });
+  const [item] = body.items as JsonValue[];
+  expect(readAutomationEvent(item!)).toMatchObject({ ok: true, id, entity });
+  const credentials = template('credentials', 1, 8);
+  credentials.renew(new IdSequence());
+  expect(credentials.bytes.toString()).toMatch(
+    /^POST \/conversation\/v1\/conversations\/E000008\/authenticate /,
+  );
+  expect(readCredentials(bodyOf(credentials), 'E000008')).toMatchObject({ ok: true });
+});
+
+it('reports an answer without a content-length as none', async () => {
+  const answer = await answerTo((socket) => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+  expect(answer.status).toBe(0);
+  expect(answer.text()).toContain('without a content-length');
+});
+
+it('keeps at most the given number of connections, and reuses them', async () => {
+  let opened = 0;
+  const server = createServer((socket) => {
+    opened += 1;
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const pool = new ConnectionPool({ port: (server.address() as AddressInfo).port, max: 2 });
+  onTestFinished(() => {
+    pool.close();
+    server.close();
+  });
+  const answers = await Promise.all(Array.from({ length: 10 }, () => pool.exchange(Buffer.from('request'))));
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+  expect(opened).toBe(2);
 });
