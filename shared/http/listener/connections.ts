@@ -4,6 +4,7 @@ import ipaddr from 'ipaddr.js';
 import { Counts } from '../../counts.ts';
 import { HEALTH_PATHS } from '../health.ts';
 import type { OpenAnswers } from './open-answers.ts';
+import { closeUnread } from './unread-answers.ts';
 
 export interface ConnectionBounds {
   /** Maximum number of connections, not counting those reserved for health checks. */
@@ -84,6 +85,7 @@ export class Connections {
       bounds.onRefused({ reason: 'all', address: partyOf(data?.remoteAddress) });
     });
     server.on('connection', (socket: Socket) => this.onConnection(socket));
+    closeUnread(server);
   }
 
   /** Decides about a request, and counts it as open. */

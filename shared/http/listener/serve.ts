@@ -42,8 +42,8 @@ export interface ListenOptions {
   readonly onRefused?: (refused: RefusedConnection) => void;
   /**
    * Milliseconds without a byte in either direction after which a connection with an open request
-   * is closed. So a caller that does not read its responses cannot hold the connection for ever.
-   * Default 75,000.
+   * is closed. If the caller does not read its responses, bytes that it sends do not count. Default
+   * 75,000.
    */
   readonly stallTimeoutMs?: number;
   /**
