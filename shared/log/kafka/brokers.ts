@@ -55,7 +55,7 @@ export class KafkaBrokers implements ProduceTransport {
     let sent = false;
     try {
       const broker = await this.brokerOf(leader);
-      const { request, body, response } = await encodeProduceRequest(broker, batches, this.requestTimeoutMs);
+      const { request, body, response } = encodeProduceRequest(broker, batches, this.requestTimeoutMs);
       const encode = async (): Promise<KafkajsEncodable> => {
         sent = true;
         return body;

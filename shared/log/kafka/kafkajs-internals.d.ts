@@ -3,6 +3,8 @@
  * that version, the last one, so that these modules do not change.
  */
 interface KafkajsEncodable {
+  /** Memory that starts with the bytes. */
+  readonly buf: Buffer;
   readonly buffer: Buffer;
 }
 
@@ -159,4 +161,9 @@ declare module 'kafkajs/src/loggers/index.js' {
     }): import('kafkajs').Logger;
   };
   export default loggers;
+}
+
+declare module 'kafkajs/src/protocol/recordBatch/crc32C/index.js' {
+  /** Returns the CRC-32C (Castagnoli) checksum. */
+  export default function crc32C(bytes: Uint8Array): number;
 }

@@ -5,6 +5,7 @@ import protocol from 'kafkajs/src/protocol/requests/index.js';
 import { isHeaderList } from '../../headers.ts';
 import type { OutgoingRecord } from '../../log.ts';
 import { unchecked } from './metadata.ts';
+import { batchBytesMax, writeBatch } from './record-batch.ts';
 
 /** The records of one partition in one produce request: the leader stores all of them or none. */
 export interface ProduceBatch {
@@ -47,48 +48,68 @@ export interface EncodedProduceRequest {
   readonly response: KafkajsResponse;
 }
 
+const ACKS_OF_ALL = -1;
+/** Bytes of a request's body in addition to its topics. */
+const BODY_HEAD_BYTES = 12;
+/** Bytes of a topic in addition to its name and partitions, and of a partition besides its batch. */
+const TOPIC_BYTES = 6;
+const PARTITION_BYTES = 8;
+
 /**
- * Encodes record batches, uncompressed, in a protocol version that both the broker and kafkajs
- * support.
+ * Encodes record batches, uncompressed. The body has the same form in the versions 3 to 8 of the
+ * request, of which kafkajs chooses one.
  */
-export async function encodeProduceRequest(
+export function encodeProduceRequest(
   broker: Broker,
   batches: readonly ProduceBatch[],
   timeoutMs: number,
-): Promise<EncodedProduceRequest> {
+): EncodedProduceRequest {
   const { request, response } = broker.lookupRequest(
     apiKeys.Produce,
     protocol.requests.Produce,
-  )({ acks: -1, timeout: timeoutMs, compression: 0, topicData: topicData(batches) });
+  )({ acks: ACKS_OF_ALL, timeout: timeoutMs, compression: 0, topicData: [] });
   return {
     request,
-    body: await request.encode(),
+    body: encodable(encodeBody(batches, timeoutMs)),
     response: { decode: response.decode, parse: unchecked },
   };
 }
 
-function topicData(batches: readonly ProduceBatch[]): object[] {
-  const byTopic = new Map<string, { partition: number; messages: readonly object[] }[]>();
-  for (const { topic, partition, records } of batches) {
-    const partitions = byTopic.get(topic) ?? [];
-    byTopic.set(topic, partitions);
-    partitions.push({ partition, messages: records.map(toMessage) });
+function encodeBody(batches: readonly ProduceBatch[], timeoutMs: number): Buffer {
+  const byTopic = new Map<string, ProduceBatch[]>();
+  let bytesMax = BODY_HEAD_BYTES;
+  for (const batch of batches) {
+    const { topic, records } = batch;
+    const ofTopic = byTopic.get(topic);
+    if (ofTopic) ofTopic.push(batch);
+    else byTopic.set(topic, [batch]);
+    bytesMax += TOPIC_BYTES + 3 * topic.length + PARTITION_BYTES + batchBytesMax(records);
   }
-  return [...byTopic].map(([topic, partitions]) => ({ topic, partitions }));
+  const target = Buffer.allocUnsafe(bytesMax);
+  const nowMs = Date.now();
+  // No transactional id.
+  target.writeInt16BE(-1, 0);
+  target.writeInt16BE(ACKS_OF_ALL, 2);
+  target.writeInt32BE(timeoutMs, 4);
+  let at = target.writeInt32BE(byTopic.size, 8);
+  for (const [topic, ofTopic] of byTopic) {
+    const nameLength = target.write(topic, at + 2);
+    target.writeInt16BE(nameLength, at);
+    at = target.writeInt32BE(ofTopic.length, at + 2 + nameLength);
+    for (const { partition, records } of ofTopic) {
+      target.writeInt32BE(partition, at);
+      const start = at + PARTITION_BYTES;
+      const end = writeBatch(target, start, records, nowMs);
+      target.writeInt32BE(end - start, at + 4);
+      at = end;
+    }
+  }
+  return target.subarray(0, at);
 }
 
-/**
- * Converts a record to the form that kafkajs encodes: headers are an object, with a list of values
- * for repeated names.
- */
-function toMessage(record: OutgoingRecord): object {
-  if (!isHeaderList(record.headers)) return record;
-  const headers: Record<string, Buffer[]> = Object.create(null);
-  // kafkajs cannot encode a null value.
-  for (const { name, value } of record.headers) {
-    headers[name] = [...(headers[name] ?? []), value ?? Buffer.alloc(0)];
-  }
-  return { ...record, headers };
+/** Returns bytes in the form of kafkajs's encoder. */
+function encodable(buffer: Buffer): KafkajsEncodable {
+  return { buf: buffer, buffer };
 }
 
 /** Kafka's response as decoded by kafkajs, before kafkajs throws the first error inside. */

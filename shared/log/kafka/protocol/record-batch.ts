@@ -1,0 +1,136 @@
+import crc32C from 'kafkajs/src/protocol/recordBatch/crc32C/index.js';
+import { headerList } from '../../headers.ts';
+import type { OutgoingRecord } from '../../log.ts';
+
+/**
+ * The record batch format, version 2, uncompressed and without a producer id. Source: "Record
+ * Batch" in the message format section of Kafka's documentation. All bytes are written once, into
+ * one buffer: kafkajs creates several objects per field, which took a fifth of the CPU time of the
+ * gateway.
+ */
+
+/** Bytes of a batch before its records. */
+const BATCH_HEAD_BYTES = 61;
+/** Bytes of a batch before the part that its length counts. */
+const BATCH_LENGTH_BYTES = 12;
+/** Offset in a batch at which the part begins that the checksum covers. */
+const CHECKED_FROM = 21;
+const MAGIC = 2;
+/** Attributes and the timestamp delta, both 0. */
+const RECORD_FIXED_BYTES = 2;
+const VARINT_BYTES_MAX = 5;
+
+const NO_HEADERS: NonNullable<OutgoingRecord['headers']> = {};
+/** The encoded headers by their object: most records share one. */
+const encodedHeaders = new WeakMap<object, Buffer>();
+
+/** Returns an upper bound of the size of a batch in bytes. */
+export function batchBytesMax(records: readonly OutgoingRecord[]): number {
+  return records.reduce((sum, record) => sum + recordBytesMax(record), BATCH_HEAD_BYTES);
+}
+
+/**
+ * Returns an upper bound of the size of a record inside a batch. Text counts with 3 bytes per UTF-16
+ * code unit.
+ */
+function recordBytesMax({ key, value, headers = NO_HEADERS }: OutgoingRecord): number {
+  const keyBytes = typeof key === 'string' ? 3 * key.length : key.length;
+  return RECORD_FIXED_BYTES + 4 * VARINT_BYTES_MAX + keyBytes + value.length + headerBytes(headers).length;
+}
+
+/** Writes a batch at an offset, and returns its end. `nowMs` is the time of its records. */
+export function writeBatch(
+  target: Buffer,
+  start: number,
+  records: readonly OutgoingRecord[],
+  nowMs: number,
+): number {
+  const nowBig = BigInt(nowMs);
+  target.writeBigInt64BE(0n, start);
+  target.writeInt32BE(-1, start + 12);
+  target.writeInt8(MAGIC, start + 16);
+  target.writeInt16BE(0, start + 21);
+  target.writeInt32BE(records.length - 1, start + 23);
+  target.writeBigInt64BE(nowBig, start + 27);
+  target.writeBigInt64BE(nowBig, start + 35);
+  target.writeBigInt64BE(-1n, start + 43);
+  target.writeInt16BE(-1, start + 51);
+  target.writeInt32BE(-1, start + 53);
+  target.writeInt32BE(records.length, start + 57);
+  let end = start + BATCH_HEAD_BYTES;
+  for (let index = 0; index < records.length; index++) {
+    end = writeRecord(target, end, records[index]!, index);
+  }
+  target.writeInt32BE(end - start - BATCH_LENGTH_BYTES, start + 8);
+  target.writeUInt32BE(crc32C(target.subarray(start + CHECKED_FROM, end)), start + 17);
+  return end;
+}
+
+function writeRecord(
+  target: Buffer,
+  start: number,
+  { key, value, headers = NO_HEADERS }: OutgoingRecord,
+  index: number,
+): number {
+  const keyLength = Buffer.byteLength(key);
+  const headersEncoded = headerBytes(headers);
+  const length =
+    RECORD_FIXED_BYTES +
+    varintBytes(index) +
+    varintBytes(keyLength) +
+    keyLength +
+    varintBytes(value.length) +
+    value.length +
+    headersEncoded.length;
+  let at = writeVarint(target, start, length);
+  target[at++] = 0;
+  target[at++] = 0;
+  at = writeVarint(target, at, index);
+  at = writeVarint(target, at, keyLength);
+  at += typeof key === 'string' ? target.write(key, at) : key.copy(target, at);
+  at = writeVarint(target, at, value.length);
+  at += value.copy(target, at);
+  return at + headersEncoded.copy(target, at);
+}
+
+function headerBytes(headers: NonNullable<OutgoingRecord['headers']>): Buffer {
+  const known = encodedHeaders.get(headers);
+  if (known) return known;
+  const list = headerList(headers);
+  const bytes = list.reduce(
+    (sum, { name, value }) =>
+      sum + 2 * VARINT_BYTES_MAX + Buffer.byteLength(name) + (value === null ? 0 : value.length),
+    VARINT_BYTES_MAX,
+  );
+  const target = Buffer.alloc(bytes);
+  let at = writeVarint(target, 0, list.length);
+  for (const { name, value } of list) {
+    at = writeVarint(target, at, Buffer.byteLength(name));
+    at += target.write(name, at);
+    at = writeVarint(target, at, value === null ? -1 : value.length);
+    if (value !== null) at += value.copy(target, at);
+  }
+  const encoded = target.subarray(0, at);
+  encodedHeaders.set(headers, encoded);
+  return encoded;
+}
+
+/** Writes an integer of 32 bits in zigzag form, 7 bits per byte; returns the end. */
+function writeVarint(target: Buffer, start: number, value: number): number {
+  let at = start;
+  let rest = ((value << 1) ^ (value >> 31)) >>> 0;
+  while (rest > 0x7f) {
+    target[at++] = (rest & 0x7f) | 0x80;
+    rest >>>= 7;
+  }
+  target[at++] = rest;
+  return at;
+}
+
+/** Returns the bytes of a varint that is not negative. */
+function varintBytes(value: number): number {
+  if (value < 1 << 6) return 1;
+  if (value < 1 << 13) return 2;
+  if (value < 1 << 20) return 3;
+  return value < 1 << 27 ? 4 : 5;
+}
