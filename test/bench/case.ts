@@ -4,7 +4,7 @@ export interface CaseResult {
   readonly value: number;
   /** Unit of `value` and `limit`. */
   readonly unit: string;
-  /** What the figure is compared with: the median of the same rounds, or a goal that is a time or a share. */
+  /** The median of the limit in the same rounds, or the goal if that is a time or a share. */
   readonly limit: number;
   /** The ratio of each round. */
   readonly ratios: readonly number[];

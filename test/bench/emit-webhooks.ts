@@ -10,7 +10,10 @@ const CONVERSATIONS = 1000;
 const EVENTS_PER_TRANSACTION = 500;
 const nextId = createUlidGenerator(systemClock);
 
-/** Writes events of the tenants in turn, as the workers' batches do. Resolves with their deliveries. */
+/**
+ * Writes events of the tenants in turn, as the workers' batches do. Resolves with the number of
+ * deliveries.
+ */
 export async function emitWebhooks(
   { pool }: LoadedProduct,
   tenantIds: readonly string[],

@@ -14,8 +14,8 @@ export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): numbe
 
 /**
  * Returns the resident bytes of a process and all its descendants, such as Postgres with its
- * backends. Shared memory is counted once per process, so the sum exceeds the memory in use. `field`: see
- * {@link memoryOf}.
+ * backends. Shared memory is counted once per process, so the sum exceeds the memory in use.
+ * `field`: see {@link memoryOf}.
  */
 export function memoryOfTree(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
   let bytes = memoryOf(pid, field);

@@ -1,8 +1,11 @@
 import type { BenchCase } from '../case.ts';
 import { embedded64, gateway64, gateway256Two, gatewayBatchTwo } from './gateway.ts';
 import { stateLatency, webhookLatency } from './latency.ts';
+import { latencyBesideBacklog } from './latency-beside-backlog.ts';
+import { gatewayMemory, idle } from './resources.ts';
 import { webhooksBacklog } from './webhooks.ts';
 import { workersAgents, workersMessageSent } from './workers.ts';
+import { workersScale } from './workers-scale.ts';
 
 /** All cases, in the order in which they run. */
 export const CASES: readonly BenchCase[] = [
@@ -15,4 +18,8 @@ export const CASES: readonly BenchCase[] = [
   webhooksBacklog,
   stateLatency,
   webhookLatency,
+  latencyBesideBacklog,
+  gatewayMemory,
+  idle,
+  workersScale,
 ];

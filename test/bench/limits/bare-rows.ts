@@ -10,7 +10,7 @@ const SAMPLE_ROWS = 20_000;
 export interface BareTable {
   /** The product's table, whose columns and rows are copied. */
   readonly table: string;
-  /** Columns of the primary key by which rows are upserted. Default: rows are inserted, without a key. */
+  /** Columns of the primary key, for upserts. Default: rows are inserted, without a key. */
   readonly key?: readonly string[];
 }
 

@@ -19,7 +19,7 @@ export class ConnectionPool {
     this.options = options;
   }
 
-  /** Sends a request, which must not be changed before its answer. Never rejects: see {@link Answer}. */
+  /** Sends a request, which must not be changed before its answer. Never rejects. */
   async exchange(request: Buffer): Promise<Answer> {
     const { port, max = Number.POSITIVE_INFINITY, timeoutMs } = this.options;
     if (this.busy >= max) await new Promise<void>((resolve) => this.waiting.push(resolve));

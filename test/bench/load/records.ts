@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../shared/contracts/json.ts';
 
-/** Records with all members. Ids have a fixed width, so that they can be replaced in a body's bytes. */
+/** Records with all members. The caller chooses ids of a fixed width and replaces their bytes. */
 
 /** Returns a MessageSent event. */
 export function messageSent(messageId: string, conversationId: string): JsonObject {
