@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import re
+import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -60,8 +61,10 @@ class Receiver(BaseHTTPRequestHandler):
             # Do not print unverified content: anybody may have sent it.
             print(f"webhook rejected: {problem}", flush=True)
         elif self.headers["webhook-id"] not in stored:
+            text = body.decode(errors="replace")
+            print(printable(f"{self.headers['webhook-id']} {text}"), flush=True)
+            # Remember the id last: after a failure, the retry must not count as a repetition.
             stored.add(self.headers["webhook-id"])
-            print(printable(f"{self.headers['webhook-id']} {body.decode()}"), flush=True)
         # Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds
         # without an answer.
         self.answer(400 if problem else 204)
@@ -113,6 +116,8 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
 
+# The encoding of a terminal or pipe may lack characters of a webhook.
+sys.stdout.reconfigure(errors="backslashreplace")
 server = ThreadingHTTPServer(("", int(os.environ.get("PORT", "9000"))), Receiver)
 print("ready", flush=True)
 server.serve_forever()

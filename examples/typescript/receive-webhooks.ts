@@ -28,8 +28,9 @@ createServer(async (request, response) => {
   }
   const id = String(request.headers['webhook-id']);
   if (!stored.has(id)) {
-    stored.add(id);
     console.log(printable(`${id} ${body}`));
+    // Remember the id last: after a failure, the retry must not count as a repetition.
+    stored.add(id);
   }
   // Answer after the webhook is stored and before it is processed: Sluice retries after 15 seconds
   // without an answer.

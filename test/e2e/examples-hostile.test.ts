@@ -152,6 +152,13 @@ describe.each(receivers)('the %s receiver', (name, commandFor) => {
     await waitFor(() => output().includes('"text":"żółw"'), { timeoutMs: 10_000, what: 'the body' });
   });
 
+  it('accepts a signed body that is not UTF-8', async () => {
+    const body = Buffer.from('{"type":"\xff"}', 'latin1');
+    const headers = `${headersFor('not-utf-8', body)}content-length: ${body.length}\r\n`;
+    expect(await post(headers, body)).toBe(204);
+    await waitFor(() => output().includes('{"type":"\ufffd"}'), { timeoutMs: 10_000, what: 'the body' });
+  });
+
   it('uses memory in proportion to the bytes of a body, not to its chunks', async () => {
     const before = memoryOf(receiver.pid!);
     let most = before;
