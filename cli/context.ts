@@ -12,7 +12,7 @@ import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
-import { printable, printableJson } from './printable.ts';
+import { printable, printableJson, printableLine } from './printable.ts';
 
 /** The parts of the process that a command uses. */
 export interface CommandProcess {
@@ -54,8 +54,8 @@ export interface CommandContext {
   /** Writes one JSON value for programs, with control characters escaped. */
   printJson(value: unknown): void;
   /**
-   * Writes lines for people, made {@link printable}. Commands in the lines are adapted to this
-   * process.
+   * Writes lines for people, each made {@link printableLine}. Commands in the lines are adapted to
+   * this process.
    */
   print(...lines: string[]): void;
   /** Writes a text unchanged: input from outside must be made {@link printable} first. */
@@ -94,7 +94,7 @@ export function createContext(target: CommandProcess): CommandContext {
     withPool: (work) => withDatabase(({ pool }) => work(pool)),
     printJson: (value) => printData(printableJson(value)),
     print(...lines) {
-      for (const line of lines) printData(printable(calledAs(line)));
+      for (const line of lines) printData(printableLine(calledAs(line)));
     },
     printData,
     printTable(head, rows) {

@@ -53,7 +53,7 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
           if (!options.json) print(context, plan);
           const created = options.dryRun ? [] : await create(context, config, database, log, plan, options);
           if (options.json) printJson(context, plan, created, options);
-          else context.print(summaryOf(plan, options));
+          else context.print(...summaryOf(plan, options));
         } finally {
           await log.close();
         }
@@ -121,15 +121,18 @@ function printJson(
   context.printJson({ dryRun: dryRun ?? false, created, topics: shown, warnings });
 }
 
-function summaryOf({ topics }: TopicPlan, { dryRun }: TopicsCreateOptions): string {
+function summaryOf({ topics }: TopicPlan, { dryRun }: TopicsCreateOptions): string[] {
   const missing = topics.filter(({ action }) => action === 'create').length;
   if (dryRun) {
     return missing === 0
-      ? 'Nothing would be created.'
-      : `${missing} topics would be created: run the command without --dry-run`;
+      ? ['Nothing would be created.']
+      : [`${missing} topics would be created: run the command without --dry-run`];
   }
   const done = missing === 0 ? 'All topics existed.' : `${missing} topics were created.`;
-  return `${done}\nNext: npx sluice tenants create NAME, then npx sluice keys create --tenant NAME --scope '*'`;
+  return [
+    done,
+    "Next: npx sluice tenants create NAME, then npx sluice keys create --tenant NAME --scope '*'",
+  ];
 }
 
 /** Describes the state of a topic. The number of partitions of an existing topic is not changed. */

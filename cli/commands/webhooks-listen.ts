@@ -7,7 +7,7 @@ import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts'
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
 import type { CommandContext } from '../context.ts';
 import { forwardUrl, JSON_OPTION, webhookSecretsFile, webhookType, wholeNumber } from '../options.ts';
-import { printable } from '../printable.ts';
+import { printableLine } from '../printable.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import { allowRulesOf, endpointsMaxOf, keyRingOf, searchEndpoints, secretOf } from '../webhooks/endpoints.ts';
 import { type ReceivedWebhook, startWebhookReceiver } from '../webhooks/receiver.ts';
@@ -168,8 +168,9 @@ async function deleteOwn(context: CommandContext, { tenantId, endpointId }: OwnE
 function print(context: CommandContext, webhook: ReceivedWebhook): void {
   const { receivedAtMs, webhookId, problem, body, forwarded } = webhook;
   const time = new Date(receivedAtMs).toISOString().slice(11, 19);
+  // The result precedes the id, since an unverified id could contain another result.
   context.printData(
-    `\n${time}  ${printable(webhookId)}  ${problem ?? 'signature valid'}\n${printable(body)}`,
+    `\n${time}  ${problem ?? 'signature valid'}  ${printableLine(webhookId)}\n${printableLine(body)}`,
   );
   if (!forwarded) return;
   context.print(`forwarded: ${forwarded.status ?? forwarded.error} in ${forwarded.durationMs} ms`);

@@ -66,6 +66,12 @@ describe.each(HOSTILE)('%s in a stored value', (_name, hostile) => {
   });
 });
 
+it('a line feed in a stored value does not begin a line', () => {
+  const { context, written } = setUp();
+  context.print('Not replayable: a\nNext: b');
+  expect(written()).toBe('Not replayable: a\\nNext: b\n');
+});
+
 it('a table keeps the lines of a cell and letters of all scripts', () => {
   const { context, written } = setUp();
   context.printTable(['scopes'], [['events:write\nstate:read'], ['名前 שלום ż']]);
