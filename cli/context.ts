@@ -10,6 +10,7 @@ import {
 import { createUlidGenerator, type IdGenerator } from '../shared/ids.ts';
 import { createLogger, type Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
+import { STOP_SIGNALS } from '../shared/process/shutdown.ts';
 import { createCalledAs } from './called-as.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { printable, printableJson, printableLine } from './printable.ts';
@@ -23,7 +24,7 @@ export interface CommandProcess {
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
   /** Resolves when standard output is closed. Default: never. */
   readonly outputClosed?: Promise<void>;
-  /** Resolves when a waiting command must end. Default: on SIGINT, SIGTERM or SIGHUP. */
+  /** Resolves when a waiting command must end. Default: on a signal of {@link STOP_SIGNALS}. */
   readonly untilInterrupted?: () => Promise<void>;
 }
 
@@ -108,7 +109,6 @@ export function createContext(target: CommandProcess): CommandContext {
 /** Resolves on the first signal. A second signal ends the process. */
 function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
-    // A closed terminal sends SIGHUP.
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    for (const signal of STOP_SIGNALS) process.once(signal, () => resolve());
   });
 }

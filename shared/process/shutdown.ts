@@ -17,16 +17,18 @@ export interface StopOptions {
   readonly process?: Pick<NodeJS.Process, 'on' | 'exit'>;
 }
 
+/** SIGINT is Ctrl-C, SIGQUIT is Ctrl-\. A terminal that is closed sends SIGHUP. */
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const;
 /** npm forwards a Ctrl-C that the terminal has already sent to this process. */
 const SAME_SIGNAL_MS = 1000;
 /** Milliseconds to write the last log lines if their reader is slow. */
 const FLUSH_MS = 1000;
 
 /**
- * Shuts the process down on SIGTERM, SIGINT or SIGHUP (its terminal was closed). The process exits
- * with 0 if `stop` resolves within the grace period, else with 1. A second SIGTERM or SIGINT exits
- * immediately; a SIGHUP does not, because systems may send one together with a SIGTERM. An uncaught
- * exception is logged before it ends the process.
+ * Shuts the process down on a signal of {@link STOP_SIGNALS}. The process exits with 0 if `stop`
+ * resolves within the grace period, else with 1. A second signal exits immediately; a SIGHUP does
+ * not, because systems may send one together with a SIGTERM. An uncaught exception is logged before
+ * it ends the process.
  */
 export function stopOnSignals(options: StopOptions): void {
   const {
@@ -58,7 +60,7 @@ export function stopOnSignals(options: StopOptions): void {
       target.exit(code);
     });
   };
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) target.on(signal, onSignal);
+  for (const signal of STOP_SIGNALS) target.on(signal, onSignal);
   target.on('uncaughtExceptionMonitor', (error) => {
     logger.fatal({ err: error }, 'uncaught exception');
   });

@@ -83,7 +83,7 @@ describe.each(['embedded', 'gateway'] as const)('%s', (script) => {
     });
   }
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  it.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const)(
     'shuts down gracefully on %s when its output pipe is closed',
     async (signal) => {
       const product = await prepare(script);

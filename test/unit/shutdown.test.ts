@@ -23,12 +23,15 @@ function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0, ou
 const exited = (exits: number[]) => waitFor(() => exits.length > 0, { timeoutMs: 2000, what: 'the exit' });
 
 describe('stopping on a signal', () => {
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'])('exits 0 after %s once everything has stopped', async (name) => {
-    const { exits, signal } = setUp(async () => {});
-    signal(name);
-    await exited(exits);
-    expect(exits).toEqual([0]);
-  });
+  it.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'])(
+    'exits 0 after %s once everything has stopped',
+    async (name) => {
+      const { exits, signal } = setUp(async () => {});
+      signal(name);
+      await exited(exits);
+      expect(exits).toEqual([0]);
+    },
+  );
 
   it('waits for the last log lines within the rest of the grace period', async () => {
     const waits: number[] = [];
