@@ -121,7 +121,9 @@ export class Connections {
     const { keylessIdleMs } = this.bounds;
     const connection = this.known.get(socket);
     if (!connection || connection.isKeyShown) return;
-    if (connection.isOverdue) socket.destroySoon();
+    // Requests that were received before the end may be answered after it; they must not end the
+    // connection again.
+    if (connection.isOverdue && socket.writable) socket.destroySoon();
     // At this point, Node has set the server's keep-alive timeout.
     else socket.setTimeout(keylessIdleMs);
   }
