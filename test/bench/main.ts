@@ -72,6 +72,9 @@ function describeMachine() {
   };
 }
 
+// Without a handler, a signal would end this process only, and not what it has started.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 try {
   process.exit(await main());
 } catch (error) {
