@@ -119,12 +119,6 @@ export interface ConsumerOptions {
   /** Maximum records per batch. */
   readonly batchRecordsMax: number;
   /**
-   * Minimum milliseconds between the starts of two batches of a partition, unless the second batch
-   * is full. Increases the size of batches under steady traffic. The first record after a pause
-   * does not wait. Default 0.
-   */
-  readonly batchIntervalMs?: number;
-  /**
    * Returns the offset to read from. Called each time a partition is assigned or restarted, because
    * a group's committed offset is never used. While it rejects, the partition is not read,
    * `status()` has the message, and the call is retried with backoff (5 s at most).

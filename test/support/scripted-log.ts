@@ -31,9 +31,9 @@ export interface ScriptedConsumer extends LogConsumer {
   readonly asked: number[];
   /**
    * Delivers the records from `from` to `to` (exclusive) without assigning the partition, as a
-   * redelivery does.
+   * redelivery does. The partition is revoked when the signal is aborted.
    */
-  deliver(partition: number, from: bigint, to?: bigint): Promise<void>;
+  deliver(partition: number, from: bigint, to?: bigint, signal?: AbortSignal): Promise<void>;
 }
 
 /** Creates a log. `nowMs` gives the records their times. */
@@ -141,14 +141,19 @@ class PartitionConsumer implements ScriptedConsumer {
     await this.deliver(partition, await this.take(partition));
   }
 
-  async deliver(partition: number, from: bigint, to?: bigint): Promise<void> {
+  async deliver(
+    partition: number,
+    from: bigint,
+    to?: bigint,
+    signal: AbortSignal = this.#closing.signal,
+  ): Promise<void> {
     const { topic, onBatch } = this.#options;
     const latest = this.#partitions.latest(topic, partition);
     const records = this.#partitions
       .at(topic, partition)
       .records.filter(({ offset }) => offset >= from && offset < (to ?? latest));
     if (records.length === 0) return;
-    const handled = onBatch({ topic, partition, records, latest, signal: this.#closing.signal });
+    const handled = onBatch({ topic, partition, records, latest, signal });
     const settled = handled.catch(() => {});
     this.#running.add(settled);
     await handled.finally(() => this.#running.delete(settled));

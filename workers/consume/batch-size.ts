@@ -12,36 +12,35 @@ export const BATCH_BYTES_MAX = 2 * 1024 * 1024;
 const COMMITS_BEFORE_GROWTH = 4;
 const COMMITS_BEFORE_GROWTH_MAX = 64;
 
+/** Limits of the records that are taken together. */
+export interface RecordLimits {
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+}
+
 /**
- * How many records of one partition are stored as one batch. Batches shrink after failures that
+ * How many records are stored in one transaction. Batches shrink after failures that
  * their size may have caused.
  */
 export interface BatchSize {
-  /** Returns the records of the next batch from index `at` on: at least one. */
-  take(records: readonly LogRecord[], at: number): LogRecord[];
+  /** The current maximum number of records. */
+  readonly recordsMax: number;
   /** Halves the size, after a batch of this many records was too large. */
   halve(records: number): void;
   /** Records that a batch of this many records was stored. */
   noteCommit(records: number): void;
 }
 
-export function createBatchSize(recordsMax: number): BatchSize {
-  let size = recordsMax;
+export function createBatchSize(sizeMax: number): BatchSize {
+  let size = sizeMax;
   let commits = 0;
   let commitsNeeded = COMMITS_BEFORE_GROWTH;
   /** Whether the size was doubled, and no batch of the doubled size was stored yet. */
   let onTrial = false;
 
   return {
-    take(records, at) {
-      let end = at + 1;
-      let bytes = bytesOf(records[at]!);
-      while (end < records.length && end - at < size) {
-        bytes += bytesOf(records[end]!);
-        if (bytes > BATCH_BYTES_MAX) break;
-        end += 1;
-      }
-      return records.slice(at, end);
+    get recordsMax() {
+      return size;
     },
     halve(records) {
       size = Math.max(1, Math.min(size, records) >> 1);
@@ -56,15 +55,32 @@ export function createBatchSize(recordsMax: number): BatchSize {
       if (onTrial) commitsNeeded = COMMITS_BEFORE_GROWTH;
       onTrial = false;
       commits += 1;
-      if (size === recordsMax || commits < commitsNeeded) return;
-      size = Math.min(size * 2, recordsMax);
+      if (size === sizeMax || commits < commitsNeeded) return;
+      size = Math.min(size * 2, sizeMax);
       commits = 0;
       onTrial = true;
     },
   };
 }
 
-function bytesOf({ key, value, headers }: LogRecord): number {
+/** Returns the next records from index `at` on, within the limits: at least one. */
+export function takeRecords(
+  records: readonly LogRecord[],
+  at: number,
+  { recordsMax, bytesMax }: RecordLimits,
+): LogRecord[] {
+  let end = at + 1;
+  let bytes = bytesOf(records[at]!);
+  while (end < records.length && end - at < recordsMax) {
+    bytes += bytesOf(records[end]!);
+    if (bytes > bytesMax) break;
+    end += 1;
+  }
+  return records.slice(at, end);
+}
+
+/** Returns the bytes of a record's value, key and headers. */
+export function bytesOf({ key, value, headers }: LogRecord): number {
   const ofHeaders = headers.reduce(
     (sum, header) => sum + header.name.length + (header.value?.length ?? 0),
     0,

@@ -3,7 +3,7 @@ import type { Logger } from '../../shared/logging.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
-import { type BatchSize, createBatchSize } from './batch-size.ts';
+import { BATCH_BYTES_MAX, type BatchSize, createBatchSize, takeRecords } from './batch-size.ts';
 import {
   type Candidate,
   type DecodeContext,
@@ -81,7 +81,8 @@ export class BisectingStore<Row> {
   /** Stores records in order, in the largest batches that succeed. */
   async storeInOrder(batch: LogBatch, records: readonly LogRecord[], mode = SHARED): Promise<void> {
     for (let at = 0; at < records.length; ) {
-      const chunk = this.#batchSize.take(records, at);
+      const { recordsMax } = this.#batchSize;
+      const chunk = takeRecords(records, at, { recordsMax, bytesMax: BATCH_BYTES_MAX });
       try {
         await this.#store(batch, chunk, mode);
         at += chunk.length;
@@ -101,9 +102,19 @@ export class BisectingStore<Row> {
   async storeAlone(batch: LogBatch, record: LogRecord, options: AloneOptions): Promise<void> {
     await this.#store(batch, [record], { alone: true, onRetry: options.onRetry }, async () => {
       const rejection = await options.beforeDecoding();
-      if (!rejection) return await this.#decode([record]);
+      if (!rejection) return await this.decode([record]);
       return [rejectedUnread(record, rejection, this.#decodeContext())];
     });
+  }
+
+  decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]> {
+    return mapInSlices(records, (record) => toCandidate(this.#kind, record, this.#decodeContext()));
+  }
+
+  /** Records that a transaction with the partition's records was committed. */
+  noteCommit(result: StoreResult<Row>): void {
+    this.#partition.onCommit(result);
+    for (const deadLetter of result.deadLetters) this.#logDeadLetter(deadLetter);
   }
 
   /** Runs other work on the partition's position, with the same retries as for records. */
@@ -120,7 +131,7 @@ export class BisectingStore<Row> {
     batch: LogBatch,
     records: readonly LogRecord[],
     mode: StoreMode,
-    decode = () => this.#decode(records),
+    decode = () => this.decode(records),
   ): Promise<void> {
     let candidates: readonly Candidate<Row>[] = [];
     const decodeAndCommit = async () => {
@@ -139,10 +150,6 @@ export class BisectingStore<Row> {
       await this.storeInOrder(batch, records.slice(0, middle), mode);
       await this.storeInOrder(batch, records.slice(middle), mode);
     }
-  }
-
-  #decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]> {
-    return mapInSlices(records, (record) => toCandidate(this.#kind, record, this.#decodeContext()));
   }
 
   /** Stores a record that the database refused as a dead letter. */
@@ -165,12 +172,11 @@ export class BisectingStore<Row> {
   }
 
   async #commit(batch: LogBatch, candidates: readonly Candidate<Row>[], bare = false): Promise<void> {
-    const { topic, partition, generation, onCommit } = this.#partition;
+    const { topic, partition, generation } = this.#partition;
+    const { latest, signal } = batch;
     const batchFrom = batch.records[0]!.offset;
-    const slice = { topic, partition, generation, candidates, batchFrom, latest: batch.latest, bare };
-    const result = await storeBatch(this.#deps, this.#kind, slice);
-    onCommit(result);
-    for (const deadLetter of result.deadLetters) this.#logDeadLetter(deadLetter);
+    const slice = { topic, partition, generation, candidates, batchFrom, latest, signal, bare };
+    this.noteCommit(await storeBatch(this.#deps, this.#kind, slice));
   }
 
   #decodeContext(): DecodeContext {

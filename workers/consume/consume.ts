@@ -5,6 +5,7 @@ import type { RecordKind } from '../kinds/record-kind.ts';
 import { classifyFault } from './faults.ts';
 import { PartitionConsumer, type PartitionDeps } from './partition-consumer.ts';
 import { findStart, type StoredPosition } from './position-fencing.ts';
+import { Rounds } from './rounds.ts';
 import { type TopicStatus, topicStatus } from './topic-status.ts';
 
 export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {
@@ -12,13 +13,6 @@ export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {
   /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
 }
-
-/**
- * Milliseconds between two batches. A batch costs about ten statements, regardless of its number of
- * records. Short in comparison to the one second after which a conversation's state must be
- * readable.
- */
-const BATCH_INTERVAL_MS = 250;
 
 export interface TopicConsumer {
   readonly topic: string;
@@ -47,17 +41,18 @@ class KindConsumer<Row> implements TopicConsumer {
   readonly #deps: ConsumeDeps;
   readonly #kind: RecordKind<Row>;
   readonly #consumer: LogConsumer;
+  readonly #rounds: Rounds<Row>;
   readonly #partitions = new Map<number, PartitionConsumer<Row>>();
 
   constructor(deps: ConsumeDeps, kind: RecordKind<Row>) {
     this.topic = topicOf(deps.prefix, kind.kind);
     this.#deps = deps;
     this.#kind = kind;
+    this.#rounds = new Rounds({ ...deps, topic: this.topic }, kind);
     this.#consumer = deps.log.createConsumer({
       topic: this.topic,
       group: this.topic,
       batchRecordsMax: deps.batchRecordsMax,
-      batchIntervalMs: BATCH_INTERVAL_MS,
       startOffset: (partition, bounds) => this.#startPartition(partition, bounds),
       onBatch: (batch) => this.#partitions.get(batch.partition)!.handle(batch),
     });
@@ -93,7 +88,10 @@ class KindConsumer<Row> implements TopicConsumer {
       const { offset, ...position } = await findStart(this.#deps.pool, { topic, partition }, bounds);
       await this.#partitions.get(partition)?.release();
       const deps = { ...this.#deps, topic };
-      this.#partitions.set(partition, new PartitionConsumer(deps, this.#kind, partition, position));
+      this.#partitions.set(
+        partition,
+        new PartitionConsumer(deps, this.#kind, this.#rounds, partition, position),
+      );
       return offset;
     } catch (error) {
       // The consumer's status shows the message to operators, so it must not be a message of the

@@ -7,6 +7,7 @@ import { CrashSuspects } from './crash-suspects.ts';
 import { classifyFault, type Fault } from './faults.ts';
 import { PartitionStatus, type SlowReason } from './partition-status.ts';
 import type { StoredPosition } from './position-fencing.ts';
+import type { RoundMember, Rounds } from './rounds.ts';
 import type { StoreBatchDeps } from './store-batch.ts';
 import type { TransactionSlots } from './transaction-slots.ts';
 
@@ -33,11 +34,25 @@ export class PartitionConsumer<Row> {
   readonly #status: PartitionStatus;
   readonly #suspects: CrashSuspects;
   readonly #store: BisectingStore<Row>;
+  readonly #rounds: Rounds<Row>;
+  readonly #member: RoundMember<Row>;
+  /**
+   * Whether the records may be stored together with those of other partitions: the last transaction
+   * with this partition's records succeeded, and no start is counted.
+   */
+  #joinsRounds = false;
   #nextOffset: bigint;
   #retentionWarnedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: PartitionDeps, kind: RecordKind<Row>, partition: number, start: StoredPosition) {
+  constructor(
+    deps: PartitionDeps,
+    kind: RecordKind<Row>,
+    rounds: Rounds<Row>,
+    partition: number,
+    start: StoredPosition,
+  ) {
     this.#deps = deps;
+    this.#rounds = rounds;
     this.#key = { topic: deps.topic, partition };
     this.#generation = start.generation;
     this.#nextOffset = start.nextOffset;
@@ -52,8 +67,16 @@ export class PartitionConsumer<Row> {
         this.#nextOffset = nextOffset;
         this.#status.noteCommit();
         this.#suspects.noteCommit(nextOffset, startCounted);
+        this.#joinsRounds = !startCounted;
       },
     });
+    this.#member = {
+      partition,
+      generation: start.generation,
+      decode: (records) => this.#store.decode(records),
+      onWait: (waitsFor) => this.#status.noteWait(waitsFor),
+      onCommit: (result) => this.#store.noteCommit(result),
+    };
   }
 
   get status(): Pick<PartitionStatus, 'busySinceMs' | 'committedMs' | 'fault'> {
@@ -86,7 +109,9 @@ export class PartitionConsumer<Row> {
     try {
       if (!this.#suspects.started) await this.#start(batch);
       this.#warnOfRetention(batch);
-      const [before, suspects, rest] = this.#suspects.split(batch.records, this.#nextOffset);
+      const stored = this.#joinsRounds && !this.#status.fault ? await this.#storeInRounds(batch) : 0;
+      const records = batch.records.slice(stored);
+      const [before, suspects, rest] = this.#suspects.split(records, this.#nextOffset);
       await this.#store.storeInOrder(batch, before);
       await this.#storeSuspects(batch, suspects);
       await this.#store.storeInOrder(batch, rest);
@@ -126,6 +151,17 @@ export class PartitionConsumer<Row> {
       { ...this.#key, nextOffset: String(nextOffset), suspectEnd: String(suspectEnd), starts },
       'earlier starts ended without a commit, storing records in small batches',
     );
+  }
+
+  /**
+   * Stores the batch together with records of other partitions. Resolves with the number of stored
+   * records, which are the first of the batch.
+   */
+  async #storeInRounds(batch: LogBatch): Promise<number> {
+    const stored = await this.#rounds.store(this.#member, batch, batch.records);
+    batch.signal.throwIfAborted();
+    if (stored < batch.records.length) this.#joinsRounds = false;
+    return stored;
   }
 
   /** Stores suspects in batches of 1, 2, 4, …; see {@link CrashSuspects}. */

@@ -1,10 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
+import { errorCode } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
+import { POSITION_LOST } from '../../shared/log/log.ts';
 import type { PositionRow } from '../../shared/postgres/log-positions.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
-import { advancePosition, lockPosition } from '../sql/log-positions.ts';
+import { advancePositions, lockFreePositions, lockPosition } from '../sql/log-positions.ts';
 import { insertWebhookEvents } from '../sql/webhook-events.ts';
 import { recordDeadLetters, rejectionEvents } from './dead-letters.ts';
 import type { Candidate } from './decode.ts';
@@ -33,8 +35,7 @@ export interface StoreBatchDeps {
   readonly generatedIdKeptMs: number;
   /**
    * Milliseconds after which the server ends an idle transaction. Meanwhile, a worker that is
-   * frozen in its transaction holds the lock of its partition's position. Default: the timeout of
-   * all transactions.
+   * frozen in its transaction holds the locks of its partitions' positions. Default 3000.
    */
   readonly idleInTransactionMs?: number | undefined;
   /** Timeout in milliseconds for a statement that stores several records. Default 10,000. */
@@ -52,6 +53,8 @@ export interface Slice<Row> {
   /** First offset of the slice's batch, and the end of the partition when the batch was read. */
   readonly batchFrom: bigint;
   readonly latest: bigint;
+  /** Aborted when the partition is revoked. */
+  readonly signal: AbortSignal;
   /**
    * Whether to store only position, reason and bytes of a dead letter, without an event, because
    * the database refused the rest.
@@ -61,10 +64,17 @@ export interface Slice<Row> {
 
 export interface StoreResult<Row> {
   readonly nextOffset: bigint;
-  readonly stored: number;
   readonly deadLetters: readonly DeadLetter<Row>[];
   /** Whether starts without a commit are still counted. */
   readonly startCounted: boolean;
+}
+
+/** A slice whose partition's position is locked. */
+interface LockedSlice<Row> {
+  readonly slice: Slice<Row>;
+  readonly position: PositionRow;
+  /** The records that are not stored yet. */
+  readonly fresh: readonly Candidate<Row>[];
 }
 
 /**
@@ -74,10 +84,12 @@ export interface StoreResult<Row> {
  */
 export const LOCK_TIMEOUT_MS = 2_000;
 
+const IDLE_IN_TRANSACTION_MS = 3_000;
+
 /**
  * Timeout in milliseconds of a statement that stores several records. On timeout, fewer records are
- * stored. Well below the 30 s after which the server ends an idle transaction and a consumer group
- * removes a silent member. A single record has no limit.
+ * stored. Well below the 30 s after which a consumer group removes a silent member. A single record
+ * has no limit.
  */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -92,40 +104,96 @@ export async function storeBatch<Row>(
   kind: RecordKind<Row>,
   slice: Slice<Row>,
 ): Promise<StoreResult<Row>> {
+  return await transaction(deps, slice.candidates.length, async (client) => {
+    const position = await lockPosition(client, slice);
+    checkPosition(position, slice);
+    await deps.onStep?.('position-locked');
+    const locked = { slice, position, fresh: freshOf(slice, position) };
+    if (locked.fresh.length === 0) return await skip(client, locked, deps.clock.nowMs());
+    const results = await store(deps, client, kind, [locked]);
+    return results.get(slice)!;
+  });
+}
+
+/**
+ * Stores slices of several partitions of a topic in one transaction. Resolves with the results of
+ * the stored slices. Leaves out slices whose position is locked by another session or does not
+ * belong to this log, slices with suspects, and slices of revoked partitions.
+ */
+export async function storeRound<Row>(
+  deps: StoreBatchDeps,
+  kind: RecordKind<Row>,
+  slices: readonly Slice<Row>[],
+): Promise<ReadonlyMap<Slice<Row>, StoreResult<Row>>> {
+  const records = slices.reduce((sum, { candidates }) => sum + candidates.length, 0);
+  const inOrder = [...slices].sort((a, b) => a.partition - b.partition);
+  return await transaction(deps, records, async (client) => {
+    const partitions = inOrder.map(({ partition }) => partition);
+    const positions = await lockFreePositions(client, slices[0]!.topic, partitions);
+    await deps.onStep?.('position-locked');
+    const locked = inOrder.flatMap((slice) => storable(slice, positions.get(slice.partition)) ?? []);
+    const stored = new Map<Slice<Row>, StoreResult<Row>>();
+    for (const { slice, position, fresh } of locked) {
+      if (fresh.length > 0) continue;
+      stored.set(slice, { nextOffset: position.nextOffset, deadLetters: [], startCounted: false });
+    }
+    const fresh = locked.filter((one) => one.fresh.length > 0);
+    if (fresh.length === 0) return stored;
+    return new Map([...stored, ...(await store(deps, client, kind, fresh))]);
+  });
+}
+
+async function transaction<T>(
+  deps: StoreBatchDeps,
+  records: number,
+  work: (client: Queryable) => Promise<T>,
+): Promise<T> {
   const result = await inTransaction(
     deps.pool,
     async (client) => {
       await deps.onStep?.('begun');
-      const position = await lockPosition(client, slice);
-      checkPosition(position, slice);
-      await deps.onStep?.('position-locked');
-      const fresh = slice.candidates.filter(({ log }) => log.offset >= position.nextOffset);
-      if (fresh.length === 0) return skip(client, slice, position, deps.clock.nowMs());
-      return store(deps, client, kind, { ...slice, candidates: fresh }, position);
+      return await work(client);
     },
     {
-      ...(deps.idleInTransactionMs !== undefined && { idleTimeoutMs: deps.idleInTransactionMs }),
+      idleTimeoutMs: deps.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS,
       lockTimeoutMs: LOCK_TIMEOUT_MS,
-      ...(slice.candidates.length > 1 && {
-        statementTimeoutMs: deps.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
-      }),
+      ...(records > 1 && { statementTimeoutMs: deps.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS }),
     },
   );
   await deps.onStep?.('committed');
   return result;
 }
 
+function freshOf<Row>({ candidates }: Slice<Row>, { nextOffset }: PositionRow): readonly Candidate<Row>[] {
+  return candidates.filter(({ log }) => log.offset >= nextOffset);
+}
+
+/** Returns the slice, if a round may store it. */
+function storable<Row>(slice: Slice<Row>, position: PositionRow | undefined): LockedSlice<Row> | undefined {
+  if (position === undefined || position.starts > 0 || slice.signal.aborted) return undefined;
+  try {
+    checkPosition(position, slice);
+  } catch (error) {
+    // The partition's own transaction reports it.
+    if (errorCode(error) === POSITION_LOST) return undefined;
+    throw error;
+  }
+  return { slice, position, fresh: freshOf(slice, position) };
+}
+
+/** Stores the fresh records of slices of one topic, and advances the positions. */
 async function store<Row>(
   deps: StoreBatchDeps,
   client: Queryable,
   kind: RecordKind<Row>,
-  slice: Slice<Row>,
-  { suspectEnd }: PositionRow,
-): Promise<StoreResult<Row>> {
+  slices: readonly LockedSlice<Row>[],
+): Promise<Map<Slice<Row>, StoreResult<Row>>> {
   const nowMs = deps.clock.nowMs();
-  const { stored, deadLetters } = slice.bare
-    ? { stored: [], deadLetters: slice.candidates.flatMap(toDeadLetter) }
-    : await deduplicate(client, slice.candidates, {
+  const { topic, bare = false } = slices[0]!.slice;
+  const candidates = slices.flatMap(({ fresh }) => fresh);
+  const { stored, deadLetters } = bare
+    ? { stored: [], deadLetters: candidates.flatMap(toDeadLetter) }
+    : await deduplicate(client, candidates, {
         kind: kind.kind,
         nowMs,
         generatedIdKeptMs: deps.generatedIdKeptMs,
@@ -133,18 +201,31 @@ async function store<Row>(
   await deps.onStep?.('keys-written');
   const events = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
   await deps.onStep?.('rows-written');
-  const { topic, candidates, bare = false } = slice;
   await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare }, nowMs);
   await deps.onStep?.('dead-letters-written');
   const rejections = bare ? [] : rejectionEvents(kind.kind, deadLetters, nowMs);
   await insertWebhookEvents(client, [...events, ...rejections], { nowMs, nextId: deps.nextId });
   await deps.onStep?.('webhook-events-written');
-  const last = slice.candidates.at(-1)!.log;
-  const nextOffset = last.offset + 1n;
-  await advancePosition(client, slice, { nextOffset, lastId: fingerprint(last), nowMs });
+  const next = slices.map(({ slice, fresh }) => {
+    const last = fresh.at(-1)!.log;
+    return { partition: slice.partition, nextOffset: last.offset + 1n, lastId: fingerprint(last) };
+  });
+  await advancePositions(client, topic, next, nowMs);
   await deps.onStep?.('position-advanced');
-  const startCounted = suspectEnd !== null && suspectEnd > nextOffset;
-  return { nextOffset, stored: stored.length, deadLetters, startCounted };
+  return new Map(
+    slices.map(({ slice, position: { suspectEnd }, fresh }, i) => {
+      const { nextOffset } = next[i]!;
+      const own = new Set(fresh);
+      return [
+        slice,
+        {
+          nextOffset,
+          deadLetters: deadLetters.filter(({ candidate }) => own.has(candidate)),
+          startCounted: suspectEnd !== null && suspectEnd > nextOffset,
+        },
+      ];
+    }),
+  );
 }
 
 /**
@@ -153,13 +234,15 @@ async function store<Row>(
  */
 async function skip<Row>(
   client: Queryable,
-  slice: Slice<Row>,
-  { nextOffset, lastId, starts, suspectEnd }: PositionRow,
+  { slice, position }: LockedSlice<Row>,
   nowMs: number,
 ): Promise<StoreResult<Row>> {
+  const { nextOffset, lastId, starts, suspectEnd } = position;
   const startCounted = suspectEnd !== null || slice.latest > nextOffset;
-  if (starts > 0 && !startCounted) await advancePosition(client, slice, { nextOffset, lastId, nowMs });
-  return { nextOffset, stored: 0, deadLetters: [], startCounted };
+  if (starts > 0 && !startCounted) {
+    await advancePositions(client, slice.topic, [{ partition: slice.partition, nextOffset, lastId }], nowMs);
+  }
+  return { nextOffset, deadLetters: [], startCounted };
 }
 
 function toDeadLetter<Row>(candidate: Candidate<Row>): DeadLetter<Row>[] {

@@ -1,3 +1,4 @@
+import { type Column, unnestRows } from '../../shared/postgres/bulk-rows.ts';
 import { POSITION_COLUMNS, type PositionRow } from '../../shared/postgres/log-positions.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import { queryWithDeadline } from '../../shared/postgres/query-with-deadline.ts';
@@ -29,6 +30,25 @@ export async function lockPosition(db: Queryable, key: PartitionKey): Promise<Po
     [key.topic, key.partition],
   );
   return rows[0];
+}
+
+/**
+ * Reads and locks the positions of partitions until the transaction ends, in order. Leaves out
+ * those that another session has locked.
+ */
+export async function lockFreePositions(
+  db: Queryable,
+  topic: string,
+  partitions: readonly number[],
+): Promise<Map<number, PositionRow>> {
+  const { rows } = await db.query<PositionRow & { partition: number }>(
+    `select partition, ${POSITION_COLUMNS} from log_positions
+      where topic = $1 and partition = any ($2::integer[])
+      order by partition
+        for update skip locked`,
+    [topic, partitions],
+  );
+  return new Map(rows.map(({ partition, ...position }) => [partition, position]));
 }
 
 export interface StartOptions {
@@ -137,26 +157,42 @@ export async function revertAloneStart(
   );
 }
 
+/** A partition's position after its records were stored. */
+export interface NextPosition {
+  readonly partition: number;
+  readonly nextOffset: bigint;
+  readonly lastId: string | null;
+}
+
+const NEXT_COLUMNS: readonly Column<NextPosition>[] = [
+  { name: 'partition', type: 'integer', value: ({ partition }) => partition },
+  { name: 'next_offset', type: 'bigint', value: ({ nextOffset }) => nextOffset },
+  { name: 'last_id', type: 'text', value: ({ lastId }) => lastId },
+];
+
 /**
- * Moves the position past the stored records. Clears the range of suspects when the position passes
- * its end.
+ * Moves positions of a topic, which are locked, past the stored records. Clears a range of suspects
+ * when the position passes its end.
  */
-export async function advancePosition(
+export async function advancePositions(
   db: Queryable,
-  key: PartitionKey,
-  next: { readonly nextOffset: bigint; readonly lastId: string | null; readonly nowMs: number },
+  topic: string,
+  next: readonly NextPosition[],
+  nowMs: number,
 ): Promise<void> {
+  const { select, values } = unnestRows(NEXT_COLUMNS, next);
   await db.query(
-    `update log_positions
-     set next_offset = $3,
-         last_id = $4,
-         starts = case when suspect_end > $3 then starts else 0 end,
-         suspect_end = case when suspect_end > $3 then suspect_end end,
+    `update log_positions p
+     set next_offset = n.next_offset,
+         last_id = n.last_id,
+         starts = case when p.suspect_end > n.next_offset then p.starts else 0 end,
+         suspect_end = case when p.suspect_end > n.next_offset then p.suspect_end end,
          alone_offset = null,
          alone_starts = 0,
          updated_at = $5
-     where topic = $1 and partition = $2`,
-    [key.topic, key.partition, next.nextOffset, next.lastId, new Date(next.nowMs)],
+     from (${select}) n
+     where p.topic = $4 and p.partition = n.partition`,
+    [...values, topic, new Date(nowMs)],
   );
 }
 

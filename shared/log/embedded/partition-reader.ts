@@ -41,7 +41,6 @@ export class PartitionReader {
   private restarting = new AbortController();
   /** Replaced at each start, not at each wait: listeners stay in memory as long as their signal. */
   private interrupted: AbortSignal;
-  private lastBatchAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: PartitionReaderOptions) {
     this.options = options;
@@ -118,17 +117,7 @@ export class PartitionReader {
 
   private async readNext(from: bigint): Promise<void> {
     await this.options.watch.reached(this.topic, this.partition, from, this.interrupted);
-    if (!this.interrupted.aborted) await this.linger(from);
     if (!this.interrupted.aborted) await this.retry(BATCH_BACKOFF, () => this.handleBatch(from));
-  }
-
-  /** Waits for `batchIntervalMs` since the previous batch, unless a full batch is available. */
-  private async linger(from: bigint): Promise<void> {
-    const { batchIntervalMs = 0, batchRecordsMax } = this.options.consumer;
-    const waitMs = this.lastBatchAtMs + batchIntervalMs - performance.now();
-    const latest = this.bounds()?.latest ?? from;
-    if (waitMs > 0 && latest - from < batchRecordsMax) await this.pause(waitMs);
-    this.lastBatchAtMs = performance.now();
   }
 
   private async handleBatch(from: bigint): Promise<void> {

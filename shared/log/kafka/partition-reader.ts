@@ -69,7 +69,6 @@ export class PartitionReader {
   private stopReason: string | undefined;
   /** Consecutive batches that failed with `POSITION_LOST`. */
   private lostBatches = 0;
-  private nextBatchAtMs = Number.NEGATIVE_INFINITY;
   private wake: (() => void) | undefined;
 
   constructor({ partition, consumer, source, logger, previous }: PartitionReaderOptions) {
@@ -147,7 +146,6 @@ export class PartitionReader {
     while (!this.retiring.signal.aborted) {
       if (this.nextFetch === undefined) await this.start();
       else if (this.buffer.length === 0) await this.untilWoken();
-      else if (this.mustGather()) await this.pauseFor(this.nextBatchAtMs - performance.now());
       else await this.handle();
     }
   }
@@ -179,16 +177,7 @@ export class PartitionReader {
     this.source.handled(this.partition, offset);
   }
 
-  /**
-   * Returns whether to wait for more records: the batch interval has not passed, and the batch can
-   * grow.
-   */
-  private mustGather(): boolean {
-    return this.buffer.length < this.consumer.batchRecordsMax && performance.now() < this.nextBatchAtMs;
-  }
-
   private async handle(): Promise<void> {
-    this.nextBatchAtMs = performance.now() + (this.consumer.batchIntervalMs ?? 0);
     const records = this.buffer.take(this.consumer.batchRecordsMax);
     if (!this.buffer.isFull()) this.setPaused(false);
     if (!(await this.handleUntilDone(records))) return;

@@ -1,0 +1,189 @@
+import { sleep } from '../../shared/async.ts';
+import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { RecordKind } from '../kinds/record-kind.ts';
+import { type BatchSize, bytesOf, createBatchSize, takeRecords } from './batch-size.ts';
+import type { Candidate } from './decode.ts';
+import { classifyFault } from './faults.ts';
+import type { WaitsFor } from './partition-status.ts';
+import { type Slice, type StoreBatchDeps, type StoreResult, storeRound } from './store-batch.ts';
+import type { TransactionSlots } from './transaction-slots.ts';
+
+export interface RoundsDeps extends StoreBatchDeps {
+  readonly logger: Logger;
+  readonly slots: TransactionSlots;
+  readonly topic: string;
+}
+
+/** A partition of the topic, and functions that are called while its records are stored. */
+export interface RoundMember<Row> {
+  readonly partition: number;
+  readonly generation: number;
+  decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]>;
+  /** Called when the records begin to wait for a resource. */
+  onWait(waitsFor: WaitsFor): void;
+  onCommit(result: StoreResult<Row>): void;
+}
+
+/** A batch of one partition; records below index `at` are stored. */
+interface Waiting<Row> {
+  readonly member: RoundMember<Row>;
+  readonly batch: LogBatch;
+  readonly records: readonly LogRecord[];
+  at: number;
+  readonly end: (stored: number) => void;
+}
+
+/** The next records of a batch, for one round. */
+interface Share<Row> {
+  readonly waiting: Waiting<Row>;
+  readonly records: readonly LogRecord[];
+}
+
+const RECORDS_MAX = 2000;
+const BYTES_MAX = 8 * 1024 * 1024;
+/**
+ * Milliseconds between the starts of two rounds. A round costs about ten statements, regardless of
+ * its number of records and partitions.
+ */
+const INTERVAL_MS = 10;
+
+/**
+ * Stores records of several partitions of a topic together: one transaction at a time, for all
+ * partitions that have records. The next round starts when the previous one has ended. If a round
+ * fails, its partitions have to store their records separately, so that the failure affects only
+ * the partition that causes it.
+ */
+export class Rounds<Row> {
+  readonly #deps: RoundsDeps;
+  readonly #kind: RecordKind<Row>;
+  readonly #size: BatchSize = createBatchSize(RECORDS_MAX);
+  /** In the order in which they get into rounds. */
+  #waiting: Waiting<Row>[] = [];
+  #isRunning = false;
+  #nextStartMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: RoundsDeps, kind: RecordKind<Row>) {
+    this.#deps = deps;
+    this.#kind = kind;
+  }
+
+  /**
+   * Stores records of a batch in order, in one or more rounds. Resolves with the number of stored
+   * records. They are fewer than all if a round failed or left the partition out, or if the
+   * partition was revoked. Never rejects.
+   */
+  store(member: RoundMember<Row>, batch: LogBatch, records: readonly LogRecord[]): Promise<number> {
+    return new Promise((end) => {
+      member.onWait('slot');
+      this.#waiting.push({ member, batch, records, at: 0, end });
+      if (!this.#isRunning) void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#waiting.length > 0) {
+      await this.#gather();
+      this.#nextStartMs = performance.now() + INTERVAL_MS;
+      await this.#runRound(this.#takeShares());
+    }
+    this.#isRunning = false;
+  }
+
+  /** Waits until the next round may start, unless a full round is waiting. */
+  async #gather(): Promise<void> {
+    const waitMs = this.#nextStartMs - performance.now();
+    const records = this.#waiting.reduce((sum, one) => sum + one.records.length - one.at, 0);
+    if (waitMs > 0 && records < this.#size.recordsMax) await sleep(waitMs);
+  }
+
+  /** Returns about the same number of records of each waiting batch. */
+  #takeShares(): Share<Row>[] {
+    const revoked = this.#waiting.filter(({ batch }) => batch.signal.aborted);
+    for (const waiting of revoked) this.#end(waiting);
+    const recordsMax = Math.ceil(this.#size.recordsMax / Math.max(this.#waiting.length, 1));
+    const shares: Share<Row>[] = [];
+    let bytes = 0;
+    for (const waiting of this.#waiting) {
+      const bytesMax = BYTES_MAX / this.#waiting.length;
+      const records = takeRecords(waiting.records, waiting.at, { recordsMax, bytesMax });
+      bytes += records.reduce((sum, record) => sum + bytesOf(record), 0);
+      if (bytes > BYTES_MAX && shares.length > 0) break;
+      shares.push({ waiting, records });
+    }
+    return shares;
+  }
+
+  async #runRound(shares: readonly Share<Row>[]): Promise<void> {
+    if (shares.length === 0) return;
+    try {
+      // Decoded in the slot, because a record that is stored alone must be the only suspect if the
+      // process crashes.
+      const results = await this.#deps.slots.shared(() => this.#storeShares(shares));
+      this.#onStored(shares, results);
+    } catch (error) {
+      const { topic, logger } = this.#deps;
+      const records = countRecords(shares);
+      const { text: reason } = classifyFault(error);
+      logger.info(
+        { topic, partitions: shares.length, records, reason },
+        'round failed, storing its partitions separately',
+      );
+      this.#size.halve(records);
+      for (const { waiting } of shares) this.#end(waiting);
+    }
+  }
+
+  async #storeShares(shares: readonly Share<Row>[]): Promise<Map<Share<Row>, StoreResult<Row>>> {
+    const slices: Slice<Row>[] = [];
+    for (const { waiting, records } of shares) {
+      const { member, batch } = waiting;
+      member.onWait('database');
+      slices.push({
+        topic: this.#deps.topic,
+        partition: member.partition,
+        generation: member.generation,
+        candidates: await member.decode(records),
+        batchFrom: batch.records[0]!.offset,
+        latest: batch.latest,
+        signal: batch.signal,
+      });
+    }
+    const results = await storeRound(this.#deps, this.#kind, slices);
+    return new Map(
+      shares.flatMap((share, i) => {
+        const result = results.get(slices[i]!);
+        return result ? [[share, result]] : [];
+      }),
+    );
+  }
+
+  #onStored(shares: readonly Share<Row>[], results: ReadonlyMap<Share<Row>, StoreResult<Row>>): void {
+    const records = countRecords(shares);
+    for (const share of shares) {
+      const { waiting } = share;
+      const result = results.get(share);
+      if (result) {
+        waiting.at += share.records.length;
+        waiting.member.onCommit(result);
+      }
+      if (!result || waiting.at === waiting.records.length) this.#end(waiting);
+    }
+    const unfinished = new Set(
+      shares.map(({ waiting }) => waiting).filter((one) => this.#waiting.includes(one)),
+    );
+    // Others first, so that every partition gets its turn.
+    this.#waiting = [...this.#waiting.filter((one) => !unfinished.has(one)), ...unfinished];
+    this.#size.noteCommit(records);
+  }
+
+  #end(waiting: Waiting<Row>): void {
+    this.#waiting = this.#waiting.filter((one) => one !== waiting);
+    waiting.end(waiting.at);
+  }
+}
+
+function countRecords(shares: readonly Share<unknown>[]): number {
+  return shares.reduce((sum, { records }) => sum + records.length, 0);
+}
