@@ -12,9 +12,10 @@ export interface PollerOptions {
 
 /**
  * Minimum milliseconds between the starts of two polls, so that frequent wake-ups do not cause one
- * query each.
+ * query each. Slow polls are at most a quarter of the time in progress.
  */
-const GAP_MS = 20;
+const GAP_MS = 5;
+const GAP_OF_POLLS = 4;
 
 /** Runs `poll` immediately, after every wake-up and every `intervalMs`; never two concurrently. */
 export class Poller {
@@ -22,7 +23,8 @@ export class Poller {
   #problem: string | undefined;
   #closed = false;
   #woken = false;
-  #startedAtMs = -Infinity;
+  /** When the next poll may start, if there is a wake-up. */
+  #nextStartMs = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
@@ -39,7 +41,7 @@ export class Poller {
   /** Polls immediately, or immediately after the poll in progress. */
   wake(): void {
     this.#woken = true;
-    if (!this.#running) this.#schedule(Math.max(0, this.#startedAtMs + GAP_MS - performance.now()));
+    if (!this.#running) this.#schedule(this.#gapMs());
   }
 
   /** Waits for the poll in progress. */
@@ -59,7 +61,7 @@ export class Poller {
 
   async #run(): Promise<void> {
     this.#woken = false;
-    this.#startedAtMs = performance.now();
+    const startedAtMs = performance.now();
     try {
       await this.#options.poll();
       this.#problem = undefined;
@@ -70,7 +72,13 @@ export class Poller {
       this.#woken = false;
     }
     this.#running = undefined;
-    this.#schedule(this.#woken ? GAP_MS : this.#options.intervalMs);
+    const tookMs = performance.now() - startedAtMs;
+    this.#nextStartMs = startedAtMs + Math.max(GAP_MS, GAP_OF_POLLS * tookMs);
+    this.#schedule(this.#woken ? this.#gapMs() : this.#options.intervalMs);
+  }
+
+  #gapMs(): number {
+    return Math.max(0, this.#nextStartMs - performance.now());
   }
 
   #reportFailure(error: unknown): void {
