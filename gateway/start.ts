@@ -141,8 +141,8 @@ function createParts(options: GatewayOptions, health: Health) {
     logger,
   });
   const logHealth = new LogHealth({ probe: () => probeTopics(options, layouts, health), health, logger });
-  // Before, the probe could not compare the topics with their layouts, and would not run again.
-  void layouts.loaded.then(() => logHealth.startProbing());
+  // A probe before that could not compare the topics with their layouts.
+  void layouts.loaded.then(() => logHealth.checkAgain());
   const keys = createCallerKeys({
     pool,
     clock,
@@ -246,13 +246,14 @@ async function probeTopics(
   const unused: string[] = [];
   for (const topic of topics) {
     const count = counts.get(topic);
-    const registered = layouts.of(topic)!.partitions;
+    const registered = layouts.of(topic)?.partitions;
     if (count === undefined) {
       throw new AppError(
         'TOPIC_MISSING',
         `${topic} does not exist, or its user may not see it: run \`npx sluice topics create\``,
       );
     }
+    if (registered === undefined) continue;
     const differs = `${topic} has ${count} partitions, registered: ${registered}`;
     if (count < registered) throw new AppError('TOPIC_LAYOUT_DIFFERS', differs);
     if (count > registered) unused.push(differs);

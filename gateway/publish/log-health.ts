@@ -44,11 +44,13 @@ const OPEN_MS = 2000;
 const OPEN_MS_MAX = 8000;
 const CHECK_INTERVAL_MS = 1000;
 const CHECK_DEADLINE_MS = 3000;
+/** Only a probe ends this problem, because a publish concerns one topic. */
+const NOT_CHECKED: LogProblem = { reason: 'is not checked yet', answered: true, ofTopic: true };
 const TOPIC_CODES = ['TOPIC_MISSING', 'TOPIC_LAYOUT_DIFFERS'];
 
 /**
  * Tracks whether the log accepts records, with a circuit breaker over the publishes, and a probe.
- * The probe runs at {@link LogHealth.startProbing} and after a failed publish, once per second until it succeeds. If the
+ * The probe runs at the start and after a failed publish, once per second until it succeeds. If the
  * log does not answer the probe, the breaker opens at the first failed publish, and closes once the
  * log answers. If the log answers but accepts nothing (a full disk), only publishes detect the
  * failure and the recovery.
@@ -57,7 +59,7 @@ export class LogHealth implements LogGate {
   private readonly options: LogHealthOptions;
   private readonly breaker: CircuitBreaker;
   private readonly findProblem: () => Promise<LogProblem | undefined>;
-  private problem: LogProblem | undefined = { reason: 'is not checked yet', answered: true, ofTopic: false };
+  private problem: LogProblem | undefined = NOT_CHECKED;
   private acceptedAtMs = Number.NEGATIVE_INFINITY;
   private checkedAtMs = Number.NEGATIVE_INFINITY;
   private isChecking = false;
@@ -76,10 +78,15 @@ export class LogHealth implements LogGate {
     });
     this.findProblem = createCheck(probe, CHECK_DEADLINE_MS);
     health.watchReady('event log', () => this.reason());
+    void this.check();
   }
 
-  /** Begins to probe the log. Until then, the log counts as not checked. */
-  startProbing(): void {
+  /** Probes the log again. Until then, the log counts as not checked. */
+  checkAgain(): void {
+    // A probe in flight compares the topics when the log has answered, so it sees what has changed.
+    if (this.isChecking) return;
+    this.problem ??= NOT_CHECKED;
+    this.checkedAtMs = Number.NEGATIVE_INFINITY;
     this.scheduleCheck();
   }
 

@@ -33,9 +33,7 @@ async function setUp() {
     },
   });
   const ready = () => health.readyReasons();
-  await vi.advanceTimersByTimeAsync(5000);
   expect(ready()).toEqual(['event log: is not checked yet']);
-  logHealth.startProbing();
   await vi.advanceTimersByTimeAsync(0);
   expect(ready()).toEqual([]);
   const begin = (partition = 0) => logHealth.begin('t', [to(partition)]);
@@ -43,6 +41,7 @@ async function setUp() {
     state,
     ready,
     begin,
+    logHealth,
     /** Publishes a record; returns undefined if it was refused. */
     publish: (outcome: PublishOutcome, partition = 0) => begin(partition)?.end([outcome]) ?? undefined,
     pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
@@ -206,4 +205,15 @@ describe('failed publishes while others succeed', () => {
     for (const attempt of later) attempt.end([REFUSED]);
     expect(ready()).toEqual(NO_RECORDS);
   });
+});
+
+it('a log that is checked again is not ready until the probe succeeds, also if it accepts records', async () => {
+  const { state, ready, logHealth, publish, pass } = await setUp();
+  const { probes } = state;
+  logHealth.checkAgain();
+  publish(OK);
+  expect(ready()).toEqual(['event log: is not checked yet']);
+  await pass(0);
+  expect(ready()).toEqual([]);
+  expect(state.probes).toBe(probes + 1);
 });
