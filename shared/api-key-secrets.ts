@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const SECRET_BYTES = 32;
 /**
@@ -17,7 +17,7 @@ export function newApiKeySecret(): { readonly secret: string; readonly sha256: B
 }
 
 export function sha256Of(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 /** The digests of a key's secrets. */

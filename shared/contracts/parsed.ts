@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import type { ErrorDetail } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json.ts';
@@ -48,7 +48,7 @@ export function parseRecord<S extends z.ZodObject>(
     ok: true,
     id: typeof id === 'string' ? id : undefined,
     entity: rules.entity(record),
-    contentHash: createHash('sha256').update(writeJson(content)).digest('hex'),
+    contentHash: hash('sha256', writeJson(content)),
     record,
   };
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -73,7 +73,7 @@ async function asset(text: string | Uint8Array<ArrayBuffer>): Promise<Asset> {
 }
 
 function content(bytes: Uint8Array<ArrayBuffer>): Content {
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+  return { bytes, etag: `"${hash('sha256', bytes, 'base64url').slice(0, 22)}"` };
 }
 
 function answer(c: Context, asset: Asset, headers: Record<string, string>): Response {

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { LogRecord } from './log.ts';
 
 /** Returns a hash that identifies the record which a log has at an offset. */
 export function fingerprint(record: Pick<LogRecord, 'value'>): string {
-  return createHash('sha256').update(record.value).digest('hex').slice(0, 32);
+  return hash('sha256', record.value).slice(0, 32);
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Queryable } from './pool.ts';
 import { epochMs } from './times.ts';
 
@@ -44,7 +44,7 @@ export async function holdWriters(db: Queryable, tenantId: string): Promise<void
 }
 
 function slotOf(tenantId: string): number {
-  return createHash('sha256').update(tenantId).digest().readUInt32BE(0) % LOCK_SLOTS;
+  return hash('sha256', tenantId, 'buffer').readUInt32BE(0) % LOCK_SLOTS;
 }
 
 /** The time of the last erasure on request of a conversation's credentials. */
