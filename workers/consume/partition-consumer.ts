@@ -158,7 +158,7 @@ export class PartitionConsumer<Row> {
    * records, which are the first of the batch.
    */
   async #storeInRounds(batch: LogBatch): Promise<number> {
-    const stored = await this.#rounds.store(this.#member, batch, batch.records);
+    const stored = await this.#rounds.store(this.#member, batch);
     batch.signal.throwIfAborted();
     if (stored < batch.records.length) this.#joinsRounds = false;
     return stored;

@@ -25,11 +25,10 @@ export interface RoundMember<Row> {
   onCommit(result: StoreResult<Row>): void;
 }
 
-/** A batch of one partition; records below index `at` are stored. */
+/** A batch of one partition; its records below index `at` are stored. */
 interface Waiting<Row> {
   readonly member: RoundMember<Row>;
   readonly batch: LogBatch;
-  readonly records: readonly LogRecord[];
   at: number;
   readonly end: (stored: number) => void;
 }
@@ -59,7 +58,7 @@ export class Rounds<Row> {
   readonly #kind: RecordKind<Row>;
   readonly #size: BatchSize = createBatchSize(RECORDS_MAX);
   /** In the order in which they get into rounds. */
-  #waiting: Waiting<Row>[] = [];
+  readonly #waiting = new Set<Waiting<Row>>();
   #isRunning = false;
   #nextStartMs = Number.NEGATIVE_INFINITY;
 
@@ -73,17 +72,17 @@ export class Rounds<Row> {
    * records. They are fewer than all if a round failed or left the partition out, or if the
    * partition was revoked. Never rejects.
    */
-  store(member: RoundMember<Row>, batch: LogBatch, records: readonly LogRecord[]): Promise<number> {
+  store(member: RoundMember<Row>, batch: LogBatch): Promise<number> {
     return new Promise((end) => {
       member.onWait('slot');
-      this.#waiting.push({ member, batch, records, at: 0, end });
+      this.#waiting.add({ member, batch, at: 0, end });
       if (!this.#isRunning) void this.#run();
     });
   }
 
   async #run(): Promise<void> {
     this.#isRunning = true;
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.size > 0) {
       await this.#gather();
       this.#nextStartMs = performance.now() + INTERVAL_MS;
       await this.#runRound(this.#takeShares());
@@ -94,20 +93,23 @@ export class Rounds<Row> {
   /** Waits until the next round may start, unless a full round is waiting. */
   async #gather(): Promise<void> {
     const waitMs = this.#nextStartMs - performance.now();
-    const records = this.#waiting.reduce((sum, one) => sum + one.records.length - one.at, 0);
+    let records = 0;
+    for (const { batch, at } of this.#waiting) records += batch.records.length - at;
     if (waitMs > 0 && records < this.#size.recordsMax) await sleep(waitMs);
   }
 
   /** Returns about the same number of records of each waiting batch. */
   #takeShares(): Share<Row>[] {
-    const revoked = this.#waiting.filter(({ batch }) => batch.signal.aborted);
-    for (const waiting of revoked) this.#end(waiting);
-    const recordsMax = Math.ceil(this.#size.recordsMax / Math.max(this.#waiting.length, 1));
+    for (const waiting of this.#waiting) if (waiting.batch.signal.aborted) this.#end(waiting);
+    const partitions = this.#waiting.size;
+    const limits = {
+      recordsMax: Math.ceil(this.#size.recordsMax / partitions),
+      bytesMax: BYTES_MAX / partitions,
+    };
     const shares: Share<Row>[] = [];
     let bytes = 0;
     for (const waiting of this.#waiting) {
-      const bytesMax = BYTES_MAX / this.#waiting.length;
-      const records = takeRecords(waiting.records, waiting.at, { recordsMax, bytesMax });
+      const records = takeRecords(waiting.batch.records, waiting.at, limits);
       bytes += records.reduce((sum, record) => sum + bytesOf(record), 0);
       if (bytes > BYTES_MAX && shares.length > 0) break;
       shares.push({ waiting, records });
@@ -160,7 +162,6 @@ export class Rounds<Row> {
   }
 
   #onStored(shares: readonly Share<Row>[], results: ReadonlyMap<Share<Row>, StoreResult<Row>>): void {
-    const records = countRecords(shares);
     for (const share of shares) {
       const { waiting } = share;
       const result = results.get(share);
@@ -168,18 +169,19 @@ export class Rounds<Row> {
         waiting.at += share.records.length;
         waiting.member.onCommit(result);
       }
-      if (!result || waiting.at === waiting.records.length) this.#end(waiting);
+      if (!result || waiting.at === waiting.batch.records.length) {
+        this.#end(waiting);
+      } else {
+        // Behind the others, so that every partition gets its turn.
+        this.#waiting.delete(waiting);
+        this.#waiting.add(waiting);
+      }
     }
-    const unfinished = new Set(
-      shares.map(({ waiting }) => waiting).filter((one) => this.#waiting.includes(one)),
-    );
-    // Others first, so that every partition gets its turn.
-    this.#waiting = [...this.#waiting.filter((one) => !unfinished.has(one)), ...unfinished];
-    this.#size.noteCommit(records);
+    this.#size.noteCommit(countRecords(shares));
   }
 
   #end(waiting: Waiting<Row>): void {
-    this.#waiting = this.#waiting.filter((one) => one !== waiting);
+    this.#waiting.delete(waiting);
     waiting.end(waiting.at);
   }
 }
