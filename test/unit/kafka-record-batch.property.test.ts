@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { batchBytesMax, writeBatch } from '../../shared/log/kafka/protocol/record-batch.ts';
+import { BATCH_HEAD_BYTES, recordBytes, writeBatch } from '../../shared/log/kafka/protocol/record-batch.ts';
 import type { OutgoingRecord } from '../../shared/log/log.ts';
 
 // kafkajs has no types for these modules, and they are not used by the product.
@@ -25,7 +25,8 @@ const record = fc.record({
 /** Returns the batch at an offset of a larger buffer, which already contains other bytes. */
 function encode(records: readonly OutgoingRecord[]): Buffer {
   const start = 7;
-  const target = Buffer.alloc(start + batchBytesMax(records), 0xff);
+  const bytesMax = records.reduce((sum, one) => sum + recordBytes(one), BATCH_HEAD_BYTES);
+  const target = Buffer.alloc(start + bytesMax, 0xff);
   return target.subarray(start, writeBatch(target, start, records, NOW_MS));
 }
 

@@ -213,5 +213,6 @@ function toProduceBatch({ queue, entries }: Batch): ProduceBatch {
     topic: queue.topic,
     partition: queue.partition,
     records: entries.map(({ record }) => record),
+    bytes: entries.reduce((sum, { bytes }) => sum + bytes, 0),
   };
 }

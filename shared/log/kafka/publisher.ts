@@ -3,12 +3,12 @@ import { TenantShares } from '../../tenant-shares.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
 import { ProduceLoop } from './produce-loop.ts';
-import { recordBytes } from './protocol/produce.ts';
+import { BATCH_HEAD_BYTES, recordBytes } from './protocol/record-batch.ts';
 import { fail, type PartitionQueue, type PublishCall } from './publish-queue.ts';
 import type { ProduceTransport } from './transport.ts';
 
-/** Topics take batches of 2 MiB (max.message.bytes); a batch's header is 61 bytes. */
-const RECORD_BYTES_MAX = 2 * 1_048_576 - 61;
+/** Topics take batches of 2 MiB (max.message.bytes). */
+const RECORD_BYTES_MAX = 2 * 1_048_576 - BATCH_HEAD_BYTES;
 
 /**
  * Publishes to a Kafka cluster. Reserves memory for calls and gives each of their records an

@@ -2,16 +2,17 @@ import type Broker from 'kafkajs/src/broker/index.js';
 import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
-import { isHeaderList } from '../../headers.ts';
 import type { OutgoingRecord } from '../../log.ts';
 import { unchecked } from './metadata.ts';
-import { batchBytesMax, writeBatch } from './record-batch.ts';
+import { BATCH_HEAD_BYTES, writeBatch } from './record-batch.ts';
 
 /** The records of one partition in one produce request: the leader stores all of them or none. */
 export interface ProduceBatch {
   readonly topic: string;
   readonly partition: number;
   readonly records: readonly OutgoingRecord[];
+  /** The sum of the records' `recordBytes` (record-batch.ts). */
+  readonly bytes: number;
 }
 
 export type ProduceAnswer =
@@ -79,11 +80,11 @@ function encodeBody(batches: readonly ProduceBatch[], timeoutMs: number): Buffer
   const byTopic = new Map<string, ProduceBatch[]>();
   let bytesMax = BODY_HEAD_BYTES;
   for (const batch of batches) {
-    const { topic, records } = batch;
+    const { topic, bytes } = batch;
     const ofTopic = byTopic.get(topic);
     if (ofTopic) ofTopic.push(batch);
     else byTopic.set(topic, [batch]);
-    bytesMax += TOPIC_BYTES + 3 * topic.length + PARTITION_BYTES + batchBytesMax(records);
+    bytesMax += TOPIC_BYTES + 3 * topic.length + PARTITION_BYTES + BATCH_HEAD_BYTES + bytes;
   }
   const target = Buffer.allocUnsafe(bytesMax);
   const nowMs = Date.now();
@@ -156,22 +157,3 @@ function refusalAnswer(errorCode: number): ProduceAnswer {
     maybeStored: maybeLater || errorCode === UNKNOWN_SERVER_ERROR_CODE,
   };
 }
-
-/**
- * Returns an upper bound of the size of a record inside a record batch: lengths as varints of five
- * bytes, timestamp and offset. Source: the record format, version 2, in Kafka's protocol guide.
- */
-export function recordBytes(record: OutgoingRecord): number {
-  let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
-  const { headers = {} } = record;
-  const pairs = isHeaderList(headers)
-    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
-    : Object.entries(headers);
-  for (const [name, value] of pairs) {
-    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
-  }
-  return bytes;
-}
-
-const RECORD_OVERHEAD_BYTES = 36;
-const HEADER_OVERHEAD_BYTES = 10;

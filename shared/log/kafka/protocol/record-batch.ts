@@ -1,5 +1,5 @@
 import crc32C from 'kafkajs/src/protocol/recordBatch/crc32C/index.js';
-import { headerList } from '../../headers.ts';
+import { headerList, isHeaderList } from '../../headers.ts';
 import type { OutgoingRecord } from '../../log.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { OutgoingRecord } from '../../log.ts';
  */
 
 /** Bytes of a batch before its records. */
-const BATCH_HEAD_BYTES = 61;
+export const BATCH_HEAD_BYTES = 61;
 /** Bytes of a batch before the part that its length counts. */
 const BATCH_LENGTH_BYTES = 12;
 /** Offset in a batch at which the part begins that the checksum covers. */
@@ -24,18 +24,24 @@ const NO_HEADERS: NonNullable<OutgoingRecord['headers']> = {};
 /** The encoded headers by their object: most records share one. */
 const encodedHeaders = new WeakMap<object, Buffer>();
 
-/** Returns an upper bound of the size of a batch in bytes. */
-export function batchBytesMax(records: readonly OutgoingRecord[]): number {
-  return records.reduce((sum, record) => sum + recordBytesMax(record), BATCH_HEAD_BYTES);
-}
+/** The lengths, the timestamp and the offset of a record as varints, and its attributes. */
+const RECORD_OVERHEAD_BYTES = 36;
+const HEADER_OVERHEAD_BYTES = 10;
 
 /**
- * Returns an upper bound of the size of a record inside a batch. Text counts with 3 bytes per UTF-16
- * code unit.
+ * Returns an upper bound of the size of a record inside a record batch: lengths as varints of five
+ * bytes, timestamp and offset. Source: the record format, version 2, in Kafka's protocol guide.
  */
-function recordBytesMax({ key, value, headers = NO_HEADERS }: OutgoingRecord): number {
-  const keyBytes = typeof key === 'string' ? 3 * key.length : key.length;
-  return RECORD_FIXED_BYTES + 4 * VARINT_BYTES_MAX + keyBytes + value.length + headerBytes(headers).length;
+export function recordBytes(record: OutgoingRecord): number {
+  let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
+  const { headers = NO_HEADERS } = record;
+  const pairs = isHeaderList(headers)
+    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
+    : Object.entries(headers);
+  for (const [name, value] of pairs) {
+    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
+  }
+  return bytes;
 }
 
 /** Writes a batch at an offset, and returns its end. `nowMs` is the time of its records. */
