@@ -43,6 +43,7 @@ function watchSockets(ports: ReadonlySet<number>) {
   return counts;
 }
 
+// Names the suite in the report of a run without a broker; SLUICE_TEST_REQUIRE_KAFKA fails such a run.
 if (brokers.length === 0) describe.skip('a gateway and its connections to Kafka (no broker)');
 else {
   describe('a gateway', () => {

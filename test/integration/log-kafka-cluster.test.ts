@@ -10,6 +10,7 @@ const consumerTimes = { sessionTimeoutMs: 6_000, heartbeatIntervalMs: 500, fetch
 /** The gateway's deadline for a probe of the log. */
 const PROBE_DEADLINE_MS = 3_000;
 
+// Names the suite in the report of a run without a broker; SLUICE_TEST_REQUIRE_KAFKA fails such a run.
 if (inject('kafkaBrokers') === '') describe.skip('event log: Kafka, three brokers (no broker)');
 else {
   describe('event log: Kafka, three brokers', () => {

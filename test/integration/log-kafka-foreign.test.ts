@@ -26,6 +26,7 @@ function zstdFrame(data: Buffer): Buffer {
   return Buffer.concat([head, data]);
 }
 
+// Names the suite in the report of a run without a broker; SLUICE_TEST_REQUIRE_KAFKA fails such a run.
 if (brokers.length === 0) describe.skip('a topic that something else writes to (no broker)');
 else {
   describe('a topic with another producer', () => {

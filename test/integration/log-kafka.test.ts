@@ -16,6 +16,7 @@ const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
 const SESSION_TIMEOUT_MS = 6_000;
 const consumerTimes = { sessionTimeoutMs: SESSION_TIMEOUT_MS, heartbeatIntervalMs: 500, fetchWaitMs: 100 };
 
+// Names the suite in the report of a run without a broker; SLUICE_TEST_REQUIRE_KAFKA fails such a run.
 if (brokers.length === 0) describe.skip('event log: Kafka (no broker)');
 else {
   describeEventLog('Kafka', makeHarness, { hasGroups: true });
