@@ -102,6 +102,7 @@ function keyCases({ valid, accepted }: Access): Case[] {
     {
       group: 'keys',
       name: 'a rate of 1 per second refuses one of 3 concurrent requests',
+      needsOneProcess: true,
       keys: ['slow'],
       steps: [
         {
@@ -158,6 +159,7 @@ function orderCases({ valid, path, bodyBytesMax }: Access): Case[] {
     {
       group: 'order',
       name: 'request rate before size',
+      needsOneProcess: true,
       keys: ['slow-too'],
       steps: [
         {

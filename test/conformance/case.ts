@@ -79,6 +79,11 @@ export interface Case {
   readonly steps: readonly Step[];
   /** Keys that the case requires. */
   readonly keys?: readonly KeyName[];
+  /**
+   * The answers depend on one process that receives all requests. Several processes share a rate,
+   * and leave it to the workers which of concurrent contents is stored.
+   */
+  readonly needsOneProcess?: true;
 }
 
 /** Generators of ids that no other run has used. */

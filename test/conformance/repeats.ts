@@ -67,6 +67,7 @@ export function repeatCases(repeats: Repeats): Case[] {
     {
       group: 'repeats',
       name: '20 concurrent requests with different contents: exactly one is accepted',
+      needsOneProcess: true,
       steps: [
         {
           together: Array.from({ length: AT_ONCE }, (_, index) => ({

@@ -37,12 +37,9 @@ export async function runOperation(operation: Operation, target: Target, only = 
   const notRun = new Map<string, number>();
   const waiting: Case[] = [];
   for (const each of cases) {
-    const missing = each.keys?.find((name) => !target.keys?.names.includes(name));
-    if (missing === undefined) waiting.push(each);
-    else {
-      const reason = `needs a key: ${missing}`;
-      notRun.set(reason, (notRun.get(reason) ?? 0) + 1);
-    }
+    const reason = whyNotRun(each, target);
+    if (reason === undefined) waiting.push(each);
+    else notRun.set(reason, (notRun.get(reason) ?? 0) + 1);
   }
   const failed: Failed[] = [];
   const runs = waiting.length;
@@ -57,6 +54,12 @@ export async function runOperation(operation: Operation, target: Target, only = 
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return { operation: operation.name, cases: cases.length, passed: runs - failed.length, failed, notRun };
+}
+
+function whyNotRun({ keys, needsOneProcess }: Case, target: Target): string | undefined {
+  if (needsOneProcess && (target.processes ?? 1) > 1) return 'needs one gateway process';
+  const missing = keys?.find((name) => !target.keys?.names.includes(name));
+  return missing && `needs a key: ${missing}`;
 }
 
 interface Context {

@@ -25,6 +25,8 @@ export interface Target {
   /** A key with every scope and without its own limit. */
   readonly key: Key;
   readonly keys?: KeyMaker | undefined;
+  /** Number of gateway processes that answer at the URL. Default 1. */
+  readonly processes?: number;
 }
 
 const SCOPES = [
