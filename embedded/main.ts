@@ -22,6 +22,7 @@ await runMain('Sluice', async () => {
   const env = environment();
   refuseOwnServices(env);
   const config = loadConfig(env, 'embedded');
+  refuseProcesses(config.SLUICE_PROCESSES);
   const output = openOutput();
   const logger = createLogger('sluice', config.SLUICE_LOG_LEVEL, output);
   output.write('Starting Postgres and Sluice (the first start takes a few seconds) …\n');
@@ -52,5 +53,14 @@ function refuseOwnServices(env: ReturnType<typeof environment>): void {
     'OWN_SERVICES_CONFIGURED',
     `\`npm start\` runs services of its own, but ${set.join(' and ')} ${set.length === 1 ? 'is set: unset it' : 'are set: unset them'}, ` +
       'or run the parts on yours with `npm run start:gateway`, `start:worker` and `start:admin`',
+  );
+}
+
+function refuseProcesses(processes: number): void {
+  if (processes === 1) return;
+  throw new AppError(
+    'PROCESSES_CONFIGURED',
+    `SLUICE_PROCESSES is ${processes}, but \`npm start\` is one process, because its event log is embedded: unset it, ` +
+      'or run gateways on your own Kafka with `npm run start:gateway`',
   );
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../shared/clock.ts';
 import { KINDS, topicOf } from '../shared/contracts/kinds.ts';
 import { AppError } from '../shared/errors.ts';
@@ -66,10 +67,13 @@ export interface GatewayOptions {
   readonly connections?: Pick<ListenOptions, 'connectionsMax' | 'trustedHops' | 'keepAliveMs'>;
   /** Whether the API reference and its document are served. Default true. */
   readonly docs?: boolean;
+  /** Milliseconds that the listener waits until the gateway is ready. Default 0. */
+  readonly readyWaitMs?: number;
 }
 
 export type Gateway = ServedApp;
 
+const READY_POLL_MS = 20;
 const CLOSE_MARGIN_MS = 5000;
 const FIRST_LOOKUP_DEADLINE_MS = 2000;
 const STATE_DEADLINE_MS = 2000;
@@ -110,6 +114,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     nextId,
     logger,
   });
+  await waitUntilReady(health, options.readyWaitMs ?? 0);
   return await serveApp({
     app,
     health,
@@ -126,6 +131,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onRefused: logRefused(createRateLimitedLog(logger)),
     close,
   });
+}
+
+async function waitUntilReady(health: Health, waitMs: number): Promise<void> {
+  const startedAtMs = performance.now();
+  while (health.readyReasons().length > 0 && performance.now() - startedAtMs < waitMs) {
+    await delay(READY_POLL_MS);
+  }
 }
 
 /**

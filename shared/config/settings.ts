@@ -114,6 +114,11 @@ const command = {
   },
 } as const satisfies Settings;
 
+/** Least bytes that can wait for the log in one process, so that a full request fits. */
+export const PUBLISH_BUFFER_BYTES_MIN = 8 * 1024 * 1024;
+/** Least bytes of bodies in one process, so that several tenants can send full batches. */
+export const BODY_BUFFER_BYTES_MIN = 32 * 1024 * 1024;
+
 const limits = {
   SLUICE_PUBLISH_DEADLINE_MS: {
     ...wholeNumber(100, 60_000, 5000, 'milliseconds'),
@@ -122,7 +127,7 @@ const limits = {
     example: '5000',
   },
   SLUICE_PUBLISH_BUFFER_BYTES: {
-    ...wholeNumber(8 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
+    ...wholeNumber(PUBLISH_BUFFER_BYTES_MIN, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
       'Maximum bytes that wait for the event log. A tenant holds at most as much as it leaves free. Over it, requests are answered 503.',
@@ -164,7 +169,7 @@ const limits = {
     example: '620000',
   },
   SLUICE_BODY_BUFFER_BYTES: {
-    ...wholeNumber(32 * 1024 * 1024, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
+    ...wholeNumber(BODY_BUFFER_BYTES_MIN, 2 ** 31 - 1, 64 * 1024 * 1024, 'bytes'),
     usedBy: ['embedded', 'gateway'],
     meaning:
       'Maximum bytes of all request bodies, as sent and after gunzip. One tenant gets at most half of it, several tenants equal parts. Over it, requests are answered 503.',
@@ -199,6 +204,16 @@ const limits = {
   },
 } as const satisfies Settings;
 
+const processes = {
+  SLUICE_PROCESSES: {
+    ...wholeNumber(1, 64, 1),
+    usedBy: ['embedded', 'gateway'],
+    meaning:
+      'Processes of one gateway, which share its port and its limits. Use as many as cores are free. `npm start` runs only 1.',
+    example: '2',
+  },
+} as const satisfies Settings;
+
 const level = oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']);
 
 const logs = {
@@ -220,6 +235,7 @@ export const GROUPS: readonly { readonly title: string; readonly settings: Setti
   { title: 'Kafka', settings: kafka },
   { title: 'Keys', settings: keys },
   { title: 'Listeners', settings: listeners },
+  { title: 'Processes', settings: processes },
   { title: 'Webhooks', settings: webhooks },
   { title: 'The command', settings: command },
   { title: 'Deadlines and limits', settings: limits },
@@ -232,6 +248,7 @@ export const SETTINGS = {
   ...kafka,
   ...keys,
   ...listeners,
+  ...processes,
   ...webhooks,
   ...command,
   ...limits,

@@ -113,9 +113,13 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
 
 /**
  * Starts gateway, workers and admin listener as separate processes, on the brokers and a database
- * of the test server.
+ * of the test server. `settings` are additional settings of all parts.
  */
-export async function startOwnProduct(brokers: string, logLevel = 'debug'): Promise<OwnProduct> {
+export async function startOwnProduct(
+  brokers: string,
+  logLevel = 'debug',
+  settings: Readonly<Record<string, string>> = {},
+): Promise<OwnProduct> {
   const database = await copyTemplate();
   const [port, adminPort, workerPort] = await freePorts(3);
   const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
@@ -134,6 +138,7 @@ export async function startOwnProduct(brokers: string, logLevel = 'debug'): Prom
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
     WORKER_PORT: String(workerPort),
+    ...settings,
   };
   const sluice = async (...args: string[]) => {
     const { code, stdout, stderr } = await runProgram('cli/main.js', [...args, '--json'], env);

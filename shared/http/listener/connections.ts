@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -80,7 +81,9 @@ export class Connections {
     this.answers = answers;
     this.bounds = bounds;
     this.isBehindProxies = bounds.trustedHops > 0;
-    server.maxConnections = bounds.connectionsMax + HEALTH_CONNECTIONS_MAX;
+    // In a process of node:cluster, Node would not drop a connection over this maximum, but pass it
+    // from process to process without end.
+    if (!cluster.isWorker) server.maxConnections = bounds.connectionsMax + HEALTH_CONNECTIONS_MAX;
     server.on('drop', (data) => {
       bounds.onRefused({ reason: 'all', address: partyOf(data?.remoteAddress) });
     });
@@ -135,7 +138,8 @@ export class Connections {
     if (this.usual.total >= connectionsMax) {
       onRefused({ reason: 'all', address });
       const ownMax = this.isBehindProxies ? HEALTH_CONNECTIONS_MAX : HEALTH_CONNECTIONS_PER_ADDRESS_MAX;
-      if (this.forHealth.of(address) >= ownMax) socket.destroy();
+      const isFull = this.forHealth.total >= HEALTH_CONNECTIONS_MAX;
+      if (isFull || this.forHealth.of(address) >= ownMax) socket.destroy();
       else
         this.accept(socket, { address, isForHealth: true, isKeyShown: false, isOverdue: false, openedAtMs });
     } else if (!this.isBehindProxies && this.usual.of(address) >= perAddressMax) {
