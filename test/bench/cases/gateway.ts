@@ -62,8 +62,7 @@ interface GatewaySetup {
 }
 
 const ONE_PROCESS: GatewaySetup = { processes: 'one process' };
-/** Becomes `{ settings: { SLUICE_PROCESSES: '2' }, processes: 'two processes' }` with that setting. */
-const TWO_PROCESSES: GatewaySetup = { processes: 'one process: SLUICE_PROCESSES is not there yet' };
+const TWO_PROCESSES: GatewaySetup = { settings: { SLUICE_PROCESSES: '2' }, processes: 'two processes' };
 
 /** Measures a gateway on Kafka. The workers are started afterwards, to count what was accepted. */
 async function measureGateway(load: Load, length: RunLength, setup = ONE_PROCESS): Promise<CaseResult> {
