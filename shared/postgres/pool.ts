@@ -12,6 +12,11 @@ export interface Statement {
   readonly text: string;
   readonly values?: unknown[];
   /**
+   * Prepares the statement under this name, once per connection. Different statements need different
+   * names. Not for connections through a pooler.
+   */
+  readonly name?: string;
+  /**
    * Milliseconds without a response after which the statement rejects. Default: the pool's timeout.
    */
   readonly query_timeout?: number | undefined;

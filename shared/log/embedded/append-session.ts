@@ -1,12 +1,12 @@
 import { type Clock, monotonicClock } from '../../clock.ts';
 import { errorCode } from '../../errors.ts';
 import type { Connection, Pool } from '../../postgres/pool.ts';
-import { type AppendedRange, type AppendedRecord, appendRecords } from './sql/log-records.ts';
+import { type Appended, type AppendedRecord, appendRecords } from './sql/log-records.ts';
 import { type LostSession, terminateSession } from './sql/terminate-session.ts';
 
 /** The outcome of one attempt to append. */
 export type AppendAttempt =
-  | { readonly ranges: AppendedRange[] }
+  | { readonly appended: Appended }
   | {
       readonly error: unknown;
       /**
@@ -55,9 +55,9 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
         lost = undefined;
       }
       const records = take();
-      if (records.length === 0) return { ranges: [] };
+      if (records.length === 0) return { appended: { ranges: [], offsets: [] } };
       effect = 'unknown';
-      return { ranges: await abortable(appendRecords(client, records, new Date(clock.nowMs())), signal) };
+      return { appended: await abortable(appendRecords(client, records, new Date(clock.nowMs())), signal) };
     } catch (error) {
       if (isStatementError(error)) return { error, effect: effect === 'unknown' ? 'refused' : 'unsent' };
       broken ??= error as Error;

@@ -1,6 +1,6 @@
 import { headerList, isHeaderList, isStorableText, toPairs } from '../headers.ts';
 import type { OutgoingRecord, PublishFailure, PublishOutcome } from '../log.ts';
-import type { AppendedRange, AppendedRecord } from './sql/log-records.ts';
+import type { AppendedRecord } from './sql/log-records.ts';
 
 /**
  * One call of publish. All of its records are appended or none, except records that can never be
@@ -29,9 +29,12 @@ export interface PublishCall {
   resolve(outcomes: CallOutcome): void;
 }
 
-/** First offset of the records by partition, or the reason why they were not appended. */
+/**
+ * One offset per record (undefined if its partition does not exist), or the reason why the records
+ * were not appended.
+ */
 export type CallOutcome =
-  | { readonly appended: ReadonlyMap<number, bigint | undefined> }
+  | { readonly offsets: readonly (bigint | undefined)[] }
   | { readonly failed: PublishFailure; readonly outcomeUnknown: boolean };
 
 /** Equal to Kafka's max.message.bytes for our topics, so that both logs accept the same records. */
@@ -91,34 +94,28 @@ function outcomesOf(
   refused: readonly (PublishFailure | undefined)[],
   outcome: CallOutcome,
 ): PublishOutcome[] {
-  const next = new Map('appended' in outcome ? outcome.appended : []);
+  let appended = 0;
   return outgoing.map(({ partition }, index) => {
     const reason = refused[index];
     if (reason !== undefined) return { ok: false, reason, outcomeUnknown: false };
     if ('failed' in outcome)
       return { ok: false, reason: outcome.failed, outcomeUnknown: outcome.outcomeUnknown };
-    const offset = next.get(partition);
+    const offset = outcome.offsets[appended++];
     // The partition does not exist.
     if (offset === undefined) return { ok: false, reason: 'unavailable', outcomeUnknown: false };
-    next.set(partition, offset + 1n);
     return { ok: true, partition, offset };
   });
 }
 
-/**
- * Resolves the calls of a statement with their offsets: a range contains the records of all calls,
- * in the order of the calls.
- */
-export function settleAppended(calls: readonly PublishCall[], ranges: readonly AppendedRange[]): void {
-  const next = new Map(ranges.map((range) => [`${range.partition} ${range.topic}`, range.first]));
+/** Resolves the calls of a statement with their offsets, which are in the order of the calls. */
+export function settleAppended(
+  calls: readonly PublishCall[],
+  offsets: readonly (bigint | undefined)[],
+): void {
+  let from = 0;
   for (const call of calls) {
-    const appended = new Map<number, bigint | undefined>();
-    for (const { partition } of call.records) {
-      const name = `${partition} ${call.topic}`;
-      const offset = next.get(name);
-      if (!appended.has(partition)) appended.set(partition, offset);
-      if (offset !== undefined) next.set(name, offset + 1n);
-    }
-    call.resolve({ appended });
+    const to = from + call.records.length;
+    call.resolve({ offsets: offsets.slice(from, to) });
+    from = to;
   }
 }

@@ -61,7 +61,7 @@ export class EmbeddedPublisher implements Publisher {
   async publish(topic: string, outgoing: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
     const prepared = prepareCall(topic, outgoing);
     if (this.closed) return prepared.outcomes({ failed: 'closed', outcomeUnknown: false });
-    if (prepared.records.length === 0) return prepared.outcomes({ appended: new Map() });
+    if (prepared.records.length === 0) return prepared.outcomes({ offsets: [] });
     const tenantId = tenantOfKey(outgoing[0]!.key);
     if (!this.memory.take(tenantId, prepared.bytes))
       return prepared.outcomes({ failed: 'queue-full', outcomeUnknown: false });
@@ -151,8 +151,8 @@ export class EmbeddedPublisher implements Publisher {
     }
     for (const call of abandoned) this.memory.give(call.tenantId, call.bytes);
     if ('effect' in attempt) return attempt.error;
-    settleAppended(sent, attempt.ranges);
-    this.notifyReaders(attempt.ranges);
+    settleAppended(sent, attempt.appended.offsets);
+    this.notifyReaders(attempt.appended.ranges);
     return undefined;
   }
 
