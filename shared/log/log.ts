@@ -17,7 +17,10 @@ export interface LogHeader {
   readonly value: Buffer | null;
 }
 
-/** A record to publish. The caller chooses the partition (see partition.ts). */
+/**
+ * A record to publish; not changed after the call. The caller chooses the partition (see
+ * partition.ts).
+ */
 export interface OutgoingRecord {
   readonly partition: number;
   /** Any bytes, or text, which is sent as UTF-8. */

@@ -55,9 +55,10 @@ export function createAppendSession(pool: Pool, clock: Clock): AppendSession {
         lost = undefined;
       }
       const records = take();
-      if (records.length === 0) return { appended: { ranges: [], offsets: [] } };
+      const appendedAt = new Date(clock.nowMs());
+      if (records.length === 0) return { appended: { ranges: [], offsets: [], appendedAt } };
       effect = 'unknown';
-      return { appended: await abortable(appendRecords(client, records, new Date(clock.nowMs())), signal) };
+      return { appended: await abortable(appendRecords(client, records, appendedAt), signal) };
     } catch (error) {
       if (isStatementError(error)) return { error, effect: effect === 'unknown' ? 'refused' : 'unsent' };
       broken ??= error as Error;

@@ -71,7 +71,7 @@ export function prepareCall(topic: string, outgoing: readonly OutgoingRecord[]):
       return;
     }
     bytes += Math.max(size, RECORD_BYTES_MIN);
-    records.push({ topic, partition: record.partition, key, value: record.value, headers });
+    records.push({ topic, record, key, headers });
   });
   return { records, bytes, outcomes: (outcome) => outcomesOf(outgoing, refused, outcome) };
 }

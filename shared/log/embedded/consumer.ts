@@ -2,12 +2,14 @@ import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
 import { PartitionReader } from './partition-reader.ts';
+import type { RecentRecords } from './recent-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
 export interface ConsumerContext {
   readonly pool: Pool;
   readonly logger: Logger;
   readonly watch: BoundsWatch;
+  readonly recent: RecentRecords;
 }
 
 /**

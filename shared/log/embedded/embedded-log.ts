@@ -5,6 +5,7 @@ import type { EventLog } from '../log.ts';
 import { EmbeddedConsumer } from './consumer.ts';
 import { EmbeddedPublisher } from './publisher.ts';
 import { createEmbeddedReader, queryLog } from './reader.ts';
+import { RecentRecords } from './recent-records.ts';
 import { startRetention } from './retention.ts';
 import { createLogTopic, describeLogTopics, readBounds } from './sql/log-partitions.ts';
 import { BoundsWatch } from './watch.ts';
@@ -34,6 +35,7 @@ const RETENTION_INTERVAL_MS = 60_000;
 export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
   const watch = new BoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? POLL_INTERVAL_MS });
+  const recent = new RecentRecords();
   /**
    * The last consumer of each topic and group. A closed consumer is kept, because records that it
    * has not handled must not be deleted.
@@ -52,11 +54,12 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   }
 
   return {
-    createPublisher: (publisher) => new EmbeddedPublisher({ ...publisher, pool, clock, logger, watch }),
+    createPublisher: (publisher) =>
+      new EmbeddedPublisher({ ...publisher, pool, clock, logger, watch, recent }),
 
     createConsumer(consumerOptions) {
       const { topic, group } = consumerOptions;
-      const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch });
+      const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch, recent });
       consumers.set(`${group} ${topic}`, { topic, consumer });
       // Started by the first consumer: commands that only read or append should not delete records.
       const intervalMs = options.retentionIntervalMs ?? RETENTION_INTERVAL_MS;

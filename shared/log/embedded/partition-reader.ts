@@ -4,6 +4,7 @@ import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { fromPairs, headerList } from '../headers.ts';
 import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
+import type { RecentReader, RecentRecords } from './recent-records.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
@@ -12,6 +13,7 @@ export interface PartitionReaderOptions {
   readonly partition: number;
   readonly pool: Pool;
   readonly watch: BoundsWatch;
+  readonly recent: RecentRecords;
   readonly logger: Logger;
 }
 
@@ -29,6 +31,7 @@ export class PartitionReader {
   private readonly options: PartitionReaderOptions;
   private readonly topic: string;
   private readonly partition: number;
+  private readonly recent: RecentReader;
   private readonly closing = new AbortController();
   private readonly ended: Promise<void>;
   /** The next offset to handle; undefined until the consumer has provided the start offset. */
@@ -46,6 +49,7 @@ export class PartitionReader {
     this.options = options;
     this.topic = options.consumer.topic;
     this.partition = options.partition;
+    this.recent = options.recent.open(this.topic, this.partition);
     this.interrupted = AbortSignal.any([this.closing.signal, this.restarting.signal]);
     this.ended = this.run();
   }
@@ -85,10 +89,13 @@ export class PartitionReader {
         await this.retry(START_BACKOFF, () => this.start());
       } else await this.readNext(this.next);
     }
+    this.recent.close();
   }
 
   private async start(): Promise<void> {
     const { consumer, watch } = this.options;
+    // The log may have been replaced by another one.
+    this.recent.clear();
     this.restarting = new AbortController();
     this.interrupted = AbortSignal.any([this.closing.signal, this.restarting.signal]);
     await watch.reached(this.topic, this.partition, -1n, this.closing.signal);
@@ -121,21 +128,22 @@ export class PartitionReader {
   }
 
   private async handleBatch(from: bigint): Promise<void> {
-    const stored = await this.read(from);
-    if (stored.length === 0) return this.skipDeleted(from);
-    const records = stored.map(toLogRecord);
+    const records = await this.read(from);
+    if (records.length === 0) return this.skipDeleted(from);
     // Redelivers the same batch until it is handled: a retry must contain the same records.
     await this.retry(BATCH_BACKOFF, () => this.handle(records));
   }
 
-  private async read(from: bigint): Promise<StoredRecord[]> {
+  private async read(from: bigint): Promise<LogRecord[]> {
     const { topic, partition } = this;
     const { pool, consumer } = this.options;
     const limits = { recordsMax: consumer.batchRecordsMax, bytesMax: BATCH_BYTES_MAX };
+    const recent = this.recent.read(from, limits);
+    if (recent.length > 0) return recent;
     try {
       const stored = await readRecords(pool, { topic, partition, from, ...limits });
       this.readFailure = undefined;
-      return stored;
+      return stored.map(toLogRecord);
     } catch (error) {
       this.readFailure = errorMessage(error);
       throw error;

@@ -17,7 +17,8 @@ import {
   prepareCall,
   settleAppended,
 } from './call.ts';
-import type { AppendedRange } from './sql/log-records.ts';
+import type { RecentRecords } from './recent-records.ts';
+import type { Appended } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
 
 export interface PublisherContext extends PublisherOptions {
@@ -25,6 +26,7 @@ export interface PublisherContext extends PublisherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly watch: BoundsWatch;
+  readonly recent: RecentRecords;
 }
 
 /**
@@ -42,6 +44,7 @@ const BACKOFF: Backoff = { minMs: 25, maxMs: 1000 };
  */
 export class EmbeddedPublisher implements Publisher {
   private readonly watch: BoundsWatch;
+  private readonly recent: RecentRecords;
   private readonly deadlineMs: number;
   private readonly limited: RateLimitedLog;
   private readonly session: AppendSession;
@@ -52,6 +55,7 @@ export class EmbeddedPublisher implements Publisher {
 
   constructor(context: PublisherContext) {
     this.watch = context.watch;
+    this.recent = context.recent;
     this.deadlineMs = context.deadlineMs;
     this.limited = createRateLimitedLog(context.logger);
     this.session = createAppendSession(context.pool, context.clock);
@@ -152,13 +156,15 @@ export class EmbeddedPublisher implements Publisher {
     for (const call of abandoned) this.memory.give(call.tenantId, call.bytes);
     if ('effect' in attempt) return attempt.error;
     settleAppended(sent, attempt.appended.offsets);
-    this.notifyReaders(attempt.appended.ranges);
+    this.notifyReaders(attempt.appended);
     return undefined;
   }
 
-  private notifyReaders(ranges: readonly AppendedRange[]): void {
-    for (const { topic, partition, first, count } of ranges) {
-      if (first !== undefined) this.watch.appended(topic, partition, first + BigInt(count));
+  private notifyReaders({ ranges, appendedAt }: Appended): void {
+    for (const { topic, partition, records, first } of ranges) {
+      if (first === undefined) continue;
+      this.recent.add({ topic, partition, records, first, appendedAtMs: appendedAt.getTime() });
+      this.watch.appended(topic, partition, first + BigInt(records.length));
     }
   }
 }

@@ -1,25 +1,26 @@
 import { byteaArray, int4Array, textArray } from '../../../postgres/binary-arrays.ts';
 import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
 import { epochMs } from '../../../postgres/times.ts';
+import type { OutgoingRecord } from '../../log.ts';
 
-/** A record to append. Neither key nor headers may contain U+0000. */
+/** A record to append, and the form in which its key and headers are stored. */
 export interface AppendedRecord {
   readonly topic: string;
-  readonly partition: number;
+  readonly record: OutgoingRecord;
+  /** Without U+0000. */
   readonly key: string;
-  readonly value: Buffer;
   /**
    * The headers as JSON: an object of strings, or a list as described at StoredRecord; null: no
-   * headers.
+   * headers. Without U+0000.
    */
   readonly headers: string | null;
 }
 
-/** Offsets of the records of one partition: consecutive from `first` on, in the order given. */
+/** The records of one partition, with consecutive offsets from `first` on. */
 export interface AppendedRange {
   readonly topic: string;
   readonly partition: number;
-  readonly count: number;
+  readonly records: readonly OutgoingRecord[];
   /** Undefined if the partition does not exist: nothing was stored in it. */
   readonly first: bigint | undefined;
 }
@@ -29,6 +30,7 @@ export interface Appended {
   readonly ranges: readonly AppendedRange[];
   /** One offset per record, in the order given; undefined if the record's partition does not exist. */
   readonly offsets: readonly (bigint | undefined)[];
+  readonly appendedAt: Date;
 }
 
 /**
@@ -49,12 +51,12 @@ export async function appendRecords(
     values: [
       textArray(ranges.map((range) => range.topic)),
       int4Array(ranges.map((range) => range.partition)),
-      int4Array(ranges.map((range) => range.count)),
+      int4Array(ranges.map((range) => range.records.length)),
       int4Array(rangeNumbers),
       int4Array(indexes),
       textArray(records.map((record) => record.key)),
       textArray(records.map((record) => record.headers)),
-      byteaArray(records.map((record) => record.value)),
+      byteaArray(records.map(({ record }) => record.value)),
       appendedAt,
     ],
   });
@@ -66,6 +68,7 @@ export async function appendRecords(
       const first = firsts[rangeNumbers[i]!];
       return first === undefined ? undefined : first + BigInt(indexes[i]!);
     }),
+    appendedAt,
   };
 }
 
@@ -106,20 +109,21 @@ interface Ranges {
 }
 
 function intoRanges(records: readonly AppendedRecord[]): Ranges {
-  const ranges: { topic: string; partition: number; count: number }[] = [];
+  const ranges: { topic: string; partition: number; records: OutgoingRecord[] }[] = [];
   const numbers = new Map<string, Map<number, number>>();
   const rangeNumbers: number[] = [];
   const indexes: number[] = [];
-  for (const { topic, partition } of records) {
+  for (const { topic, record } of records) {
+    const { partition } = record;
     const ofTopic = numbers.get(topic) ?? new Map<number, number>();
     numbers.set(topic, ofTopic);
     let number = ofTopic.get(partition);
     if (number === undefined) {
-      number = ranges.push({ topic, partition, count: 0 }) - 1;
+      number = ranges.push({ topic, partition, records: [] }) - 1;
       ofTopic.set(partition, number);
     }
     rangeNumbers.push(number);
-    indexes.push(ranges[number]!.count++);
+    indexes.push(ranges[number]!.records.push(record) - 1);
   }
   return { ranges, rangeNumbers, indexes };
 }
