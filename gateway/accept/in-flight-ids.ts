@@ -1,5 +1,6 @@
+import { hash, randomBytes } from 'node:crypto';
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { type RecentId, RecentIds } from './recent-ids.ts';
+import { RecentIds } from './recent-ids.ts';
 
 /** The result of publishing the record of a claimed id. */
 export type ClaimResult =
@@ -45,17 +46,22 @@ export interface InFlightIdsOptions {
   readonly elapsedMs?: () => number;
   /**
    * Maximum number of recent ids. At the maximum, the tenant with the most ids evicts its oldest.
-   * Default 200,000.
+   * Default 1,000,000, which take 61 MB.
    */
   readonly recentMax?: number;
   /** Milliseconds after which a recent id is evicted. Default 10 minutes. */
   readonly memoryMs?: number;
 }
 
+/** A request that holds an id. The promise exists only if another request waits for the id. */
 interface Holder {
-  readonly settled: Promise<void>;
-  readonly release: () => void;
+  settled: Promise<void> | undefined;
+  release: (() => void) | undefined;
 }
+
+const RECENT_MAX = 1_000_000;
+const MEMORY_MS = 600_000;
+const SALT_BYTES = 16;
 
 /**
  * The callers' ids that are in flight to the log, and recent ids with their results. If concurrent
@@ -63,17 +69,17 @@ interface Holder {
  * are answered without a publish.
  */
 export class InFlightIds {
-  private readonly elapsedMs: () => number;
   /**
-   * The ids in flight, by full id. Their number is bounded, since the publisher bounds the bytes in
+   * The ids in flight, by key. Their number is bounded, since the publisher bounds the bytes in
    * flight.
    */
   private readonly holders = new Map<string, Holder>();
   private readonly recent: RecentIds;
+  /** With this secret part of every key, callers cannot choose ids that share a bucket. */
+  private readonly salt = randomBytes(SALT_BYTES).toString('hex');
 
   constructor(options: InFlightIdsOptions = {}) {
-    const { elapsedMs = () => performance.now(), recentMax = 200_000, memoryMs = 600_000 } = options;
-    this.elapsedMs = elapsedMs;
+    const { elapsedMs = () => performance.now(), recentMax = RECENT_MAX, memoryMs = MEMORY_MS } = options;
     this.recent = new RecentIds({ elapsedMs, idsMax: recentMax, memoryMs });
   }
 
@@ -81,69 +87,51 @@ export class InFlightIds {
    * Claims the id for a record with this content, or returns why the id is not free. Never waits.
    */
   claim(id: CallersId, contentHash: string): Claim {
-    const fullId = fullIdOf(id);
-    const holder = this.holders.get(fullId);
-    if (holder) return { state: 'in-flight', settled: holder.settled };
-    const previous = this.recent.get(fullId);
-    if (previous) {
-      const isSame = previous.contentHash === contentHash;
-      if (previous.isCertain) return { state: isSame ? 'accepted' : 'conflict' };
-      if (!isSame) return { state: 'unavailable' };
-    }
-    return this.hold(id.tenantId, fullId, contentHash, previous);
+    const key = this.keyOf(id);
+    const holder = this.holders.get(key);
+    if (holder) return { state: 'in-flight', settled: settledPromise(holder) };
+    const previous = this.recent.get(key, contentHash);
+    if (previous?.isCertain) return { state: previous.isSame ? 'accepted' : 'conflict' };
+    if (previous && !previous.isSame) return { state: 'unavailable' };
+    return this.hold(id.tenantId, key, contentHash);
   }
 
-  private hold(tenantId: string, fullId: string, contentHash: string, previous: RecentId | undefined): Claim {
-    const holder = createHolder();
-    this.holders.set(fullId, holder);
+  /**
+   * Returns a hash of the id with its tenant and kind. Ids contain no control characters, so the
+   * separator is unambiguous.
+   */
+  private keyOf({ tenantId, kind, id }: CallersId): string {
+    return hash('sha256', `${this.salt}${tenantId}\u0000${kind}\u0000${id}`, 'base64');
+  }
+
+  private hold(tenantId: string, key: string, contentHash: string): Claim {
+    const holder: Holder = { settled: undefined, release: undefined };
+    this.holders.set(key, holder);
     return {
       state: 'claimed',
       settle: (result) => {
-        if (this.holders.get(fullId) !== holder) return;
-        this.holders.delete(fullId);
-        const recent = this.toRemember(result, contentHash, previous);
-        if (recent) this.recent.set(tenantId, fullId, recent);
-        else this.recent.delete(fullId);
-        holder.release();
+        if (this.holders.get(key) !== holder) return;
+        this.holders.delete(key);
+        this.remember(tenantId, key, contentHash, result);
+        holder.release?.();
       },
     };
   }
 
   /**
-   * Returns the result to remember for the id. After a failed retry the previous result stays,
-   * since the first attempt may still have reached the log.
+   * Remembers the result for the id. After a failed retry the previous result stays, since the
+   * first attempt may still have reached the log.
    */
-  private toRemember(
-    result: ClaimResult,
-    contentHash: string,
-    previous: RecentId | undefined,
-  ): RecentId | undefined {
-    const sinceMs = this.elapsedMs();
-    switch (result.outcome) {
-      case 'accepted':
-        return { contentHash, isCertain: true, sinceMs };
-      case 'stored':
-        return { contentHash: result.contentHash, isCertain: true, sinceMs };
-      case 'unknown':
-        return { contentHash, isCertain: false, sinceMs };
-      case 'failed':
-        return previous;
-    }
+  private remember(tenantId: string, key: string, contentHash: string, result: ClaimResult): void {
+    if (result.outcome === 'failed') return;
+    const stored = result.outcome === 'stored' ? result.contentHash : contentHash;
+    this.recent.set(tenantId, key, stored, result.outcome !== 'unknown');
   }
 }
 
-/**
- * Returns the id with its tenant and kind. Ids contain no control characters, so the separator is
- * unambiguous.
- */
-function fullIdOf({ tenantId, kind, id }: CallersId): string {
-  return `${tenantId}\u0000${kind}\u0000${id}`;
-}
-
-function createHolder(): Holder {
-  let release = () => {};
-  const settled = new Promise<void>((resolve) => {
-    release = resolve;
+function settledPromise(holder: Holder): Promise<void> {
+  holder.settled ??= new Promise((resolve) => {
+    holder.release = resolve;
   });
-  return { settled, release };
+  return holder.settled;
 }

@@ -44,7 +44,11 @@ export class AcceptWorld {
   readonly #fates: readonly Fate[];
   readonly #before: ReadonlyMap<string, string>;
   #elapsedMs = 0;
-  readonly #inFlightIds = new InFlightIds({ elapsedMs: () => this.#elapsedMs, memoryMs: MEMORY_MS });
+  readonly #inFlightIds = new InFlightIds({
+    elapsedMs: () => this.#elapsedMs,
+    memoryMs: MEMORY_MS,
+    recentMax: 1000,
+  });
   readonly #log: Written[] = [];
   readonly #known = new Map<string, Known>();
   /** Contents of accepted records by id, since the last `forget`. */

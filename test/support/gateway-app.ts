@@ -65,7 +65,7 @@ export function createGatewayApp(options: GatewayAppOptions = {}) {
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logGate: options.logGate ?? HEALTHY,
     }),
-    inFlightIds: new InFlightIds(),
+    inFlightIds: new InFlightIds({ recentMax: 100_000 }),
     findStored: options.findStored ?? (async () => new Map()),
     waitMs: options.waitMs ?? 1000,
   });

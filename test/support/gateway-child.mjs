@@ -66,7 +66,7 @@ const accept = createAcceptor({
     layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
     logGate: { begin: () => ({ end() {} }) },
   }),
-  inFlightIds: new InFlightIds(),
+  inFlightIds: new InFlightIds({ recentMax: 100_000 }),
   findStored: async () => new Map(),
   waitMs: 5000,
 });

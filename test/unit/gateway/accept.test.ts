@@ -20,7 +20,7 @@ function setUp(stored: StoredIds = new Map(), waitMs = 5000, logGate = HEALTHY) 
       layoutOf: () => ({ partitions: 12, tenantPartitions: 4 }),
       logGate,
     }),
-    inFlightIds: new InFlightIds({ elapsedMs: () => time.elapsedMs }),
+    inFlightIds: new InFlightIds({ elapsedMs: () => time.elapsedMs, recentMax: 1000 }),
     findStored: async (_tenantId, _kind, keys) => {
       lookedUp.push([...keys]);
       return stored;

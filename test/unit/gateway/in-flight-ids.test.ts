@@ -69,7 +69,7 @@ describe('the in-flight and recent ids', () => {
     const memory = setUp();
     memory.accept('quiet', 'm1');
     memory.settle('quiet', 'm2', { outcome: 'unknown' });
-    acceptMany(memory, 'busy', 200_001);
+    acceptMany(memory, 'busy', 1_000_001);
     expect(memory.probe('quiet', 'm1')).toBe('conflict');
     expect(memory.probe('quiet', 'm2')).toBe('unavailable');
     expect(memory.probe('busy', '2')).toBe('claimed');
