@@ -113,6 +113,13 @@ describe('npm start', () => {
     });
     const own = await runProgram('embedded/main.js', [], { ...env, KAFKA_BROKERS: 'localhost:9092' });
     expect(own).toMatchObject({ code: 1, stderr: expect.stringContaining('KAFKA_BROKERS is set') });
+    const processes = await runProgram('embedded/main.js', [], { ...env, SLUICE_PROCESSES: '2' });
+    expect(processes).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^Sluice cannot start: SLUICE_PROCESSES is 2, but `npm start` is one process/,
+      ),
+    });
     const wrong = await runProgram('embedded/main.js', [], { ...env, PORT: 'x', SLUICE_LOG_LEVEL: 'y' });
     expect(wrong.code).toBe(1);
     expect(wrong.stderr.split('\n').slice(0, 3)).toEqual([
