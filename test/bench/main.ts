@@ -1,9 +1,8 @@
 import { cpus, totalmem } from 'node:os';
-import { prepareKafkaTools } from '../support/kafka-jars.ts';
 import { ArgumentError, parseBenchArguments } from './arguments.ts';
-import type { BenchCase, RunLength } from './case.ts';
 import { CASES } from './cases/all.ts';
 import { type CaseReport, toReport, toText } from './report.ts';
+import { exitOnSignals, runCase, withoutMissing } from './run-cases.ts';
 
 /**
  * Measures the product against the limits of its parts: `npm run bench [-- name ...]`. A case and
@@ -26,40 +25,13 @@ async function main(): Promise<number> {
   const selected = await withoutMissing(CASES.filter(({ name }) => names.includes(name)));
   const reports: CaseReport[] = [];
   for (const benchCase of selected) {
-    const report = await runCase(benchCase, length, json ? console.error : console.log);
-    if (report) reports.push(report);
+    const result = await runCase(benchCase, length);
+    if (result === undefined) continue;
+    (json ? console.error : console.log)(toText(benchCase, result));
+    reports.push(toReport(benchCase, result));
   }
   if (json) console.log(JSON.stringify({ machine: describeMachine(), cases: reports }, null, 2));
   return reports.length === selected.length ? 0 : 1;
-}
-
-/** Returns the cases that can run on this machine. Prints the others with the reason. */
-async function withoutMissing(cases: readonly BenchCase[]): Promise<readonly BenchCase[]> {
-  if (!cases.some(({ needsKafka }) => needsKafka)) return cases;
-  try {
-    await prepareKafkaTools();
-    return cases;
-  } catch (error) {
-    const left = cases.filter(({ needsKafka }) => needsKafka).map(({ name }) => name);
-    console.error(`left out, because there is no Kafka (${(error as Error).message}): ${left.join(', ')}`);
-    return cases.filter(({ needsKafka }) => !needsKafka);
-  }
-}
-
-async function runCase(
-  benchCase: BenchCase,
-  length: RunLength,
-  print: (text: string) => void,
-): Promise<CaseReport | undefined> {
-  console.error(`${benchCase.name}: started`);
-  try {
-    const result = await benchCase.run(length);
-    print(toText(benchCase, result));
-    return toReport(benchCase, result);
-  } catch (error) {
-    console.error(`${benchCase.name}: failed`, error);
-    return undefined;
-  }
 }
 
 function describeMachine() {
@@ -72,8 +44,7 @@ function describeMachine() {
   };
 }
 
-// Without a handler, a signal would end this process only, and not what it has started.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+exitOnSignals();
 
 try {
   process.exit(await main());
