@@ -1,6 +1,7 @@
 import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { ConsumerOptions, ConsumerStatus, LogConsumer } from '../log.ts';
+import { Gathering } from './gathering.ts';
 import { PartitionReader } from './partition-reader.ts';
 import type { RecentRecords } from './recent-records.ts';
 import type { BoundsWatch } from './watch.ts';
@@ -10,7 +11,12 @@ export interface ConsumerContext {
   readonly logger: Logger;
   readonly watch: BoundsWatch;
   readonly recent: RecentRecords;
+  /** Returns whether this process was busy lately. */
+  readonly isBusy: () => boolean;
 }
+
+/** Milliseconds for which records are gathered before they are handled while the process is busy. */
+const GATHER_MS = 50;
 
 /**
  * Reads the partitions of one topic independently of each other. There is no consumer group,
@@ -20,6 +26,7 @@ export interface ConsumerContext {
 export class EmbeddedConsumer implements LogConsumer {
   private readonly options: ConsumerOptions;
   private readonly context: ConsumerContext;
+  private readonly gathering: Gathering;
   private readonly readers = new Map<number, PartitionReader>();
   private readonly unfollow: () => void;
   private closing: Promise<void> | undefined;
@@ -27,12 +34,14 @@ export class EmbeddedConsumer implements LogConsumer {
   constructor(options: ConsumerOptions, context: ConsumerContext) {
     this.options = options;
     this.context = context;
+    this.gathering = new Gathering(context.isBusy, GATHER_MS);
     this.unfollow = context.watch.follow(options.topic, (partition) => this.open(partition));
   }
 
   private open(partition: number): void {
     if (this.closing !== undefined || this.readers.has(partition)) return;
-    this.readers.set(partition, new PartitionReader({ ...this.context, consumer: this.options, partition }));
+    const { context, gathering, options: consumer } = this;
+    this.readers.set(partition, new PartitionReader({ ...context, gathering, consumer, partition }));
   }
 
   status(): ConsumerStatus {

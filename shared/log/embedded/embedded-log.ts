@@ -3,6 +3,7 @@ import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import type { EventLog } from '../log.ts';
 import { EmbeddedConsumer } from './consumer.ts';
+import { createBusyMeter } from './gathering.ts';
 import { EmbeddedPublisher } from './publisher.ts';
 import { createEmbeddedReader, queryLog } from './reader.ts';
 import { RecentRecords } from './recent-records.ts';
@@ -36,6 +37,7 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
   const { pool, clock, logger } = options;
   const watch = new BoundsWatch({ pool, logger, pollIntervalMs: options.pollIntervalMs ?? POLL_INTERVAL_MS });
   const recent = new RecentRecords();
+  const isBusy = createBusyMeter();
   /**
    * The last consumer of each topic and group. A closed consumer is kept, because records that it
    * has not handled must not be deleted.
@@ -59,7 +61,7 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
 
     createConsumer(consumerOptions) {
       const { topic, group } = consumerOptions;
-      const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch, recent });
+      const consumer = new EmbeddedConsumer(consumerOptions, { pool, logger, watch, recent, isBusy });
       consumers.set(`${group} ${topic}`, { topic, consumer });
       // Started by the first consumer: commands that only read or append should not delete records.
       const intervalMs = options.retentionIntervalMs ?? RETENTION_INTERVAL_MS;

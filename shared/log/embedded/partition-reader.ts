@@ -4,6 +4,7 @@ import type { Logger } from '../../logging.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { fromPairs, headerList } from '../headers.ts';
 import { type ConsumerOptions, type LogRecord, POSITION_LOST } from '../log.ts';
+import type { Gathering } from './gathering.ts';
 import type { RecentReader, RecentRecords } from './recent-records.ts';
 import { readRecords, type StoredRecord } from './sql/log-records.ts';
 import type { BoundsWatch } from './watch.ts';
@@ -14,6 +15,8 @@ export interface PartitionReaderOptions {
   readonly pool: Pool;
   readonly watch: BoundsWatch;
   readonly recent: RecentRecords;
+  /** Shared by the partitions of the topic, so that their records are handled together. */
+  readonly gathering: Gathering;
   readonly logger: Logger;
 }
 
@@ -124,6 +127,7 @@ export class PartitionReader {
 
   private async readNext(from: bigint): Promise<void> {
     await this.options.watch.reached(this.topic, this.partition, from, this.interrupted);
+    if (this.lag() < BigInt(this.options.consumer.batchRecordsMax)) await this.options.gathering.turn();
     if (!this.interrupted.aborted) await this.retry(BATCH_BACKOFF, () => this.handleBatch(from));
   }
 
