@@ -142,8 +142,11 @@ async function forward(
   });
   const signal = AbortSignal.timeout(FORWARD_DEADLINE_MS);
   try {
-    const names = FORWARDED_HEADERS.filter((name) => headers[name] !== undefined);
-    const forwarded = Object.fromEntries(names.map((name) => [name, headers[name]]));
+    const forwarded: Record<string, string> = {};
+    for (const name of FORWARDED_HEADERS) {
+      const value = headers[name];
+      if (value !== undefined) forwarded[name] = String(value);
+    }
     const { status } = await post({ agent, url, headers: forwarded, body, signal });
     return done(status, undefined);
   } catch (error) {

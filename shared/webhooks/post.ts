@@ -1,13 +1,13 @@
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { Socket } from 'node:net';
 import { AppError } from '../errors.ts';
-import { receivedBytes, type WebhookAgent } from './connect.ts';
+import { type AnswerHead, AnswerParser } from './answer-parser.ts';
+import type { WebhookAgent } from './connect.ts';
+import type { Connection, ConnectionUser } from './connection.ts';
 
 export interface PostOptions {
   readonly agent: WebhookAgent;
   /** The absolute URL, http or https. */
   readonly url: string;
-  readonly headers: OutgoingHttpHeaders;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   /**
    * Ends the exchange. If status and headers have not arrived, the exchange rejects with the
@@ -16,9 +16,7 @@ export interface PostOptions {
   readonly signal: AbortSignal;
 }
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+export interface Answer extends AnswerHead {
   /** The first bytes of the response's body. */
   readonly start: Buffer;
 }
@@ -37,6 +35,10 @@ const BODY_READ_MS = 1000;
 const BODY_KEPT_MAX = 1024;
 /** Maximum bytes of any kind that a receiver can make one exchange read. */
 const EXCHANGE_BYTES_MAX = 256 * 1024;
+/** A body up to this size is copied, to be sent together with its headers. */
+const COPIED_MAX = 16 * 1024;
+/** The characters that a header's value may have. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Sends one POST and resolves with its response; follows no redirect. Only the status line and the
@@ -49,83 +51,119 @@ export async function post(options: PostOptions): Promise<Answer> {
 }
 
 /** One POST and its response, from the start to the end of the exchange. */
-class PostExchange {
+class PostExchange implements ConnectionUser {
   readonly answer: Promise<Answer>;
-  private readonly signal: AbortSignal;
-  private readonly request: ClientRequest;
-  private response: IncomingMessage | undefined;
+  private readonly options: PostOptions;
+  private readonly parser = new AnswerParser((part) => this.keep(part));
+  private connection: Connection | undefined;
+  private bytesBefore = 0;
   private readonly kept: Buffer[] = [];
   private keptBytes = 0;
   private readBytes = 0;
   private bodyTimer: NodeJS.Timeout | undefined;
+  private ended = false;
   private resolve: (answer: Answer) => void = () => {};
   private reject: (error: unknown) => void = () => {};
-  private readonly abort = (): void => this.end(this.signal.reason);
+  private readonly abort = (): void => this.end(this.options.signal.reason);
 
-  constructor({ agent, url, headers, body, signal }: PostOptions) {
+  constructor(options: PostOptions) {
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
     });
-    this.signal = signal;
-    this.request = agent.request(new URL(url), {
-      method: 'POST',
-      headers: { ...headers, 'content-length': body.byteLength },
-    });
+    this.options = options;
+    const { agent, signal } = options;
+    const url = new URL(options.url);
     signal.addEventListener('abort', this.abort, { once: true });
-    if (signal.aborted) this.abort();
-    this.request.on('error', (error) => this.end(error));
-    this.request.on('close', () => this.end(new Error('the connection was closed')));
-    this.request.on('socket', (socket) => this.meter(socket));
-    this.request.on('response', (response) => this.read(response));
-    // An unsolicited protocol upgrade has no body.
-    this.request.on('upgrade', (response, socket) => {
-      // The agent no longer owns the socket.
-      socket.destroy();
-      this.response = response;
-      this.end();
-    });
-    this.request.end(body);
+    if (signal.aborted) {
+      this.abort();
+      return;
+    }
+    const connection = agent.connect(url);
+    if (connection instanceof Promise) {
+      connection.then(
+        (opened) => this.start(opened, url),
+        (error) => this.end(error),
+      );
+    } else {
+      this.start(connection, url);
+    }
+  }
+
+  onData(bytes: Buffer): void {
+    const headBefore = this.parser.head;
+    try {
+      this.parser.push(bytes);
+    } catch (error) {
+      this.end(error);
+      return;
+    }
+    if (this.parser.complete || this.readBytes >= BODY_READ_BYTES_MAX) this.end();
+    else {
+      if (!headBefore && this.parser.head) this.bodyTimer = setTimeout(() => this.end(), BODY_READ_MS);
+      this.onSession();
+    }
+  }
+
+  /** Ends the exchange when the connection has received {@link EXCHANGE_BYTES_MAX}. */
+  onSession(): void {
+    if (this.connection!.receivedBytes - this.bytesBefore <= EXCHANGE_BYTES_MAX) return;
+    this.end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
+  }
+
+  onClose(error?: Error): void {
+    this.parser.close();
+    this.end(error ?? Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
+  }
+
+  private start(connection: Connection, url: URL): void {
+    if (this.ended) {
+      connection.release(undefined);
+      return;
+    }
+    this.connection = connection;
+    this.bytesBefore = connection.receivedBytes;
+    try {
+      connection.begin(this, requestOf(url, this.options));
+    } catch (error) {
+      this.end(error);
+    }
+  }
+
+  private keep(part: Buffer): void {
+    const kept = part.subarray(0, BODY_KEPT_MAX - this.keptBytes);
+    if (kept.length > 0) this.kept.push(Buffer.from(kept));
+    this.keptBytes += kept.length;
+    this.readBytes += part.length;
   }
 
   /** Ends the exchange; only the first end counts. A complete exchange leaves its connection open. */
   private end(error?: unknown): void {
-    this.signal.removeEventListener('abort', this.abort);
+    if (this.ended) return;
+    this.ended = true;
+    this.options.signal.removeEventListener('abort', this.abort);
     clearTimeout(this.bodyTimer);
-    const { response } = this;
-    if (!response?.complete || !this.request.writableFinished) this.request.destroy();
-    if (response === undefined) this.reject(error);
-    else {
-      const { statusCode: status = 0, headers } = response;
-      this.resolve({ status, headers, start: Buffer.concat(this.kept) });
-    }
+    const { connection, parser } = this;
+    const { head } = parser;
+    if (parser.reusable && connection?.isFlushed) connection.release(head?.headers['keep-alive']);
+    else connection?.destroy();
+    if (head === undefined) this.reject(error);
+    else this.resolve({ ...head, start: Buffer.concat(this.kept) });
   }
+}
 
-  private read(response: IncomingMessage): void {
-    this.response = response;
-    this.bodyTimer = setTimeout(() => this.end(), BODY_READ_MS);
-    response.on('data', (chunk: Buffer) => {
-      const part = chunk.subarray(0, BODY_KEPT_MAX - this.keptBytes);
-      if (part.length > 0) this.kept.push(Buffer.from(part));
-      this.keptBytes += part.length;
-      this.readBytes += chunk.length;
-      if (this.readBytes >= BODY_READ_BYTES_MAX) this.end();
-    });
-    response.on('end', () => this.end());
-    response.on('error', (error) => this.end(error));
+/** Returns the bytes of a request. */
+function requestOf(url: URL, { headers, body }: PostOptions): readonly Uint8Array[] {
+  let head = `POST ${url.pathname}${url.search} HTTP/1.1\r\n`;
+  for (const name in headers) {
+    const value = headers[name]!;
+    if (!HEADER_VALUE.test(value)) throw new Error(`the header ${name} has an invalid character`);
+    head += `${name}: ${value}\r\n`;
   }
-
-  /** Ends the exchange when the connection has received {@link EXCHANGE_BYTES_MAX}. */
-  private meter(socket: Socket): void {
-    const before = receivedBytes(socket);
-    const check = (): void => {
-      if (receivedBytes(socket) - before <= EXCHANGE_BYTES_MAX) return;
-      this.end(new AppError('ANSWER_TOO_LONG', `the answer is longer than ${EXCHANGE_BYTES_MAX / 1024} KiB`));
-    };
-    // Apart from data, TLS carries sessions to resume, in any number.
-    for (const event of ['data', 'session']) {
-      socket.on(event, check);
-      this.request.once('close', () => socket.off(event, check));
-    }
-  }
+  head += `content-length: ${body.byteLength}\r\nHost: ${url.host}\r\nConnection: keep-alive\r\n\r\n`;
+  if (body.byteLength > COPIED_MAX) return [Buffer.from(head, 'latin1'), body];
+  const bytes = Buffer.allocUnsafe(head.length + body.byteLength);
+  bytes.write(head, 'latin1');
+  bytes.set(body, head.length);
+  return [bytes];
 }

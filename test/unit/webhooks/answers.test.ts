@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { parseAllowRules } from '../../../shared/webhooks/addresses.ts';
-import { createAgent, type WebhookAgent } from '../../../shared/webhooks/connect.ts';
+import { createAgent } from '../../../shared/webhooks/connect.ts';
 import type { Exchange } from '../../../shared/webhooks/exchange.ts';
 import { post } from '../../../shared/webhooks/post.ts';
 import { createSend } from '../../../shared/webhooks/send.ts';
@@ -209,17 +209,22 @@ test.each([
 );
 
 test('an answer whose body exceeds the deadline counts by its status', async () => {
-  const receiver = await startRawReceiver(trickle('HTTP/1.1 200 OK\r\n\r\n'));
+  const deadline = new AbortController();
+  // The client of the same process has read the head before the 20th byte is written.
+  const receiver = await startRawReceiver((socket) => {
+    trickle('HTTP/1.1 200 OK\r\n\r\n')(socket);
+    const timer = setInterval(() => {
+      if (socket.bytesWritten >= 40) deadline.abort();
+    }, 20);
+    socket.once('close', () => clearInterval(timer));
+  });
   const agent = createAgent({
     allow: parseAllowRules('127.0.0.0/8'),
     resolve: async () => ['127.0.0.1'],
   });
   cleanUps.push(() => agent.destroy());
-  const deadline = new AbortController();
-  const request: WebhookAgent['request'] = (...args) =>
-    agent.request(...args).once('response', () => setImmediate(() => deadline.abort()));
   const answer = await post({
-    agent: { ...agent, request },
+    agent,
     url: receiver.url,
     headers: {},
     body: Buffer.from('{}'),
