@@ -2,9 +2,10 @@ import type { Hono } from 'hono';
 import { NO_RAW_MEMBERS } from '../shared/contracts/json.ts';
 import { type AccessChecks, createAccessChecks } from '../shared/http/api-key-auth/api-key-auth.ts';
 import type { KeyCache } from '../shared/http/api-key-auth/key-cache.ts';
-import { createBaseApp } from '../shared/http/base-app.ts';
+import { type BaseApp, createBaseApp } from '../shared/http/base-app.ts';
+import { guarded } from '../shared/http/checks.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
-import type { HttpEnv, HttpMiddleware } from '../shared/http/env.ts';
+import type { Handler, HttpEnv } from '../shared/http/env.ts';
 import { type Health, healthRoutes } from '../shared/http/health.ts';
 import { createBodyMemory } from '../shared/http/json-body/body-memory.ts';
 import { jsonBody } from '../shared/http/json-body/read-body.ts';
@@ -49,9 +50,9 @@ const ERASURE_STEPS_MAX = 2;
 
 /** The checks that the routes of the admin listener choose from. */
 interface Checks extends AccessChecks {
-  readonly body: HttpMiddleware;
+  readonly inBody: (handle: Handler) => Handler;
   /** Waits for one of the database connections, which tenants share fairly. */
-  readonly slot: HttpMiddleware;
+  readonly inSlot: (handle: Handler) => Handler;
 }
 
 /**
@@ -66,73 +67,63 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   };
   // Reserves connections for the erasure steps, and one for looking up API keys.
   const requestsMax = Math.max(2, pool.options.max - ERASURE_STEPS_MAX - 1);
+  const memory = createBodyMemory(BODY_BUFFER_BYTES_MAX);
+  const slots = new TenantSlots({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) });
   const checks: Checks = {
     ...createAccessChecks({ keys, clock, rates }),
-    body: jsonBody({
-      memory: createBodyMemory(BODY_BUFFER_BYTES_MAX),
-      bytesMax: BODY_BYTES_MAX,
-      rawMembers: NO_RAW_MEMBERS,
-    }),
-    slot: inTenantSlot(new TenantSlots({ runningMax: requestsMax, tenantMax: Math.ceil(requestsMax / 2) })),
+    inBody: (handle) => jsonBody({ memory, bytesMax: BODY_BYTES_MAX, rawMembers: NO_RAW_MEMBERS }, handle),
+    inSlot: (handle) => inTenantSlot(slots, handle),
   };
-  const app = createBaseApp({
+  const { app, on } = createBaseApp({
     ...deps,
-    publicRoutes: [healthRoutes(deps.health), referenceRoutes('Sluice admin', adminDocument)],
+    publicRoutes: [...healthRoutes(deps.health), ...referenceRoutes('Sluice admin', adminDocument)],
   });
-  addWebhookRoutes(app, deps, checks);
-  addKeyRoutes(app, deps, checks);
-  app.get('/admin/v1/events/:id', ...checks.before('events:read'), checks.slot, showEventOperation(pool));
-  addCredentialRoutes(app, deps, checks);
+  addWebhookRoutes(on, deps, checks);
+  addKeyRoutes(on, deps, checks);
+  const showEvent = checks.inSlot(showEventOperation(pool));
+  on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
+  addCredentialRoutes(on, deps, checks);
   return app;
 }
 
-function addWebhookRoutes(
-  app: Hono<HttpEnv>,
-  deps: AdminAppDeps,
-  { before, after, body, slot }: Checks,
-): void {
+type AddRoute = BaseApp['on'];
+
+function addWebhookRoutes(on: AddRoute, deps: AdminAppDeps, checks: Checks): void {
+  const { before, after, inBody, inSlot } = checks;
   const path = '/admin/v1/webhooks';
   const allowed = before('webhooks:manage');
-  const stillAllowed = after('webhooks:manage');
-  app.post(path, ...allowed, body, ...stillAllowed, slot, createWebhookOperation(deps));
-  app.get(path, ...allowed, refuseQuery, slot, listWebhooksOperation(deps.pool));
-  app.get(`${path}/:endpointId`, ...allowed, refuseQuery, slot, showWebhookOperation(deps.pool));
-  app.delete(`${path}/:endpointId`, ...allowed, slot, deleteWebhookOperation(deps));
+  const withoutQuery = [...allowed, refuseQuery];
+  const create = guarded(after('webhooks:manage'), inSlot(createWebhookOperation(deps)));
+  on('POST', path, guarded(allowed, inBody(create)));
+  on('GET', path, guarded(withoutQuery, inSlot(listWebhooksOperation(deps.pool))));
+  on('GET', `${path}/:endpointId`, guarded(withoutQuery, inSlot(showWebhookOperation(deps.pool))));
+  on('DELETE', `${path}/:endpointId`, guarded(allowed, inSlot(deleteWebhookOperation(deps))));
 }
 
-function addKeyRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, after, body, slot }: Checks): void {
+function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody, inSlot }: Checks): void {
   const path = '/admin/v1/keys';
   const allowed = before('keys:manage');
-  const beforeBody = [...allowed, requireCurrentSecret] as const;
-  const afterBody = [...after('keys:manage'), requireCurrentSecret] as const;
-  app.post(path, ...beforeBody, body, ...afterBody, slot, createKeyOperation(deps));
-  app.get(path, ...allowed, slot, listKeysOperation(deps));
-  app.get(`${path}/:apiKeyId`, ...allowed, refuseQuery, slot, showKeyOperation(deps));
-  app.post(`${path}/:apiKeyId/rotate`, ...beforeBody, body, ...afterBody, slot, rotateKeyOperation(deps));
-  app.delete(`${path}/:apiKeyId`, ...beforeBody, slot, revokeKeyOperation(deps));
+  const current = [...allowed, requireCurrentSecret];
+  const withBody = (handle: Handler) =>
+    guarded(current, inBody(guarded([...after('keys:manage'), requireCurrentSecret], inSlot(handle))));
+  on('POST', path, withBody(createKeyOperation(deps)));
+  on('GET', path, guarded(allowed, inSlot(listKeysOperation(deps))));
+  on('GET', `${path}/:apiKeyId`, guarded([...allowed, refuseQuery], inSlot(showKeyOperation(deps))));
+  on('POST', `${path}/:apiKeyId/rotate`, withBody(rotateKeyOperation(deps)));
+  on('DELETE', `${path}/:apiKeyId`, guarded(current, inSlot(revokeKeyOperation(deps))));
 }
 
-function addCredentialRoutes(app: Hono<HttpEnv>, deps: AdminAppDeps, { before, slot }: Checks): void {
+function addCredentialRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {
   const path = '/internal/v1/conversations/:conversationId/credentials';
   const slots = new TenantSlots({ runningMax: ERASURE_STEPS_MAX, tenantMax: 1 });
-  app.get(
-    path,
-    ...before('credentials:read'),
-    refuseQuery,
-    checkConversationId,
-    slot,
-    readCredentialsOperation(deps),
-  );
-  app.delete(
-    path,
-    ...before('credentials:erase'),
-    checkConversationId,
-    eraseCredentialsOperation({ ...deps, slots }),
-  );
-  app.get(
+  const mayRead = before('credentials:read');
+  const read = inSlot(readCredentialsOperation(deps));
+  on('GET', path, guarded([...mayRead, refuseQuery, checkConversationId], read));
+  const erase = eraseCredentialsOperation({ ...deps, slots });
+  on('DELETE', path, guarded([...before('credentials:erase'), checkConversationId], erase));
+  on(
+    'GET',
     '/internal/v1/credential-reads',
-    ...before('credentials:read'),
-    slot,
-    listCredentialReadsOperation(deps.pool),
+    guarded(mayRead, inSlot(listCredentialReadsOperation(deps.pool))),
   );
 }

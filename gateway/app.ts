@@ -1,14 +1,16 @@
 import type { Hono } from 'hono';
 import type { Clock } from '../shared/clock.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../shared/contracts/event.ts';
+import type { Scope } from '../shared/contracts/scopes.ts';
 import { createAccessChecks } from '../shared/http/api-key-auth/api-key-auth.ts';
 import type { KeyCache } from '../shared/http/api-key-auth/key-cache.ts';
 import { createBaseApp } from '../shared/http/base-app.ts';
+import { guarded } from '../shared/http/checks.ts';
 import { checkConversationId } from '../shared/http/conversation-id.ts';
-import type { HttpEnv } from '../shared/http/env.ts';
+import type { Check, Handler, HttpEnv } from '../shared/http/env.ts';
 import { type Health, healthRoutes } from '../shared/http/health.ts';
 import type { BodyMemory } from '../shared/http/json-body/body-memory.ts';
-import { jsonBody } from '../shared/http/json-body/read-body.ts';
+import { jsonBody, type ReadBodyOptions } from '../shared/http/json-body/read-body.ts';
 import { createBuckets } from '../shared/http/rates/buckets.ts';
 import type { RatePolicy } from '../shared/http/rates/policy.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
@@ -60,6 +62,11 @@ export interface AppDeps {
   readonly logger: Logger;
 }
 
+/** The body of an operation that writes, and the checks of the path before it. */
+interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 'onUnreadable'> {
+  readonly check?: readonly Check[];
+}
+
 /**
  * Returns the gateway without a socket, so that tests can call `app.request()`. The checks of each
  * operation run in the listed order. A body is read only if its sender is authenticated and
@@ -69,53 +76,51 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const { keys, clock, nextId } = deps;
   const rates = { policiesOf: createPolicies(deps.gateways), buckets: createBuckets<RatePolicy>(clock) };
   const access = createAccessChecks({ keys, clock, rates });
-  const write = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
+  const writeDeps = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
   const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
   const health = healthRoutes(deps.health, { namesOnly: true });
-  const publicRoutes = deps.docs ? [health, referenceRoutes('Sluice', gatewayDocument)] : [health];
-  const app = createBaseApp({ ...deps, publicRoutes });
+  const reference = deps.docs ? referenceRoutes('Sluice', gatewayDocument) : [];
+  const { app, on } = createBaseApp({ ...deps, publicRoutes: [...health, ...reference] });
 
-  app.get(PATHS.state, ...access.before('state:read'), readStateOperation(deps.readState));
-  app.post(
+  on('GET', PATHS.state, guarded(access.before('state:read'), readStateOperation(deps.readState)));
+  const write = (path: string, scope: Scope, body: WriteBody, handle: Handler) => {
+    const { check = [], ...options } = body;
+    const readBody = jsonBody({ ...bodies, ...options }, guarded(access.after(scope), handle));
+    on('POST', path, guarded([...access.before(scope), ...check], readBody));
+  };
+  write(
     PATHS.authenticate,
-    ...access.before('credentials:write'),
-    checkConversationId,
-    jsonBody({ ...bodies, bytesMax: CREDENTIALS_BODY_BYTES_MAX, rawMembers: CREDENTIALS_RAW_MEMBERS }),
-    ...access.after('credentials:write'),
-    authenticateOperation(write),
+    'credentials:write',
+    {
+      check: [checkConversationId],
+      bytesMax: CREDENTIALS_BODY_BYTES_MAX,
+      rawMembers: CREDENTIALS_RAW_MEMBERS,
+    },
+    authenticateOperation(writeDeps),
   );
-  app.post(
+  write(
     PATHS.manyAgentMetadata,
-    ...access.before('agent-metadata:write'),
-    jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS }),
-    ...access.after('agent-metadata:write'),
-    manyAgentMetadataOperation(write),
+    'agent-metadata:write',
+    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS },
+    manyAgentMetadataOperation(writeDeps),
   );
-  app.post(
+  write(
     PATHS.singleConvoMetadata,
-    ...access.before('conversation-metadata:write'),
-    jsonBody({
-      ...bodies,
-      bytesMax: BODY_BYTES_MAX,
-      rawMembers: CONVERSATION_RAW_MEMBERS,
-      onUnreadable: badJsonResult(nextId),
-    }),
-    ...access.after('conversation-metadata:write'),
-    singleConvoMetadataOperation(write),
+    'conversation-metadata:write',
+    { bytesMax: BODY_BYTES_MAX, rawMembers: CONVERSATION_RAW_MEMBERS, onUnreadable: badJsonResult(nextId) },
+    singleConvoMetadataOperation(writeDeps),
   );
-  app.post(
+  write(
     PATHS.messageSent,
-    ...access.before('analytics:write'),
-    jsonBody({ ...bodies, bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS }),
-    ...access.after('analytics:write'),
-    messageSentOperation(write),
+    'analytics:write',
+    { bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS },
+    messageSentOperation(writeDeps),
   );
-  app.post(
+  write(
     PATHS.automationEvents,
-    ...access.before('automation:write'),
-    jsonBody({ ...bodies, bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS }),
-    ...access.after('automation:write'),
-    automationEventsOperation(write),
+    'automation:write',
+    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AUTOMATION_EVENT_RAW_MEMBERS },
+    automationEventsOperation(writeDeps),
   );
   return app;
 }

@@ -27,6 +27,9 @@ export interface SecretDigests {
   readonly previousSecret: { readonly sha256: Buffer; readonly validUntilMs: number } | undefined;
 }
 
+/** Which of a key's secrets a caller has shown. */
+export type ShownSecret = 'current' | 'previous';
+
 /**
  * Compares the digest of a secret with all secrets of a key, in constant time. Returns which valid
  * secret it is; undefined if it is none, or if there is no key.
@@ -35,7 +38,7 @@ export function verifySecret(
   given: Buffer,
   key: SecretDigests | undefined,
   nowMs: number,
-): 'current' | 'previous' | undefined {
+): ShownSecret | undefined {
   const { sha256, validUntilMs } = key?.previousSecret ?? { sha256: NO_SECRET, validUntilMs: 0 };
   const isCurrent = timingSafeEqual(given, key?.secretSha256 ?? NO_SECRET);
   const isPrevious = timingSafeEqual(given, sha256);

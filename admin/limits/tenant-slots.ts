@@ -2,7 +2,7 @@ import { withDeadline } from '../../shared/async.ts';
 import { Counts } from '../../shared/counts.ts';
 import { AppError } from '../../shared/errors.ts';
 import { FairQueue } from '../../shared/fair-queue.ts';
-import type { HttpMiddleware } from '../../shared/http/env.ts';
+import type { Handler } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 
 /** AppError code (retryable) of work that got no slot within `waitMaxMs`. */
@@ -82,16 +82,16 @@ export class TenantSlots {
 }
 
 /**
- * Returns a middleware that runs the operation in a slot of the caller's tenant. Answers 503-01 if
- * no slot is free in time. Place this middleware directly before the operation.
+ * Returns a handler that runs the operation in a slot of the caller's tenant. Answers 503-01 if no
+ * slot is free in time.
  */
-export function inTenantSlot(slots: TenantSlots): HttpMiddleware {
-  return async (c, next) => {
+export function inTenantSlot(slots: TenantSlots, handle: Handler): Handler {
+  return async (c) => {
     let hasStarted = false;
     try {
-      return await slots.run(c.get('apiKey').tenantId, () => {
+      return await slots.run(c.get('apiKey').tenantId, async () => {
         hasStarted = true;
-        return next();
+        return await handle(c);
       });
     } catch (error) {
       if (hasStarted) throw error;

@@ -1,15 +1,15 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
-import type { HttpMiddleware } from '../../shared/http/env.ts';
+import type { HttpContext } from '../../shared/http/env.ts';
 import { fail } from '../../shared/http/failures.ts';
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 1000;
 
 /** Refuses all query parameters, since an ignored filter would look as if it had been applied. */
-export const refuseQuery: HttpMiddleware = async (c, next) => {
-  if (new URL(c.req.url).searchParams.size === 0) return await next();
+export function refuseQuery(c: HttpContext): Response | undefined {
+  if (new URL(c.req.url).searchParams.size === 0) return undefined;
   return fail(c, '400-01', [{ path: 'query', message: 'must have no parameters' }]);
-};
+}
 
 export type PageQuery<Name extends string> =
   | { readonly ok: true; readonly limit: number; readonly values: Readonly<Partial<Record<Name, string>>> }

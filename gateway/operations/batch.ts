@@ -8,6 +8,7 @@ import {
   failUnavailable,
   type ItemResult,
 } from '../../shared/contracts/results.ts';
+import { answerJson } from '../../shared/http/answers.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail, refuse } from '../../shared/http/failures.ts';
 import { mapInRequestSlices } from '../../shared/http/json-body/request-slices.ts';
@@ -54,7 +55,7 @@ export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, re
     const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     const results = toResults(items, outcomes);
-    return c.json({ errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
+    return answerJson(c, { errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
   };
 }
 

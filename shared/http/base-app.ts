@@ -1,63 +1,100 @@
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import type { Clock } from '../clock.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
 import { createRateLimitedLog } from '../rate-limited-log.ts';
-import type { HttpEnv, HttpMiddleware } from './env.ts';
+import { setHeader } from './answers.ts';
+import type { Handler, HttpContext, HttpEnv } from './env.ts';
 import { fail, onError, onNotFound } from './failures.ts';
-import { REQUEST_ID_HEADER, uncached, withoutOwnSecret } from './headers.ts';
+import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
+
+/** A `GET` route without an API key. It sets its own caching rules, and is not logged. */
+export interface PublicRoute {
+  readonly path: string;
+  readonly handle: (c: Context) => Response | Promise<Response>;
+}
 
 export interface BaseAppOptions {
   readonly nextId: IdGenerator;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The routes without an API key. They set their own caching rules, and are not logged. */
-  readonly publicRoutes: readonly Hono[];
+  readonly publicRoutes: readonly PublicRoute[];
+}
+
+export interface BaseApp {
+  readonly app: Hono<HttpEnv>;
+  /** Adds an operation. */
+  readonly on: (method: 'GET' | 'POST' | 'DELETE', path: string, handle: Handler) => void;
 }
 
 /**
  * Returns an app with the features that all listeners with operations share. These are request ids,
- * errors, the public routes, no caching, the access log, and no HEAD. Operations are added
- * afterwards.
+ * errors, the public routes, no caching, the access log, and no HEAD. Each route has one handler:
+ * Hono runs several only as a chain of middleware, which costs more than the checks themselves.
  */
-export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): Hono<HttpEnv> {
-  const app = new Hono<HttpEnv>();
-  app.onError(onError);
-  app.notFound(onNotFound);
-  app.use(requestId(nextId));
-  for (const routes of publicRoutes) app.route('/', routes);
-  app.use(uncached, accessLog(logger, clock), noHead);
-  return app;
+export function createBaseApp({ nextId, clock, logger, publicRoutes }: BaseAppOptions): BaseApp {
+  const log = createAccessLog(logger, clock);
+  const served =
+    (handle: Handler): Handler =>
+    async (c) => {
+      const startedAtMs = clock.nowMs();
+      setRequestId(c, nextId);
+      setUncached(c);
+      let response: Response;
+      try {
+        // Hono would run the operation of GET and drop the response's body.
+        response = await (c.req.raw.method === 'HEAD' ? fail(c, '404-01') : handle(c));
+      } catch (error) {
+        response = onError(error, c);
+      }
+      log(c, response.status, startedAtMs);
+      return response;
+    };
+  const app = createPublicApp(publicRoutes, nextId, served(onNotFound));
+  return {
+    app,
+    on: (method, path, handle) => {
+      app.on(method, path, served(handle));
+    },
+  };
 }
 
 /** Returns an app with the health checks only; any other request gets 404-01. */
 export function createHealthApp(health: Health, nextId: IdGenerator): Hono<HttpEnv> {
+  return createPublicApp(healthRoutes(health), nextId, (c) => {
+    setRequestId(c, nextId);
+    setUncached(c);
+    return onNotFound(c);
+  });
+}
+
+function createPublicApp(routes: readonly PublicRoute[], nextId: IdGenerator, notFound: Handler) {
   const app = new Hono<HttpEnv>();
-  app.notFound(onNotFound);
-  app.use(requestId(nextId));
-  app.route('/', healthRoutes(health));
-  app.use(uncached, noHead);
+  app.onError(onError);
+  app.notFound(notFound);
+  for (const { path, handle } of routes) {
+    app.get(path, (c) => {
+      c.header(REQUEST_ID_HEADER, setRequestId(c, nextId));
+      return handle(c);
+    });
+  }
   return app;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/**
- * Sets the request id, and returns it with the response: the caller's id if it is valid, else a new
- * one.
- */
-function requestId(nextId: IdGenerator): HttpMiddleware {
-  return async (c, next) => {
-    // An id that contains the request's secret is not valid, because request ids are logged, stored
-    // and returned.
-    const given = withoutOwnSecret(c, c.req.header(REQUEST_ID_HEADER) ?? '');
-    const id = REQUEST_ID.test(given) ? given : nextId();
-    c.set('requestId', id);
-    c.header(REQUEST_ID_HEADER, id);
-    await next();
-  };
+/** Sets the request id, which the answer repeats: the caller's id if it is valid, else a new one. */
+function setRequestId(c: HttpContext, nextId: IdGenerator): string {
+  // An id that contains the request's secret is not valid, because request ids are logged, stored
+  // and returned.
+  const header = c.req.header(REQUEST_ID_HEADER);
+  const given = header === undefined ? '' : withoutOwnSecret(c, header);
+  const id = REQUEST_ID.test(given) ? given : nextId();
+  c.set('requestId', id);
+  setHeader(c, REQUEST_ID_HEADER, id);
+  return id;
 }
 
 /**
@@ -66,12 +103,9 @@ function requestId(nextId: IdGenerator): HttpMiddleware {
  * kind, since callers without a key can also cause them. The path is logged without the query and
  * without the request's own secret. Headers and bodies are not logged.
  */
-function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
+function createAccessLog(logger: Logger, clock: Clock) {
   const limited = createRateLimitedLog(logger);
-  return async (c, next) => {
-    const startedAtMs = clock.nowMs();
-    await next();
-    const { status } = c.res;
+  return (c: HttpContext, status: number, startedAtMs: number): void => {
     if (status < 500 && !logger.isLevelEnabled('debug')) return;
     const fields = {
       requestId: c.get('requestId'),
@@ -90,9 +124,3 @@ function accessLog(logger: Logger, clock: Clock): HttpMiddleware {
     else limited.error({ ...fields, err }, 'request failed', errorCode(err));
   };
 }
-
-/** Refuses HEAD with 404-01. Hono would run the GET operation and drop the response's body. */
-const noHead: HttpMiddleware = async (c, next) => {
-  if (c.req.raw.method === 'HEAD') return fail(c, '404-01');
-  return await next();
-};

@@ -1,4 +1,4 @@
-import type { HttpMiddleware } from './env.ts';
+import type { HttpContext } from './env.ts';
 import { fail } from './failures.ts';
 
 const CONVERSATION_ID = /^[A-Z0-9]+$/;
@@ -22,9 +22,7 @@ export function isConversationId(text: string): boolean {
  * Checks the conversation id of the path before the body is read. Answers 400-01 if the id is
  * malformed.
  */
-export const checkConversationId: HttpMiddleware = async (c, next) => {
-  const id = c.req.param('conversationId') ?? '';
-  if (!isConversationId(id))
-    return fail(c, '400-01', [{ path: 'conversationId', message: CONVERSATION_ID_TEXT }]);
-  return await next();
-};
+export function checkConversationId(c: HttpContext): Response | undefined {
+  if (isConversationId(c.req.param('conversationId') ?? '')) return undefined;
+  return fail(c, '400-01', [{ path: 'conversationId', message: CONVERSATION_ID_TEXT }]);
+}

@@ -1,7 +1,10 @@
 import type { HttpBindings } from '@hono/node-server';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import type { JsonObject } from '../contracts/json.ts';
 import type { ApiKey } from '../postgres/api-key-lookup.ts';
+
+/** The headers of an answer by name in lower case. */
+export type AnswerHeaders = Record<string, string>;
 
 /** The connection of a request, as the listener passes it to the app. */
 export interface ServedBindings extends HttpBindings {
@@ -10,6 +13,10 @@ export interface ServedBindings extends HttpBindings {
    * longer.
    */
   readonly onKeyShown: () => void;
+  /** The body, if it arrived together with the headers. Then there is no `incoming`. */
+  readonly body: Buffer;
+  /** The object in which the headers of the answer are collected, in place of one of the app. */
+  readonly answerHeaders: AnswerHeaders;
 }
 
 /** Variables of a request, which the checks set for the operation. */
@@ -18,6 +25,7 @@ export interface HttpEnv {
   Bindings: Partial<ServedBindings>;
   Variables: {
     requestId: string;
+    answerHeaders: AnswerHeaders;
     /** Set by the API key check. */
     apiKey: ApiKey;
     /**
@@ -33,4 +41,6 @@ export interface HttpEnv {
 }
 
 export type HttpContext = Context<HttpEnv>;
-export type HttpMiddleware = MiddlewareHandler<HttpEnv>;
+export type Handler = (c: HttpContext) => Response | Promise<Response>;
+/** Returns the refusal of a request, or undefined if the request may continue. */
+export type Check = (c: HttpContext) => Response | undefined | Promise<Response | undefined>;

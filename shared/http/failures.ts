@@ -1,4 +1,3 @@
-import type { ErrorHandler, NotFoundHandler } from 'hono';
 import {
   ERRORS,
   type ErrorCode,
@@ -7,7 +6,8 @@ import {
   type Refusal,
 } from '../contracts/errors.ts';
 import { errorCode } from '../errors.ts';
-import type { HttpContext, HttpEnv } from './env.ts';
+import { answerJson, setHeader } from './answers.ts';
+import type { HttpContext } from './env.ts';
 
 /** Seconds after which a caller should retry a 503-01. */
 export const RETRY_AFTER_SECONDS = 1;
@@ -18,8 +18,8 @@ export const REQUEST_ABORTED = 'REQUEST_ABORTED';
 /** Returns the response to a refusal. All refusals become responses here. */
 export function refuse(c: HttpContext, { code, details, retryAfterSeconds }: Refusal): Response {
   const retryAfter = retryAfterSeconds ?? (code === '503-01' ? RETRY_AFTER_SECONDS : undefined);
-  if (retryAfter !== undefined) c.header('retry-after', String(retryAfter));
-  return c.json(errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);
+  if (retryAfter !== undefined) setHeader(c, 'retry-after', String(retryAfter));
+  return answerJson(c, errorEnvelope(c.get('requestId'), code, details), ERRORS[code].status);
 }
 
 /** Calls {@link refuse} with a code and its details. */
@@ -28,10 +28,12 @@ export function fail(c: HttpContext, code: ErrorCode, details?: readonly ErrorDe
 }
 
 /** Answers any thrown value with 500-01; the access log reports the cause. */
-export const onError: ErrorHandler<HttpEnv> = (error, c) => {
+export function onError(error: unknown, c: HttpContext): Response {
   if (errorCode(error) === REQUEST_ABORTED) return fail(c, '400-01');
   c.set('cause', error);
   return fail(c, '500-01');
-};
+}
 
-export const onNotFound: NotFoundHandler<HttpEnv> = (c) => fail(c, '404-01');
+export function onNotFound(c: HttpContext): Response {
+  return fail(c, '404-01');
+}

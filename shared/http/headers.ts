@@ -1,4 +1,5 @@
-import type { HttpContext, HttpMiddleware } from './env.ts';
+import { setHeader } from './answers.ts';
+import type { HttpContext } from './env.ts';
 
 export const API_ID_HEADER = 'service-api-id';
 export const API_SECRET_HEADER = 'service-api-secret';
@@ -26,8 +27,8 @@ export const UNCACHED = {
   vary: `${API_ID_HEADER}, ${API_SECRET_HEADER}`,
 } as const;
 
-/** Adds {@link UNCACHED} to the responses of all routes that are added after this middleware. */
-export const uncached: HttpMiddleware = async (c, next) => {
-  for (const [name, value] of Object.entries(UNCACHED)) c.header(name, value);
-  await next();
-};
+/** Adds {@link UNCACHED} to the answer. */
+export function setUncached(c: HttpContext): void {
+  setHeader(c, 'cache-control', UNCACHED['cache-control']);
+  setHeader(c, 'vary', UNCACHED.vary);
+}

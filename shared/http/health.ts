@@ -1,4 +1,5 @@
-import { type Context, Hono } from 'hono';
+import type { Context } from 'hono';
+import type { PublicRoute } from './base-app.ts';
 
 /** The state of a process, as `/health/live` and `/health/ready` report it. */
 export interface Health {
@@ -56,7 +57,7 @@ export interface HealthRoutesOptions {
  * Returns the routes `GET /health/live` and `/health/ready`, which need no key. Both answer 200
  * `{status: "ok"}` or 503 `{status: "unavailable", reasons}`.
  */
-export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutesOptions = {}): Hono {
+export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutesOptions = {}): PublicRoute[] {
   const shown = (texts: string[]) => (namesOnly ? texts.map(nameOf) : texts);
   const answer = (c: Context, reasons: string[]) => {
     const notes = health.notes();
@@ -70,9 +71,10 @@ export function healthRoutes(health: Health, { namesOnly = false }: HealthRoutes
       { 'cache-control': 'no-store' },
     );
   };
-  return new Hono()
-    .get(HEALTH_PATHS.live, (c) => answer(c, health.liveReasons()))
-    .get(HEALTH_PATHS.ready, (c) => answer(c, health.readyReasons()));
+  return [
+    { path: HEALTH_PATHS.live, handle: (c) => answer(c, health.liveReasons()) },
+    { path: HEALTH_PATHS.ready, handle: (c) => answer(c, health.readyReasons()) },
+  ];
 }
 
 export const HEALTH_PATHS = { live: '/health/live', ready: '/health/ready' } as const;

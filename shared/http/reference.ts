@@ -3,9 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { type Context, Hono } from 'hono';
+import type { Context } from 'hono';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { packageRoot } from '../package-root.ts';
+import type { PublicRoute } from './base-app.ts';
 
 /** The script of the page, which the build copies (docs/decisions/0015). */
 const SCRIPT_FILE = 'scalar.js';
@@ -40,22 +41,24 @@ interface Asset {
  * send requests with a key that the reader enters. Both routes are public, as the document is. Each
  * content is generated once, at its first request.
  */
-export function referenceRoutes(title: string, document: () => JsonSchema): Hono {
+export function referenceRoutes(title: string, document: () => JsonSchema): PublicRoute[] {
   const json = once(async () => asset(JSON.stringify(document())));
   const page = once(async () => asset(pageOf(title)));
   const script = once(async () => asset(await readFile(join(packageRoot(), 'dist', SCRIPT_FILE))));
-  return new Hono()
-    .get('/openapi.json', async (c) => answer(c, await json(), { 'content-type': 'application/json' }))
-    .get('/docs', async (c) =>
-      answer(c, await page(), {
-        'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': CONTENT_SECURITY_POLICY,
-        'referrer-policy': 'no-referrer',
-      }),
-    )
-    .get(`/docs/${SCRIPT_FILE}`, async (c) =>
-      answer(c, await script(), { 'content-type': 'text/javascript; charset=utf-8' }),
-    );
+  const pageHeaders = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': CONTENT_SECURITY_POLICY,
+    'referrer-policy': 'no-referrer',
+  };
+  const serve = (path: string, asset: () => Promise<Asset>, headers: Record<string, string>) => ({
+    path,
+    handle: async (c: Context) => answer(c, await asset(), headers),
+  });
+  return [
+    serve('/openapi.json', json, { 'content-type': 'application/json' }),
+    serve('/docs', page, pageHeaders),
+    serve(`/docs/${SCRIPT_FILE}`, script, { 'content-type': 'text/javascript; charset=utf-8' }),
+  ];
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -13,11 +13,9 @@ const { referenceRoutes } = await import(new URL('shared/http/reference.js', dis
 
 const released = new Promise((resolve) => process.once('message', resolve));
 const app = new Hono();
-app.route('/', healthRoutes(createHealth()));
-app.route(
-  '/',
-  referenceRoutes('Test', () => ({})),
-);
+for (const { path, handle } of [...healthRoutes(createHealth()), ...referenceRoutes('Test', () => ({}))]) {
+  app.get(path, handle);
+}
 app.post('/body', async (c) => {
   const body = await collectBody(c, { bytesMax: 4 * 1024 * 1024, take: () => true });
   return c.text(body.ok ? String(body.bytes.length) : body.reason);

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
+import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -37,6 +38,6 @@ export function eraseCredentialsOperation({ pool, clock, nextId, slots }: EraseC
         (step) => slots.run(tenantId, step),
       ),
     );
-    return erased.refusal ? refuse(c, erased.refusal) : c.body(null, 204);
+    return erased.refusal ? refuse(c, erased.refusal) : answerEmpty(c, 204);
   };
 }

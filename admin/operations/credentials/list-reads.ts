@@ -1,4 +1,5 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import { CONVERSATION_ID_TEXT, isConversationId } from '../../../shared/http/conversation-id.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
@@ -35,7 +36,10 @@ export function listCredentialReadsOperation(pool: Pool) {
     if (found.refusal) return refuse(c, found.refusal);
     const reads = found.value.slice(0, limit);
     const hasMore = found.value.length > limit;
-    return c.json({ items: reads.map(answerOf), ...(hasMore ? { next: placeAfter(reads.at(-1)!) } : {}) });
+    return answerJson(c, {
+      items: reads.map(answerOf),
+      ...(hasMore ? { next: placeAfter(reads.at(-1)!) } : {}),
+    });
   };
 }
 

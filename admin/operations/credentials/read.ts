@@ -1,6 +1,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { RawJson, writeJson } from '../../../shared/contracts/json.ts';
 import { errorCode } from '../../../shared/errors.ts';
+import { answerJsonText } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -94,5 +95,5 @@ function answerOf(c: HttpContext, conversationId: string, opened: Opened): Respo
     acceptedAt: new Date(submission.acceptedAtMs).toISOString(),
     expiresAt: new Date(submission.expiresAtMs).toISOString(),
   });
-  return c.body(answer, 200, { 'content-type': 'application/json' });
+  return answerJsonText(c, answer);
 }

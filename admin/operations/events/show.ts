@@ -1,6 +1,7 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import type { TopicPosition } from '../../../shared/contracts/first-position.ts';
 import { isKind, KINDS, type Kind } from '../../../shared/contracts/kinds.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -30,7 +31,7 @@ export function showEventOperation(pool: Pool) {
         { path: 'kind', message: `is required, as records of several kinds have this id: ${names}` },
       ]);
     }
-    return c.json(answerOf(event));
+    return answerJson(c, answerOf(event));
   };
 }
 

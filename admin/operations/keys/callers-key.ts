@@ -1,6 +1,6 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
 import { EVERY_SCOPE } from '../../../shared/contracts/scopes.ts';
-import type { HttpMiddleware } from '../../../shared/http/env.ts';
+import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail } from '../../../shared/http/failures.ts';
 import { API_SECRET_HEADER } from '../../../shared/http/headers.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
@@ -14,14 +14,14 @@ export interface Grant {
 
 /**
  * Refuses the previous secret of a rotated API key with 403-01. That secret may have leaked, so it
- * must not revoke or rotate the key, nor create a key that outlives it. Place this middleware after
- * the credentials check.
+ * must not revoke or rotate the key, nor create a key that outlives it. Runs after the API key
+ * check.
  */
-export const requireCurrentSecret: HttpMiddleware = async (c, next) => {
-  if (!c.get('secretIsPrevious')) return await next();
+export function requireCurrentSecret(c: HttpContext): Response | undefined {
+  if (!c.get('secretIsPrevious')) return undefined;
   const message = 'is the previous one since the last rotation: use the new one';
   return fail(c, '403-01', [{ path: API_SECRET_HEADER, message }]);
-};
+}
 
 /**
  * Returns why the caller's `own` key must not grant `wanted` to a key that it creates or rotates.

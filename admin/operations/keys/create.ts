@@ -1,6 +1,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { readKeyRequest } from '../../../shared/contracts/api-keys.ts';
 import type { ErrorDetail, Refusal } from '../../../shared/contracts/errors.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-key.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
@@ -69,7 +70,7 @@ export function createKeyOperation({ pool, clock, nextId, keysPerDayMax = KEYS_P
     if (!created.value.ok) return refuse(c, refusalOf(created.value.why, keysPerDayMax));
     const { secret, stored } = created.value;
     const { apiKeyId, ...described } = describeApiKey(stored, nowMs);
-    return c.json({ apiKeyId, apiKeySecret: secret, ...described }, 201);
+    return answerJson(c, { apiKeyId, apiKeySecret: secret, ...described }, 201);
   };
 }
 

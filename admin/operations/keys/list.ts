@@ -1,3 +1,4 @@
+import { answerJson } from '../../../shared/http/answers.ts';
 import { describeApiKey } from '../../../shared/http/api-key-auth/describe-api-key.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
@@ -30,7 +31,7 @@ export function listKeysOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'cloc
     const nowMs = clock.nowMs();
     const items = found.value.slice(0, limit).map((key) => describeApiKey(key, nowMs));
     const hasMore = found.value.length > limit;
-    return c.json({ items, ...(hasMore ? { next: items.at(-1)!.apiKeyId } : {}) });
+    return answerJson(c, { items, ...(hasMore ? { next: items.at(-1)!.apiKeyId } : {}) });
   };
 
   async function isKeyOf(apiKeyId: string, tenantId: string): Promise<boolean> {
@@ -48,6 +49,6 @@ export function showKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clock
     const found = await withDatabase(c, () => listApiKeys(pool, { tenantId, apiKeyId }));
     if (found.refusal) return refuse(c, found.refusal);
     const [key] = found.value;
-    return key ? c.json(describeApiKey(key, clock.nowMs())) : fail(c, '404-01');
+    return key ? answerJson(c, describeApiKey(key, clock.nowMs())) : fail(c, '404-01');
   };
 }

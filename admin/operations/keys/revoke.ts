@@ -1,4 +1,5 @@
 import type { ErrorDetail } from '../../../shared/contracts/errors.ts';
+import { answerEmpty, answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -26,13 +27,13 @@ export function revokeKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
     if (!parameters.has(PARAMETER)) {
       const revoked = await withDatabase(c, () => revokeApiKey(pool, id.id, clock.nowMs(), tenantId));
       if (revoked.refusal) return refuse(c, revoked.refusal);
-      return revoked.value === undefined ? fail(c, '404-01') : c.body(null, 204);
+      return revoked.value === undefined ? fail(c, '404-01') : answerEmpty(c, 204);
     }
     const revoked = await withDatabase(c, () => revokeApiKeyAndCreated(pool, id.id, clock.nowMs(), tenantId));
     if (revoked.refusal) return refuse(c, revoked.refusal);
     if (!revoked.value) return fail(c, '404-01');
     const { revokedKeys, disabledEndpoints } = revoked.value;
-    return c.json({ revokedKeys, disabledEndpoints });
+    return answerJson(c, { revokedKeys, disabledEndpoints });
   };
 }
 

@@ -1,5 +1,6 @@
 import { readRotationRequest } from '../../../shared/contracts/api-keys.ts';
 import type { Refusal } from '../../../shared/contracts/errors.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -34,7 +35,7 @@ export function rotateKeyOperation({ pool, clock }: Pick<KeysDeps, 'pool' | 'clo
     if (rotated.refusal) return refuse(c, rotated.refusal);
     if (!rotated.value.ok) return refuse(c, rotated.value.refusal);
     const { secret, previousValidUntilMs } = rotated.value;
-    return c.json({
+    return answerJson(c, {
       apiKeyId,
       apiKeySecret: secret,
       previousSecretValidUntil:

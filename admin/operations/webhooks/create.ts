@@ -1,6 +1,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { readEndpointRequest } from '../../../shared/contracts/webhook-endpoints.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -45,7 +46,7 @@ export function createWebhookOperation({ allow, ...deps }: CreateWebhookDeps) {
       if (created.value.code === CREATOR_REVOKED) return fail(c, '401-01');
       return fail(c, '422-01', [{ path: 'body', message: tooMany(deps.endpointsMax) }]);
     }
-    return c.json(created.value, 201);
+    return answerJson(c, created.value, 201);
   };
 }
 

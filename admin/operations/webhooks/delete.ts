@@ -1,4 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
+import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -17,6 +18,6 @@ export function deleteWebhookOperation({ pool, clock }: { readonly pool: Pool; r
     const { tenantId } = c.var.apiKey;
     const deleted = await withDatabase(c, () => deleteEndpoint(pool, tenantId, id.id, clock.nowMs()));
     if (deleted.refusal) return refuse(c, deleted.refusal);
-    return deleted.value ? c.body(null, 204) : fail(c, '404-01');
+    return deleted.value ? answerEmpty(c, 204) : fail(c, '404-01');
   };
 }

@@ -1,3 +1,4 @@
+import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -9,7 +10,7 @@ import { isStorable, readPathId } from '../../request/path-id.ts';
 export function listWebhooksOperation(pool: Pool) {
   return async (c: HttpContext): Promise<Response> => {
     const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId]));
-    return found.refusal ? refuse(c, found.refusal) : c.json({ items: found.value.map(answerOf) });
+    return found.refusal ? refuse(c, found.refusal) : answerJson(c, { items: found.value.map(answerOf) });
   };
 }
 
@@ -21,7 +22,7 @@ export function showWebhookOperation(pool: Pool) {
     const found = await withDatabase(c, () => findEndpoints(pool, [c.var.apiKey.tenantId], id.id));
     if (found.refusal) return refuse(c, found.refusal);
     const [endpoint] = found.value;
-    return endpoint ? c.json(answerOf(endpoint)) : fail(c, '404-01');
+    return endpoint ? answerJson(c, answerOf(endpoint)) : fail(c, '404-01');
   };
 }
 

@@ -1,4 +1,5 @@
 import { type JsonObject, writeJson } from '../../../shared/contracts/json.ts';
+import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { KeyRing } from '../../../shared/keyring/keyring.ts';
@@ -26,7 +27,7 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);
     const [outcome] = accepted.outcomes;
-    return outcome === 'accepted' ? c.body(null, 204) : fail(c, '503-01');
+    return outcome === 'accepted' ? answerEmpty(c, 204) : fail(c, '503-01');
   };
 }
 

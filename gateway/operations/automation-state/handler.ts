@@ -1,5 +1,6 @@
 import { requiredId } from '../../../shared/contracts/fields.ts';
 import { RawJson, writeJson } from '../../../shared/contracts/json.ts';
+import { answerJsonText } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { withDatabase } from '../../../shared/http/with-database.ts';
@@ -28,7 +29,7 @@ export function readStateOperation(readState: ReadState) {
     // The details distinguish an unknown conversation from an unknown path, whose 404 has no
     // details.
     if (!stored) return fail(c, '404-01', [{ path: PARAMETER, message: 'is not known (yet)' }]);
-    return c.body(writeJson(answerOf(stored)), 200, { 'content-type': 'application/json' });
+    return answerJsonText(c, writeJson(answerOf(stored)));
   };
 }
 

@@ -1,3 +1,4 @@
+import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
@@ -24,7 +25,7 @@ export function messageSentOperation(deps: WriteDeps) {
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {
       case 'accepted':
-        return c.body(null, 200, { 'content-length': '0' });
+        return answerEmpty(c, 200);
       case 'conflict':
         return fail(c, '409-01', [conflictDetail('messageId')]);
       case 'too-large':

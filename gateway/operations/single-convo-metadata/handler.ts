@@ -1,4 +1,5 @@
 import { failBadJson, failBadParams } from '../../../shared/contracts/results.ts';
+import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
@@ -47,5 +48,5 @@ export function badJsonResult(nextId: IdGenerator) {
 }
 
 function answer(c: HttpContext, status: 200 | 400, eventId: string, error: string): Response {
-  return c.json({ result: { eventId, error } }, status);
+  return answerJson(c, { result: { eventId, error } }, status);
 }

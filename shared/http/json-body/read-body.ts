@@ -2,7 +2,7 @@ import { RECORD_BYTES_MAX } from '../../contracts/event.ts';
 import { type JsonObject, JsonSyntaxError } from '../../contracts/json.ts';
 import { readJsonObjectInSteps } from '../../contracts/read-json.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
-import type { HttpContext, HttpMiddleware } from '../env.ts';
+import type { Handler, HttpContext } from '../env.ts';
 import { fail, refuse } from '../failures.ts';
 import { overLimit, reportLimits } from '../rates/limits.ts';
 import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
@@ -43,12 +43,12 @@ export type BodyRead =
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
 /**
- * Reads the body into `c.get('body')`. Answers 413-01 if the body is too large, and 429-01 over the
+ * Returns a handler that reads the body into `c.get('body')` for the next one. Answers 413-01 if the body is too large, and 429-01 over the
  * caller's byte rate. Answers 503-01 if other bodies leave no memory, and 400-01 (or
  * `onUnreadable`) if the body is not a JSON object.
  */
-export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
-  return async (c, next) => {
+export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
+  return async (c) => {
     const hold = options.memory?.open(c.get('apiKey').tenantId);
     const rate = options.byteRate?.(c.get('apiKey'));
     try {
@@ -59,7 +59,7 @@ export function jsonBody(options: ReadBodyOptions): HttpMiddleware {
       if (!read.ok) return refusalOf(c, read, options);
       if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
       c.set('body', read.body);
-      return await next();
+      return await handle(c);
     } finally {
       hold?.release();
     }

@@ -1,4 +1,5 @@
 import type { Refusal } from '../../contracts/errors.ts';
+import { appendHeader } from '../answers.ts';
 import type { HttpContext } from '../env.ts';
 import { type Bucket, secondsUntil, tokensLeft } from './buckets.ts';
 import type { Policy, RatePolicy } from './policy.ts';
@@ -36,7 +37,7 @@ export function overLimit({ policy, resetSeconds }: LimitState, more = ''): Refu
  */
 export function reportLimits(c: HttpContext, limits: readonly LimitState[]): void {
   for (const { policy, remaining, resetSeconds } of limits) {
-    c.header('ratelimit-policy', policy.item, { append: true });
-    c.header('ratelimit', `"${policy.name}";r=${remaining};t=${resetSeconds}`, { append: true });
+    appendHeader(c, 'ratelimit-policy', policy.item);
+    appendHeader(c, 'ratelimit', `"${policy.name}";r=${remaining};t=${resetSeconds}`);
   }
 }

@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
-import type { HttpMiddleware } from '../env.ts';
+import type { Check } from '../env.ts';
 import { refuse } from '../failures.ts';
 import { type Buckets, takeFromAll } from './buckets.ts';
 import { bucketState, overLimit, reportLimits } from './limits.ts';
@@ -15,11 +15,11 @@ export interface RequestRates {
  * key, or that of the tenant for all its keys. Runs after the scope check and before the body is
  * read.
  */
-export function requestRate({ policiesOf, buckets }: RequestRates, operation: string): HttpMiddleware {
-  return async (c, next) => {
+export function requestRate({ policiesOf, buckets }: RequestRates, operation: string): Check {
+  return (c) => {
     const key = c.get('apiKey');
     const { requests } = policiesOf(key);
-    if (requests.length === 0) return await next();
+    if (requests.length === 0) return undefined;
     const taken = requests.map((policy) => {
       const owner = policy.name === 'requests' ? key.tenantId : key.apiKeyId;
       return buckets.get(`${policy.name} ${owner} ${operation}`, policy);
@@ -29,6 +29,6 @@ export function requestRate({ policiesOf, buckets }: RequestRates, operation: st
       c,
       taken.map((bucket) => bucketState(bucket, bucket === short ? 1 : undefined)),
     );
-    return short ? refuse(c, overLimit(bucketState(short, 1))) : await next();
+    return short ? refuse(c, overLimit(bucketState(short, 1))) : undefined;
   };
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TopicLayouts } from '../../../gateway/publish/topic-layouts.ts';
 import { KINDS } from '../../../shared/contracts/kinds.ts';
 import { createHealthApp } from '../../../shared/http/base-app.ts';
-import { createHealth, healthRoutes } from '../../../shared/http/health.ts';
+import { createHealth } from '../../../shared/http/health.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -11,7 +11,7 @@ const logger = pino({ level: 'silent' });
 describe('the health routes', () => {
   it('report reasons and notes with their texts', async () => {
     const health = createHealth();
-    const routes = healthRoutes(health);
+    const routes = createHealthApp(health, () => 'id-1');
     const ready = async () => {
       const response = await routes.request('/health/ready');
       return [response.status, await response.json()];

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
 import { requireApiKey } from '../../../shared/http/api-key-auth/api-key-auth.ts';
 import { KeyCache } from '../../../shared/http/api-key-auth/key-cache.ts';
+import { guarded } from '../../../shared/http/checks.ts';
 import type { HttpEnv } from '../../../shared/http/env.ts';
 import type { ApiKey } from '../../../shared/postgres/api-key-lookup.ts';
 import { apiKey, NOW_MS, SECRET } from '../../support/gateway-app.ts';
@@ -27,7 +28,10 @@ function setUp() {
     refreshMs: 60_000,
     keysMax: KEYS_MAX,
   });
-  const app = new Hono<HttpEnv>().get('/', requireApiKey(keys, clock), (c) => c.body(null, 204));
+  const app = new Hono<HttpEnv>().get(
+    '/',
+    guarded([requireApiKey(keys, clock)], (c) => c.body(null, 204)),
+  );
   const call = async (id: string, secret = SECRET) => {
     const headers = { 'service-api-id': id, 'service-api-secret': secret };
     return (await app.request('/', { headers })).status;
