@@ -28,7 +28,8 @@ export interface BodyBounds {
 export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
   const declared = c.req.header('content-length');
   if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
-  const { incoming, outgoing } = c.env ?? {};
+  const { body, incoming, outgoing } = c.env ?? {};
+  if (body) return bounds.take(body.length) ? { ok: true, bytes: body } : NO_MEMORY;
   if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
   // The caller waits for 100 Continue before it sends the body. The listener does not send 100
   // Continue itself.

@@ -104,6 +104,21 @@ export class Connections {
     return this.isBehindProxies ? this.admitForwarded(connection, request, answer) : 'serve';
   }
 
+  /**
+   * Decides whether a request may be served on the fast path, and counts it as open. Returns a
+   * function that ends it, or undefined if {@link admit} must decide.
+   */
+  admitFast(socket: Socket, forwardedFor: string | null): (() => void) | undefined {
+    const connection = this.known.get(socket);
+    if (!connection?.isKeyShown || connection.isForHealth) return undefined;
+    if (!this.isBehindProxies) return endNothing;
+    const { trustedHops, perAddressMax } = this.bounds;
+    const address = partyOf(forwardedAddress(forwardedFor ?? '', trustedHops) ?? connection.address);
+    if (this.openRequests.of(address) >= perAddressMax) return undefined;
+    this.openRequests.add(address);
+    return () => this.openRequests.remove(address);
+  }
+
   /** Records that a request has shown a valid key. Its connection may then stay idle for longer. */
   onKeyShown(socket: Socket): void {
     const connection = this.known.get(socket);
@@ -186,7 +201,8 @@ export class Connections {
     answer: ServerResponse,
   ): Admission {
     const { trustedHops, perAddressMax, onRefused } = this.bounds;
-    const address = partyOf(forwardedAddress(request, trustedHops) ?? connection.address);
+    const forwarded = forwardedAddress(forwardedFor(request), trustedHops);
+    const address = partyOf(forwarded ?? connection.address);
     if (this.openRequests.of(address) >= perAddressMax && !isHealthCheck(request)) {
       onRefused({ reason: 'address', address });
       return 'busy';
@@ -227,13 +243,19 @@ function partyOf(address = ''): string {
     .join(':')}::/64`;
 }
 
+function forwardedFor({ headers }: IncomingMessage): string {
+  const forwarded = headers['x-forwarded-for'];
+  return Array.isArray(forwarded) ? forwarded.join() : (forwarded ?? '');
+}
+
+function endNothing(): void {}
+
 /**
  * Returns the address that the outermost trusted proxy saw, from `X-Forwarded-For`; undefined if
  * the header does not hold one.
  */
-function forwardedAddress({ headers }: IncomingMessage, hops: number): string | undefined {
-  const forwarded = headers['x-forwarded-for'];
-  const addresses = (Array.isArray(forwarded) ? forwarded.join() : (forwarded ?? '')).split(',');
+function forwardedAddress(forwardedFor: string, hops: number): string | undefined {
+  const addresses = forwardedFor.split(',');
   const item = addresses.at(-hops)?.trim() ?? '';
   // Some proxies append the caller's port, and then put an IPv6 address in brackets.
   const [, v6, v4] = /^(?:\[(.*)\](?::\d+)?|([^:]*):\d+)$/.exec(item) ?? [];

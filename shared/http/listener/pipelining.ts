@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { FastPath } from './fast-path.ts';
 import { closeLingering } from './lingering-close.ts';
 import { RequestBody } from './request-body.ts';
 
@@ -23,6 +24,7 @@ const TURN_MS = 5;
 /** State that the connections of one server share. */
 interface Shared {
   readonly turns: TurnQueue;
+  readonly fastPath: FastPath;
   /** Open responses, not counting one per connection. */
   pipelinedAnswers: number;
 }
@@ -38,9 +40,10 @@ interface Shared {
  */
 export class Pipelining {
   private readonly connections = new WeakMap<Socket, ConnectionParser>();
-  private readonly shared: Shared = { turns: new TurnQueue(), pipelinedAnswers: 0 };
+  private readonly shared: Shared;
 
-  constructor(server: Server) {
+  constructor(server: Server, fastPath: FastPath) {
+    this.shared = { turns: new TurnQueue(), fastPath, pipelinedAnswers: 0 };
     server.on('connection', (socket: Socket) => {
       this.connections.set(socket, new ConnectionParser(socket, this.shared));
     });
@@ -74,6 +77,8 @@ class ConnectionParser {
   private lastTurn = -1;
   /** Whether reading is paused until a response is written, or until the connection's turn. */
   private isWaiting = false;
+  /** Whether the open response is one of the fast path, which is alone on its connection. */
+  private isOnFastPath = false;
   /**
    * Whether further bytes are discarded, because the connection is closing or no longer uses HTTP.
    */
@@ -114,6 +119,11 @@ class ConnectionParser {
     this.body = new RequestBody(request, answer);
   }
 
+  private readonly onFastAnswered = (): void => {
+    this.isOnFastPath = false;
+    this.onAnswered();
+  };
+
   onAnswered(): void {
     if (this.openAnswers > 1) this.shared.pipelinedAnswers -= 1;
     this.openAnswers -= 1;
@@ -137,6 +147,10 @@ class ConnectionParser {
     const isServed = turns.isServed(this);
     // Every connection may parse one request per turn of the event loop, and more in its own turn.
     const mayBegin = this.lastTurn !== turn || isServed;
+    if (mayBegin && this.serveFast(bytes)) {
+      this.lastTurn = turn;
+      return;
+    }
     const endAtMs = isServed ? performance.now() + TURN_MS : 0;
     for (let at = 0; at < bytes.length && !this.isEnded && !socket.destroyed; ) {
       const rest = at === 0 ? bytes : bytes.subarray(at);
@@ -150,6 +164,15 @@ class ConnectionParser {
       this.lastTurn = turn;
       at += this.parseSlice(rest);
     }
+  }
+
+  private serveFast(bytes: Buffer): boolean {
+    const { socket } = this;
+    const isIdle = this.openAnswers === 0 && this.body?.isArriving() === false && !this.isEnded;
+    if (!isIdle || socket.isPaused()) return false;
+    this.isOnFastPath = this.shared.fastPath.serve(socket, bytes, this.onFastAnswered);
+    if (this.isOnFastPath) this.openAnswers = 1;
+    return this.isOnFastPath;
   }
 
   /** Returns whether the parser may be called now; if not, reading is paused. */
@@ -169,6 +192,7 @@ class ConnectionParser {
 
   private mayOpenAnswer(): boolean {
     if (this.openAnswers === 0) return true;
+    if (this.isOnFastPath) return false;
     return this.openAnswers < OPEN_ANSWERS_MAX && this.shared.pipelinedAnswers < PIPELINED_ANSWERS_MAX;
   }
 

@@ -1,17 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
+import { settledWithDeadline } from '../../async.ts';
 import type { SettingName } from '../../config/config.ts';
 import { AppError, errorCode } from '../../errors.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
 import { type ConnectionBounds, Connections, type RefusedConnection } from './connections.ts';
+import { FastPath } from './fast-path.ts';
 import { OpenAnswers } from './open-answers.ts';
 import { Pipelining } from './pipelining.ts';
 import { answerUnparsable, refusal, refuseBusy } from './unparsable.ts';
 
 export interface ListenOptions {
-  readonly fetch: (request: Request, env: ServedBindings) => Response | Promise<Response>;
+  readonly fetch: (request: Request, env: Partial<ServedBindings>) => Response | Promise<Response>;
   readonly host: string;
   /** The port; 0 picks a free one. */
   readonly port: number;
@@ -101,6 +103,7 @@ class Listener implements HttpServer {
   private readonly server: Server;
   private readonly options: ListenOptions;
   private readonly answers: OpenAnswers;
+  private readonly fastPath: FastPath;
   private readonly pipelining: Pipelining;
   private readonly connections: Connections;
   private readonly handle: (request: IncomingMessage, answer: ServerResponse) => Promise<unknown>;
@@ -110,8 +113,14 @@ class Listener implements HttpServer {
     this.options = options;
     this.server = createHttpServer(options);
     this.answers = new OpenAnswers(this.server);
-    this.pipelining = new Pipelining(this.server);
     this.connections = new Connections(this.server, this.answers, connectionBounds(options));
+    this.fastPath = new FastPath({
+      fetch: options.fetch,
+      connections: this.connections,
+      keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS,
+      onError: () => refusal(options.nextId(), '500-01'),
+    });
+    this.pipelining = new Pipelining(this.server, this.fastPath);
     this.handle = getRequestListener(
       (request, { incoming, outgoing }) =>
         this.answer(request, incoming as IncomingMessage, outgoing as ServerResponse),
@@ -145,18 +154,23 @@ class Listener implements HttpServer {
 
   startDraining(): void {
     this.isDraining = true;
+    void this.fastPath.stop();
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     const { server } = this;
     this.isDraining = true;
-    return new Promise((resolve) => {
+    const timeoutMs = this.options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS;
+    const deadlineAtMs = performance.now() + timeoutMs;
+    // To Node, the connections of these requests are idle, so that it would close them.
+    await settledWithDeadline(this.fastPath.stop(), timeoutMs);
+    await new Promise<void>((resolve) => {
       // A response that was written while its body arrived has no `Connection: close`. Its
       // connection becomes idle later.
       const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
       const timeout = setTimeout(
         () => server.closeAllConnections(),
-        this.options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS,
+        Math.max(0, deadlineAtMs - performance.now()),
       );
       server.close(() => {
         clearInterval(closingIdle);
