@@ -42,9 +42,8 @@ interface Run {
    * Entities and ids of records that could not be published. Later records of the request with the
    * same entity or id fail too.
    */
-  readonly failed: { readonly entities: Set<string>; readonly ids: Set<string> };
+  failed: { readonly entities: Set<string>; readonly ids: Set<string> } | undefined;
   readonly heldIds: HeldId[];
-  readonly options: AcceptOptions;
 }
 
 /**
@@ -58,9 +57,8 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
     const run: Run = {
       records,
       outcomes: [],
-      failed: { entities: new Set(), ids: new Set() },
+      failed: undefined,
       heldIds: [],
-      options,
     };
     const { firsts, repeats } = deduplicate(records);
     let deadlineAtMs: number | undefined;
@@ -68,7 +66,7 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
       let open: readonly number[] = firsts;
       while (open.length > 0) {
         const { claims, waiting, holders } = claimIds(run, open, deps);
-        await publish(run, await withoutStored(run, claims, deps), deps);
+        await publish(run, options.lookUpStored ? await withoutStored(run, claims, deps) : claims, deps);
         open = waiting;
         if (open.length === 0) break;
         deadlineAtMs ??= performance.now() + deps.waitMs;
@@ -88,6 +86,7 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
  * and content.
  */
 function deduplicate(records: readonly EncodedRecord[]) {
+  if (records.length === 1) return { firsts: [0], repeats: [] };
   const firstOf = new Map<string, number>();
   const firsts: number[] = [];
   const repeats: { index: number; first: number }[] = [];
@@ -111,7 +110,7 @@ function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
   const holders = new Set<Promise<void>>();
   for (const index of open) {
     const { record } = run.records[index]!;
-    if (run.failed.entities.has(record.entity) || run.failed.ids.has(record.id)) {
+    if (run.failed?.entities.has(record.entity) || run.failed?.ids.has(record.id)) {
       fail(run, index, 'unavailable');
     } else if (waitingEntities.has(record.entity)) {
       waiting.push(index);
@@ -150,7 +149,7 @@ async function withoutStored(
   deps: AcceptorOptions,
 ): Promise<Claimed[]> {
   const held = claims.filter(({ heldId }) => heldId !== undefined);
-  if (!run.options.lookUpStored || held.length === 0) return [...claims];
+  if (held.length === 0) return [...claims];
   const { tenantId, kind } = run.records[held[0]!.index]!.record;
   const ids = held.map(({ index }) => run.records[index]!.record.id);
   const stored = await deps.findStored(tenantId, kind, ids);
@@ -185,6 +184,7 @@ function settle(run: Run, { index, heldId }: Claimed, outcome: PublishOutcome): 
 
 function fail(run: Run, index: number, outcome: Outcome): void {
   const { entity, id } = run.records[index]!.record;
+  run.failed ??= { entities: new Set(), ids: new Set() };
   run.failed.entities.add(entity);
   run.failed.ids.add(id);
   run.outcomes[index] = outcome;

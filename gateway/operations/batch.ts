@@ -1,7 +1,7 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import type { Parsed } from '../../shared/contracts/parsed.ts';
+import type { ParsedWithJson } from '../../shared/contracts/parsed.ts';
 import {
   failBadParams,
   failConflict,
@@ -27,7 +27,7 @@ export const ITEMS_MAX = 1000;
 
 export interface BatchOptions<R extends JsonObject> {
   readonly kind: Kind;
-  readonly readItem: (value: JsonValue) => Parsed<R>;
+  readonly readItem: (value: JsonValue) => ParsedWithJson<R>;
 }
 
 /** A validated item: the reason of its refusal, or a record to accept. */
@@ -77,12 +77,12 @@ export function readItems(
 function toItem<R extends JsonObject>(
   facts: RequestFacts,
   kind: Kind,
-  parsed: Parsed<R>,
+  parsed: ParsedWithJson<R>,
   { nextId }: WriteDeps,
 ): Item {
   if (!parsed.ok) return { eventId: parsed.id ?? nextId(), error: failBadParams(parsed.details) };
   const record = toRecord(facts, kind, parsed, parsed.record, nextId);
-  const encoded = encodeRecord(record);
+  const encoded = encodeRecord(record, parsed.json);
   return encoded
     ? { eventId: record.id, encoded }
     : { eventId: record.id, error: failBadParams([TOO_LARGE_DETAIL]) };

@@ -78,9 +78,10 @@ export async function acceptRecord(
   c: HttpContext,
   deps: WriteDeps,
   record: AcceptedRecord,
+  json: string,
   options: AcceptOptions,
 ): Promise<{ readonly refusal: Refusal } | { readonly refusal?: undefined; readonly outcome: Outcome }> {
-  const encoded = encodeRecord(record);
+  const encoded = encodeRecord(record, json);
   if (!encoded) return { outcome: 'too-large' };
   const { outcomes, refusal } = await acceptRecords(c, deps, [encoded], options);
   return refusal ? { refusal } : { outcome: outcomes[0]! };

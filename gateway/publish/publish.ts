@@ -16,11 +16,17 @@ export interface EncodedRecord {
   readonly value: Buffer;
 }
 
-/** Encodes a record for the log; returns undefined if the record's data is too large. */
-export function encodeRecord(record: AcceptedRecord): EncodedRecord | undefined {
-  const value = encodeEvent(record);
+/**
+ * Encodes a record for the log; returns undefined if the record's data is too large. `json`: the
+ * data as JSON.
+ */
+export function encodeRecord(
+  record: AcceptedRecord,
+  json = writeJson(record.data),
+): EncodedRecord | undefined {
+  const value = encodeEvent(record, json);
   // The event contains the data, so the data is measured only if the event exceeds the limit.
-  if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(writeJson(record.data)) > RECORD_BYTES_MAX) {
+  if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(json) > RECORD_BYTES_MAX) {
     return undefined;
   }
   return { record, value };

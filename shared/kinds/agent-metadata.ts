@@ -11,8 +11,8 @@ import {
   text256,
   timestampField,
 } from '../contracts/fields.ts';
-import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
-import { type Parsed, parseRecord } from '../contracts/parsed.ts';
+import { type JsonValue, NO_RAW_MEMBERS, writeJson } from '../contracts/json.ts';
+import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
 import { BLANK_AGENT_ID } from '../contracts/results.ts';
 
 const languageTag = stringField({
@@ -67,7 +67,7 @@ export type AgentRecord = z.output<typeof agentSchema>;
 export const AGENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
 /** Reads one item of a request of many agents. */
-export function readAgentItem(value: JsonValue): Parsed<AgentRecord> {
+export function readAgentItem(value: JsonValue): ParsedWithJson<AgentRecord> {
   const parsed = parseRecord(value, {
     schema: agentSchema,
     idMember: 'eventId',
@@ -78,8 +78,9 @@ export function readAgentItem(value: JsonValue): Parsed<AgentRecord> {
     return isAgentIdBlank(value) ? { ...parsed, details: [{ path: '', message: BLANK_AGENT_ID }] } : parsed;
   }
   const { languages } = parsed.record;
-  if (!languages) return parsed;
-  return { ...parsed, record: { ...parsed.record, languages: languages.map((tag) => tag.toLowerCase()) } };
+  if (!languages?.some((tag) => tag !== tag.toLowerCase())) return parsed;
+  const record = { ...parsed.record, languages: languages.map((tag) => tag.toLowerCase()) };
+  return { ...parsed, record, json: writeJson(record) };
 }
 
 function isAgentIdBlank(value: JsonValue): boolean {

@@ -11,7 +11,7 @@ import {
   ulidField,
 } from '../contracts/fields.ts';
 import type { JsonValue } from '../contracts/json.ts';
-import { type Parsed, parseRecord } from '../contracts/parsed.ts';
+import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
 
 export const AUTOMATION_EVENT_TYPES = [
   'processingStart',
@@ -81,7 +81,7 @@ export const automationEventSchema = objectOf({
 export type AutomationEventRecord = z.output<typeof automationEventSchema>;
 
 /** Reads one item of a request of the engine's feed. */
-export function readAutomationEvent(value: JsonValue): Parsed<AutomationEventRecord> {
+export function readAutomationEvent(value: JsonValue): ParsedWithJson<AutomationEventRecord> {
   return parseRecord(value, {
     schema: automationEventSchema,
     idMember: 'eventId',

@@ -11,7 +11,7 @@ import {
   TEXT_LENGTH_MAX,
 } from '../contracts/fields.ts';
 import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
-import { type Parsed, parseRecord } from '../contracts/parsed.ts';
+import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
 
 export const AUGMENTATION_TYPES = [
   'FREEHAND',
@@ -59,7 +59,7 @@ export type MessageSentRecord = z.output<typeof messageSentSchema>;
 export const MESSAGE_SENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
 /** Reads the body of a MessageSent request. The event's id is the messageId, which is required. */
-export function readMessageSent(value: JsonValue): Parsed<MessageSentRecord> {
+export function readMessageSent(value: JsonValue): ParsedWithJson<MessageSentRecord> {
   return parseRecord(value, {
     schema: messageSentSchema,
     idMember: 'messageId',

@@ -21,7 +21,7 @@ export function messageSentOperation(deps: WriteDeps) {
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
     const record = toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId);
-    const accepted = await acceptRecord(c, deps, record, { lookUpStored: false });
+    const accepted = await acceptRecord(c, deps, record, parsed.json, { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {
       case 'accepted':

@@ -23,7 +23,7 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
     if (!parsed.ok) return answer(c, 400, parsed.id ?? deps.nextId(), failBadParams(parsed.details));
     const facts = requestFacts(c, deps.clock);
     const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
-    const accepted = await acceptRecord(c, deps, record, { lookUpStored: true });
+    const accepted = await acceptRecord(c, deps, record, parsed.json, { lookUpStored: true });
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {
       case 'accepted':

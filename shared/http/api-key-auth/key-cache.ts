@@ -181,7 +181,8 @@ interface TenantKeys {
 
 /**
  * A bounded number of API keys. When it is full, the tenant with the most keys loses its least
- * recently used one. So no tenant can evict the keys of a tenant that has fewer.
+ * recently used one. So no tenant can evict the keys of a tenant that has fewer. The order of use
+ * is tracked only while more than half is full, since that costs several microseconds per use.
  */
 class BoundedKeys {
   private readonly keysMax: number;
@@ -200,6 +201,7 @@ class BoundedKeys {
   /** Adds the key as the most recently used one of its tenant. */
   put(key: ApiKey): void {
     const { apiKeyId, tenantId } = key;
+    if (this.tenantOf.size <= this.keysMax / 2 && this.get(apiKeyId) === key) return;
     this.delete(apiKeyId);
     const tenant = this.tenants.get(tenantId) ?? { tenantId, keys: new Map(), count: 0 };
     this.tenants.set(tenantId, tenant);

@@ -17,23 +17,6 @@ export interface BodyRate {
   state(neededBytes?: number): LimitState;
 }
 
-/** The bytes that one body takes from its caller's byte rate. */
-export interface BodyCharge {
-  /** Takes a known size in advance. If the rate has too little, takes none and returns false. */
-  reserve(bytes: number): boolean;
-  /**
-   * Takes the bytes of one chunk as sent, at least `costMin`. Returns false if the body must be
-   * refused.
-   */
-  takeRead(keptBytes: number, costMin: number): boolean;
-  /** Takes bytes after decompression. Returns false if the body must be refused. */
-  takeUnpacked(bytes: number): boolean;
-  /** Gives back the bytes of the body as sent, except the minimum cost of its chunks. */
-  giveBackRead(): void;
-  /** Gives back the unused part of the reservation. */
-  end(): void;
-}
-
 /** Maximum debt that bodies of unknown size may cause, in bodies of the largest size. */
 const DEBT_BODIES_MAX = 8;
 
@@ -44,41 +27,60 @@ const DEBT_BODIES_MAX = 8;
  * rate is positive again. A body that costs more than the largest size, because of many small
  * chunks, gets no such credit.
  */
-export function chargeBody(rate: BodyRate, bytesMax: number): BodyCharge {
-  let reserved = 0;
-  let charged = 0;
-  let returnable = 0;
+export class BodyCharge {
+  private readonly rate: BodyRate;
+  private readonly bytesMax: number;
+  private reserved = 0;
+  private charged = 0;
+  private returnable = 0;
 
-  function take(bytes: number): boolean {
-    const inAdvance = Math.min(bytes, reserved);
-    const debtMax = charged + bytes <= bytesMax ? DEBT_BODIES_MAX * bytesMax : 0;
-    if (inAdvance < bytes && !rate.take(bytes - inAdvance, debtMax)) return false;
-    reserved -= inAdvance;
-    charged += bytes;
+  constructor(rate: BodyRate, bytesMax: number) {
+    this.rate = rate;
+    this.bytesMax = bytesMax;
+  }
+
+  /** Takes a known size in advance. If the rate has too little, takes none and returns false. */
+  reserve(bytes: number): boolean {
+    // The bytes charged so far must not cause the refusal of this body: each retry would fail
+    // again.
+    if (!this.rate.take(bytes, this.charged)) return false;
+    this.reserved += bytes;
     return true;
   }
 
-  return {
-    reserve(bytes) {
-      // The bytes charged so far must not cause the refusal of this body: each retry would fail
-      // again.
-      if (!rate.take(bytes, charged)) return false;
-      reserved += bytes;
-      return true;
-    },
-    takeRead(keptBytes, costMin) {
-      if (!take(Math.max(keptBytes, costMin))) return false;
-      returnable += Math.max(0, keptBytes - costMin);
-      return true;
-    },
-    takeUnpacked: take,
-    giveBackRead() {
-      rate.giveBack(returnable);
-      returnable = 0;
-    },
-    end() {
-      rate.giveBack(reserved);
-      reserved = 0;
-    },
-  };
+  /**
+   * Takes the bytes of one chunk as sent, at least `costMin`. Returns false if the body must be
+   * refused.
+   */
+  takeRead(keptBytes: number, costMin: number): boolean {
+    if (!this.take(Math.max(keptBytes, costMin))) return false;
+    this.returnable += Math.max(0, keptBytes - costMin);
+    return true;
+  }
+
+  /** Takes bytes after decompression. Returns false if the body must be refused. */
+  takeUnpacked(bytes: number): boolean {
+    return this.take(bytes);
+  }
+
+  /** Gives back the bytes of the body as sent, except the minimum cost of its chunks. */
+  giveBackRead(): void {
+    this.rate.giveBack(this.returnable);
+    this.returnable = 0;
+  }
+
+  /** Gives back the unused part of the reservation. */
+  end(): void {
+    if (this.reserved > 0) this.rate.giveBack(this.reserved);
+    this.reserved = 0;
+  }
+
+  private take(bytes: number): boolean {
+    const inAdvance = Math.min(bytes, this.reserved);
+    const debtMax = this.charged + bytes <= this.bytesMax ? DEBT_BODIES_MAX * this.bytesMax : 0;
+    if (inAdvance < bytes && !this.rate.take(bytes - inAdvance, debtMax)) return false;
+    this.reserved -= inAdvance;
+    this.charged += bytes;
+    return true;
+  }
 }

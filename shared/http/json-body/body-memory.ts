@@ -43,34 +43,41 @@ export function createBodyMemory(bytesMax: number, heapBytesMax = heapBytesForRe
   const heap = new TenantShares({ max: heapBytesMax });
   return {
     heldBytes: () => bodies.held(),
-    open(tenantId) {
-      const body = openShare(bodies, tenantId);
-      const ofHeap = openShare(heap, tenantId);
-      return {
-        take: body.take,
-        takeHeap: (bodyBytes, items) =>
-          ofHeap.take(bodyBytes * HEAP_BYTES_PER_BODY_BYTE + items * HEAP_BYTES_PER_ITEM),
-        release() {
-          body.release();
-          ofHeap.release();
-        },
-      };
-    },
+    open: (tenantId) => new SharedHold(tenantId, bodies, heap),
   };
 }
 
-/** Tracks how much one request holds of the tenant's share. */
-function openShare(shares: TenantShares, tenantId: string) {
-  let own = 0;
-  return {
-    take(bytes: number): boolean {
-      const isTaken = shares.take(tenantId, bytes);
-      if (isTaken) own += bytes;
-      return isTaken;
-    },
-    release(): void {
-      if (own > 0) shares.give(tenantId, own);
-      own = 0;
-    },
-  };
+/** Tracks how much one request holds of its tenant's shares. */
+class SharedHold implements BodyHold {
+  private readonly tenantId: string;
+  private readonly bodies: TenantShares;
+  private readonly heap: TenantShares;
+  private bodyBytes = 0;
+  private heapBytes = 0;
+
+  constructor(tenantId: string, bodies: TenantShares, heap: TenantShares) {
+    this.tenantId = tenantId;
+    this.bodies = bodies;
+    this.heap = heap;
+  }
+
+  take(bytes: number): boolean {
+    const isTaken = this.bodies.take(this.tenantId, bytes);
+    if (isTaken) this.bodyBytes += bytes;
+    return isTaken;
+  }
+
+  takeHeap(bodyBytes: number, items: number): boolean {
+    const bytes = bodyBytes * HEAP_BYTES_PER_BODY_BYTE + items * HEAP_BYTES_PER_ITEM;
+    const isTaken = this.heap.take(this.tenantId, bytes);
+    if (isTaken) this.heapBytes += bytes;
+    return isTaken;
+  }
+
+  release(): void {
+    if (this.bodyBytes > 0) this.bodies.give(this.tenantId, this.bodyBytes);
+    if (this.heapBytes > 0) this.heap.give(this.tenantId, this.heapBytes);
+    this.bodyBytes = 0;
+    this.heapBytes = 0;
+  }
 }

@@ -5,7 +5,7 @@ import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { Handler, HttpContext } from '../env.ts';
 import { fail, refuse } from '../failures.ts';
 import { overLimit, reportLimits } from '../rates/limits.ts';
-import { type BodyCharge, type BodyRate, chargeBody } from './body-charge.ts';
+import { BodyCharge, type BodyRate } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
 import { collectBody } from './collect.ts';
 import { checkContentHeaders, declaredUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
@@ -98,7 +98,7 @@ async function readBody(
   rate: BodyRate | undefined,
   hold: BodyHold | undefined,
 ): Promise<BodyRead> {
-  const charge = rate && chargeBody(rate, options.bytesMax);
+  const charge = rate && new BodyCharge(rate, options.bytesMax);
   try {
     const bytes = await readBytes(c, options, hold, rate, charge);
     const read = bytes.ok ? await parse(bytes.bytes, options, c.get('apiKey').tenantId, hold) : bytes;

@@ -29,29 +29,45 @@ let turnEndMs: number | undefined;
  * Runs a generator to its end, in slices that alternate with those of other requests. However many
  * large requests are open, their work takes about 8 ms per turn of the event loop.
  */
-export async function runInRequestSlices<R>(
+export function runInRequestSlices<R>(
   tenantId: string,
   work: Generator<undefined, R, undefined>,
-): Promise<R> {
-  let sliceMs = FIRST_SLICE_MS;
-  if (!mayBegin()) await turnOf(tenantId, fresh);
+): R | Promise<R> {
+  if (!mayBegin()) return turnOf(tenantId, fresh).then(() => runFirstSlice(tenantId, work));
+  return runFirstSlice(tenantId, work);
+}
+
+/** Runs the first slice. A small request ends in it, without a promise. */
+function runFirstSlice<R>(tenantId: string, work: Generator<undefined, R, undefined>): R | Promise<R> {
+  const step = runSlice(work, FIRST_SLICE_MS);
+  return step.done ? step.value : runFurtherSlices(tenantId, work);
+}
+
+async function runFurtherSlices<R>(tenantId: string, work: Generator<undefined, R, undefined>): Promise<R> {
   for (;;) {
-    const sliceEndMs = performance.now() + sliceMs;
-    let step = work.next();
-    while (!step.done && performance.now() < sliceEndMs) step = work.next();
-    if (step.done) return step.value;
-    sliceMs = SLICE_MS;
     await turnOf(tenantId, continuing);
+    const step = runSlice(work, SLICE_MS);
+    if (step.done) return step.value;
   }
 }
 
+function runSlice<R>(
+  work: Generator<undefined, R, undefined>,
+  sliceMs: number,
+): IteratorResult<undefined, R> {
+  const sliceEndMs = performance.now() + sliceMs;
+  let step = work.next();
+  while (!step.done && performance.now() < sliceEndMs) step = work.next();
+  return step;
+}
+
 /** Returns `values.map(work)`, computed in slices. */
-export function mapInRequestSlices<T, R>(
+export async function mapInRequestSlices<T, R>(
   tenantId: string,
   values: readonly T[],
   work: (value: T) => R,
 ): Promise<R[]> {
-  return runInRequestSlices(tenantId, mapOneByOne(values, work));
+  return await runInRequestSlices(tenantId, mapOneByOne(values, work));
 }
 
 /** Returns whether this turn has time left for the first slice of a request. */

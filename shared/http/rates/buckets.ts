@@ -7,7 +7,7 @@ export interface Rate {
 }
 
 export interface Bucket<R extends Rate> {
-  readonly rate: R;
+  rate: R;
   tokens: number;
   /** The time at which `tokens` was calculated. */
   atMs: number;
@@ -38,7 +38,7 @@ export function createBuckets<R extends Rate>(clock: Clock, sweepFrom = SWEEP_FR
 
   function sweep(nowMs: number): void {
     for (const [name, bucket] of buckets) {
-      if (refilled(bucket, bucket.rate, nowMs).tokens >= bucket.rate.burst) buckets.delete(name);
+      if (tokensAt(bucket, bucket.rate, nowMs) >= bucket.rate.burst) buckets.delete(name);
     }
     sweepAt = Math.max(sweepFrom, 2 * buckets.size);
   }
@@ -46,20 +46,26 @@ export function createBuckets<R extends Rate>(clock: Clock, sweepFrom = SWEEP_FR
   return {
     get(name, rate) {
       const nowMs = clock.nowMs();
-      const before = buckets.get(name);
-      if (!before && buckets.size >= sweepAt) sweep(nowMs);
-      const bucket = before ? refilled(before, rate, nowMs) : { rate, tokens: rate.burst, atMs: nowMs };
-      buckets.set(name, bucket);
+      let bucket = buckets.get(name);
+      if (bucket) {
+        bucket.tokens = tokensAt(bucket, rate, nowMs);
+        bucket.rate = rate;
+        bucket.atMs = nowMs;
+      } else {
+        if (buckets.size >= sweepAt) sweep(nowMs);
+        bucket = { rate, tokens: rate.burst, atMs: nowMs };
+        buckets.set(name, bucket);
+      }
       return bucket;
     },
     size: () => buckets.size,
   };
 }
 
-function refilled<R extends Rate>({ tokens, atMs }: Bucket<R>, rate: R, nowMs: number): Bucket<R> {
+function tokensAt({ tokens, atMs }: Bucket<Rate>, rate: Rate, nowMs: number): number {
   // If the clock was set back, the bucket must continue to fill.
   const elapsedMs = Math.max(0, nowMs - atMs);
-  return { rate, tokens: Math.min(rate.burst, tokens + (elapsedMs * rate.perSecond) / 1000), atMs: nowMs };
+  return Math.min(rate.burst, tokens + (elapsedMs * rate.perSecond) / 1000);
 }
 
 /**
