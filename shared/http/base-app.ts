@@ -1,20 +1,14 @@
-import { type Context, Hono } from 'hono';
+import { Hono } from 'hono';
 import type { Clock } from '../clock.ts';
 import { errorCode } from '../errors.ts';
 import type { IdGenerator } from '../ids.ts';
 import type { Logger } from '../logging.ts';
 import { createRateLimitedLog } from '../rate-limited-log.ts';
 import { setHeader } from './answers.ts';
-import type { Handler, HttpContext, HttpEnv } from './env.ts';
+import type { Handler, HttpContext, HttpEnv, PublicRoute } from './env.ts';
 import { fail, onError, onNotFound } from './failures.ts';
 import { REQUEST_ID_HEADER, setUncached, withoutOwnSecret } from './headers.ts';
 import { type Health, healthRoutes } from './health.ts';
-
-/** A `GET` route without an API key. It sets its own caching rules, and is not logged. */
-export interface PublicRoute {
-  readonly path: string;
-  readonly handle: (c: Context) => Response | Promise<Response>;
-}
 
 export interface BaseAppOptions {
   readonly nextId: IdGenerator;

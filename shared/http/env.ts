@@ -44,3 +44,9 @@ export type HttpContext = Context<HttpEnv>;
 export type Handler = (c: HttpContext) => Response | Promise<Response>;
 /** Returns the refusal of a request, or undefined if the request may continue. */
 export type Check = (c: HttpContext) => Response | undefined | Promise<Response | undefined>;
+
+/** A `GET` route without an API key. It sets its own caching rules, and is not logged. */
+export interface PublicRoute {
+  readonly path: string;
+  readonly handle: (c: Context) => Response | Promise<Response>;
+}

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { PublicRoute } from './base-app.ts';
+import type { PublicRoute } from './env.ts';
 
 /** The state of a process, as `/health/live` and `/health/ready` report it. */
 export interface Health {

@@ -6,7 +6,7 @@ import { gzip } from 'node:zlib';
 import type { Context } from 'hono';
 import type { JsonSchema } from '../contracts/json-schema.ts';
 import { packageRoot } from '../package-root.ts';
-import type { PublicRoute } from './base-app.ts';
+import type { PublicRoute } from './env.ts';
 
 /** The script of the page, which the build copies (docs/decisions/0015). */
 const SCRIPT_FILE = 'scalar.js';

@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { settledWithDeadline } from '../../async.ts';
 import type { SettingName } from '../../config/config.ts';
-import { AppError, errorCode } from '../../errors.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
+import { bind } from './bind.ts';
 import { type ConnectionBounds, Connections, type RefusedConnection } from './connections.ts';
 import { FastPath } from './fast-path.ts';
 import { OpenAnswers } from './open-answers.ts';
@@ -146,8 +145,7 @@ class Listener implements HttpServer {
   }
 
   async listen(): Promise<void> {
-    await bind(this.server, this.options);
-    const { address, port } = this.server.address() as AddressInfo;
+    const { address, port } = await bind(this.server, this.options);
     this.host = address;
     this.port = port;
   }
@@ -284,31 +282,4 @@ function reportKeepAlive(outgoing: ServerResponse, idleSeconds: number | undefin
 function mustClose(incoming: IncomingMessage, isDraining: boolean): boolean {
   if (incoming.headers.expect !== undefined && !incoming.readableDidRead) return true;
   return isDraining && incoming.complete;
-}
-
-async function bind(server: Server, { host, port, portSetting }: ListenOptions): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => {
-      const reason = bindProblem(error, portSetting);
-      reject(new AppError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${reason}`, { cause: error }));
-    });
-    server.listen(port, host, resolve);
-  });
-  server.removeAllListeners('error');
-  server.on('error', () => {});
-}
-
-function bindProblem(error: Error, portSetting: SettingName): string {
-  const hostSetting = portSetting.replace('PORT', 'HOST');
-  switch (errorCode(error)) {
-    case 'EADDRINUSE':
-      return `the port is in use; stop the program that uses it, or set ${portSetting}`;
-    case 'EACCES':
-      return `this user may not use the port; set ${portSetting} to 1024 or higher`;
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return `this machine has no such address; set ${hostSetting} to one that it has, or to 0.0.0.0 for all`;
-    default:
-      return `${error.message}; check ${portSetting} and ${hostSetting}`;
-  }
 }
