@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INVALID, readBy, readEach } from './compiled-schema.ts';
 import { InexactNumber, RawJson, stringProblem } from './json.ts';
 import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
 
@@ -31,13 +32,16 @@ export interface StringRules {
 }
 
 export function stringField(rules: StringRules) {
-  return z
+  const schema = z
     .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
     .check((ctx) => {
       const message = brokenRule(ctx.value, rules);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     })
     .meta(stringMeta(rules));
+  return readBy(schema, (value) =>
+    typeof value === 'string' && brokenRule(value, rules) === undefined ? value : INVALID,
+  );
 }
 
 /** Returns the same rules as JSON Schema, which cannot exclude U+0000 and unpaired surrogates. */
@@ -116,38 +120,53 @@ export const ulidField = stringField({
 /** Returns the schema of a whole number within int32. `min`: 0 for counts, 1 for positions. */
 export function int32(min: number = INT32_MIN, max: number = INT32_MAX) {
   const message = `must be a whole number from ${min} to ${max}`;
-  return z
+  const isInRange = (value: unknown) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  const schema = z
     .number({ error: message })
     .check((ctx) => {
-      if (!Number.isInteger(ctx.value) || ctx.value < min || ctx.value > max) {
-        ctx.issues.push({ code: 'custom', message, input: ctx.value });
-      }
+      if (!isInRange(ctx.value)) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     })
     .meta({ type: 'integer', minimum: min, maximum: max });
+  return readBy(schema, (value) => (isInRange(value) ? value : INVALID));
 }
 
 /** The schema of seconds: a finite double that is not negative. */
-export const secondsField = z
-  .preprocess(
-    (value) => (value instanceof InexactNumber ? value.value : value),
-    z
-      .number({ error: 'must be a number of seconds, 0 or more' })
-      .min(0, { error: 'must be a number of seconds, 0 or more' }),
-  )
-  .meta({ type: 'number', minimum: 0 });
+export const secondsField = readBy(
+  z
+    .preprocess(
+      (value) => (value instanceof InexactNumber ? value.value : value),
+      z
+        .number({ error: 'must be a number of seconds, 0 or more' })
+        .min(0, { error: 'must be a number of seconds, 0 or more' }),
+    )
+    .meta({ type: 'number', minimum: 0 }),
+  (value) => {
+    const seconds = value instanceof InexactNumber ? value.value : value;
+    return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : INVALID;
+  },
+);
 
 const TIMESTAMP_LENGTH_MAX = 64;
 
-export const timestampField = stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
-  .refine((text) => parseTimestampNs(text) !== undefined, {
-    error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
-  })
-  .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN });
+export const timestampField = readBy(
+  stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
+    .refine((text) => parseTimestampNs(text) !== undefined, {
+      error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
+    })
+    .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN }),
+  (value) =>
+    typeof value === 'string' && value.length <= TIMESTAMP_LENGTH_MAX && parseTimestampNs(value) !== undefined
+      ? value
+      : INVALID,
+);
 
 export function oneOf<const T extends readonly string[]>(values: T) {
-  return z.enum(values as unknown as readonly [string, ...string[]], {
+  const schema = z.enum(values as unknown as readonly [string, ...string[]], {
     error: `must be one of ${values.join(', ')}`,
   });
+  const known: ReadonlySet<unknown> = new Set(values);
+  return readBy(schema, (value) => (known.has(value) ? value : INVALID));
 }
 
 export interface ArrayRules {
@@ -162,7 +181,7 @@ export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
   const any = z
     .array(item, { error: (issue) => (issue.input === undefined ? 'is required' : 'must be an array') })
     .max(lengthMax, { error: message });
-  return z.preprocess(
+  const schema = z.preprocess(
     (value, ctx) => {
       if (!Array.isArray(value) || value.length <= lengthMax) return value;
       // Checked before the entries: a body can hold 250,000 entries, each with its own problems.
@@ -171,6 +190,14 @@ export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
     },
     ifEmpty === undefined ? any : any.min(1, { error: ifEmpty }),
   );
+  const readEntries = readEach(item);
+  const lengthMin = ifEmpty === undefined ? 0 : 1;
+  return readEntries
+    ? readBy(schema, (value) => {
+        const isFit = Array.isArray(value) && value.length >= lengthMin && value.length <= lengthMax;
+        return isFit ? readEntries(value) : INVALID;
+      })
+    : schema;
 }
 
 export function objectOf<T extends z.ZodRawShape>(shape: T) {
@@ -187,8 +214,7 @@ export const attributesField = arrayOf(
   { lengthMax: ATTRIBUTES_MAX },
 );
 
-/** The schema of a free-form object, which is kept byte for byte. */
-export const freeForm = z
+const rawJson = z
   .custom<RawJson>((value) => value instanceof RawJson, { error: 'must be an object' })
   .check((ctx) => {
     if (ctx.value instanceof RawJson && ctx.value.problem) {
@@ -196,3 +222,8 @@ export const freeForm = z
     }
   })
   .meta({ type: 'object' });
+
+/** The schema of a free-form object, which is kept byte for byte. */
+export const freeForm = readBy(rawJson, (value) =>
+  value instanceof RawJson && value.problem === undefined ? value : INVALID,
+);

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
+import { compile, INVALID } from './compiled-schema.ts';
 import type { ErrorDetail } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json.ts';
 
@@ -82,6 +83,8 @@ export function validate<S extends z.ZodObject>(
 ):
   | { readonly ok: true; readonly value: z.output<S> }
   | { readonly ok: false; readonly details: readonly ErrorDetail[] } {
+  const known = compile(schema)?.(value) ?? INVALID;
+  if (known !== INVALID) return { ok: true, value: known as z.output<S> };
   const result = schema.safeParse(value);
   return result.success
     ? { ok: true, value: result.data }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { compile, INVALID, readBy } from '../contracts/compiled-schema.ts';
 import {
   freeForm,
   objectOf,
@@ -37,7 +38,7 @@ export const AUTOMATION_STATES = [
 
 export type AutomationState = (typeof AUTOMATION_STATES)[number];
 
-export const automationEventSchema = objectOf({
+const members = objectOf({
   eventId: ulidField.nullish().describe('Your id of this event, a ULID. Omitted: Sluice generates an id.'),
   conversationId: requiredId.describe("The service's id of the conversation."),
   externalConversationId: requiredId.describe('Id of the conversation in the chat or voice system.'),
@@ -60,22 +61,30 @@ export const automationEventSchema = objectOf({
   })
     .nullish()
     .describe('Data for the calling system.'),
-})
-  .check((ctx) => {
-    if (ctx.value.type === 'reply' && !ctx.value.reply) {
-      ctx.issues.push({
-        code: 'custom',
-        path: ['reply'],
-        message: 'is required when type is reply',
-        input: undefined,
-      });
-    }
-  })
-  .meta({
-    if: { properties: { type: { const: 'reply' } } },
-    // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
-    then: { required: ['reply'], properties: { reply: { type: 'object' } } },
-  });
+});
+
+/** The rule that concerns two members. */
+function lacksReply({ type, reply }: z.output<typeof members>): boolean {
+  return type === 'reply' && !reply;
+}
+
+export const automationEventSchema = readBy(
+  members
+    .check((ctx) => {
+      if (!lacksReply(ctx.value)) return;
+      const message = 'is required when type is reply';
+      ctx.issues.push({ code: 'custom', path: ['reply'], message, input: undefined });
+    })
+    .meta({
+      if: { properties: { type: { const: 'reply' } } },
+      // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+      then: { required: ['reply'], properties: { reply: { type: 'object' } } },
+    }),
+  (value) => {
+    const event = compile(members)!(value);
+    return event === INVALID || lacksReply(event as z.output<typeof members>) ? INVALID : event;
+  },
+);
 
 /** One action of the automated agent. */
 export type AutomationEventRecord = z.output<typeof automationEventSchema>;
