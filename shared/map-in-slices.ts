@@ -8,7 +8,7 @@ const SLICE_MS = 4;
 /**
  * Runs a generator to its end. Yields to the event loop at the first pause after {@link SLICE_MS}.
  */
-async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
+export async function runInSlices<R>(work: Generator<undefined, R, undefined>): Promise<R> {
   let sliceEndMs = performance.now() + SLICE_MS;
   for (;;) {
     const step = work.next();

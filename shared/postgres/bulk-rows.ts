@@ -1,31 +1,20 @@
+import { runInSlices } from '../map-in-slices.ts';
+import { arrayParameter, type ColumnType } from './array-parameter.ts';
 import type { Queryable } from './pool.ts';
 
-/**
- * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
- * as text, date as `2026-01-31`, text[] as string[]. `utf8` is a text whose bytes are stored in a
- * bytea.
- */
-export type ColumnType =
-  | 'text'
-  | 'integer'
-  | 'bigint'
-  | 'double precision'
-  | 'date'
-  | 'bytea'
-  | 'utf8'
-  | 'timestamptz'
-  | 'json'
-  | 'text[]';
-
-/** One column of a bulk statement, and the function that returns a row's value for the column. */
-export interface Column<Row> {
+/** One column of a bulk statement, and the value of the column in each row. */
+export type Column<Row> = {
   readonly name: string;
   readonly type: ColumnType;
-  value(row: Row): unknown;
-}
+} & (
+  | { value(row: Row): unknown }
+  /** The value of all rows, which is sent once. */
+  | { readonly same: unknown }
+);
 
 /**
- * Inserts the rows as one statement, and resolves with the rows that the statement returns.
+ * Inserts the rows as one statement, and resolves with the rows that the statement returns. Yields
+ * to the event loop while it encodes many rows.
  * `suffix` follows the rows (`on conflict …`, `returning …`). Sends no statement if there are no
  * rows.
  */
@@ -37,8 +26,8 @@ export async function insertRows<Row, Returned = never>(
   suffix = '',
 ): Promise<Returned[]> {
   if (rows.length === 0) return [];
-  const { text, values } = insertStatement(table, columns, rows, suffix);
-  return (await db.query<Returned>(text, values)).rows;
+  const unnested = await runInSlices(unnestColumnByColumn(columns, rows));
+  return (await db.query<Returned>(insertText(table, columns, unnested, suffix), unnested.values)).rows;
 }
 
 /**
@@ -51,16 +40,25 @@ export function insertStatement<Row>(
   rows: readonly Row[],
   suffix = '',
 ): { readonly text: string; readonly values: unknown[] } {
+  const unnested = unnestRows(columns, rows);
+  return { text: insertText(table, columns, unnested, suffix), values: unnested.values };
+}
+
+function insertText<Row>(
+  table: string,
+  columns: readonly Column<Row>[],
+  { select }: UnnestedRows,
+  suffix: string,
+): string {
   const names = columns.map(({ name }) => `"${name}"`).join(', ');
-  const { select, values } = unnestRows(columns, rows);
-  return { text: `insert into ${table} (${names}) ${select} ${suffix}`, values };
+  return `insert into ${table} (${names}) ${select} ${suffix}`;
 }
 
 export interface UnnestedRows {
   /** `select … from unnest(…)`: the rows, in the order given. */
   readonly select: string;
-  /** One array per column, as text: the statement's parameters. */
-  readonly values: string[];
+  /** The statement's parameters: one per column, an array unless all rows have the same value. */
+  readonly values: unknown[];
 }
 
 /**
@@ -68,50 +66,43 @@ export interface UnnestedRows {
  * sorted by their key, so that concurrent statements cannot deadlock.
  */
 export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): UnnestedRows {
-  const names = columns.map(({ name }) => `"${name}"`);
-  const parameters = columns.map(({ type }, i) => `$${i + 1}::${arrayTypeOf(type)}`);
-  const selected = columns.map(({ type }, i) => expressionOf(type, names[i]!));
-  return {
-    select: `select ${selected.join(', ')} from unnest(${parameters.join(', ')}) as sent (${names.join(', ')})`,
-    values: columns.map(({ type, value }) => arrayText(type, rows.map(value))),
-  };
+  const steps = unnestColumnByColumn(columns, rows);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Computes {@link unnestRows}, yielding after each array. */
+export function* unnestColumnByColumn<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): Generator<undefined, UnnestedRows, undefined> {
+  const selected: string[] = [];
+  const arrays: string[] = [];
+  const arrayNames: string[] = [];
+  const values: unknown[] = [];
+  for (const [i, column] of columns.entries()) {
+    const { type } = column;
+    const name = `"${column.name}"`;
+    if ('same' in column) {
+      selected.push(`$${i + 1}::${type} as ${name}`);
+      values.push(type === 'timestamptz' ? new Date(column.same as number) : column.same);
+      continue;
+    }
+    selected.push(type === 'text[]' || type === 'json' ? `${name}::${type}` : name);
+    arrays.push(`$${i + 1}::${arrayTypeOf(type)}`);
+    arrayNames.push(name);
+    values.push(arrayParameter(type, rows.map(column.value, column)));
+    yield;
+  }
+  const select = `select ${selected.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`;
+  return { select, values };
 }
 
 // Returns the array type of a parameter. unnest flattens arrays of arrays, so a text[] is sent as
-// an array literal. For json, the type is text, because the driver would parse json. For utf8, the
-// type is text, because hexadecimal is twice as long.
+// an array literal. For json, the type is text, because the driver would parse json.
 function arrayTypeOf(type: ColumnType): string {
-  return type === 'text[]' || type === 'json' || type === 'utf8' ? 'text[]' : `${type}[]`;
-}
-
-function expressionOf(type: ColumnType, name: string): string {
-  if (type === 'utf8') return `convert_to(${name}, 'UTF8')`;
-  return type === 'text[]' || type === 'json' ? `${name}::${type}` : name;
-}
-
-/**
- * Returns the text form of a Postgres array; null and undefined become NULL. The driver's own
- * conversion also escapes numbers, which caused almost a fifth of the garbage of a busy process.
- */
-export function arrayText(type: ColumnType, values: readonly unknown[]): string {
-  const elementOf = ELEMENTS[type];
-  return `{${values.map((value) => (value === null || value === undefined ? 'NULL' : elementOf(value))).join(',')}}`;
-}
-
-const ELEMENTS: Readonly<Record<ColumnType, (value: unknown) => string>> = {
-  text: (value) => quoted(String(value)),
-  json: (value) => quoted(String(value)),
-  utf8: (value) => quoted(String(value)),
-  'text[]': (value) => quoted(arrayText('text', value as readonly string[])),
-  integer: String,
-  bigint: String,
-  'double precision': String,
-  date: String,
-  timestamptz: (value) => new Date(value as number).toISOString(),
-  bytea: (value) => `"\\\\x${(value as Buffer).toString('hex')}"`,
-};
-
-function quoted(text: string): string {
-  const escaped = text.includes('"') || text.includes('\\') ? text.replace(/[\\"]/g, '\\$&') : text;
-  return `"${escaped}"`;
+  if (type === 'utf8') return 'bytea[]';
+  return type === 'text[]' || type === 'json' ? 'text[]' : `${type}[]`;
 }

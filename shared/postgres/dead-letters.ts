@@ -1,6 +1,6 @@
 import type { TopicPosition } from '../contracts/first-position.ts';
 import type { Kind } from '../contracts/kinds.ts';
-import { arrayText, type Column } from './bulk-rows.ts';
+import { arrayParameter, type ColumnType } from './array-parameter.ts';
 import type { Queryable } from './pool.ts';
 
 /** A record that could not be stored. */
@@ -38,7 +38,11 @@ const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
 /** Estimated bytes of a row in addition to key, value and headers. */
 const ROW_BYTES = 512;
 
-const COLUMNS: readonly Column<DeadLetter>[] = [
+const COLUMNS: readonly {
+  readonly name: string;
+  readonly type: ColumnType;
+  value(letter: DeadLetter): unknown;
+}[] = [
   { name: 'generation', type: 'integer', value: ({ generation }) => generation },
   { name: 'partition', type: 'integer', value: ({ partition }) => partition },
   { name: 'offset', type: 'bigint', value: ({ offset }) => offset },
@@ -144,8 +148,8 @@ function valuesOf(letters: readonly DeadLetter[]): unknown[] {
   const lengths = [0, 1, 2].map((i) => parts.map((ofRow) => ofRow[i]?.length ?? null));
   return [
     Buffer.concat(parts.flat().filter((bytes) => bytes !== null)),
-    ...COLUMNS.map(({ type, value }) => arrayText(type, letters.map(value))),
-    ...[starts, ...lengths].map((numbers) => arrayText('integer', numbers)),
+    ...COLUMNS.map(({ type, value }) => arrayParameter(type, letters.map(value))),
+    ...[starts, ...lengths].map((numbers) => arrayParameter('integer', numbers)),
   ];
 }
 

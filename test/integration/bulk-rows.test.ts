@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  arrayText,
-  type Column,
-  type ColumnType,
-  insertRows,
-  unnestRows,
-} from '../../shared/postgres/bulk-rows.ts';
+import { arrayParameter, arrayText, type ColumnType } from '../../shared/postgres/array-parameter.ts';
+import { type Column, insertRows, unnestRows } from '../../shared/postgres/bulk-rows.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 
 let database: TestDatabase;
@@ -74,14 +69,23 @@ describe('rows as one array per column', () => {
 
   it('keep numbers, bytes and times', async () => {
     expect(await readBack('integer', [0, -1, 2_147_483_647, null])).toEqual([0, -1, 2_147_483_647, null]);
-    const bigints = [0n, -1n, 9_223_372_036_854_775_807n, null];
+    const bigints = [0n, -1n, 9_223_372_036_854_775_807n, -9_223_372_036_854_775_808n, null];
     expect(await readBack('bigint', bigints)).toEqual(bigints);
     const doubles = [0, -1.5, 1e-300, 1e300, Number.MAX_SAFE_INTEGER, null];
     expect(await readBack('double precision', doubles)).toEqual(doubles);
+    expect(await readBack('bigint', [7, -(2 ** 40), Number.MAX_SAFE_INTEGER])).toEqual([
+      7n,
+      -(2n ** 40n),
+      BigInt(Number.MAX_SAFE_INTEGER),
+    ]);
+    expect(await readBack('utf8', ['ä 漢 😀', null])).toEqual([Buffer.from('ä 漢 😀'), null]);
+    expect(await readBack('date', ['2026-01-31', null])).toHaveLength(2);
     const bytes = [Buffer.from([]), Buffer.from([0, 34, 92, 255]), null];
     expect(await readBack('bytea', bytes)).toEqual(bytes);
-    const times = [0, 1_795_000_000_123, -1];
-    expect(await readBack('timestamptz', times)).toEqual(times.map((ms) => new Date(ms)));
+    const times = [0, 1_795_000_000_123, -1, 253_402_300_799_999, -62_135_596_800_000, null];
+    expect(await readBack('timestamptz', times)).toEqual(
+      times.map((ms) => (ms === null ? null : new Date(ms))),
+    );
   });
 
   it('are inserted in the given order', async () => {
@@ -101,7 +105,28 @@ describe('rows as one array per column', () => {
     expect(stored.rows).toEqual(rows);
   });
 
-  it('are sent by the driver as text', () => {
+  it('have one parameter for a value that all rows have', async () => {
+    const columns: Column<number>[] = [
+      { name: 'text', type: 'text', same: '"{NULL}' },
+      { name: 'time', type: 'timestamptz', same: 1_795_000_000_123 },
+      { name: 'number', type: 'integer', value: (row) => row },
+      { name: 'nothing', type: 'bigint', same: null },
+    ];
+    const { select, values } = unnestRows(columns, [1, 2]);
+    expect(values).toHaveLength(columns.length);
+    const { rows } = await database.pool.query(select, values);
+    const same = { text: '"{NULL}', time: new Date(1_795_000_000_123), nothing: null };
+    expect(rows).toEqual([
+      { ...same, number: 1 },
+      { ...same, number: 2 },
+    ]);
+  });
+
+  it('are sent in binary, or as text if the server must refuse a value', async () => {
+    expect(arrayParameter('text', ['a', null])).toBeInstanceOf(Buffer);
     expect(arrayText('text', ['a"b', 'c', null])).toBe('{"a\\"b","c",NULL}');
+    await expect(readBack('integer', [1, 2 ** 31])).rejects.toMatchObject({ code: '22003' });
+    await expect(readBack('bigint', [2n ** 63n])).rejects.toMatchObject({ code: '22003' });
+    await expect(readBack('text', ['a\0'])).rejects.toMatchObject({ code: '22021' });
   });
 });

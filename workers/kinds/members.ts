@@ -7,7 +7,7 @@ import {
   writeJson,
 } from '../../shared/contracts/json.ts';
 import { parseTimestampNs } from '../../shared/contracts/timestamps.ts';
-import type { ColumnType } from '../../shared/postgres/bulk-rows.ts';
+import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import type { ColumnValue } from '../sql/entity-tables.ts';
 import { DataError } from './record-kind.ts';
 

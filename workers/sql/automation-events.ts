@@ -57,7 +57,7 @@ export async function insertAutomationEvents(
     { name: 'transfer_variables', type: 'text', value: (row) => row.event.transferVariables },
     { name: 'transfer_task_name', type: 'text', value: (row) => row.event.transferTaskName },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
-    { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
+    { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(db, 'automation_events', columns, rows);
 }

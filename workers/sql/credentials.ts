@@ -41,7 +41,7 @@ export async function insertCredentials(
     { name: 'partition', type: 'integer', value: (row) => row.partition },
     { name: 'offset', type: 'bigint', value: (row) => row.offset },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
-    { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
+    { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(db, 'credentials', columns, rows);
 }

@@ -91,7 +91,7 @@ export async function insertPatches(
     { name: 'event_id', type: 'text', value: (row) => row.eventId },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
     { name: 'patch', type: 'json', value: (row) => row.patch },
-    { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
+    { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(db, tables.history, columns, rows);
 }
@@ -212,7 +212,7 @@ export function versionColumns<State>(nowMs: number): Column<EntityVersion<State
     { name: 'read_generation', type: 'integer', value: (version) => version.lastRead.generation },
     { name: 'read_partition', type: 'integer', value: (version) => version.lastRead.partition },
     { name: 'read_offset', type: 'bigint', value: (version) => version.lastRead.offset },
-    { name: 'updated_at', type: 'timestamptz', value: () => nowMs },
+    { name: 'updated_at', type: 'timestamptz', same: nowMs },
   ];
 }
 

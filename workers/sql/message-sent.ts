@@ -45,7 +45,7 @@ export async function insertMessageSent(
     { name: 'partition', type: 'integer', value: (row) => row.partition },
     { name: 'offset', type: 'bigint', value: (row) => row.offset },
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
-    { name: 'stored_at', type: 'timestamptz', value: () => nowMs },
+    { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
   await insertRows(db, 'message_sent', columns, rows);
 }

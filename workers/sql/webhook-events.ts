@@ -135,7 +135,7 @@ async function insertMessages(
   const columns: Column<(typeof rows)[number]>[] = [
     { name: 'tenant_id', type: 'text', value: ({ event }) => event.tenantId },
     { name: 'message_id', type: 'text', value: ({ id }) => id },
-    { name: 'created_at', type: 'timestamptz', value: () => createdAtMs },
+    { name: 'created_at', type: 'timestamptz', same: createdAtMs },
     { name: 'type', type: 'text', value: ({ event }) => event.type },
     { name: 'body', type: 'utf8', value: ({ body }) => body },
   ];
