@@ -4,11 +4,12 @@ import type { EventLog, LogConsumer, PartitionBounds } from '../../shared/log/lo
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { classifyFault } from './faults.ts';
 import { PartitionConsumer, type PartitionDeps } from './partition-consumer.ts';
+import { PlainInserts } from './plain-inserts.ts';
 import { findStart, type StoredPosition } from './position-fencing.ts';
 import { Rounds } from './rounds.ts';
 import { type TopicStatus, topicStatus } from './topic-status.ts';
 
-export interface ConsumeDeps extends Omit<PartitionDeps, 'topic'> {
+export interface ConsumeDeps extends Omit<PartitionDeps, 'topic' | 'plainInserts'> {
   readonly log: Pick<EventLog, 'createConsumer'>;
   /** Prefix of the names of topics and consumer groups. */
   readonly prefix: string;
@@ -38,7 +39,7 @@ export function startConsuming<Row>(deps: ConsumeDeps, kind: RecordKind<Row>): T
 
 class KindConsumer<Row> implements TopicConsumer {
   readonly topic: string;
-  readonly #deps: ConsumeDeps;
+  readonly #deps: ConsumeDeps & Pick<PartitionDeps, 'topic' | 'plainInserts'>;
   readonly #kind: RecordKind<Row>;
   readonly #consumer: LogConsumer;
   readonly #rounds: Rounds<Row>;
@@ -46,9 +47,9 @@ class KindConsumer<Row> implements TopicConsumer {
 
   constructor(deps: ConsumeDeps, kind: RecordKind<Row>) {
     this.topic = topicOf(deps.prefix, kind.kind);
-    this.#deps = deps;
+    this.#deps = { ...deps, topic: this.topic, plainInserts: new PlainInserts() };
     this.#kind = kind;
-    this.#rounds = new Rounds({ ...deps, topic: this.topic }, kind);
+    this.#rounds = new Rounds(this.#deps, kind);
     this.#consumer = deps.log.createConsumer({
       topic: this.topic,
       group: this.topic,
@@ -87,10 +88,9 @@ class KindConsumer<Row> implements TopicConsumer {
     try {
       const { offset, ...position } = await findStart(this.#deps.pool, { topic, partition }, bounds);
       await this.#partitions.get(partition)?.release();
-      const deps = { ...this.#deps, topic };
       this.#partitions.set(
         partition,
-        new PartitionConsumer(deps, this.#kind, this.#rounds, partition, position),
+        new PartitionConsumer(this.#deps, this.#kind, this.#rounds, partition, position),
       );
       return offset;
     } catch (error) {

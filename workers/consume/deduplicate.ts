@@ -3,8 +3,16 @@ import type { Kind } from '../../shared/contracts/kinds.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { ReadRecord } from '../kinds/record-kind.ts';
-import { type EventKey, insertEventKeys, lockEventKeys, updateEventKeys } from '../sql/event-keys.ts';
+import {
+  type EventKey,
+  type EventKeyId,
+  insertEventKeys,
+  insertNewEventKeys,
+  lockEventKeys,
+  updateEventKeys,
+} from '../sql/event-keys.ts';
 import type { Candidate, Identity, Rejection } from './decode.ts';
+import type { PlainInserts } from './plain-inserts.ts';
 
 const DAY_MS = 86_400_000;
 /**
@@ -37,6 +45,7 @@ export interface DeduplicateContext {
    * records.
    */
   readonly generatedIdKeptMs: number;
+  readonly plainInserts: PlainInserts;
 }
 
 /**
@@ -54,14 +63,19 @@ export async function deduplicate<Row>(
   const ids = [...wanted.values()].sort(
     (a, b) => compareText(a.tenantId, b.tenantId) || compareText(a.key, b.key),
   );
-  const inserted = new Set((await insertEventKeys(db, context.kind, ids)).map(keyText));
+  const existing = await insertIds(db, ids, context);
+  if (existing.length === 0 && ids.length === candidates.length) {
+    const stored = storable(candidates);
+    if (stored.length === candidates.length) return { stored, deadLetters: [] };
+  }
   // A separate statement, because the insert does not see ids that were committed meanwhile.
+  const names = new Set(existing.map(keyText));
   const there = await lockEventKeys(
     db,
     context.kind,
-    ids.filter((id) => !inserted.has(keyText(id))),
+    ids.filter((id) => names.has(keyText(id))),
   );
-  if (inserted.size + there.length < ids.length) {
+  if (there.length < existing.length) {
     // The id was deleted between the two statements. The record would be stored without its id, and
     // a repeat would be stored again.
     throw new AppError('KEYS_SWEPT', 'an expired id was deleted meanwhile', { retryable: true });
@@ -70,11 +84,28 @@ export async function deduplicate<Row>(
   const decided = decide(candidates, before, context);
   const changed = ids.flatMap((id) => {
     const now = decided.keys.get(keyText(id))!;
-    const same = inserted.has(keyText(id)) ? sameKey(now, id) : now === before.get(keyText(id));
+    const earlier = before.get(keyText(id));
+    const same = earlier ? now === earlier : sameKey(now, id);
     return same ? [] : [now];
   });
   await updateEventKeys(db, context.kind, changed);
   return decided;
+}
+
+/** Inserts ids that do not exist yet, and resolves with the others. */
+async function insertIds(
+  db: Queryable,
+  ids: readonly EventKey[],
+  { kind, plainInserts }: DeduplicateContext,
+): Promise<readonly EventKeyId[]> {
+  if (plainInserts.shouldTry(ids.length) && (await insertNewEventKeys(db, kind, ids))) return [];
+  const existing = await insertEventKeys(db, kind, ids);
+  if (existing.length > 0) plainInserts.noteRepeat();
+  return existing;
+}
+
+function storable<Row>(candidates: readonly Candidate<Row>[]): ReadRecord<Row>[] {
+  return candidates.flatMap(({ outcome }) => (outcome.ok ? [outcome.record] : []));
 }
 
 /**
