@@ -60,14 +60,15 @@ export function toCandidate<Row>(
   context: DecodeContext,
 ): Candidate<Row> {
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
-  const place = { log, ...firstPositionOf(log, context.topic, read) };
+  const { firstPosition, replay } = firstPositionOf(log, context.topic, read);
   let event: AcceptedRecord;
   try {
     event = decodeEvent(log.value, kind.kind);
   } catch (error) {
     if (!(error instanceof EventError)) throw error;
     const rejection: Rejection = { reason: error.reason, stage: 'decode', text: error.message };
-    return { ...place, identity: partialIdentity(error, log), outcome: { ok: false, rejection } };
+    const identity = partialIdentity(error, log);
+    return { log, firstPosition, replay, identity, outcome: { ok: false, rejection } };
   }
   const identity: Identity = {
     tenantId: event.tenantId,
@@ -78,13 +79,15 @@ export function toCandidate<Row>(
   };
   try {
     checkEnvelope(event, context);
-    const record = { event, row: kind.read(event), read, firstPosition: place.firstPosition };
-    return { ...place, identity, outcome: { ok: true, record } };
+    const record = { event, row: kind.read(event), read, firstPosition };
+    return { log, firstPosition, replay, identity, outcome: { ok: true, record } };
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     const reason = error instanceof TimeError ? 'time' : 'invalid';
     return {
-      ...place,
+      log,
+      firstPosition,
+      replay,
       // The id must stay traceable even if a hash or time cannot be stored.
       identity: { ...identity, contentHash: null, acceptedAtMs: log.timestampMs },
       outcome: { ok: false, rejection: { reason, stage: 'check', text: error.message } },

@@ -1,5 +1,6 @@
+import { compareText } from '../../shared/compare-text.ts';
 import type { EntityId, EntityVersion, OrderedAt } from '../sql/entity-tables.ts';
-import { compareOrder, type ReadRecord, sortedByEntity } from './record-kind.ts';
+import { compareOrder, type ReadRecord } from './record-kind.ts';
 
 /**
  * How the records of a kind change their entity's state. `Stored` is a change as stored in the
@@ -31,18 +32,18 @@ export async function foldRecords<State, Change, Stored extends EntityId & Order
 ): Promise<EntityVersion<State>[]> {
   const groups = groupByEntity(records);
   const stored = indexById(await folding.lock(groups.map((group) => group.id)));
-  const late = groups.filter(({ id, records: own }) => {
-    const current = stored.get(entityKey(id));
+  const late = groups.filter(({ key, records: own }) => {
+    const current = stored.get(key);
     return current !== undefined && compareOrder(own[0]!.firstPosition, current.newest) <= 0;
   });
   const refolded = await foldHistories(late, folding);
-  return groups.map(({ id, records: own, lastRead }) => {
-    const whole = refolded.get(entityKey(id));
-    if (whole) return { ...id, ...whole, lastRead };
-    let state = stored.get(entityKey(id))?.state;
+  return groups.map(({ id: { tenantId, entity }, key, records: own, lastRead }) => {
+    const whole = refolded.get(key);
+    if (whole) return { tenantId, entity, ...whole, lastRead };
+    let state = stored.get(key)?.state;
     for (const { row } of own) state = folding.apply(state, row);
     const { generation, offset } = own.at(-1)!.firstPosition;
-    return { ...id, state: state as State, newest: { generation, offset }, lastRead };
+    return { tenantId, entity, state: state as State, newest: { generation, offset }, lastRead };
   });
 }
 
@@ -66,32 +67,36 @@ async function foldHistories<State, Change, Stored extends EntityId & OrderedAt>
 
 interface EntityGroup<Change> {
   readonly id: EntityId;
+  /** The text of the id; see {@link entityKey}. */
+  readonly key: string;
   /** The records in the order of the entity. */
   readonly records: ReadRecord<Change>[];
   readonly lastRead: ReadRecord<Change>['read'];
 }
 
 function groupByEntity<Change>(records: readonly ReadRecord<Change>[]): EntityGroup<Change>[] {
-  const lastRead = new Map(records.map((record) => [keyOfRecord(record), record.read]));
-  const groups = new Map<string, EntityGroup<Change>>();
-  for (const record of sortedByEntity(records)) {
-    const key = keyOfRecord(record);
+  const groups = new Map<string, EntityGroup<Change> & { lastRead: ReadRecord<Change>['read'] }>();
+  for (const record of records) {
+    const { tenantId, entity } = record.event;
+    const key = entityKey(record.event);
     const group = groups.get(key);
-    if (group) group.records.push(record);
-    else {
-      const { tenantId, entity } = record.event;
-      groups.set(key, { id: { tenantId, entity }, records: [record], lastRead: lastRead.get(key)! });
+    if (group) {
+      group.records.push(record);
+      group.lastRead = record.read;
+    } else {
+      groups.set(key, { id: { tenantId, entity }, key, records: [record], lastRead: record.read });
     }
   }
-  return [...groups.values()];
+  for (const { records: own } of groups.values()) {
+    if (own.length > 1) own.sort((a, b) => compareOrder(a.firstPosition, b.firstPosition));
+  }
+  return [...groups.values()].sort(
+    (a, b) => compareText(a.id.tenantId, b.id.tenantId) || compareText(a.id.entity, b.id.entity),
+  );
 }
 
-function keyOfRecord({ event }: ReadRecord<unknown>): string {
-  return entityKey(event);
-}
-
-function entityKey(id: EntityId): string {
-  return JSON.stringify([id.tenantId, id.entity]);
+function entityKey({ tenantId, entity }: EntityId): string {
+  return `${tenantId.length}:${tenantId}${entity}`;
 }
 
 function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {

@@ -47,7 +47,7 @@ export function mergePatchKind(options: {
 }
 
 function applyPatch(state: ColumnValues | undefined, patch: Patch): ColumnValues {
-  return { ...state, ...patch };
+  return state === undefined ? patch : { ...state, ...patch };
 }
 
 /** Returns the known members of the data by column. Throws DataError. */
@@ -65,7 +65,9 @@ function toPatchRow({ event, firstPosition }: ReadRecord<Patch>) {
     tenantId: event.tenantId,
     entity: event.entity,
     acceptedAtMs: event.acceptedAtMs,
-    ...firstPosition,
+    generation: firstPosition.generation,
+    partition: firstPosition.partition,
+    offset: firstPosition.offset,
     eventId: event.id,
     requestId: event.requestId,
     patch: writeJson(event.data),

@@ -52,12 +52,16 @@ function findGaps(data: JsonObject, augmentationType: readonly string[]): string
 }
 
 function toRow({ event, row, firstPosition }: ReadRecord<MessageSent>): MessageSentRow {
+  // Without spreads, which take a tenth of the time to store a record.
   return {
-    ...row,
     tenantId: event.tenantId,
     messageId: event.id,
     acceptedAtMs: event.acceptedAtMs,
-    ...firstPosition,
+    values: row.values,
+    gaps: row.gaps,
+    generation: firstPosition.generation,
+    partition: firstPosition.partition,
+    offset: firstPosition.offset,
     requestId: event.requestId,
   };
 }
