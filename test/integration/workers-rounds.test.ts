@@ -4,7 +4,7 @@ import { BATCH_STEPS, type BatchStep } from '../../workers/consume/store-batch.t
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
-import { agent, createAgentBench, DEATH } from '../support/worker-bench.ts';
+import { agent, createAgentBench, DEATH, hash } from '../support/worker-bench.ts';
 
 const PARTITIONS = [0, 1, 2];
 
@@ -20,8 +20,10 @@ beforeAll(async () => {
 async function openInRounds({
   kind = agentMetadata,
   onStep = () => {},
+  partitions = PARTITIONS,
 }: {
   kind?: typeof agentMetadata;
+  partitions?: readonly number[];
   onStep?: (step: BatchStep) => void | Promise<void>;
 } = {}) {
   const b = await createAgentBench(pool, kind);
@@ -34,15 +36,15 @@ async function openInRounds({
     },
   });
   onTestFinished(close);
-  for (const partition of PARTITIONS) {
+  for (const partition of partitions) {
     b.append(agent(), { id: `first-${partition}`, entity: `e${partition}`, partition });
     await consumer.read(partition);
   }
-  expect(begun).toBe(PARTITIONS.length);
+  expect(begun).toBe(partitions.length);
   begun = 0;
   isOpen = true;
-  const append = (id: string, partition: number, data = agent()) =>
-    b.append(data, { id, entity: `e${partition}`, partition });
+  const append = (id: string, partition: number, data = agent(), contentHash?: string) =>
+    b.append(data, { id, entity: `e${partition}`, partition, ...(contentHash && { contentHash }) });
   return {
     ...b,
     consumer,
@@ -194,6 +196,31 @@ describe('a round', () => {
     expect(await b.stored()).toHaveLength(3001);
   });
 
+  it('runs next to another one, with other partitions, while many records are waiting', async () => {
+    const partitions = Array.from({ length: 12 }, (_, partition) => partition);
+    let begin: () => void = () => {};
+    const bothBegun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const b = await openInRounds({
+      partitions,
+      onStep: async (step) => {
+        if (step !== 'begun') return;
+        if (b.begun() === 2) begin();
+        await bothBegun;
+      },
+    });
+    const ids = partitions.flatMap((partition) =>
+      Array.from({ length: 300 }, (_, i) => {
+        b.append(`r${partition}-${i}`, partition);
+        return `r${partition}-${i}`;
+      }),
+    );
+    expect(await b.deliver(partitions)).toEqual(partitions.map(() => fulfilled));
+    expect(await b.stored()).toEqual(ids.sort());
+    expect(await Promise.all(partitions.map(b.nextOffset))).toEqual(partitions.map(() => 301n));
+  });
+
   it('is limited in bytes', async () => {
     const b = await openInRounds();
     const large = agent('x'.repeat(3 * 1024 * 1024));
@@ -201,6 +228,23 @@ describe('a round', () => {
     expect(await b.deliver()).toEqual([fulfilled, fulfilled, fulfilled]);
     expect(b.begun()).toBe(2);
     expect(await b.stored()).toHaveLength(3);
+  });
+
+  it('of many records stores an id once that exists already', async () => {
+    const b = await openInRounds();
+    for (let i = 0; i < 300; i++) b.append(`a-${i}`, 0, agent(), hash(i));
+    await b.deliver([0]);
+    for (let i = 0; i < 300; i++) b.append(`b-${i}`, 0);
+    b.append('a-7', 0, agent(), hash(7));
+    b.append('a-8', 0, agent(), hash(9));
+    expect(await Promise.allSettled([b.consumer.deliver(0, 301n)])).toEqual([fulfilled]);
+    expect(b.begun()).toBe(2);
+    expect(await b.stored()).toHaveLength(600);
+    expect(await b.key('a-7')).toMatchObject({ status: 'stored', conflicts: 0, offset: 8n });
+    expect(await b.key('a-8')).toMatchObject({ status: 'stored', conflicts: 1, offset: 9n });
+    expect((await b.deadLetters(0)).map(({ recordId, reason }) => [recordId, reason])).toEqual([
+      ['a-8', 'conflict'],
+    ]);
   });
 
   it('decides records with the same id by partition and offset', async () => {

@@ -48,18 +48,26 @@ const BYTES_MAX = 8 * 1024 * 1024;
 const INTERVAL_MS = 10;
 
 /**
- * Stores records of several partitions of a topic together: one transaction at a time, for all
- * partitions that have records. The next round starts when the previous one has ended. If a round
- * fails, its partitions have to store their records separately, so that the failure affects only
- * the partition that causes it.
+ * Rounds of a topic that may run concurrently while there is a backlog: one is decoded and encoded
+ * while the database stores the other. Each has other partitions.
+ */
+const CONCURRENT_MAX = 2;
+/** A partition's part of a full round, at most, so that other partitions remain for the next one. */
+const SHARES_PER_ROUND = 6;
+
+/**
+ * Stores records of several partitions of a topic together: one transaction for all partitions that
+ * have records. The next round starts when the previous one has ended, or earlier if a full round is
+ * waiting. If a round fails, its partitions have to store their records separately, so that the
+ * failure affects only the partition that causes it.
  */
 export class Rounds<Row> {
   readonly #deps: RoundsDeps;
   readonly #kind: RecordKind<Row>;
   readonly #size: BatchSize = createBatchSize(RECORDS_MAX);
-  /** In the order in which they get into rounds. */
+  /** Batches that are in no round, in the order in which they get into rounds. */
   readonly #waiting = new Set<Waiting<Row>>();
-  #isRunning = false;
+  #running = 0;
   #nextStartMs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: RoundsDeps, kind: RecordKind<Row>) {
@@ -76,44 +84,63 @@ export class Rounds<Row> {
     return new Promise((end) => {
       member.onWait('slot');
       this.#waiting.add({ member, batch, at: 0, end });
-      if (!this.#isRunning) void this.#run();
+      this.#startRun();
     });
   }
 
+  #startRun(): void {
+    if (this.#running < CONCURRENT_MAX && this.#mayStart(this.#running)) void this.#run();
+  }
+
+  /** Returns whether another round may start next to those that are running. */
+  #mayStart(running: number): boolean {
+    if (running === 0) return this.#waiting.size > 0;
+    return this.#countWaiting() >= RECORDS_MAX / 2;
+  }
+
   async #run(): Promise<void> {
-    this.#isRunning = true;
-    while (this.#waiting.size > 0) {
+    this.#running += 1;
+    while (this.#mayStart(this.#running - 1)) {
       await this.#gather();
       this.#nextStartMs = performance.now() + INTERVAL_MS;
-      await this.#runRound(this.#takeShares());
+      const shares = this.#takeShares();
+      this.#startRun();
+      await this.#runRound(shares);
     }
-    this.#isRunning = false;
+    this.#running -= 1;
   }
 
   /** Waits until the next round may start, unless a full round is waiting. */
   async #gather(): Promise<void> {
     const waitMs = this.#nextStartMs - performance.now();
-    let records = 0;
-    for (const { batch, at } of this.#waiting) records += batch.records.length - at;
-    if (waitMs > 0 && records < this.#size.recordsMax) await sleep(waitMs);
+    if (waitMs > 0 && this.#countWaiting() < this.#size.recordsMax) await sleep(waitMs);
   }
 
-  /** Returns about the same number of records of each waiting batch. */
+  #countWaiting(): number {
+    let records = 0;
+    for (const { batch, at } of this.#waiting) records += batch.records.length - at;
+    return records;
+  }
+
+  /** Takes about the same number of records of each waiting batch, up to a full round. */
   #takeShares(): Share<Row>[] {
     for (const waiting of this.#waiting) if (waiting.batch.signal.aborted) this.#end(waiting);
-    const partitions = this.#waiting.size;
+    const partitions = Math.min(this.#waiting.size, SHARES_PER_ROUND);
     const limits = {
-      recordsMax: Math.ceil(this.#size.recordsMax / partitions),
+      recordsMax: Math.max(1, Math.floor(this.#size.recordsMax / partitions)),
       bytesMax: BYTES_MAX / partitions,
     };
     const shares: Share<Row>[] = [];
+    let count = 0;
     let bytes = 0;
     for (const waiting of this.#waiting) {
       const records = takeRecords(waiting.batch.records, waiting.at, limits);
+      count += records.length;
       bytes += records.reduce((sum, record) => sum + bytesOf(record), 0);
-      if (bytes > BYTES_MAX && shares.length > 0) break;
+      if (shares.length > 0 && (bytes > BYTES_MAX || count > RECORDS_MAX)) break;
       shares.push({ waiting, records });
     }
+    for (const { waiting } of shares) this.#waiting.delete(waiting);
     return shares;
   }
 
@@ -172,8 +199,7 @@ export class Rounds<Row> {
       if (!result || waiting.at === waiting.batch.records.length) {
         this.#end(waiting);
       } else {
-        // Behind the others, so that every partition gets its turn.
-        this.#waiting.delete(waiting);
+        // After the others, so that every partition gets its turn.
         this.#waiting.add(waiting);
       }
     }
