@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
 import { settledWithDeadline } from '../../async.ts';
-import type { LogRecord } from '../log.ts';
+import type { LogHeader, LogRecord } from '../log.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
 import type { FetchedRecords } from './partition-reader.ts';
 import { memberProblem } from './problem.ts';
@@ -56,6 +56,8 @@ const LEAVE_TIMEOUT_MS = 5_000;
 const WATCH_INTERVAL_MS = 1_000;
 /** Bytes of one partition in one fetch; a larger record is fetched alone. */
 const FETCH_BYTES_MAX = 1_048_576;
+/** Bytes of all partitions in one fetch, which kafkajs decodes without a pause: 10 ms. */
+const FETCH_BYTES_TOTAL_MAX = 2 * 1_048_576;
 
 /**
  * Joins the group and fetches, with kafkajs. Records of a partition are fetched only after its
@@ -117,6 +119,7 @@ class KafkajsMember implements Member {
       heartbeatInterval: times.heartbeatIntervalMs,
       maxWaitTimeInMs: times.fetchWaitMs,
       maxBytesPerPartition: FETCH_BYTES_MAX,
+      maxBytes: FETCH_BYTES_TOTAL_MAX,
       // Partitions without a leader are read again after this many milliseconds.
       metadataMaxAge: 10_000,
       allowAutoTopicCreation: false,
@@ -277,13 +280,20 @@ function createSocketTracker(): { factory: ISocketFactory; close(): void } {
 
 /** Converts a message of kafkajs, which groups the values of a repeated header. */
 export function toLogRecord(message: KafkaMessage): LogRecord {
+  const headers: LogHeader[] = [];
+  for (const name of Object.keys(message.headers ?? {})) {
+    const values = message.headers![name];
+    for (const value of Array.isArray(values) ? values : [values]) headers.push(toHeader(name, value));
+  }
   return {
     offset: BigInt(message.offset),
     key: message.key,
     value: message.value ?? Buffer.alloc(0),
-    headers: Object.entries(message.headers ?? {}).flatMap(([name, values]) =>
-      [values ?? null].flat().map((value) => ({ name, value: value === null ? null : Buffer.from(value) })),
-    ),
+    headers,
     timestampMs: Number(message.timestamp),
   };
+}
+
+function toHeader(name: string, value: Buffer | string | null | undefined): LogHeader {
+  return { name, value: typeof value === 'string' ? Buffer.from(value) : (value ?? null) };
 }
