@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { crc32c } from '../../shared/log/kafka/protocol/crc32c.ts';
 import { BATCH_HEAD_BYTES, recordBytes, writeBatch } from '../../shared/log/kafka/protocol/record-batch.ts';
 import type { OutgoingRecord } from '../../shared/log/log.ts';
 
@@ -48,6 +49,14 @@ it('a record batch has the same bytes as that of kafkajs', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+it('the checksum is CRC-32C, of any range of the bytes', () => {
+  const checked = Buffer.from('123456789');
+  // The check value of the catalogue of parametrised CRC algorithms.
+  expect(crc32c(checked, 0, checked.length)).toBe(0xe3069283);
+  expect(crc32c(Buffer.from('xx123456789yy'), 2, 11)).toBe(0xe3069283);
+  expect(crc32c(checked, 3, 3)).toBe(0);
 });
 
 it.each([0x3f, 0x40, 0x1fff, 0x2000, 0xfffff, 0x100000])(

@@ -162,8 +162,3 @@ declare module 'kafkajs/src/loggers/index.js' {
   };
   export default loggers;
 }
-
-declare module 'kafkajs/src/protocol/recordBatch/crc32C/index.js' {
-  /** Returns the CRC-32C (Castagnoli) checksum. */
-  export default function crc32C(bytes: Uint8Array): number;
-}

@@ -33,7 +33,8 @@ export class ProduceLoop {
   private readonly memory: TenantShares;
   private readonly log: RateLimitedLog;
   private readonly leaders: LeaderRefresh;
-  private readonly queues = new Map<string, PartitionQueue>();
+  /** The queues by topic and partition. */
+  private readonly queues = new Map<string, Map<number, PartitionQueue>>();
   /** Queues with unsent entries and nothing in flight, in the order in which they began to wait. */
   private readonly waiting = new Set<PartitionQueue>();
   private readonly busyLeaders = new Set<number>();
@@ -49,9 +50,16 @@ export class ProduceLoop {
   }
 
   queueOf(topic: string, partition: number): PartitionQueue {
-    const key = `${topic}/${partition}`;
-    const queue = this.queues.get(key) ?? new PartitionQueue(topic, partition);
-    this.queues.set(key, queue);
+    let ofTopic = this.queues.get(topic);
+    if (!ofTopic) {
+      ofTopic = new Map();
+      this.queues.set(topic, ofTopic);
+    }
+    let queue = ofTopic.get(partition);
+    if (!queue) {
+      queue = new PartitionQueue(topic, partition);
+      ofTopic.set(partition, queue);
+    }
     return queue;
   }
 
@@ -122,8 +130,7 @@ export class ProduceLoop {
   }
 
   private async refreshLeaders(): Promise<void> {
-    const topics = new Set([...this.queues.values()].map(({ topic }) => topic));
-    await this.leaders.run([...topics], () => this.isClosing);
+    await this.leaders.run([...this.queues.keys()], () => this.isClosing);
     this.schedule();
   }
 

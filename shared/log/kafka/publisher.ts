@@ -36,13 +36,11 @@ export class KafkaPublisher implements Publisher {
   publish(topic: string, records: readonly OutgoingRecord[]): Promise<PublishOutcome[]> {
     if (records.length === 0) return Promise.resolve([]);
     if (this.isClosed) return Promise.resolve(records.map(() => notSent('closed')));
-    const { sizes, refusals } = admit(records);
-    const bytes = sizes.reduce((sum, size, index) => (refusals.has(index) ? sum : sum + size), 0);
+    const { sizes, bytes, refusals } = admit(records);
     const tenantId = tenantOfKey(records[0]!.key);
     const isAdmitted = this.memory.take(tenantId, bytes);
-    const outcomes = records.map(
-      (_, index) => refusals.get(index) ?? notSent(isAdmitted ? 'unavailable' : 'queue-full'),
-    );
+    const pending = isAdmitted ? UNAVAILABLE : QUEUE_FULL;
+    const outcomes = records.map((_, index) => refusals.get(index) ?? pending);
     if (!isAdmitted || refusals.size === records.length) return Promise.resolve(outcomes);
     return new Promise((resolve) => {
       const call: PublishCall = {
@@ -109,24 +107,32 @@ export class KafkaPublisher implements Publisher {
 }
 
 /**
- * Returns the sizes of a call's records, and the outcomes of records that are too large or follow
- * such a record.
+ * Returns the sizes of a call's records, the sum of those that are sent, and the outcomes of
+ * records that are too large or follow such a record.
  */
 function admit(records: readonly OutgoingRecord[]): {
   sizes: number[];
-  refusals: Map<number, PublishOutcome>;
+  bytes: number;
+  refusals: ReadonlyMap<number, PublishOutcome>;
 } {
   const sizes = records.map(recordBytes);
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  if (bytes <= RECORD_BYTES_MAX) return { sizes, bytes, refusals: NO_REFUSALS };
   const refusals = new Map<number, PublishOutcome>();
   const brokenPartitions = new Set<number>();
+  let sentBytes = 0;
   records.forEach(({ partition }, index) => {
-    if (brokenPartitions.has(partition)) refusals.set(index, notSent('unavailable'));
-    else if (sizes[index]! > RECORD_BYTES_MAX) {
+    if (brokenPartitions.has(partition)) refusals.set(index, UNAVAILABLE);
+    else if (sizes[index]! <= RECORD_BYTES_MAX) sentBytes += sizes[index]!;
+    else {
       brokenPartitions.add(partition);
       refusals.set(index, notSent('too-large'));
     }
   });
-  return { sizes, refusals };
+  return { sizes, bytes: sentBytes, refusals };
 }
 
+const NO_REFUSALS: ReadonlyMap<number, PublishOutcome> = new Map();
 const notSent = (reason: PublishFailure): PublishOutcome => ({ ok: false, reason, outcomeUnknown: false });
+const UNAVAILABLE = notSent('unavailable');
+const QUEUE_FULL = notSent('queue-full');

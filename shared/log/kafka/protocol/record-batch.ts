@@ -1,6 +1,6 @@
-import crc32C from 'kafkajs/src/protocol/recordBatch/crc32C/index.js';
-import { headerList, isHeaderList } from '../../headers.ts';
+import { headerList } from '../../headers.ts';
 import type { OutgoingRecord } from '../../log.ts';
+import { crc32c } from './crc32c.ts';
 
 /**
  * The record batch format, version 2, uncompressed and without a producer id. Source: "Record
@@ -26,22 +26,13 @@ const encodedHeaders = new WeakMap<object, Buffer>();
 
 /** The lengths, the timestamp and the offset of a record as varints, and its attributes. */
 const RECORD_OVERHEAD_BYTES = 36;
-const HEADER_OVERHEAD_BYTES = 10;
 
 /**
  * Returns an upper bound of the size of a record inside a record batch: lengths as varints of five
  * bytes, timestamp and offset. Source: the record format, version 2, in Kafka's protocol guide.
  */
-export function recordBytes(record: OutgoingRecord): number {
-  let bytes = RECORD_OVERHEAD_BYTES + Buffer.byteLength(record.key) + record.value.length;
-  const { headers = NO_HEADERS } = record;
-  const pairs = isHeaderList(headers)
-    ? headers.map(({ name, value }) => [name, value ?? ''] as const)
-    : Object.entries(headers);
-  for (const [name, value] of pairs) {
-    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + Buffer.byteLength(value);
-  }
-  return bytes;
+export function recordBytes({ key, value, headers = NO_HEADERS }: OutgoingRecord): number {
+  return RECORD_OVERHEAD_BYTES + Buffer.byteLength(key) + value.length + headerBytes(headers).length;
 }
 
 /** Writes a batch at an offset, and returns its end. `nowMs` is the time of its records. */
@@ -68,7 +59,7 @@ export function writeBatch(
     end = writeRecord(target, end, records[index]!, index);
   }
   target.writeInt32BE(end - start - BATCH_LENGTH_BYTES, start + 8);
-  target.writeUInt32BE(crc32C(target.subarray(start + CHECKED_FROM, end)), start + 17);
+  target.writeUInt32BE(crc32c(target, start + CHECKED_FROM, end), start + 17);
   return end;
 }
 
