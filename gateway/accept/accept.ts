@@ -66,7 +66,8 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
       let open: readonly number[] = firsts;
       while (open.length > 0) {
         const { claims, waiting, holders } = claimIds(run, open, deps);
-        await publish(run, options.lookUpStored ? await withoutStored(run, claims, deps) : claims, deps);
+        const fresh = options.lookUpStored ? await withoutStored(run, claims, deps) : claims;
+        if (fresh.length > 0) settleAll(run, fresh, await publish(run, fresh, deps));
         open = waiting;
         if (open.length === 0) break;
         deadlineAtMs ??= performance.now() + deps.waitMs;
@@ -163,10 +164,12 @@ async function withoutStored(
   });
 }
 
-async function publish(run: Run, claims: readonly Claimed[], deps: AcceptorOptions): Promise<void> {
-  if (claims.length === 0) return;
+function publish(run: Run, claims: readonly Claimed[], deps: AcceptorOptions): Promise<PublishOutcome[]> {
   const records = claims.map(({ index }) => run.records[index]!);
-  const outcomes = await deps.writeToLog(records[0]!.record.kind, records);
+  return deps.writeToLog(records[0]!.record.kind, records);
+}
+
+function settleAll(run: Run, claims: readonly Claimed[], outcomes: readonly PublishOutcome[]): void {
   claims.forEach((claim, i) => {
     settle(run, claim, outcomes[i]!);
   });

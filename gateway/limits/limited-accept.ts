@@ -11,7 +11,7 @@ import type { QuotaDay, Quotas } from './quotas.ts';
 
 /** The outcomes of the records, or one refusal of all records, and the limits that were checked. */
 export type LimitedOutcomes = { readonly limits: readonly LimitState[] } & (
-  | { readonly outcomes: readonly Outcome[]; readonly refusal?: undefined }
+  | { readonly outcomes: Promise<readonly Outcome[]>; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly outcomes?: undefined }
 );
 
@@ -20,7 +20,7 @@ export type LimitedAccept = (
   key: ApiKey,
   records: readonly EncodedRecord[],
   options: AcceptOptions,
-) => Promise<LimitedOutcomes>;
+) => LimitedOutcomes;
 
 export interface LimitedAcceptDeps {
   readonly policiesOf: (key: ApiKey) => Policies;
@@ -36,19 +36,28 @@ export interface LimitedAcceptDeps {
  * with 429-01. The quota counts accepted records; the rate counts all valid records of the request.
  */
 export function createLimitedAccept(deps: LimitedAcceptDeps): LimitedAccept {
-  return async (key, records, options) => {
+  return (key, records, options) => {
     const taken = records.length === 0 ? NO_LIMITS : takeFromLimits(deps, key, records.length);
     const { limits, refusal, hold } = taken;
     if (refusal) return { limits, refusal };
-    let accepted = 0;
-    try {
-      const outcomes = await deps.accept(records, options);
-      accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
-      return { limits, outcomes };
-    } finally {
-      hold?.settle(accepted);
-    }
+    const outcomes = deps.accept(records, options);
+    return { limits, outcomes: hold ? counted(outcomes, hold) : outcomes };
   };
+}
+
+/** Counts the accepted records towards the quota. */
+async function counted(
+  outcomes: Promise<readonly Outcome[]>,
+  hold: NonNullable<Taken['hold']>,
+): Promise<readonly Outcome[]> {
+  let accepted = 0;
+  try {
+    const all = await outcomes;
+    accepted = all.filter((outcome) => outcome === 'accepted').length;
+    return all;
+  } finally {
+    hold.settle(accepted);
+  }
 }
 
 /** The decision of the limits on the records of a request. */

@@ -50,8 +50,9 @@ export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, re
       toItem(facts, kind, readItem(value), deps),
     );
     const records = items.flatMap(({ encoded }) => encoded ?? []);
-    const { outcomes, refusal } = await acceptRecords(c, deps, records, { lookUpStored: true });
-    if (refusal) return refuse(c, refusal);
+    const result = acceptRecords(c, deps, records, { lookUpStored: true });
+    if (result.refusal) return refuse(c, result.refusal);
+    const outcomes = await result.outcomes;
     const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     const results = toResults(items, outcomes);

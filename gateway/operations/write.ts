@@ -59,13 +59,13 @@ export function toRecord(
 /**
  * Accepts the records of a request, and reports the checked limits in the headers of the response.
  */
-export async function acceptRecords(
+export function acceptRecords(
   c: HttpContext,
   { accept }: WriteDeps,
   records: readonly EncodedRecord[],
   options: AcceptOptions,
-): Promise<LimitedOutcomes> {
-  const result = await accept(c.get('apiKey'), records, options);
+): LimitedOutcomes {
+  const result = accept(c.get('apiKey'), records, options);
   reportLimits(c, result.limits);
   return result;
 }
@@ -83,8 +83,10 @@ export async function acceptRecord(
 ): Promise<{ readonly refusal: Refusal } | { readonly refusal?: undefined; readonly outcome: Outcome }> {
   const encoded = encodeRecord(record, json);
   if (!encoded) return { outcome: 'too-large' };
-  const { outcomes, refusal } = await acceptRecords(c, deps, [encoded], options);
-  return refusal ? { refusal } : { outcome: outcomes[0]! };
+  const { outcomes, refusal } = acceptRecords(c, deps, [encoded], options);
+  if (refusal) return { refusal };
+  const [outcome] = await outcomes;
+  return { outcome: outcome! };
 }
 
 /** The detail of a record that is valid but too large for the log. */

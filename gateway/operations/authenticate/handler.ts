@@ -24,9 +24,9 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     const data = encrypt(deps.keyRing, facts.tenantId, conversationId, parsed.record);
     const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
-    const accepted = await acceptRecords(c, deps, [encoded], { lookUpStored: false });
+    const accepted = acceptRecords(c, deps, [encoded], { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);
-    const [outcome] = accepted.outcomes;
+    const [outcome] = await accepted.outcomes;
     return outcome === 'accepted' ? answerEmpty(c, 204) : fail(c, '503-01');
   };
 }
