@@ -55,7 +55,8 @@ export interface Connection extends Queryable, ConnectionEvents {
 /** Events of a connection. Without a listener for errors, a lost connection ends the process. */
 export interface ConnectionEvents {
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'end' | 'notification', listener: () => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+  on(event: 'notification', listener: (message: { readonly payload?: string }) => void): unknown;
   once(event: 'end', listener: () => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   removeAllListeners(event: 'notification'): unknown;
@@ -155,6 +156,11 @@ export interface TransactionOptions {
    * Milliseconds after which a BEGIN or COMMIT without an answer fails. Default: the pool's limit.
    */
   readonly answerTimeoutMs?: number | undefined;
+  /**
+   * Whether the planner should use indexes even where it estimates that reading a whole table is
+   * cheaper. For statements on few rows of a queue, most of whose rows may be dead.
+   */
+  readonly preferIndexes?: boolean;
 }
 
 /**
@@ -211,6 +217,7 @@ function beginStatement(options: TransactionOptions = {}): string {
       ...STATEMENT_SETTINGS,
     }).map(([name, value]) => `set local ${name} = ${value}`),
     DURABLE,
+    ...(options.preferIndexes ? ['set local enable_seqscan = off'] : []),
     ...(statementTimeoutMs === undefined ? [] : [lowerStatementTimeout(Math.trunc(statementTimeoutMs))]),
   ].join('; ');
 }

@@ -12,13 +12,14 @@ import { findDueEndpoints } from '../../workers/webhooks/sql/due-endpoints.ts';
 import { dropWaiting, finishDeliveries } from '../../workers/webhooks/sql/history.ts';
 import { endHolds, parkDeliveries, unparkAll, unparkNext } from '../../workers/webhooks/sql/holds.ts';
 import {
-  countLeased,
+  countLeasedByOthers,
+  endLostLeases,
   findDueDeliveries,
   findQueuedWeeks,
+  findWithoutBody,
   leaseDeliveries,
-  postponeDeliveries,
 } from '../../workers/webhooks/sql/queue.ts';
-import { recordResults } from '../../workers/webhooks/sql/results.ts';
+import { extendLeases, giveBack, recordResults } from '../../workers/webhooks/sql/results.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { ROOT } from '../support/program.ts';
 import { createWebhookBench, reply } from '../support/webhooks.ts';
@@ -78,23 +79,38 @@ beforeAll(async () => {
 
 const id = { tenantId: 'tenant', endpointId: 'endpoint' };
 const delivery = { createdAtMs: nowMs, messageId: 'message', orderingKey: 'K' };
-const result = { ...delivery, token: 'token', finishedAtMs: nowMs, dueAtMs: nowMs };
+const result = {
+  ...id,
+  ...delivery,
+  token: 'token',
+  attempt: 1,
+  durationMs: 1,
+  status: 200,
+  error: null,
+  answer: null,
+  dueAtMs: nowMs,
+};
+const queued = { ...id, ...delivery, attempts: 0 };
 const bounds = { fromMs: nowMs - WEEK_MS, toMs: nowMs };
 
 const OPERATIONS: Record<string, (db: Queryable) => Promise<unknown>> = {
   insertWebhookEvents: (db) =>
     insertWebhookEvents(db, [reply('tenant', 'K', 1)], { nowMs, nextId: bench.nextId }),
-  countLeased: (db) => countLeased(db, id, nowMs),
+  countLeasedByOthers: (db) => countLeasedByOthers(db, [id], { nowMs, ownTokens: 'own-' }),
   dropWaiting: (db) => dropWaiting(db, id, { nowMs, limit: 10 }),
   findDueEndpoints: (db) => findDueEndpoints(db, { nowMs, heldSinceMs: nowMs }),
   endHolds: (db) => endHolds(db, id, nowMs),
   findDueDeliveries: (db) => findDueDeliveries(db, id, { nowMs, lastSuccessAtMs: null, limit: 10 }),
   finishDeliveries: (db) => finishDeliveries(db, id, [delivery], 'failed', nowMs),
-  leaseDeliveries: (db) => leaseDeliveries(db, id, [delivery], { token: 'token', untilMs: nowMs }),
+  leaseDeliveries: (db) => leaseDeliveries(db, [queued], { token: 'token', untilMs: nowMs }),
+  findWithoutBody: (db) => findWithoutBody(db, [queued]),
+  giveBack: (db) => giveBack(db, [result]),
+  extendLeases: (db) => extendLeases(db, [result], nowMs),
   parkDeliveries: (db) => parkDeliveries(db, id, [delivery]),
-  postponeDeliveries: (db) => postponeDeliveries(db, id, [{ ...delivery, dueAtMs: nowMs }], nowMs),
+  endLostLeases: (db) =>
+    endLostLeases(db, id, [{ messageId: 'message', dueAtMs: nowMs, failed: true }], nowMs),
   recordResults: (db) =>
-    recordResults(db, id, [
+    recordResults(db, [
       { ...result, state: 'delivered' },
       { ...result, messageId: 'other', state: 'pending' },
     ]),
@@ -165,7 +181,8 @@ const FILES: Record<string, string> = {
   'workers/sql/webhook-events.ts': 'insertWebhookEvents',
   'shared/postgres/credential-reads.ts': 'the page of the audit',
   'workers/webhooks/sql/backfill-queue.ts': 'backfillQueue, findEndpointsToBackfill',
-  'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting, recordResults',
+  'workers/webhooks/sql/history.ts': 'finishDeliveries, dropWaiting',
+  'workers/webhooks/sql/results.ts': 'recordResults',
   'shared/postgres/webhook-attempts.ts': 'insertAttempts',
   'workers/webhooks/sql/queue.ts': 'leaseDeliveries',
   'cli/sql/webhooks.ts': 'listAttempts',

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import type { Attempt } from '../../workers/webhooks/attempt.ts';
-import { dispatchEndpoint } from '../../workers/webhooks/dispatch.ts';
+import { dispatchEndpoints } from '../../workers/webhooks/dispatch.ts';
+import { ReadAhead } from '../../workers/webhooks/read-ahead.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -40,27 +41,46 @@ function holdAnswers(): { readonly answer: Promise<number>; release(): void } {
   return { answer, release };
 }
 
+/** Dispatches once, like a dispatcher of its own. */
+async function dispatchOnce(
+  endpointId: string,
+  leaseMs: number,
+  { attempts = [], limit = 16 }: { attempts?: readonly Attempt[]; limit?: number } = {},
+) {
+  const context = {
+    pool,
+    clock: bench.clock,
+    nextId: bench.nextId,
+    random: () => 0.5,
+    keyRing: bench.keyRing,
+    concurrency: 16,
+    claimLeaseMs: leaseMs,
+    leaseMs,
+    ownTokens: `${bench.nextId()}-`,
+  };
+  const [dispatched] = await dispatchEndpoints(context, [
+    {
+      id: { tenantId, endpointId },
+      attempts,
+      unsent: [],
+      slow: [],
+      limit,
+      held: 0,
+      ahead: 0,
+      failing: true,
+      readAhead: new ReadAhead(),
+      isClaimed: () => false,
+      holdExpired: true,
+    },
+  ]);
+  return dispatched!;
+}
+
 /** Claims deliveries like a dispatcher that is killed before it sends any of them. */
 const claimAndDie = async (endpointId: string) => {
-  const dispatched = await dispatchEndpoint(
-    context(30_000),
-    { tenantId, endpointId },
-    { attempts: [], limit: 16 },
-  );
-  return dispatched!.deliveries.map(({ attempt, body }) => ({
-    attempt,
-    number: JSON.parse(String(body)).data.number,
-  }));
+  const { deliveries } = await dispatchOnce(endpointId, 30_000);
+  return deliveries.map(({ attempt, body }) => ({ attempt, number: JSON.parse(String(body)).data.number }));
 };
-const context = (leaseMs: number) => ({
-  pool,
-  clock: bench.clock,
-  nextId: bench.nextId,
-  random: () => 0.5,
-  keyRing: bench.keyRing,
-  concurrency: 16,
-  leaseMs,
-});
 
 test('the dispatcher counts an answer with an endless body by its status, and closes the connection', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
@@ -150,9 +170,9 @@ test('the dispatcher counts an answer that is not HTTP, and a closed connection,
 test('a dispatcher sends the deliveries of a dead one again after their lease, and ignores its late results', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2));
-  const dead = await dispatchEndpoint(context(60_000), { tenantId, endpointId }, { attempts: [], limit: 16 });
-  expect(dead!.deliveries).toHaveLength(1);
-  const [delivery] = dead!.deliveries;
+  const dead = await dispatchOnce(endpointId, 60_000);
+  expect(dead.deliveries).toHaveLength(1);
+  const [delivery] = dead.deliveries;
 
   start();
   await bench.emit(reply(tenantId, 'B', 3));
@@ -163,28 +183,16 @@ test('a dispatcher sends the deliveries of a dead one again after their lease, a
   expect(receiver.requests[1]!.messageId).toBe(delivery!.messageId);
 
   const nowMs = bench.clock.nowMs();
-  await dispatchEndpoint(
-    context(60_000),
-    { tenantId, endpointId },
-    {
-      attempts: [
-        {
-          delivery: delivery!,
-          startedAtMs: nowMs,
-          finishedAtMs: nowMs,
-          outcome: {
-            kind: 'failed',
-            status: 410,
-            answer: undefined,
-            error: 'late',
-            pausedUntilMs: undefined,
-            gone: true,
-          },
-        },
-      ],
-      limit: 0,
-    },
-  );
+  const outcome = {
+    kind: 'failed',
+    status: 410,
+    answer: undefined,
+    error: 'late',
+    pausedUntilMs: undefined,
+    gone: true,
+  } as const;
+  const late = { delivery: delivery!, startedAtMs: nowMs, finishedAtMs: nowMs, outcome };
+  await dispatchOnce(endpointId, 60_000, { attempts: [late], limit: 0 });
   expect(await states(endpointId)).toEqual(['delivered', 'delivered', 'delivered']);
   const attempts = await bench.attempts(endpointId);
   expect(attempts.filter(({ message_id }) => message_id === delivery!.messageId)).toMatchObject([
@@ -194,18 +202,18 @@ test('a dispatcher sends the deliveries of a dead one again after their lease, a
 });
 
 test('the dispatcher ignores the result of an expired lease while a second lease is valid', async () => {
-  const id = { tenantId, endpointId: (await bench.endpoint(tenantId, receiver.url)).endpointId };
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1));
-  const dispatch = (attempts: Attempt[]) => dispatchEndpoint(context(1000), id, { attempts, limit: 1 });
-  const first = (await dispatch([]))!.deliveries[0]!;
+  const dispatch = (attempts: Attempt[]) => dispatchOnce(endpointId, 1000, { attempts, limit: 1 });
+  const first = (await dispatch([])).deliveries[0]!;
   bench.clock.advance(1001);
-  const second = (await dispatch([]))!.deliveries[0]!;
+  const second = (await dispatch([])).deliveries[0]!;
   const times = { startedAtMs: bench.clock.nowMs(), finishedAtMs: bench.clock.nowMs() };
   const delivered = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
   await dispatch([{ ...times, delivery: first, outcome: delivered }]);
-  expect(await states(id.endpointId)).toEqual(['pending']);
+  expect(await states(endpointId)).toEqual(['pending']);
   await dispatch([{ ...times, delivery: second, outcome: delivered }]);
-  expect(await states(id.endpointId)).toEqual(['delivered']);
+  expect(await states(endpointId)).toEqual(['delivered']);
 });
 
 test('the dispatcher fails a delivery after ten attempts whose senders all died', async () => {

@@ -6,8 +6,12 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 
-/** Channel that notifies dispatchers of new deliveries. */
+/**
+ * Channel that notifies dispatchers of new deliveries. The payload names their endpoints, see
+ * {@link endpointsOfPayload}.
+ */
 export const DELIVERIES_CHANNEL = 'sluice_deliveries';
 
 /** An event that a tenant's webhook endpoints may subscribe to. */
@@ -31,6 +35,11 @@ export interface InsertWebhookEventsOptions {
    * subscribe to the type.
    */
   readonly endpointIds?: readonly string[];
+}
+
+/** The number of deliveries that were written for an endpoint. */
+interface InsertedDeliveries extends EndpointId {
+  readonly deliveries: number;
 }
 
 /** Maximum number of deliveries that one transaction writes, unless a single event has more. */
@@ -81,8 +90,30 @@ export async function insertWebhookEvents(
   const inserted = await insertDeliveries(client, messages, options.nowMs, endpointIds);
   // One notification for all deliveries. At commit, the notification takes a lock for which all
   // notifying transactions compete.
-  await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, '']);
-  return inserted;
+  await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, payloadOf(inserted)]);
+  return inserted.reduce((sum, endpoint) => sum + endpoint.deliveries, 0);
+}
+
+/** Maximum characters of a notification's payload. Postgres permits almost 8000 bytes. */
+const PAYLOAD_MAX = 2000;
+
+/** Returns the payload of a notification; empty if there are too many endpoints to name them. */
+function payloadOf(endpoints: readonly EndpointId[]): string {
+  const payload = JSON.stringify(endpoints.map(({ tenantId, endpointId }) => [tenantId, endpointId]));
+  return payload.length > PAYLOAD_MAX ? '' : payload;
+}
+
+/**
+ * Returns the endpoints that a notification names; undefined if it names none. Processes of the
+ * previous release send an empty payload, and every session of the database may send any text.
+ */
+export function endpointsOfPayload(payload: string | undefined): EndpointId[] | undefined {
+  try {
+    const pairs = JSON.parse(payload ?? '') as readonly (readonly [string, string])[];
+    return pairs.map(([tenantId, endpointId]) => ({ tenantId, endpointId }));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Resolves with the function that returns the number of an event's subscribers. */
@@ -155,10 +186,11 @@ async function insertDeliveries(
   messages: readonly Message[],
   createdAtMs: number,
   endpointIds: readonly string[] | null,
-): Promise<number> {
+): Promise<InsertedDeliveries[]> {
   const { rows } = await client.query<{ base: bigint }>("select nextval('webhook_delivery_seq') as base");
-  const { rowCount } = await client.query(
-    `insert into webhook_queue
+  const inserted = await client.query<InsertedDeliveries>(
+    `with inserted as (
+     insert into webhook_queue
        (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at)
      select m.tenant_id, e.endpoint_id, m.message_id, $1::timestamptz, $2::bigint + m.ordinal, m.ordering_key,
             $1::timestamptz
@@ -168,7 +200,11 @@ async function insertDeliveries(
          on e.tenant_id = m.tenant_id and e.state = 'enabled' and e.state <> 'deleted'
         and (e.event_types is null or m.type = any(e.event_types))
         and ($8::text[] is null or e.endpoint_id = any($8::text[]))
-      order by m.tenant_id, e.endpoint_id, m.ordinal`,
+      order by m.tenant_id, e.endpoint_id, m.ordinal
+     returning tenant_id, endpoint_id)
+     select tenant_id as "tenantId", endpoint_id as "endpointId", count(*)::integer as deliveries
+       from inserted
+      group by tenant_id, endpoint_id`,
     [
       new Date(createdAtMs),
       rows[0]!.base,
@@ -180,5 +216,5 @@ async function insertDeliveries(
       endpointIds,
     ],
   );
-  return rowCount ?? 0;
+  return inserted.rows;
 }

@@ -1,147 +1,217 @@
-import type { IdGenerator } from '../../shared/ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
-import type { PreparedDelivery } from './attempt.ts';
-import { concurrencyOf } from './health.ts';
+import type { ClaimedDelivery } from './attempt.ts';
+import { claimedMax } from './health.ts';
+import type { ReadAhead } from './read-ahead.ts';
+import { orderingKeys } from './results.ts';
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './schedule.ts';
 import type { LockedEndpoint } from './sql/endpoints.ts';
 import { finishDeliveries } from './sql/history.ts';
 import { parkDeliveries, unparkNext } from './sql/holds.ts';
 import {
-  countLeased,
+  countLeasedByOthers,
   type DueDelivery,
+  endLostLeases,
   findDueDeliveries,
+  findWithoutBody,
   leaseDeliveries,
-  type PostponedDelivery,
-  postponeDeliveries,
+  type QueuedDelivery,
 } from './sql/queue.ts';
+
+/** A delivery that is about to be claimed. */
+type Chosen = DueDelivery & QueuedDelivery;
 
 export interface ClaimOptions {
   readonly nowMs: number;
-  readonly nextId: IdGenerator;
   readonly random: () => number;
-  /** Maximum number of deliveries to claim. */
-  readonly limit: number;
   /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
   readonly concurrency: number;
+  /** Milliseconds within which a claimed delivery is sent, or its lease expires. */
   readonly leaseMs: number;
+  /** The token of the leases, and the prefix of all tokens of this dispatcher. */
+  readonly token: string;
+  readonly ownTokens: string;
+}
+
+/** An endpoint from which deliveries are claimed. */
+export interface EndpointToClaim {
+  readonly endpoint: LockedEndpoint;
   readonly secrets: readonly Uint8Array[];
+  readonly readAhead: ReadAhead;
+  /** Returns whether this dispatcher holds the lease of a delivery. */
+  readonly isClaimed: (messageId: string) => boolean;
+  /** Number of deliveries that this dispatcher has claimed, and whose result is not stored. */
+  readonly held: number;
+  /** Maximum number of deliveries to claim. */
+  readonly limit: number;
+  /** Deliveries that may be claimed beyond the concurrency, to be sent within milliseconds. */
+  readonly ahead: number;
 }
 
 export interface Claimed {
-  readonly deliveries: readonly PreparedDelivery[];
-  /** Whether more due deliveries may be available immediately. */
-  readonly more: boolean;
+  readonly deliveries: readonly ClaimedDelivery[];
+  /** Concurrent exchanges that this dispatcher may have. */
+  readonly concurrency: number;
 }
 
-/**
- * Due deliveries that are read per query: enough to pass many held deliveries, but few enough for a
- * short lock.
- */
-const DUE_PAGE = 200;
-/** Pages per transaction. */
+/** Pages that are read per endpoint and transaction. */
 const PAGES_MAX = 5;
 
 /**
  * Leases due deliveries that may be sent now. Parks deliveries that are held by an earlier delivery
- * of their conversation. Runs under the endpoint's lock.
+ * of their conversation which is not known here. Runs under the endpoints' locks. Resolves with the
+ * claims in the order of `wanted`.
  */
 export async function claimDeliveries(
   client: Queryable,
-  endpoint: LockedEndpoint,
+  wanted: readonly EndpointToClaim[],
   options: ClaimOptions,
-): Promise<Claimed> {
-  const bound = concurrencyOf(endpoint.health, options.concurrency);
-  const leased = await countLeased(client, endpoint, options.nowMs);
-  const free = Math.min(options.limit, bound - leased);
-  const deliveries: PreparedDelivery[] = [];
-  // The end of an exchange in flight triggers the next dispatch.
-  if (free <= 0) return { deliveries, more: false };
-  for (let page = 0; page < PAGES_MAX; page += 1) {
+): Promise<Claimed[]> {
+  if (wanted.length === 0) return [];
+  for (const one of wanted) await readDue(client, one, options);
+  const leasedByOthers = await countLeasedByOthers(
+    client,
+    wanted.map(({ endpoint }) => endpoint),
+    options,
+  );
+  const chosen = wanted.map((one) => {
+    const { endpoint, readAhead, held, ahead } = one;
+    const others = leasedByOthers(endpoint);
+    const max = claimedMax(endpoint.health, { concurrency: options.concurrency, ahead, others });
+    const count = Math.max(0, Math.min(one.limit, max.claimed - held));
+    return { ...one, concurrency: max.exchanges, due: readAhead.take(count) };
+  });
+  const queued = chosen.flatMap(({ endpoint, due }) => due.map((delivery) => queuedOf(endpoint, delivery)));
+  if (queued.length === 0) return chosen.map(({ concurrency }) => ({ deliveries: [], concurrency }));
+  const leased = await leaseDeliveries(client, queued, {
+    token: options.token,
+    untilMs: options.nowMs + options.leaseMs,
+  });
+  const bodies = new Map(leased.map((one) => [idOf(one), one.body]));
+  if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options.nowMs);
+  return chosen.map(({ endpoint, secrets, due, readAhead, concurrency }) => {
+    const deliveries: ClaimedDelivery[] = [];
+    for (const delivery of due) {
+      const body = bodies.get(idOf(queuedOf(endpoint, delivery)));
+      if (body === undefined) readAhead.resolve(delivery, false);
+      else deliveries.push(claimedOf(endpoint, delivery, body, secrets, options));
+    }
+    return { deliveries, concurrency };
+  });
+}
+
+/** Reads due deliveries of an endpoint until enough can be claimed. */
+async function readDue(
+  client: Queryable,
+  { endpoint, readAhead, isClaimed, limit }: EndpointToClaim,
+  options: ClaimOptions,
+): Promise<void> {
+  for (let page = 0; page < PAGES_MAX && readAhead.ready < limit && readAhead.hasUnread; page += 1) {
+    const size = readAhead.beginPage(options.nowMs);
     const due = await findDueDeliveries(client, endpoint, {
       nowMs: options.nowMs,
       lastSuccessAtMs: endpoint.health.lastSuccessAtMs,
-      limit: DUE_PAGE,
+      after: readAhead.pageEnd,
+      limit: size,
     });
-    await parkDeliveries(
-      client,
-      endpoint,
-      due.filter(({ held }) => held),
+    const lost = due.filter(
+      ({ leaseExpired, attempts, messageId }) =>
+        (leaseExpired || attempts >= ATTEMPTS_MAX) && !isClaimed(messageId),
     );
-    const ready = due.filter(({ held }) => !held);
-    const chosen = ready.slice(0, free - deliveries.length);
-    const claimed = await claimChosen(client, endpoint, chosen, options);
-    deliveries.push(...claimed);
-    if (ready.length > chosen.length || deliveries.length === free) break;
-    if (due.length < DUE_PAGE && claimed.length === chosen.length) return { deliveries, more: false };
+    if (lost.length > 0) {
+      await settleLost(client, endpoint, lost, options);
+      readAhead.clear();
+    } else {
+      await parkDeliveries(client, endpoint, readAhead.add(due, size, isClaimed));
+    }
   }
-  return { deliveries, more: true };
-}
-
-async function claimChosen(
-  client: Queryable,
-  endpoint: LockedEndpoint,
-  chosen: readonly DueDelivery[],
-  options: ClaimOptions,
-): Promise<PreparedDelivery[]> {
-  if (chosen.length === 0) return [];
-  await recordLostAttempts(client, endpoint, chosen, options.nowMs);
-  const spent = chosen.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
-  const postponed = chosen.flatMap((delivery) => postpone(delivery, options));
-  const others = new Set([...spent, ...postponed].map(({ messageId }) => messageId));
-  const wanted = chosen.filter(({ messageId }) => !others.has(messageId));
-  const token = options.nextId();
-  const leaseUntilMs = options.nowMs + options.leaseMs;
-  const leased = await leaseDeliveries(client, endpoint, wanted, { token, untilMs: leaseUntilMs });
-  const order = new Map(chosen.map(({ messageId }, index) => [messageId, index]));
-  const leasedIds = new Set(leased.map(({ messageId }) => messageId));
-  const withoutBody = wanted.filter(({ messageId }) => !leasedIds.has(messageId));
-  await postponeDeliveries(client, endpoint, postponed, options.nowMs);
-  await finishDeliveries(client, endpoint, spent, 'failed', options.nowMs);
-  await finishDeliveries(client, endpoint, withoutBody, 'dropped', options.nowMs);
-  await unparkNext(client, endpoint, orderingKeys([...spent, ...withoutBody]));
-  return leased
-    .sort((a, b) => order.get(a.messageId)! - order.get(b.messageId)!)
-    .map((delivery) => ({ ...delivery, token, leaseUntilMs, url: endpoint.url, secrets: options.secrets }));
 }
 
 /**
- * Returns when to retry a delivery whose lease expired without a result; nothing if the retry is
- * immediate. The first lost attempt is retried immediately, because senders may be killed for other
- * reasons. The second lost attempt waits as long as a first failed attempt, and so on. The delivery
- * may crash its senders, and an outage of minutes must not use up its attempts.
+ * Logs a failed attempt for each delivery whose sender died before recording a result, and decides
+ * when the delivery is due again.
  */
-function postpone(delivery: DueDelivery, { nowMs, random }: ClaimOptions): PostponedDelivery[] {
-  const { createdAtMs, messageId, attempts, leaseExpired } = delivery;
-  // After its last attempt, the delivery fails instead.
-  if (!leaseExpired || attempts < 2 || attempts >= ATTEMPTS_MAX) return [];
-  return [{ createdAtMs, messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)! }];
-}
-
-/** Logs a failed attempt for each delivery whose sender died before recording a result. */
-async function recordLostAttempts(
+async function settleLost(
   client: Queryable,
   endpoint: LockedEndpoint,
-  chosen: readonly DueDelivery[],
-  nowMs: number,
+  lost: readonly DueDelivery[],
+  options: ClaimOptions,
 ): Promise<void> {
-  const lost = chosen.filter(({ leaseExpired }) => leaseExpired);
+  const { nowMs } = options;
   await insertAttempts(
     client,
     endpoint,
-    lost.map(({ messageId, attempts }) => ({
-      messageId,
-      attempt: attempts,
-      createdAtMs: nowMs,
-      durationMs: 0,
-      status: null,
-      error: 'the sender stopped before it knew the result',
-      answer: null,
-    })),
+    lost
+      .filter(({ leaseExpired }) => leaseExpired)
+      .map(({ messageId, attempts }) => ({
+        messageId,
+        attempt: attempts,
+        createdAtMs: nowMs,
+        durationMs: 0,
+        status: null,
+        error: 'the sender stopped before it knew the result',
+        answer: null,
+      })),
   );
+  const spent = lost.filter(({ attempts }) => attempts >= ATTEMPTS_MAX);
+  const others = lost.filter(({ attempts }) => attempts < ATTEMPTS_MAX);
+  await endLostLeases(
+    client,
+    endpoint,
+    others.map((delivery) => retryOf(delivery, options)),
+    nowMs,
+  );
+  await finishDeliveries(client, endpoint, spent, 'failed', nowMs);
+  await unparkNext(client, endpoint, orderingKeys(spent));
 }
 
-function orderingKeys(deliveries: readonly DueDelivery[]): string[] {
-  const keys = deliveries.map(({ orderingKey }) => orderingKey).filter((key) => key !== null);
-  return [...new Set(keys)].sort();
+/**
+ * Returns when to retry a delivery whose lease expired without a result. The first lost attempt is
+ * retried immediately, because senders may be killed for other reasons. The second lost attempt
+ * waits as long as a first failed attempt, and so on. The delivery may crash its senders, and an
+ * outage of minutes must not use up its attempts.
+ */
+function retryOf({ messageId, attempts, dueAtMs }: DueDelivery, { nowMs, random }: ClaimOptions) {
+  if (attempts < 2) return { messageId, dueAtMs, failed: false };
+  return { messageId, dueAtMs: nextAttemptAtMs(attempts - 1, nowMs, random)!, failed: true };
+}
+
+/** Drops the deliveries that could not be leased because they have no body. */
+async function dropWithoutBody(
+  client: Queryable,
+  wanted: readonly EndpointToClaim[],
+  queued: readonly Chosen[],
+  bodies: ReadonlyMap<string, Buffer>,
+  nowMs: number,
+): Promise<void> {
+  const skipped = queued.filter((delivery) => !bodies.has(idOf(delivery)));
+  const withoutBody = new Set((await findWithoutBody(client, skipped)).map(idOf));
+  for (const { endpoint, readAhead } of wanted) {
+    const own = skipped.filter((one) => withoutBody.has(idOf(one)) && one.endpointId === endpoint.endpointId);
+    await finishDeliveries(client, endpoint, own, 'dropped', nowMs);
+    await unparkNext(client, endpoint, orderingKeys(own));
+    if (own.length > 0) readAhead.restart();
+  }
+}
+
+function queuedOf({ tenantId, endpointId }: LockedEndpoint, delivery: DueDelivery): Chosen {
+  return { tenantId, endpointId, ...delivery };
+}
+
+function idOf({
+  tenantId,
+  endpointId,
+  messageId,
+}: Pick<QueuedDelivery, 'tenantId' | 'endpointId' | 'messageId'>) {
+  return `${messageId} ${endpointId} ${tenantId}`;
+}
+
+function claimedOf(
+  { url }: LockedEndpoint,
+  delivery: DueDelivery,
+  body: Buffer,
+  secrets: readonly Uint8Array[],
+  { token, nowMs }: ClaimOptions,
+): ClaimedDelivery {
+  return { ...delivery, attempt: delivery.attempts + 1, body, token, claimedAtMs: nowMs, url, secrets };
 }

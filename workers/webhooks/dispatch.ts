@@ -4,15 +4,17 @@ import type { KeyRing } from '../../shared/keyring/keyring.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
-import type { Attempt } from './attempt.ts';
-import { type Claimed, claimDeliveries } from './claim.ts';
+import type { Attempt, ClaimedDelivery } from './attempt.ts';
+import { claimDeliveries, type EndpointToClaim } from './claim.ts';
 import { concurrencyOf } from './health.ts';
+import type { ReadAhead } from './read-ahead.ts';
 import { recordAttempts } from './results.ts';
 import { HOLD_MS } from './schedule.ts';
-import { type Backfilled, backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
-import { hasEndpoint, type LockedEndpoint, lockEndpoint } from './sql/endpoints.ts';
+import { backfillQueue, type CreatedBetween } from './sql/backfill-queue.ts';
+import { hasEndpoint, type LockedEndpoint, lockEndpoints } from './sql/endpoints.ts';
 import { dropWaiting } from './sql/history.ts';
 import { endHolds, unparkAll, unparkNext } from './sql/holds.ts';
+import { extendLeases, giveBack } from './sql/results.ts';
 
 export interface DispatchContext {
   readonly pool: Pool;
@@ -22,15 +24,36 @@ export interface DispatchContext {
   readonly keyRing: KeyRing;
   /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
   readonly concurrency: number;
+  /** Milliseconds after which a claimed delivery is free again if its dispatcher died. */
+  readonly claimLeaseMs: number;
+  /** The lease of a delivery that has been in flight for a while. */
   readonly leaseMs: number;
+  /** The prefix of the tokens of this dispatcher's leases. */
+  readonly ownTokens: string;
 }
 
-/** The work of one dispatch. */
-export interface DispatchWork {
+/** The work of one dispatch for one endpoint. */
+export interface EndpointWork {
+  readonly id: EndpointId;
   /** Attempts whose results are to be recorded. */
   readonly attempts: readonly Attempt[];
+  /** Claimed deliveries that are given back. */
+  readonly unsent: readonly ClaimedDelivery[];
+  /** Deliveries that have been in flight for a while, whose leases are extended. */
+  readonly slow: readonly ClaimedDelivery[];
   /** Maximum number of deliveries to claim. */
   readonly limit: number;
+  /** Number of claimed deliveries in addition to `attempts` and `unsent`. */
+  readonly held: number;
+  /** Deliveries that may be claimed beyond the concurrency, to be sent within milliseconds. */
+  readonly ahead: number;
+  /** Whether `limit` is that of an endpoint whose last attempt failed. */
+  readonly failing: boolean;
+  readonly readAhead: ReadAhead;
+  /** Returns whether this dispatcher holds the lease of a delivery. */
+  readonly isClaimed: (messageId: string) => boolean;
+  /** Whether a hold may have lasted for the maximum time. */
+  readonly holdExpired: boolean;
   /**
    * The range of creation times from which to first move deliveries of the previous release; see
    * backfill.ts.
@@ -38,8 +61,11 @@ export interface DispatchWork {
   readonly backfill?: CreatedBetween | undefined;
 }
 
-export interface Dispatched extends Claimed {
-  /** Concurrent exchanges that the endpoint may have. */
+export interface Dispatched {
+  readonly deliveries: readonly ClaimedDelivery[];
+  /** Whether more due deliveries may be available immediately. */
+  readonly more: boolean;
+  /** Concurrent exchanges that this dispatcher may have with the endpoint. */
   readonly concurrency: number;
   /** Whether its last attempt failed. */
   readonly failing: boolean;
@@ -52,38 +78,108 @@ export interface Dispatched extends Claimed {
 const DROPPED_MAX = 1000;
 /** Deliveries that are moved in one transaction. */
 const BACKFILLED_MAX = 2000;
-const NOTHING: Claimed = { deliveries: [], more: false };
+
+/** An endpoint under the lock of its row. */
+interface Locked {
+  readonly work: EndpointWork;
+  readonly endpoint: LockedEndpoint;
+}
 
 /**
- * Records the results of an endpoint, ends holds and claims due deliveries, in one transaction
- * under the lock of the endpoint's row. Does nothing and resolves with undefined if another
- * dispatcher holds the lock.
+ * Records the results of endpoints, ends holds and claims due deliveries, in one transaction under
+ * the locks of the endpoints' rows. Resolves with one result per endpoint; undefined, with nothing
+ * done, if another dispatcher holds the lock. If the transaction fails, what was read ahead must be
+ * forgotten.
  */
-export async function dispatchEndpoint(
+export async function dispatchEndpoints(
   context: DispatchContext,
-  id: EndpointId,
-  work: DispatchWork,
-): Promise<Dispatched | undefined> {
-  return await inTransaction(context.pool, async (client) => {
-    const locked = await lockEndpoint(client, id);
-    if (!locked) return (await hasEndpoint(client, id)) ? undefined : withoutEndpoint(context);
-    const nowMs = context.clock.nowMs();
-    const health =
-      work.attempts.length > 0
-        ? await recordAttempts(client, locked, work.attempts, { ...context, nowMs })
-        : locked.health;
-    const endpoint = { ...locked, health };
-    const backfilled = await backfill(client, id, work.backfill, nowMs);
-    const dispatched = {
-      concurrency: concurrencyOf(health, context.concurrency),
-      failing: health.failures > 0,
-      secretError: undefined,
-      backfillLeft: backfilled.left,
-    };
-    // The remaining deliveries may precede those in the queue, or be in flight, so a later dispatch
-    // continues.
-    if (backfilled.left) return { ...dispatched, deliveries: [], more: backfilled.moved > 0 };
-    return { ...dispatched, ...(await claimOrDrop(client, endpoint, context, nowMs, work.limit)) };
+  works: readonly EndpointWork[],
+): Promise<(Dispatched | undefined)[]> {
+  return await inTransaction(
+    context.pool,
+    async (client) => {
+      const locked = await lockAll(client, works);
+      const dispatched = await dispatchLocked(client, [...locked.values()], context);
+      const results: (Dispatched | undefined)[] = [];
+      for (const work of works) {
+        const isMissing = !locked.has(work) && !(await hasEndpoint(client, work.id));
+        results.push(isMissing ? withoutEndpoint(context) : dispatched.get(work));
+      }
+      return results;
+    },
+    { preferIndexes: true },
+  );
+}
+
+async function dispatchLocked(
+  client: Queryable,
+  locked: readonly Locked[],
+  context: DispatchContext,
+): Promise<Map<EndpointWork, Dispatched>> {
+  const nowMs = context.clock.nowMs();
+  const recorded = await recordAll(client, locked, context, nowMs);
+  const dispatched = new Map<EndpointWork, Dispatched>();
+  const toClaim: (EndpointToClaim & Locked)[] = [];
+  for (const one of recorded) {
+    const prepared = await prepareClaim(client, one, context, nowMs);
+    if (prepared.secrets === undefined) dispatched.set(one.work, resultOf(one, context, prepared));
+    else toClaim.push({ ...one.work, ...one, secrets: prepared.secrets });
+  }
+  const claims = await claimDeliveries(client, toClaim, {
+    ...context,
+    nowMs,
+    leaseMs: context.claimLeaseMs,
+    token: `${context.ownTokens}${context.nextId()}`,
+  });
+  for (const [index, one] of toClaim.entries()) {
+    const more = one.readAhead.ready > 0 || one.readAhead.hasUnread;
+    dispatched.set(one.work, { ...resultOf(one, context, { more }), ...claims[index] });
+  }
+  return dispatched;
+}
+
+/** Locks endpoints, tenant by tenant. */
+async function lockAll(
+  client: Queryable,
+  works: readonly EndpointWork[],
+): Promise<Map<EndpointWork, Locked>> {
+  const locked = new Map<EndpointWork, Locked>();
+  for (const tenantId of new Set(works.map(({ id }) => id.tenantId))) {
+    const own = works.filter(({ id }) => id.tenantId === tenantId);
+    const endpoints = await lockEndpoints(
+      client,
+      tenantId,
+      own.map(({ id }) => id.endpointId),
+    );
+    for (const work of own) {
+      const endpoint = endpoints.find(({ endpointId }) => endpointId === work.id.endpointId);
+      if (endpoint) locked.set(work, { work, endpoint });
+    }
+  }
+  return locked;
+}
+
+/** Records results, and resolves with the endpoints in their new health. */
+async function recordAll(
+  client: Queryable,
+  locked: readonly Locked[],
+  context: DispatchContext,
+  nowMs: number,
+): Promise<Locked[]> {
+  const deliveries = (of: 'unsent' | 'slow') =>
+    locked.flatMap(({ work }) => work[of].map((delivery) => ({ ...work.id, ...delivery })));
+  await giveBack(client, deliveries('unsent'));
+  await extendLeases(client, deliveries('slow'), nowMs + context.leaseMs);
+  const given = locked.map(({ endpoint, work }) => ({ endpoint, attempts: work.attempts }));
+  const recorded = await recordAttempts(client, given, { ...context, nowMs });
+  return locked.map(({ endpoint, work }, index) => {
+    const { health, ended, unparked } = recorded[index]!;
+    for (const delivery of work.unsent) work.readAhead.resolve(delivery, false);
+    for (const { delivery } of work.attempts) {
+      work.readAhead.resolve(delivery, ended.has(delivery.messageId));
+    }
+    if (unparked || work.unsent.length > 0) work.readAhead.restart();
+    return { work, endpoint: { ...endpoint, health } };
   });
 }
 
@@ -92,57 +188,80 @@ export async function dispatchEndpoint(
  * restored to a time before the endpoint's creation: there is nothing to record or claim.
  */
 function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
-  return { ...NOTHING, concurrency, failing: false, secretError: undefined, backfillLeft: false };
+  return {
+    deliveries: [],
+    more: false,
+    concurrency,
+    failing: false,
+    secretError: undefined,
+    backfillLeft: false,
+  };
 }
 
-async function backfill(
-  client: Queryable,
-  id: EndpointId,
-  created: CreatedBetween | undefined,
-  nowMs: number,
-): Promise<Backfilled> {
-  if (!created) return { moved: 0, left: false };
-  return await backfillQueue(client, id, { ...created, nowMs, limit: BACKFILLED_MAX });
+interface Prepared {
+  /** The signing secrets; undefined if nothing may be claimed. */
+  readonly secrets?: readonly Uint8Array[];
+  readonly more?: boolean;
+  readonly secretError?: unknown;
+  readonly backfillLeft?: boolean;
 }
 
-async function claimOrDrop(
+function resultOf({ endpoint }: Locked, context: DispatchContext, prepared: Prepared): Dispatched {
+  return {
+    deliveries: [],
+    more: prepared.more ?? false,
+    concurrency: concurrencyOf(endpoint.health, context.concurrency),
+    failing: endpoint.health.failures > 0,
+    secretError: prepared.secretError,
+    backfillLeft: prepared.backfillLeft ?? false,
+  };
+}
+
+/** Does what precedes a claim, and decides whether deliveries of the endpoint may be claimed. */
+async function prepareClaim(
   client: Queryable,
-  endpoint: LockedEndpoint,
+  locked: Locked,
   context: DispatchContext,
   nowMs: number,
-  limit: number,
-): Promise<Claimed & { secretError?: unknown }> {
+): Promise<Prepared> {
+  const { endpoint, work } = locked;
+  if (work.backfill) {
+    const limit = BACKFILLED_MAX;
+    const { moved, left } = await backfillQueue(client, work.id, { ...work.backfill, nowMs, limit });
+    if (moved > 0) work.readAhead.clear();
+    // The remaining deliveries may precede those in the queue, or be in flight, so a later dispatch
+    // continues.
+    if (left) return { more: moved > 0, backfillLeft: true };
+  }
   if (endpoint.health.state !== 'enabled' || endpoint.secret === null) {
     const dropped = await dropWaiting(client, endpoint, { nowMs, limit: DROPPED_MAX });
-    return { deliveries: [], more: dropped === DROPPED_MAX };
+    work.readAhead.clear();
+    return { more: dropped === DROPPED_MAX };
   }
-  const paused = endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs;
-  if (paused) return NOTHING;
-  if (limit <= 0) return { deliveries: [], more: true };
-  await endExpiredHolds(client, endpoint, nowMs);
-  let secret: Buffer;
+  if (endpoint.health.pausedUntilMs !== null && endpoint.health.pausedUntilMs > nowMs) return {};
+  if (work.holdExpired) await endExpiredHolds(client, locked, nowMs);
+  // A failing endpoint may have fewer slots than were taken.
+  const isUnknownToFail = endpoint.health.failures > 0 && !work.failing;
+  if (work.limit <= 0 || isUnknownToFail) return { more: true };
   try {
     const { keyId, ciphertext } = endpoint.secret;
-    secret = context.keyRing.decrypt(
-      keyId,
-      ciphertext,
-      webhookSecretAad(endpoint.tenantId, endpoint.endpointId),
-    );
+    const aad = webhookSecretAad(endpoint.tenantId, endpoint.endpointId);
+    return { secrets: [context.keyRing.decrypt(keyId, ciphertext, aad)] };
   } catch (error) {
     // The operator has to fix this, not the endpoint's owner: deliveries wait, and no attempt is
     // counted.
-    return { ...NOTHING, secretError: error };
+    return { secretError: error };
   }
-  return await claimDeliveries(client, endpoint, { ...context, nowMs, limit, secrets: [secret] });
 }
 
 /**
  * Ends the holds of conversations whose first delivery has failed for HOLD_MS. If the endpoint has
  * had no success since that failure, releases all their deliveries; otherwise only the next one.
  */
-async function endExpiredHolds(client: Queryable, endpoint: LockedEndpoint, nowMs: number): Promise<void> {
+async function endExpiredHolds(client: Queryable, { endpoint, work }: Locked, nowMs: number): Promise<void> {
   const ended = await endHolds(client, endpoint, nowMs - HOLD_MS);
   if (ended.length === 0) return;
+  work.readAhead.clear();
   const { lastSuccessAtMs } = endpoint.health;
   const allOf = new Set<string>();
   const nextOf = new Set<string>();

@@ -1,33 +1,35 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
-import { FairQueue } from '../../shared/fair-queue.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
 import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
-import type { PreparedDelivery } from './attempt.ts';
+import type { ClaimedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
-import { type DispatchContext, type Dispatched, dispatchEndpoint } from './dispatch.ts';
-import { EndpointQueue } from './endpoint-queue.ts';
+import { type DispatchContext, type Dispatched, dispatchEndpoints, type EndpointWork } from './dispatch.ts';
+import type { EndpointQueue } from './endpoint-queue.ts';
+import { EndpointQueues } from './endpoint-queues.ts';
+import { createMissingPartitions } from './missing-partitions.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { Poller } from './poller.ts';
 import { HOLD_MS } from './schedule.ts';
 import { Slots } from './slots.ts';
-import { type DueEndpoint, findDueEndpoints } from './sql/due-endpoints.ts';
+import { findDueEndpoints } from './sql/due-endpoints.ts';
 import { DeliveryListener } from './sql/listen.ts';
-import { findQueuedWeeks } from './sql/queue.ts';
+import { type Task, TaskQueue } from './task-queue.ts';
 
 export type { Dispatcher, DispatcherOptions };
 
 /** Maximum number of concurrent dispatches, which are transactions. */
 const DISPATCHES_MAX = 4;
-/** Maximum number of deliveries claimed by one dispatch. */
-const CLAIMED_MAX = 16;
 /** The pauses before a dispatch is retried that failed, or found the endpoint locked. */
 const BACKOFF = { minMs: 25, maxMs: 5000 };
+/** Milliseconds between two checks of leases. */
+const CHECK_LEASES_MS = 1000;
 /** Milliseconds for storing results at shutdown, after the deadline of exchanges. */
 const CLOSE_RECORD_MS = 5000;
 
@@ -41,9 +43,9 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 }
 
 /**
- * Dispatches deliveries. A dispatch is one transaction for one endpoint, which records results and
- * claims deliveries (see dispatch.ts). Endpoints that may have work wait for a dispatch in the fair
- * queue. A claimed delivery holds a slot until its result is recorded.
+ * Dispatches deliveries. A dispatch is one transaction for some endpoints, which records results
+ * and claims deliveries (see dispatch.ts). Endpoints that may have work wait for a dispatch in the
+ * fair queue. A claimed delivery holds a slot until its result is recorded.
  */
 class EndpointDispatcher implements Dispatcher {
   readonly #options: DispatcherOptions;
@@ -56,9 +58,9 @@ class EndpointDispatcher implements Dispatcher {
   readonly #listener: DeliveryListener;
   readonly #backfill: Backfill;
   readonly #slots: Slots;
-  readonly #endpoints = new Map<string, EndpointQueue>();
-  /** Endpoints that wait for a dispatch. */
-  readonly #fairQueue = new FairQueue<EndpointQueue>();
+  readonly #leaseTimer: NodeJS.Timeout;
+  readonly #endpoints: EndpointQueues;
+  readonly #tasks: TaskQueue;
   /** Number of dispatches in progress. */
   #dispatches = 0;
   #dispatchProblem: string | undefined;
@@ -70,13 +72,14 @@ class EndpointDispatcher implements Dispatcher {
   #onDrained: (() => void) | undefined;
 
   constructor(options: DispatcherOptions) {
-    const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000, leaseMs = 30_000 } = options;
+    const { pool, clock, logger, concurrency = 16, deadlineMs = 15_000 } = options;
+    const { claimLeaseMs = 5000, leaseMs = 30_000, random = Math.random } = options;
     this.#options = options;
     this.#deadlineMs = deadlineMs;
     // Setting back the clock must not extend leases and pauses between attempts.
     const queueClock = monotonicClock(clock);
-    const random = options.random ?? Math.random;
-    this.#context = { ...options, clock: queueClock, concurrency, leaseMs, random };
+    const ownTokens = `${options.nextId()}-`;
+    this.#context = { ...options, clock: queueClock, concurrency, claimLeaseMs, leaseMs, random, ownTokens };
     this.#warnings = createRateLimitedLog(logger);
     this.#agent = createAgent({
       allow: options.allow,
@@ -85,9 +88,12 @@ class EndpointDispatcher implements Dispatcher {
     });
     this.#send = createSend({ agent: this.#agent, clock, queueClock, deadlineMs });
     this.#slots = new Slots(options.exchangesMax ?? 256);
+    this.#endpoints = new EndpointQueues(concurrency);
+    this.#tasks = new TaskQueue(this.#slots);
     this.#backfill = new Backfill(pool);
     this.#poller = new Poller({ intervalMs: options.pollMs ?? 1000, logger, poll: () => this.#poll() });
-    this.#listener = new DeliveryListener(pool, logger, () => this.#poller.wake());
+    this.#listener = new DeliveryListener(pool, logger, (endpoints) => this.#onDeliveries(endpoints));
+    this.#leaseTimer = setInterval(() => this.#checkLeases(), CHECK_LEASES_MS);
   }
 
   problem(): string | undefined {
@@ -96,9 +102,15 @@ class EndpointDispatcher implements Dispatcher {
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#tasks.closing = true;
+    for (const endpoint of this.#endpoints.values()) {
+      endpoint.giveBackWaiting();
+      if (endpoint.hasResults) this.#tasks.add(endpoint);
+    }
     const closed = [this.#poller.close(), this.#listener.close(), this.#drain()];
     await settledWithDeadline(Promise.all(closed), this.#deadlineMs + CLOSE_RECORD_MS);
     this.#closed = true;
+    clearInterval(this.#leaseTimer);
     if (this.#slots.held > 0) {
       this.#options.logger.warn(
         { exchanges: this.#slots.held },
@@ -114,93 +126,91 @@ class EndpointDispatcher implements Dispatcher {
     const toBackfill = await this.#backfill.findEndpoints(nowMs);
     const due = await findDueEndpoints(this.#options.pool, { nowMs, heldSinceMs: nowMs - HOLD_MS });
     if (this.#closing) return;
-    for (const endpoint of due) this.#enqueue(this.#endpointQueueOf(endpoint));
-    for (const id of toBackfill) this.#enqueue(this.#endpointQueueOf({ id, failing: false }));
+    for (const endpoint of due) {
+      const queue = this.#endpoints.of(endpoint.id, endpoint);
+      queue.readAhead.restart();
+      queue.holdExpired ||= endpoint.holdExpired;
+      this.#tasks.add(queue);
+    }
+    for (const id of toBackfill) this.#tasks.add(this.#endpoints.of(id, { failing: false }));
     this.#startDispatches();
   }
 
-  #endpointQueueOf({ id, failing }: DueEndpoint): EndpointQueue {
-    const key = endpointKey(id);
-    const known = this.#endpoints.get(key);
-    if (known) return known;
-    const endpoint = new EndpointQueue(id, this.#context.concurrency, failing);
-    this.#endpoints.set(key, endpoint);
-    return endpoint;
-  }
-
-  #enqueue(endpoint: EndpointQueue): void {
-    endpoint.queued = true;
-    this.#fairQueue.add(endpoint.tenantId, endpoint);
+  /** Queues endpoints with new deliveries. */
+  #onDeliveries(endpoints: readonly EndpointId[] | undefined): void {
+    if (this.#closing) return;
+    if (!endpoints) this.#poller.wake();
+    for (const id of endpoints ?? []) {
+      const queue = this.#endpoints.of(id, { failing: false });
+      queue.readAhead.restart();
+      this.#tasks.add(queue);
+    }
+    this.#startDispatches();
   }
 
   #startDispatches(): void {
     while (this.#dispatches < DISPATCHES_MAX && !this.#closed) {
-      const endpoint = this.#fairQueue.take((candidate) => this.#isReady(candidate));
-      if (!endpoint) break;
-      endpoint.queued = false;
-      void this.#dispatch(endpoint);
+      const tasks = this.#tasks.take();
+      if (tasks.length === 0) break;
+      void this.#dispatch(tasks);
     }
     if (this.#closing && this.#slots.held === 0 && this.#dispatches === 0) this.#onDrained?.();
   }
 
-  #isReady(endpoint: EndpointQueue): boolean {
-    if (endpoint.dispatching || endpoint.backingOff) return false;
-    return endpoint.unrecorded.length > 0 || this.#claimMax(endpoint) > 0;
-  }
-
-  /** Returns the number of deliveries that the next dispatch may claim. */
-  #claimMax(endpoint: EndpointQueue): number {
-    if (this.#closing) return 0;
-    return Math.min(CLAIMED_MAX, endpoint.free, this.#slots.free(endpoint));
-  }
-
-  /** Records the endpoint's results, claims its due deliveries and starts sending them. */
-  async #dispatch(endpoint: EndpointQueue): Promise<void> {
-    const recorded = endpoint.unrecorded;
-    const releases = Array.from({ length: this.#claimMax(endpoint) }, () => this.#slots.take(endpoint));
-    endpoint.unrecorded = [];
-    endpoint.dispatching = true;
+  /** Records the endpoints' results, claims their due deliveries and starts sending them. */
+  async #dispatch(tasks: readonly Task[]): Promise<void> {
     this.#dispatches += 1;
     try {
-      const backfill = this.#backfill.neededFor(endpoint.id, this.#context.clock.nowMs());
-      const dispatched = await dispatchEndpoint(this.#context, endpoint.id, {
-        attempts: recorded.map(({ attempt }) => attempt),
-        limit: releases.length,
-        backfill,
-      });
-      if (!dispatched) throw new EndpointLocked();
-      if (backfill && !dispatched.backfillLeft) this.#backfill.finish(endpoint.id);
+      const works = tasks.map((task) => this.#workOf(task));
+      const dispatched = await dispatchEndpoints(this.#context, works);
       this.#dispatchProblem = undefined;
-      endpoint.failures = 0;
-      endpoint.held -= recorded.length;
-      for (const { release } of recorded) release();
-      this.#sendClaimed(endpoint, dispatched, releases);
+      for (const [index, task] of tasks.entries()) {
+        const result = dispatched[index];
+        if (result) this.#finishTask(task, works[index]!, result);
+        else await this.#retryLater(task, new EndpointLocked());
+      }
     } catch (error) {
-      // Results stay in memory until they can be recorded; their leases may expire meanwhile.
-      endpoint.unrecorded.unshift(...recorded);
-      await this.#retryLater(endpoint, error);
+      for (const task of tasks) await this.#retry(task, error, tasks.length > 1);
     } finally {
-      for (const release of releases) release();
-      endpoint.dispatching = false;
+      for (const { endpoint, releases } of tasks) {
+        for (const release of releases) release();
+        endpoint.dispatching = false;
+        if (endpoint.hasResults) this.#tasks.add(endpoint);
+        this.#endpoints.deleteIdle(endpoint);
+      }
       this.#dispatches -= 1;
-      if (endpoint.unrecorded.length > 0) this.#enqueue(endpoint);
-      if (endpoint.idle) this.#endpoints.delete(endpointKey(endpoint.id));
       this.#startDispatches();
     }
   }
 
+  #workOf({ endpoint, unrecorded, releases }: Task): EndpointWork {
+    const { id, held, ahead, failing, readAhead, holdExpired } = endpoint;
+    endpoint.holdExpired = false;
+    return {
+      id,
+      ...unrecorded,
+      limit: releases.length,
+      held: held - unrecorded.attempts.length - unrecorded.unsent.length,
+      ahead,
+      failing,
+      readAhead,
+      isClaimed: (messageId) => endpoint.isClaimed(messageId),
+      holdExpired,
+      backfill: this.#backfill.neededFor(id, this.#context.clock.nowMs()),
+    };
+  }
+
   /**
-   * Starts an exchange per claimed delivery. Each exchange gets one of `releases`, which frees its
+   * Starts sending the claimed deliveries. Each gets one of the task's `releases`, which frees its
    * slot.
    */
-  #sendClaimed(endpoint: EndpointQueue, dispatched: Dispatched, releases: (() => void)[]): void {
-    endpoint.concurrency = dispatched.concurrency;
-    endpoint.failing = dispatched.failing;
-    for (const delivery of dispatched.deliveries) {
-      endpoint.held += 1;
-      void this.#sendDelivery(endpoint, delivery, releases.pop()!);
-    }
-    if (dispatched.more) this.#enqueue(endpoint);
+  #finishTask({ endpoint, unrecorded, releases }: Task, work: EndpointWork, dispatched: Dispatched): void {
+    if (work.backfill && !dispatched.backfillLeft) this.#backfill.finish(endpoint.id);
+    endpoint.succeed(unrecorded, dispatched);
+    for (const delivery of dispatched.deliveries) endpoint.add(delivery, releases.pop()!);
+    if (this.#closing) endpoint.giveBackWaiting();
+    this.#sendWaiting(endpoint);
+    if (dispatched.more) this.#tasks.add(endpoint);
     if (dispatched.secretError !== undefined) {
       this.#warnings.error(
         { err: dispatched.secretError, ...endpoint.id },
@@ -209,54 +219,69 @@ class EndpointDispatcher implements Dispatcher {
     }
   }
 
-  async #sendDelivery(
-    endpoint: EndpointQueue,
-    delivery: PreparedDelivery,
-    release: () => void,
-  ): Promise<void> {
+  #sendWaiting(endpoint: EndpointQueue): void {
+    for (;;) {
+      const delivery = endpoint.takeToSend(this.#context.clock.nowMs());
+      if (!delivery) break;
+      void this.#sendDelivery(endpoint, delivery);
+    }
+    if (endpoint.hasResults) this.#tasks.add(endpoint);
+  }
+
+  async #sendDelivery(endpoint: EndpointQueue, delivery: ClaimedDelivery): Promise<void> {
     const attempt = { delivery, ...(await this.#send(delivery)) };
     const { messageId, attempt: number } = delivery;
     this.#options.logger.debug(
       { ...endpoint.id, messageId, attempt: number, outcome: attempt.outcome.kind },
       'webhook attempt finished',
     );
-    endpoint.unrecorded.push({ attempt, release });
-    this.#enqueue(endpoint);
+    endpoint.finish(attempt);
+    this.#sendWaiting(endpoint);
     this.#startDispatches();
+  }
+
+  /** Gives back what was claimed but not sent in time, and extends leases of slow exchanges. */
+  #checkLeases(): void {
+    const nowMs = this.#context.clock.nowMs();
+    for (const endpoint of this.#endpoints.values()) {
+      endpoint.checkLeases(nowMs);
+      if (endpoint.hasResults) this.#tasks.add(endpoint);
+    }
+    this.#startDispatches();
+  }
+
+  /** After a dispatch of several endpoints failed, retries each alone, as one may be the cause. */
+  async #retry(task: Task, error: unknown, inCompany: boolean): Promise<void> {
+    task.endpoint.readAhead.clear();
+    if (!inCompany) return await this.#retryLater(task, error);
+    // Results stay in memory until they can be recorded; their leases may expire meanwhile.
+    task.endpoint.restore(task.unrecorded);
+    task.endpoint.alone = true;
+    this.#tasks.add(task.endpoint);
   }
 
   /**
    * Queues the endpoint again after a backoff. Creates time partitions first if one was missing.
    */
-  async #retryLater(endpoint: EndpointQueue, error: unknown): Promise<void> {
+  async #retryLater({ endpoint, unrecorded }: Task, error: unknown): Promise<void> {
+    endpoint.restore(unrecorded);
     if (!(error instanceof EndpointLocked)) {
       this.#dispatchProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
       this.#warnings.warn({ err: error, ...endpoint.id }, 'webhook dispatch failed, retrying');
-      if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION) await this.#createPartitions(endpoint);
+      if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION) {
+        await createMissingPartitions(this.#options, endpoint.id, this.#context.clock.nowMs());
+      }
     }
     endpoint.failures += 1;
     endpoint.backingOff = true;
     setTimeout(
       () => {
         endpoint.backingOff = false;
-        this.#enqueue(endpoint);
+        this.#tasks.add(endpoint);
         this.#startDispatches();
       },
       backoffMs(endpoint.failures, BACKOFF),
     );
-  }
-
-  async #createPartitions({ id }: EndpointQueue): Promise<void> {
-    const { pool, logger, ensurePartitions } = this.#options;
-    try {
-      // A finished delivery is stored in the week of its creation, whose partition may have been
-      // dropped meanwhile.
-      for (const createdMs of await findQueuedWeeks(pool, id)) await ensurePartitions(createdMs);
-      // Attempts are stored in the current week.
-      await ensurePartitions(this.#context.clock.nowMs());
-    } catch (error) {
-      logger.warn({ err: error }, 'webhook time partitions not created');
-    }
   }
 
   /** Resolves once no exchange is in flight and every result is recorded. */
@@ -266,10 +291,6 @@ class EndpointDispatcher implements Dispatcher {
       this.#startDispatches();
     });
   }
-}
-
-function endpointKey({ tenantId, endpointId }: DueEndpoint['id']): string {
-  return JSON.stringify([tenantId, endpointId]);
 }
 
 /**

@@ -1,23 +1,44 @@
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
-import type { Attempt } from './attempt.ts';
+import type { Attempt, ClaimedDelivery } from './attempt.ts';
+import { ReadAhead } from './read-ahead.ts';
 import type { SlotUser } from './slots.ts';
 
-/** An attempt whose result is not stored yet, and the function that then frees its slot. */
-export interface UnrecordedAttempt {
-  readonly attempt: Attempt;
+/** A claimed delivery, and the function that frees its slot. */
+interface Held {
+  readonly delivery: ClaimedDelivery;
   readonly release: () => void;
 }
+
+/** What a dispatch records of an endpoint. */
+export interface Unrecorded {
+  readonly attempts: readonly Attempt[];
+  /** Claimed deliveries to give back. */
+  readonly unsent: readonly ClaimedDelivery[];
+  /** Deliveries in flight whose leases are to be extended. */
+  readonly slow: readonly ClaimedDelivery[];
+}
+
+/** Milliseconds within which claimed deliveries should be sent; bounds what is claimed ahead. */
+const AHEAD_MS = 15;
+/** Deliveries that are claimed ahead, as a multiple of the concurrency. */
+const AHEAD_MAX = 3;
+/** Milliseconds after which a claimed delivery that was not sent is given back. */
+const UNSENT_MAX_MS = 1000;
+/** Milliseconds in flight after which a delivery gets its full lease. */
+const SLOW_MS = 1000;
+/** Weight of the newest exchange in the average duration. */
+const NEWEST_WEIGHT = 0.1;
 
 /** The in-memory state of an endpoint in this dispatcher. */
 export class EndpointQueue implements SlotUser {
   readonly id: EndpointId;
   readonly tenantId: string;
-  /** Exchanges that are in flight or unrecorded; each holds a slot. */
-  held = 0;
-  unrecorded: UnrecordedAttempt[] = [];
+  readonly readAhead = new ReadAhead();
   /** Whether the last attempt failed, as of the last dispatch. */
   failing: boolean;
-  /** Maximum number of concurrent exchanges of the endpoint, as of the last dispatch. */
+  /** Whether a hold may have lasted for the maximum time. */
+  holdExpired = false;
+  /** Maximum number of concurrent exchanges with the endpoint, as of the last dispatch. */
   concurrency: number;
   /** Whether the endpoint waits in the fair queue. */
   queued = false;
@@ -27,8 +48,22 @@ export class EndpointQueue implements SlotUser {
   dispatching = false;
   /** Whether the endpoint waits before a failed dispatch is retried. */
   backingOff = false;
+  /** Whether the last dispatch failed together with other endpoints. */
+  alone = false;
   /** Consecutive dispatches that failed, or found the endpoint locked. */
   failures = 0;
+  /** All claimed deliveries whose result is not stored, by message id. */
+  readonly #held = new Map<string, Held>();
+  /** Claimed deliveries to send. */
+  #waiting: ClaimedDelivery[] = [];
+  /** When the exchanges in flight began. */
+  readonly #sending = new Map<ClaimedDelivery, number>();
+  readonly #extended = new Set<ClaimedDelivery>();
+  #attempts: Attempt[] = [];
+  #unsent: ClaimedDelivery[] = [];
+  #slow: ClaimedDelivery[] = [];
+  /** Average milliseconds of an exchange. */
+  #exchangeMs = AHEAD_MS;
 
   constructor(id: EndpointId, concurrency: number, failing: boolean) {
     this.id = id;
@@ -37,16 +72,118 @@ export class EndpointQueue implements SlotUser {
     this.failing = failing;
   }
 
-  /**
-   * Returns the number of exchanges that may be added. Unrecorded exchanges count as free, because
-   * the next dispatch records them before it claims.
-   */
+  /** Number of claimed deliveries whose result is not stored; each holds a slot. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** Number of deliveries that the next dispatch records or gives back. */
+  get unrecorded(): number {
+    return this.#attempts.length + this.#unsent.length;
+  }
+
+  /** Whether a dispatch has something to store. */
+  get hasResults(): boolean {
+    return this.unrecorded > 0 || this.#slow.length > 0;
+  }
+
+  /** Number of deliveries that may be claimed before the exchanges in flight have ended. */
+  get ahead(): number {
+    if (this.failing) return 0;
+    return Math.floor(this.concurrency * Math.min(AHEAD_MAX, AHEAD_MS / this.#exchangeMs));
+  }
+
+  /** Returns the number of deliveries that may be claimed. What is unrecorded counts as free. */
   get free(): number {
-    return this.concurrency - this.held + this.unrecorded.length;
+    return this.concurrency + this.ahead - this.held + this.unrecorded;
   }
 
   /** Returns whether the endpoint's state is no longer needed. */
   get idle(): boolean {
     return this.held === 0 && !this.queued && !this.dispatching && !this.backingOff;
+  }
+
+  isClaimed(messageId: string): boolean {
+    return this.#held.has(messageId);
+  }
+
+  /** Adds a claimed delivery, which is sent after those added before. */
+  add(delivery: ClaimedDelivery, release: () => void): void {
+    this.#held.set(delivery.messageId, { delivery, release });
+    this.#waiting.push(delivery);
+  }
+
+  /** Returns the next delivery to send now; undefined if there is none, or too many are in flight. */
+  takeToSend(nowMs: number): ClaimedDelivery | undefined {
+    if (this.#sending.size >= Math.max(1, this.concurrency)) return undefined;
+    this.#giveBackOld(nowMs);
+    const delivery = this.#waiting.shift();
+    if (delivery) this.#sending.set(delivery, nowMs);
+    return delivery;
+  }
+
+  /** Records the end of an exchange. After a failure, what was not sent is given back. */
+  finish(attempt: Attempt): void {
+    this.#sending.delete(attempt.delivery);
+    this.#extended.delete(attempt.delivery);
+    this.#attempts.push(attempt);
+    const tookMs = attempt.finishedAtMs - attempt.startedAtMs;
+    this.#exchangeMs += NEWEST_WEIGHT * (tookMs - this.#exchangeMs);
+    if (attempt.outcome.kind === 'failed') this.giveBackWaiting();
+  }
+
+  /** Gives back all claimed deliveries that were not sent. */
+  giveBackWaiting(): void {
+    this.#unsent.push(...this.#waiting);
+    this.#waiting = [];
+  }
+
+  /** Gives back deliveries that waited too long, and extends the leases of slow exchanges. */
+  checkLeases(nowMs: number): void {
+    this.#giveBackOld(nowMs);
+    for (const [delivery, startedMs] of this.#sending) {
+      if (nowMs - startedMs < SLOW_MS || this.#extended.has(delivery)) continue;
+      this.#extended.add(delivery);
+      this.#slow.push(delivery);
+    }
+  }
+
+  /** Removes and returns what the next dispatch records. */
+  takeUnrecorded(): Unrecorded {
+    const taken = { attempts: this.#attempts, unsent: this.#unsent, slow: this.#slow };
+    this.#attempts = [];
+    this.#unsent = [];
+    this.#slow = [];
+    return taken;
+  }
+
+  /** Returns to the queue what a failed dispatch did not record. */
+  restore({ attempts, unsent, slow }: Unrecorded): void {
+    this.#attempts.unshift(...attempts);
+    this.#unsent.unshift(...unsent);
+    this.#slow.unshift(...slow.filter((delivery) => this.#sending.has(delivery)));
+  }
+
+  /**
+   * Records a dispatch. Frees the slots of deliveries whose result was stored, or that were given
+   * back.
+   */
+  succeed(
+    { attempts, unsent }: Unrecorded,
+    { concurrency, failing }: Pick<EndpointQueue, 'concurrency' | 'failing'>,
+  ): void {
+    this.failures = 0;
+    this.alone = false;
+    this.concurrency = concurrency;
+    this.failing = failing;
+    for (const delivery of [...attempts.map((attempt) => attempt.delivery), ...unsent]) {
+      this.#held.get(delivery.messageId)?.release();
+      this.#held.delete(delivery.messageId);
+    }
+  }
+
+  #giveBackOld(nowMs: number): void {
+    const [oldest] = this.#waiting;
+    if (oldest && nowMs - oldest.claimedAtMs > UNSENT_MAX_MS) this.giveBackWaiting();
   }
 }

@@ -20,6 +20,30 @@ export function concurrencyOf(health: EndpointHealth, standard: number): number 
   return health.failures >= FAILURES_UNTIL_SERIAL ? 1 : standard;
 }
 
+export interface ClaimBounds {
+  /** Concurrent exchanges of a healthy endpoint, in all dispatchers together. */
+  readonly concurrency: number;
+  /** Deliveries that may be claimed before one of these exchanges has ended. */
+  readonly ahead: number;
+  /** Number of deliveries that other dispatchers have claimed. */
+  readonly others: number;
+}
+
+/**
+ * Returns how many deliveries of an endpoint a dispatcher may have claimed, and how many of them it
+ * may send concurrently. Only the sole dispatcher of a working endpoint claims ahead: then the
+ * claims of all dispatchers together never exceed the concurrency while more than one has any.
+ */
+export function claimedMax(
+  health: EndpointHealth,
+  { concurrency, ahead, others }: ClaimBounds,
+): { readonly claimed: number; readonly exchanges: number } {
+  const bound = concurrencyOf(health, concurrency);
+  const free = Math.max(0, bound - others);
+  const isAlone = others === 0 && health.failures === 0;
+  return { claimed: isAlone ? free + ahead : free, exchanges: free };
+}
+
 /** Returns an endpoint's health after these attempts, applied in the order in which they ended. */
 export function healthAfter(health: EndpointHealth, attempts: readonly Attempt[]): EndpointHealth {
   return [...attempts].sort((a, b) => a.finishedAtMs - b.finishedAtMs).reduce(healthAfterOne, health);

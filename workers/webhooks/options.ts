@@ -36,7 +36,12 @@ export interface DispatcherOptions {
   /** Milliseconds for a whole exchange. Default 15,000. */
   readonly deadlineMs?: number;
   /**
-   * Lease in milliseconds, after which a delivery without a result is sent again. Must be longer
+   * The lease of a claimed delivery in milliseconds. The delivery is sent again after it if this
+   * dispatcher dies. Default 5000.
+   */
+  readonly claimLeaseMs?: number;
+  /**
+   * The lease in milliseconds of a delivery that has been in flight for a second. Must be longer
    * than the deadline. Default 30,000.
    */
   readonly leaseMs?: number;

@@ -1,6 +1,6 @@
+import { compareText } from '../../shared/compare-text.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { insertWebhookEvents, type WebhookEvent } from '../sql/webhook-events.ts';
 import type { Attempt } from './attempt.ts';
 import { healthAfter } from './health.ts';
@@ -12,13 +12,18 @@ import {
   updateEndpointHealth,
 } from './sql/endpoints.ts';
 import { unparkNext } from './sql/holds.ts';
-import { type DeliveryResult, recordResults } from './sql/results.ts';
+import { type DeliveryResult, type Recorded, recordResults } from './sql/results.ts';
 
 /**
  * Maximum number of endpoints that receive a `webhook.endpoint_disabled` event. Without a limit, a
  * tenant with thousands of endpoints that are disabled together would cause millions of deliveries.
  */
 const DISABLED_RECEIVERS_MAX = 20;
+/**
+ * The time of the last success of a healthy endpoint is stored when it is this much later than the
+ * stored one, so that not every success changes the endpoint's row.
+ */
+const SUCCESS_STORED_EVERY_MS = 1000;
 
 export interface RecordOptions {
   readonly nowMs: number;
@@ -26,46 +31,98 @@ export interface RecordOptions {
   readonly random: () => number;
 }
 
+/** Attempts at a locked endpoint. */
+export interface EndpointAttempts {
+  readonly endpoint: LockedEndpoint;
+  readonly attempts: readonly Attempt[];
+}
+
+/** What was stored of an endpoint's attempts. */
+export interface RecordedAttempts {
+  readonly health: EndpointHealth;
+  /** Ids of deliveries that have ended. */
+  readonly ended: ReadonlySet<string>;
+  /** Whether deliveries were unparked. */
+  readonly unparked: boolean;
+}
+
 /**
- * Stores the results of attempts: the deliveries' states, the log of attempts, and the endpoint's
- * health. If that disables the endpoint, writes an event to other endpoints of the tenant. Ignores
- * an attempt whose lease is lost, because its delivery was claimed again or has ended. Runs under
- * the endpoint's lock; resolves with the endpoint's new health.
+ * Stores the results of attempts at any number of endpoints: the deliveries' states, the log of
+ * attempts, and the endpoints' health. If that disables an endpoint, writes an event to other
+ * endpoints of the tenant. Ignores an attempt whose lease is lost, because its delivery was claimed
+ * again or has ended. Runs under the endpoints' locks. Resolves with what was stored, in the order
+ * of `given`.
  */
 export async function recordAttempts(
   client: Queryable,
+  given: readonly EndpointAttempts[],
+  options: RecordOptions,
+): Promise<RecordedAttempts[]> {
+  const results = given.flatMap(({ endpoint, attempts }) =>
+    attempts.map((attempt) => resultOf(endpoint, attempt, options.random)),
+  );
+  const recorded = results.length > 0 ? await recordResults(client, results) : [];
+  const stored: RecordedAttempts[] = [];
+  for (const { endpoint, attempts } of given) {
+    const own = recorded.filter((one) => isOf(endpoint, one));
+    stored.push(await finishRecording(client, endpoint, attempts, own, options));
+  }
+  return stored;
+}
+
+async function finishRecording(
+  client: Queryable,
   endpoint: LockedEndpoint,
   attempts: readonly Attempt[],
+  recorded: readonly Recorded[],
   options: RecordOptions,
-): Promise<EndpointHealth> {
-  const results = attempts.map((attempt) => resultOf(attempt, options.random));
-  const keys = await recordResults(client, endpoint, results);
-  const counted = attempts.filter(({ delivery }) => keys.has(delivery.messageId));
-  if (counted.length === 0) return endpoint.health;
-  await insertAttempts(client, endpoint, counted.map(attemptRecord));
-  const ended = results.filter(({ state, messageId }) => state !== 'pending' && keys.has(messageId));
-  await unparkNext(client, endpoint, keysOf(ended, keys));
+): Promise<RecordedAttempts> {
+  const byId = new Map(recorded.map((one) => [one.messageId, one]));
+  const counted = attempts.filter(({ delivery }) => byId.has(delivery.messageId));
+  if (counted.length === 0) return { health: endpoint.health, ended: new Set(), unparked: false };
+  const ended = new Set(
+    counted.filter((attempt) => hasEnded(attempt)).map(({ delivery }) => delivery.messageId),
+  );
+  const keys = recorded.filter(({ parked, messageId }) => parked && ended.has(messageId));
+  await unparkNext(client, endpoint, orderingKeys(keys));
   const health = healthAfter(endpoint.health, counted);
-  await updateEndpointHealth(client, endpoint, health, options.nowMs);
+  if (mustStore(endpoint.health, health)) await updateEndpointHealth(client, endpoint, health, options.nowMs);
   if (endpoint.health.state === 'enabled' && health.state === 'disabled') {
     const event = disabledEvent(endpoint, health, options.nowMs);
     const endpointIds = await findSubscribers(client, event.tenantId, event.type, DISABLED_RECEIVERS_MAX);
     await insertWebhookEvents(client, [event], { ...options, endpointIds });
   }
-  return health;
+  return { health, ended, unparked: keys.length > 0 };
 }
 
-function resultOf({ delivery, outcome, finishedAtMs }: Attempt, random: () => number): DeliveryResult {
-  const { createdAtMs, messageId, token, attempt } = delivery;
-  const ended = { createdAtMs, messageId, token, finishedAtMs, dueAtMs: finishedAtMs };
-  if (outcome.kind === 'delivered') return { ...ended, state: 'delivered' };
-  const dueAtMs = outcome.gone ? undefined : nextAttemptAtMs(attempt, finishedAtMs, random);
-  return dueAtMs === undefined ? { ...ended, state: 'failed' } : { ...ended, state: 'pending', dueAtMs };
+/** Returns whether the health has changed by more than the time of the last success. */
+function mustStore(before: EndpointHealth, after: EndpointHealth): boolean {
+  if (before.failures > 0 || after.failures > 0 || before.lastSuccessAtMs === null) return true;
+  return after.lastSuccessAtMs! - before.lastSuccessAtMs >= SUCCESS_STORED_EVERY_MS;
 }
 
-function attemptRecord({ delivery, outcome, startedAtMs, finishedAtMs }: Attempt) {
+function isOf(endpoint: LockedEndpoint, { tenantId, endpointId }: Recorded): boolean {
+  return endpoint.endpointId === endpointId && endpoint.tenantId === tenantId;
+}
+
+function hasEnded({ delivery, outcome }: Attempt): boolean {
+  return (
+    outcome.kind === 'delivered' ||
+    outcome.gone ||
+    nextAttemptAtMs(delivery.attempt, 0, () => 0) === undefined
+  );
+}
+
+function resultOf(endpoint: LockedEndpoint, attempt: Attempt, random: () => number): DeliveryResult {
+  const { delivery, outcome, startedAtMs, finishedAtMs } = attempt;
+  const dueAtMs = hasEnded(attempt) ? undefined : nextAttemptAtMs(delivery.attempt, finishedAtMs, random);
   return {
+    tenantId: endpoint.tenantId,
+    endpointId: endpoint.endpointId,
     messageId: delivery.messageId,
+    token: delivery.token,
+    state: outcome.kind === 'delivered' ? 'delivered' : dueAtMs === undefined ? 'failed' : 'pending',
+    dueAtMs: dueAtMs ?? finishedAtMs,
     attempt: delivery.attempt,
     createdAtMs: finishedAtMs,
     durationMs: finishedAtMs - startedAtMs,
@@ -75,13 +132,10 @@ function attemptRecord({ delivery, outcome, startedAtMs, finishedAtMs }: Attempt
   };
 }
 
-function keysOf(results: readonly DeliveryResult[], keys: ReadonlyMap<string, string | null>): string[] {
-  const found = new Set<string>();
-  for (const { messageId } of results) {
-    const key = keys.get(messageId);
-    if (typeof key === 'string') found.add(key);
-  }
-  return [...found].sort();
+/** Returns the conversations of deliveries, sorted. */
+export function orderingKeys(deliveries: readonly { readonly orderingKey: string | null }[]): string[] {
+  const keys = deliveries.map(({ orderingKey }) => orderingKey).filter((key) => key !== null);
+  return [...new Set(keys)].sort(compareText);
 }
 
 function disabledEvent(endpoint: LockedEndpoint, health: EndpointHealth, nowMs: number): WebhookEvent {

@@ -6,6 +6,8 @@ export interface DueEndpoint {
   readonly id: EndpointId;
   /** Whether its last attempt failed. */
   readonly failing: boolean;
+  /** Whether a hold has lasted for the maximum time. */
+  readonly holdExpired: boolean;
 }
 
 /**
@@ -21,7 +23,7 @@ export async function findDueEndpoints(
   // Deleted endpoints are kept for ever, and must not all be read. The statement uses the partial
   // index on endpoints that are not deleted. It finds deleted ones by stepping through the queue
   // from one endpoint to the next. `limit 1` makes the planner look up each endpoint by its key.
-  const { rows } = await client.query<EndpointId & Pick<DueEndpoint, 'failing'>>(
+  const { rows } = await client.query<EndpointId & Omit<DueEndpoint, 'id'>>(
     `with recursive queued as (
        (select tenant_id, endpoint_id from webhook_queue order by tenant_id, endpoint_id limit 1)
        union all
@@ -32,26 +34,24 @@ export async function findDueEndpoints(
                              order by d.tenant_id, d.endpoint_id
                              limit 1) as next
      )
-     select e.tenant_id as "tenantId", e.endpoint_id as "endpointId", e.failures > 0 as failing
+     select e.tenant_id as "tenantId", e.endpoint_id as "endpointId", e.failures > 0 as failing,
+            ${HOLD_EXPIRED} as "holdExpired"
        from webhook_endpoints e
       where e.state = 'enabled' and e.state <> 'deleted'
         and (e.paused_until is null or e.paused_until <= $1)
         and (exists (select 1 from webhook_queue d
                       where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
                         and not d.parked and d.due_at <= $1)
-          or exists (select 1 from webhook_queue d
-                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
-                        and d.holds and d.ordering_key is not null
-                        and d.first_failed_at is not null and d.first_failed_at <= $2))
+          or ${HOLD_EXPIRED})
      union all
-     select e.tenant_id, e.endpoint_id, e.failures > 0
+     select e.tenant_id, e.endpoint_id, e.failures > 0, false
        from webhook_endpoints e
       where e.state = 'disabled' and e.state <> 'deleted'
         and exists (select 1 from webhook_queue d
                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
                        and (d.lease_token is null or d.due_at <= $1))
      union all
-     select e.tenant_id, e.endpoint_id, e.failures > 0
+     select e.tenant_id, e.endpoint_id, e.failures > 0, false
        from queued
       cross join lateral (select tenant_id, endpoint_id, failures
                             from webhook_endpoints
@@ -63,5 +63,10 @@ export async function findDueEndpoints(
                        and (d.lease_token is null or d.due_at <= $1))`,
     [new Date(options.nowMs), new Date(options.heldSinceMs)],
   );
-  return rows.map(({ failing, ...id }) => ({ id, failing }));
+  return rows.map(({ failing, holdExpired, ...id }) => ({ id, failing, holdExpired }));
 }
+
+const HOLD_EXPIRED = `exists (select 1 from webhook_queue d
+                      where d.tenant_id = e.tenant_id and d.endpoint_id = e.endpoint_id
+                        and d.holds and d.ordering_key is not null
+                        and d.first_failed_at is not null and d.first_failed_at <= $2)`;

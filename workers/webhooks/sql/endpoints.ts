@@ -26,31 +26,35 @@ export interface LockedEndpoint extends EndpointId {
 }
 
 interface EndpointRow extends EndpointHealth {
+  readonly endpointId: string;
   readonly url: string;
   readonly keyId: string | null;
   readonly ciphertext: Buffer | null;
 }
 
 /**
- * Reads an endpoint and locks its row until the transaction ends. Resolves with undefined, without
- * waiting, if another transaction holds the lock or the row does not exist.
+ * Reads endpoints of one tenant and locks their rows until the transaction ends. Leaves out,
+ * without waiting, endpoints that another transaction has locked or that have no row.
  */
-export async function lockEndpoint(client: Queryable, id: EndpointId): Promise<LockedEndpoint | undefined> {
+export async function lockEndpoints(
+  client: Queryable,
+  tenantId: string,
+  endpointIds: readonly string[],
+): Promise<LockedEndpoint[]> {
   const { rows } = await client.query<EndpointRow>(
-    `select url, secret_key_id as "keyId", secret_ciphertext as ciphertext, state,
+    `select endpoint_id as "endpointId", url, secret_key_id as "keyId", secret_ciphertext as ciphertext, state,
             disabled_reason as "disabledReason", failures, ${epochMs('failing_since')} as "failingSinceMs",
             ${epochMs('last_failure_at')} as "lastFailureAtMs", ${epochMs('last_success_at')} as "lastSuccessAtMs",
             ${epochMs('paused_until')} as "pausedUntilMs"
        from webhook_endpoints
-      where tenant_id = $1 and endpoint_id = $2
+      where tenant_id = $1 and endpoint_id = any($2::text[])
         for no key update skip locked`,
-    [id.tenantId, id.endpointId],
+    [tenantId, endpointIds],
   );
-  const [row] = rows;
-  if (!row) return undefined;
-  const { url, keyId, ciphertext, ...health } = row;
-  const secret = keyId !== null && ciphertext !== null ? { keyId, ciphertext } : null;
-  return { tenantId: id.tenantId, endpointId: id.endpointId, url, secret, health };
+  return rows.map(({ endpointId, url, keyId, ciphertext, ...health }) => {
+    const secret = keyId !== null && ciphertext !== null ? { keyId, ciphertext } : null;
+    return { tenantId, endpointId, url, secret, health };
+  });
 }
 
 /**

@@ -6,7 +6,7 @@ import type { DeliveryId } from './queue.ts';
 export async function finishDeliveries(
   client: Queryable,
   id: EndpointId,
-  deliveries: readonly DeliveryId[],
+  deliveries: readonly Pick<DeliveryId, 'messageId'>[],
   state: 'failed' | 'dropped',
   nowMs: number,
 ): Promise<void> {
@@ -51,14 +51,16 @@ export async function dropWaiting(
  * finished_at. Postgres refuses a row whose week has no partition with SQLSTATE 23514.
  */
 export function moveToHistory(ended: string): string {
-  return `with ended as (${ended})
-     insert into webhook_deliveries
+  return `with ended as (${ended}) ${INSERT_ENDED}`;
+}
+
+/** Inserts the rows of `ended` into the history. */
+export const INSERT_ENDED = `insert into webhook_deliveries
        (tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, attempts, holds,
         state, due_at, first_failed_at, finished_at)
      select tenant_id, endpoint_id, created_at, message_id, seq, ordering_key, attempts, holds,
             state, finished_at, first_failed_at, finished_at
        from ended`;
-}
 
 /** Columns that the history stores unchanged. */
 export const QUEUED_COLUMNS =

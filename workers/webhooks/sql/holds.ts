@@ -34,7 +34,7 @@ export async function endHolds(client: Queryable, id: EndpointId, heldSinceMs: n
 export async function parkDeliveries(
   client: Queryable,
   id: EndpointId,
-  deliveries: readonly DeliveryId[],
+  deliveries: readonly Pick<DeliveryId, 'messageId'>[],
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await client.query(

@@ -2,9 +2,13 @@ import { backoffMs, retryUntilSuccess, sleep } from '../../../shared/async.ts';
 import type { Logger } from '../../../shared/logging.ts';
 import type { Pool } from '../../../shared/postgres/pool.ts';
 import { databaseTrouble } from '../../../shared/postgres/refusals.ts';
-import { DELIVERIES_CHANNEL } from '../../sql/webhook-events.ts';
+import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
+import { DELIVERIES_CHANNEL, endpointsOfPayload } from '../../sql/webhook-events.ts';
 
 const BACKOFF = { minMs: 100, maxMs: 10_000 };
+
+/** Called with the endpoints of new deliveries; undefined: any endpoints. */
+export type OnDeliveries = (endpoints: readonly EndpointId[] | undefined) => void;
 
 /**
  * Calls `onDeliveries` whenever deliveries were written. Also calls it after each connect, because
@@ -14,11 +18,11 @@ const BACKOFF = { minMs: 100, maxMs: 10_000 };
 export class DeliveryListener {
   readonly #pool: Pool;
   readonly #logger: Logger;
-  readonly #onDeliveries: () => void;
+  readonly #onDeliveries: OnDeliveries;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
 
-  constructor(pool: Pool, logger: Logger, onDeliveries: () => void) {
+  constructor(pool: Pool, logger: Logger, onDeliveries: OnDeliveries) {
     this.#pool = pool;
     this.#logger = logger;
     this.#onDeliveries = onDeliveries;
@@ -65,7 +69,7 @@ export class DeliveryListener {
     });
     client.on('error', end);
     client.on('end', () => end(new Error('the connection was closed')));
-    client.on('notification', this.#onDeliveries);
+    client.on('notification', ({ payload }) => this.#onDeliveries(endpointsOfPayload(payload)));
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     try {
@@ -74,7 +78,7 @@ export class DeliveryListener {
       end(error);
       throw error;
     }
-    this.#onDeliveries();
+    this.#onDeliveries(undefined);
     return { lost };
   }
 

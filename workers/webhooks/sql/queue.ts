@@ -14,6 +14,9 @@ export interface DeliveryId {
 /** A due delivery before it is claimed. */
 export interface DueDelivery extends DeliveryId {
   readonly orderingKey: string | null;
+  /** The position in the order of its conversation. */
+  readonly seq: bigint;
+  readonly dueAtMs: number;
   /** Number of attempts that have begun. */
   readonly attempts: number;
   /**
@@ -21,8 +24,16 @@ export interface DueDelivery extends DeliveryId {
    * database.
    */
   readonly leaseExpired: boolean;
-  /** Whether the delivery must wait for an earlier delivery of its conversation. */
-  readonly held: boolean;
+  /** The last earlier delivery of its conversation for which it must wait; null: none. */
+  readonly heldBy: bigint | null;
+}
+
+export interface DuePage {
+  readonly nowMs: number;
+  readonly lastSuccessAtMs: number | null;
+  /** Where the page begins. Default: at the oldest delivery. */
+  readonly after?: { readonly dueAtMs: number; readonly seq: bigint } | undefined;
+  readonly limit: number;
 }
 
 /**
@@ -34,107 +45,160 @@ export interface DueDelivery extends DeliveryId {
 export async function findDueDeliveries(
   client: Queryable,
   id: EndpointId,
-  options: { readonly nowMs: number; readonly lastSuccessAtMs: number | null; readonly limit: number },
+  { nowMs, lastSuccessAtMs, after, limit }: DuePage,
 ): Promise<DueDelivery[]> {
   const { rows } = await client.query<DueDelivery>(
     `select ${epochMs('d.created_at')} as "createdAtMs", d.message_id as "messageId",
-            d.ordering_key as "orderingKey", d.attempts, d.lease_token is not null as "leaseExpired",
-            d.ordering_key is not null
-            and exists (select 1 from webhook_queue b
-                         where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
-                           and b.holds and b.seq < d.seq)
-            and not exists (select 1 from webhook_queue f
-                             where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
-                               and not f.holds and f.seq < d.seq
-                               and ($4::timestamptz is null or f.first_failed_at > $4)) as held
+            d.ordering_key as "orderingKey", d.seq, ${epochMs('d.due_at')} as "dueAtMs", d.attempts,
+            d.lease_token is not null as "leaseExpired",
+            case when d.ordering_key is not null
+                  and not exists (select 1 from webhook_queue f
+                                   where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
+                                     and not f.holds and f.seq < d.seq
+                                     and ($4::timestamptz is null or f.first_failed_at > $4))
+                 then (select max(b.seq) from webhook_queue b
+                        where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
+                          and b.holds and b.seq < d.seq)
+            end as "heldBy"
        from webhook_queue d
       where d.tenant_id = $1 and d.endpoint_id = $2
         and not d.parked and d.due_at <= $3
+        and ($6::timestamptz is null or (d.due_at, d.seq) > ($6, $7::bigint))
       order by d.due_at, d.seq
       limit $5`,
-    [id.tenantId, id.endpointId, new Date(options.nowMs), toDate(options.lastSuccessAtMs), options.limit],
-  );
-  return rows;
-}
-
-/**
- * Returns the number of an endpoint's deliveries in flight, in all dispatchers. Runs under the
- * endpoint's lock.
- */
-export async function countLeased(client: Queryable, id: EndpointId, nowMs: number): Promise<number> {
-  const { rows } = await client.query<{ leased: number }>(
-    `select count(*)::int as leased
-       from webhook_queue
-      where tenant_id = $1 and endpoint_id = $2
-        and lease_token is not null and due_at > $3`,
-    [id.tenantId, id.endpointId, new Date(nowMs)],
-  );
-  return rows[0]!.leased;
-}
-
-/** A delivery under lease, with the bytes to send. */
-export interface LeasedDelivery extends DeliveryId {
-  /** The number of the attempt, from 1. */
-  readonly attempt: number;
-  readonly body: Buffer;
-}
-
-/**
- * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`.
- * Skips deliveries without a body: the partition of the message was dropped before the body was
- * copied to the queue. Runs under the endpoint's lock. The limits on `m.created_at` are constants,
- * so that the planner opens only the partitions of these messages.
- */
-export async function leaseDeliveries(
-  client: Queryable,
-  id: EndpointId,
-  deliveries: readonly DeliveryId[],
-  lease: { readonly token: string; readonly untilMs: number },
-): Promise<LeasedDelivery[]> {
-  const { rows } = await client.query<LeasedDelivery>(
-    `update webhook_queue q
-        set attempts = q.attempts + 1, lease_token = $3, due_at = $4
-       from unnest($5::timestamptz[], $6::text[]) as given (created_at, message_id)
-       left join webhook_messages m
-         on m.tenant_id = $1 and m.created_at = any($5::timestamptz[])
-        and m.created_at = given.created_at and m.message_id = given.message_id
-      where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id
-        and (q.body is not null or m.body is not null)
-     returning ${epochMs('q.created_at')} as "createdAtMs", q.message_id as "messageId", q.attempts as attempt,
-               coalesce(q.body, m.body) as body`,
     [
       id.tenantId,
       id.endpointId,
-      lease.token,
-      new Date(lease.untilMs),
-      deliveries.map(({ createdAtMs }) => new Date(createdAtMs)),
-      deliveries.map(({ messageId }) => messageId),
+      new Date(nowMs),
+      toDate(lastSuccessAtMs),
+      limit,
+      toDate(after?.dueAtMs ?? null),
+      after?.seq ?? null,
     ],
   );
   return rows;
 }
 
-/** A delivery and the time of its next attempt. */
-export interface PostponedDelivery extends DeliveryId {
-  readonly dueAtMs: number;
+/**
+ * Returns the number of deliveries that other dispatchers have in flight, by endpoint. `ownTokens`
+ * is the prefix of the caller's lease tokens. Runs under the endpoints' locks.
+ */
+export async function countLeasedByOthers(
+  client: Queryable,
+  ids: readonly EndpointId[],
+  { nowMs, ownTokens }: { readonly nowMs: number; readonly ownTokens: string },
+): Promise<(id: EndpointId) => number> {
+  const { rows } = await client.query<EndpointId & { leased: number }>(
+    `select q.tenant_id as "tenantId", q.endpoint_id as "endpointId", count(*)::int as leased
+       from unnest($1::text[], $2::text[]) as given (tenant_id, endpoint_id)
+       join webhook_queue q on q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
+      where q.lease_token is not null and q.due_at > $3 and not starts_with(q.lease_token, $4)
+      group by q.tenant_id, q.endpoint_id`,
+    [
+      ids.map(({ tenantId }) => tenantId),
+      ids.map(({ endpointId }) => endpointId),
+      new Date(nowMs),
+      ownTokens,
+    ],
+  );
+  return (id) =>
+    rows.find((row) => row.tenantId === id.tenantId && row.endpointId === id.endpointId)?.leased ?? 0;
+}
+
+/** A delivery of any endpoint. */
+export interface QueuedDelivery extends EndpointId, DeliveryId {
+  readonly attempts: number;
+}
+
+/** The bytes to send of a delivery that was leased. */
+export interface LeasedBody extends EndpointId {
+  readonly messageId: string;
+  readonly body: Buffer;
 }
 
 /**
- * Ends the expired leases of deliveries, which are claimed again when due. Each lost lease counts
- * as a failure, so that the hold on later deliveries of the conversation ends in time. Runs under
- * the endpoint's lock.
+ * Leases deliveries: counts the attempt and hides them from other dispatchers until `untilMs`.
+ * Skips deliveries that another dispatcher has claimed or ended since they were read, and
+ * deliveries without a body, because the partition of the message was dropped before the body was
+ * copied to the queue. Runs under the endpoints' locks. The creation times in `$7` are constants,
+ * so that the planner opens only the partitions of these messages.
  */
-export async function postponeDeliveries(
+export async function leaseDeliveries(
+  client: Queryable,
+  deliveries: readonly QueuedDelivery[],
+  lease: { readonly token: string; readonly untilMs: number },
+): Promise<LeasedBody[]> {
+  const { rows } = await client.query<LeasedBody>(
+    `update webhook_queue q
+        set attempts = q.attempts + 1, lease_token = $5, due_at = $6
+       from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $8::timestamptz[])
+              as given (tenant_id, endpoint_id, message_id, attempts, created_at)
+       left join webhook_messages m
+         on m.tenant_id = given.tenant_id and m.created_at = any($7::timestamptz[])
+        and m.created_at = given.created_at and m.message_id = given.message_id
+      where ${IS_UNCHANGED} and (q.body is not null or m.body is not null)
+     returning q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId",
+               coalesce(q.body, m.body) as body`,
+    [
+      ...queuedColumns(deliveries),
+      lease.token,
+      new Date(lease.untilMs),
+      [...new Set(deliveries.map(({ createdAtMs }) => createdAtMs))].map((ms) => new Date(ms)),
+      deliveries.map(({ createdAtMs }) => new Date(createdAtMs)),
+    ],
+  );
+  return rows;
+}
+
+/** Returns the ids of deliveries that {@link leaseDeliveries} skipped because they have no body. */
+export async function findWithoutBody(
+  client: Queryable,
+  skipped: readonly QueuedDelivery[],
+): Promise<(EndpointId & Pick<DeliveryId, 'messageId'>)[]> {
+  const { rows } = await client.query<EndpointId & Pick<DeliveryId, 'messageId'>>(
+    `select q.tenant_id as "tenantId", q.endpoint_id as "endpointId", q.message_id as "messageId"
+       from unnest($1::text[], $2::text[], $3::text[], $4::integer[])
+              as given (tenant_id, endpoint_id, message_id, attempts)
+       join webhook_queue q on ${IS_UNCHANGED}`,
+    queuedColumns(skipped),
+  );
+  return rows;
+}
+
+const IS_UNCHANGED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
+  and q.message_id = given.message_id and q.attempts = given.attempts
+  and q.lease_token is null and not q.parked`;
+
+function queuedColumns(deliveries: readonly QueuedDelivery[]): unknown[] {
+  return [
+    deliveries.map(({ tenantId }) => tenantId),
+    deliveries.map(({ endpointId }) => endpointId),
+    deliveries.map(({ messageId }) => messageId),
+    deliveries.map(({ attempts }) => attempts),
+  ];
+}
+
+/** A delivery whose sender died, and when its next attempt is due. */
+export interface LostDelivery {
+  readonly messageId: string;
+  readonly dueAtMs: number;
+  /** Whether the loss counts as a failure, so that the hold on later deliveries ends in time. */
+  readonly failed: boolean;
+}
+
+/** Ends the expired leases of deliveries. Runs under the endpoint's lock. */
+export async function endLostLeases(
   client: Queryable,
   id: EndpointId,
-  deliveries: readonly PostponedDelivery[],
+  deliveries: readonly LostDelivery[],
   nowMs: number,
 ): Promise<void> {
   if (deliveries.length === 0) return;
   await client.query(
     `update webhook_queue q
-        set due_at = given.due_at, lease_token = null, first_failed_at = coalesce(q.first_failed_at, $3)
-       from unnest($4::text[], $5::timestamptz[]) as given (message_id, due_at)
+        set due_at = given.due_at, lease_token = null,
+            first_failed_at = case when given.failed then coalesce(q.first_failed_at, $3) else q.first_failed_at end
+       from unnest($4::text[], $5::timestamptz[], $6::boolean[]) as given (message_id, due_at, failed)
       where q.tenant_id = $1 and q.endpoint_id = $2 and q.message_id = given.message_id`,
     [
       id.tenantId,
@@ -142,6 +206,7 @@ export async function postponeDeliveries(
       new Date(nowMs),
       deliveries.map(({ messageId }) => messageId),
       deliveries.map(({ dueAtMs }) => new Date(dueAtMs)),
+      deliveries.map(({ failed }) => failed),
     ],
   );
 }

@@ -1,91 +1,153 @@
+import { type Column, unnestRows } from '../../../shared/postgres/bulk-rows.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
+import type { AttemptRecord } from '../../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
-import { moveToHistory, QUEUED_COLUMNS } from './history.ts';
-import type { DeliveryId } from './queue.ts';
+import { INSERT_ENDED, QUEUED_COLUMNS } from './history.ts';
 
-/** The state of a delivery after an attempt. */
-export interface DeliveryResult extends DeliveryId {
-  /** The token that identifies the lease under which the delivery was sent. */
+/** A delivery and the token of the lease under which it was claimed. */
+export interface Leased extends EndpointId {
+  readonly messageId: string;
   readonly token: string;
+}
+
+/** The state of a delivery after an attempt, with the attempt. */
+export interface DeliveryResult extends Leased, AttemptRecord {
   readonly state: 'pending' | 'delivered' | 'failed';
-  readonly finishedAtMs: number;
   /** When the next attempt is due; ignored unless pending. */
   readonly dueAtMs: number;
 }
 
+/** A delivery whose result was stored. */
+export interface Recorded extends EndpointId {
+  readonly messageId: string;
+  readonly orderingKey: string | null;
+  /** Whether later deliveries of its conversation are parked. */
+  readonly parked: boolean;
+}
+
 /**
- * Stores results whose lease is still valid. Resolves with the ordering keys of their deliveries by
- * message id. A delivery that is missing in the result was claimed by another dispatcher, or
- * dropped, meanwhile. Runs under the endpoint's lock.
+ * Stores results whose lease is still valid, and their attempts, of any number of endpoints.
+ * Resolves with their deliveries. A delivery that is missing in the result was claimed by another
+ * dispatcher, or dropped, meanwhile. Runs under the endpoints' locks.
  */
 export async function recordResults(
   client: Queryable,
-  id: EndpointId,
   results: readonly DeliveryResult[],
-): Promise<Map<string, string | null>> {
+): Promise<Recorded[]> {
   const ended = results.filter(({ state }) => state !== 'pending');
   const retried = results.filter(({ state }) => state === 'pending');
-  return new Map([
-    ...(ended.length > 0 ? await recordEnded(client, id, ended) : []),
-    ...(retried.length > 0 ? await recordRetried(client, id, retried) : []),
-  ]);
+  return [
+    ...(ended.length > 0 ? await run(client, ENDED, ended) : []),
+    ...(retried.length > 0 ? await run(client, RETRIED, retried) : []),
+  ];
 }
 
-interface Row {
-  readonly messageId: string;
-  readonly orderingKey: string | null;
-}
+const COLUMNS: readonly Column<DeliveryResult>[] = [
+  { name: 'tenant_id', type: 'text', value: ({ tenantId }) => tenantId },
+  { name: 'endpoint_id', type: 'text', value: ({ endpointId }) => endpointId },
+  { name: 'message_id', type: 'text', value: ({ messageId }) => messageId },
+  { name: 'token', type: 'text', value: ({ token }) => token },
+  { name: 'state', type: 'text', value: ({ state }) => state },
+  { name: 'due_at', type: 'timestamptz', value: ({ dueAtMs }) => dueAtMs },
+  { name: 'attempt', type: 'integer', value: ({ attempt }) => attempt },
+  { name: 'finished_at', type: 'timestamptz', value: ({ createdAtMs }) => createdAtMs },
+  { name: 'status', type: 'integer', value: ({ status }) => status },
+  { name: 'error', type: 'text', value: ({ error }) => error },
+  { name: 'duration_ms', type: 'integer', value: ({ durationMs }) => Math.round(durationMs) },
+  { name: 'answer', type: 'bytea', value: ({ answer }) => answer },
+];
 
-async function recordEnded(
+const IS_LEASED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
+   and q.message_id = given.message_id and q.lease_token = given.token`;
+
+/** The CTE `ended`: deliveries that leave the queue. */
+const ENDED = `ended as (
+  delete from webhook_queue q
+   using given
+   where ${IS_LEASED}
+  returning ${QUEUED_COLUMNS}, given.state, given.finished_at,
+            case when given.state = 'delivered' then q.first_failed_at
+                 else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at
+), history as (${INSERT_ENDED})`;
+/** The CTE `ended`: deliveries of which only the attempt has ended. */
+const RETRIED = `ended as (
+  update webhook_queue q
+     set due_at = given.due_at,
+         lease_token = null,
+         first_failed_at = coalesce(q.first_failed_at, given.finished_at)
+    from given
+   where ${IS_LEASED}
+  returning q.tenant_id, q.endpoint_id, q.message_id, q.ordering_key
+)`;
+
+async function run(
   client: Queryable,
-  id: EndpointId,
+  ended: string,
   results: readonly DeliveryResult[],
-): Promise<[string, string | null][]> {
-  const ended = `delete from webhook_queue q
-        using unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[])
-          as given (message_id, token, state, finished_at)
-        where q.tenant_id = $1 and q.endpoint_id = $2
-          and q.message_id = given.message_id and q.lease_token = given.token
-       returning ${QUEUED_COLUMNS}, given.state, given.finished_at,
-                 case when given.state = 'delivered' then q.first_failed_at
-                      else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at`;
-  const { rows } = await client.query<Row>(
-    `${moveToHistory(ended)} returning message_id as "messageId", ordering_key as "orderingKey"`,
-    [
-      id.tenantId,
-      id.endpointId,
-      results.map(({ messageId }) => messageId),
-      results.map(({ token }) => token),
-      results.map(({ state }) => state),
-      results.map(({ finishedAtMs }) => new Date(finishedAtMs)),
-    ],
+): Promise<readonly Recorded[]> {
+  const { select, values } = unnestRows(COLUMNS, results);
+  const { rows } = await client.query<Recorded>(
+    `with given as (${select}), ${ended}, attempts as (
+       insert into webhook_attempts
+         (tenant_id, endpoint_id, message_id, attempt, created_at, status, error, duration_ms, answer)
+       select tenant_id, endpoint_id, message_id, given.attempt, given.finished_at, given.status, given.error,
+              given.duration_ms, given.answer
+         from ended join given using (tenant_id, endpoint_id, message_id)
+     )
+     select ended.tenant_id as "tenantId", ended.endpoint_id as "endpointId", ended.message_id as "messageId",
+            ended.ordering_key as "orderingKey",
+            exists (select 1 from webhook_queue p
+                     where p.tenant_id = ended.tenant_id and p.endpoint_id = ended.endpoint_id
+                       and p.ordering_key = ended.ordering_key and p.parked) as parked
+       from ended`,
+    values,
   );
-  return rows.map((row) => [row.messageId, row.orderingKey]);
+  return rows;
 }
 
-async function recordRetried(
-  client: Queryable,
-  id: EndpointId,
-  results: readonly DeliveryResult[],
-): Promise<[string, string | null][]> {
-  const { rows } = await client.query<Row>(
+/** A delivery that was claimed but not sent. */
+export interface UnsentDelivery extends Leased {
+  readonly dueAtMs: number;
+}
+
+/**
+ * Gives deliveries back that were claimed but not sent: their attempt no longer counts. Runs under
+ * the endpoints' locks.
+ */
+export async function giveBack(client: Queryable, deliveries: readonly UnsentDelivery[]): Promise<void> {
+  if (deliveries.length === 0) return;
+  await client.query(
     `update webhook_queue q
-        set due_at = given.due_at,
-            lease_token = null,
-            first_failed_at = coalesce(q.first_failed_at, given.finished_at)
-       from unnest($3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
-         as given (message_id, token, finished_at, due_at)
-      where q.tenant_id = $1 and q.endpoint_id = $2
-        and q.message_id = given.message_id and q.lease_token = given.token
-     returning q.message_id as "messageId", q.ordering_key as "orderingKey"`,
-    [
-      id.tenantId,
-      id.endpointId,
-      results.map(({ messageId }) => messageId),
-      results.map(({ token }) => token),
-      results.map(({ finishedAtMs }) => new Date(finishedAtMs)),
-      results.map(({ dueAtMs }) => new Date(dueAtMs)),
-    ],
+        set attempts = q.attempts - 1, lease_token = null, due_at = given.due_at
+       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
+              as given (tenant_id, endpoint_id, message_id, token, due_at)
+      where ${IS_LEASED}`,
+    [...leasedColumns(deliveries), deliveries.map(({ dueAtMs }) => new Date(dueAtMs))],
   );
-  return rows.map((row) => [row.messageId, row.orderingKey]);
+}
+
+/** Extends the leases of deliveries in flight until `untilMs`. Runs under the endpoints' locks. */
+export async function extendLeases(
+  client: Queryable,
+  deliveries: readonly Leased[],
+  untilMs: number,
+): Promise<void> {
+  if (deliveries.length === 0) return;
+  await client.query(
+    `update webhook_queue q
+        set due_at = $5
+       from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+              as given (tenant_id, endpoint_id, message_id, token)
+      where ${IS_LEASED}`,
+    [...leasedColumns(deliveries), new Date(untilMs)],
+  );
+}
+
+function leasedColumns(deliveries: readonly Leased[]): unknown[] {
+  return [
+    deliveries.map(({ tenantId }) => tenantId),
+    deliveries.map(({ endpointId }) => endpointId),
+    deliveries.map(({ messageId }) => messageId),
+    deliveries.map(({ token }) => token),
+  ];
 }
