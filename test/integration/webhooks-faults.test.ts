@@ -252,6 +252,17 @@ test('the dispatcher retries a delivery within seconds after two senders were ki
   expect(receiver.requests.map(({ json }) => json.data.number)).toEqual([1, 2]);
 });
 
+test('the dispatcher serves an endpoint again after the leases of a killed dispatcher', async () => {
+  const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+  await bench.emit(...Array.from({ length: 40 }, (_, n) => reply(tenantId, null, n)));
+  // All exchanges that the endpoint may have.
+  expect((await dispatchOnce(endpointId, 2000)).deliveries).toHaveLength(16);
+  start();
+  await waitForStates(endpointId, Array(40).fill('delivered'));
+  const attempts = (await bench.deliveries(endpointId)).map((delivery) => delivery.attempts);
+  expect(attempts.filter((count) => count === 2)).toHaveLength(16);
+});
+
 test('the dispatcher sends unsent deliveries in order after half an hour of killed senders', async () => {
   const { endpointId } = await bench.endpoint(tenantId, receiver.url);
   await bench.emit(reply(tenantId, 'A', 1), reply(tenantId, 'A', 2), reply(tenantId, null, 3));

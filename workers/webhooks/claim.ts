@@ -52,6 +52,8 @@ export interface Claimed {
   readonly deliveries: readonly ClaimedDelivery[];
   /** Concurrent exchanges that this dispatcher may have. */
   readonly concurrency: number;
+  /** Whether other dispatchers have claimed deliveries of the endpoint. */
+  readonly shared: boolean;
 }
 
 /** Pages that are read per endpoint and transaction. */
@@ -79,24 +81,26 @@ export async function claimDeliveries(
     const others = leasedByOthers(endpoint);
     const max = claimedMax(endpoint.health, { concurrency: options.concurrency, ahead, others });
     const count = Math.max(0, Math.min(one.limit, max.claimed - held));
-    return { ...one, concurrency: max.exchanges, due: readAhead.take(count) };
+    return { ...one, concurrency: max.exchanges, shared: others > 0, due: readAhead.take(count) };
   });
   const queued = chosen.flatMap(({ endpoint, due }) => due.map((delivery) => queuedOf(endpoint, delivery)));
-  if (queued.length === 0) return chosen.map(({ concurrency }) => ({ deliveries: [], concurrency }));
+  if (queued.length === 0) {
+    return chosen.map(({ concurrency, shared }) => ({ deliveries: [], concurrency, shared }));
+  }
   const leased = await leaseDeliveries(client, queued, {
     token: options.token,
     untilMs: options.nowMs + options.leaseMs,
   });
   const bodies = new Map(leased.map((one) => [idOf(one), one.body]));
   if (leased.length < queued.length) await dropWithoutBody(client, wanted, queued, bodies, options.nowMs);
-  return chosen.map(({ endpoint, secrets, due, readAhead, concurrency }) => {
+  return chosen.map(({ endpoint, secrets, due, readAhead, concurrency, shared }) => {
     const deliveries: ClaimedDelivery[] = [];
     for (const delivery of due) {
       const body = bodies.get(idOf(queuedOf(endpoint, delivery)));
       if (body === undefined) readAhead.resolve(delivery, false);
       else deliveries.push(claimedOf(endpoint, delivery, body, secrets, options));
     }
-    return { deliveries, concurrency };
+    return { deliveries, concurrency, shared };
   });
 }
 

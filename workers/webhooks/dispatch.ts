@@ -67,6 +67,8 @@ export interface Dispatched {
   readonly more: boolean;
   /** Concurrent exchanges that this dispatcher may have with the endpoint. */
   readonly concurrency: number;
+  /** Whether other dispatchers have claimed deliveries of the endpoint. */
+  readonly shared: boolean;
   /** Whether its last attempt failed. */
   readonly failing: boolean;
   /** Set if nothing was claimed because the signing secret cannot be decrypted. */
@@ -74,6 +76,12 @@ export interface Dispatched {
   /** Whether deliveries of the previous release are left in webhook_deliveries. */
   readonly backfillLeft: boolean;
 }
+
+/**
+ * Thrown if another dispatcher holds the lock of the endpoint's row, which lasts for one
+ * transaction.
+ */
+export class EndpointLocked extends Error {}
 
 const DROPPED_MAX = 1000;
 /** Deliveries that are moved in one transaction. */
@@ -132,29 +140,30 @@ async function dispatchLocked(
     token: `${context.ownTokens}${context.nextId()}`,
   });
   for (const [index, one] of toClaim.entries()) {
-    const more = one.readAhead.ready > 0 || one.readAhead.hasUnread;
-    dispatched.set(one.work, { ...resultOf(one, context, { more }), ...claims[index] });
+    const claimed = claims[index]!;
+    // While other dispatchers have all exchanges of the endpoint, the next poll tries again.
+    const more = claimed.concurrency > 0 && (one.readAhead.ready > 0 || one.readAhead.hasUnread);
+    dispatched.set(one.work, { ...resultOf(one, context, { more }), ...claimed });
   }
   return dispatched;
 }
 
-/** Locks endpoints, tenant by tenant. */
 async function lockAll(
   client: Queryable,
   works: readonly EndpointWork[],
 ): Promise<Map<EndpointWork, Locked>> {
+  const byTenant = new Map<string, string[]>();
+  for (const { id } of works) {
+    const endpointIds = byTenant.get(id.tenantId);
+    if (endpointIds) endpointIds.push(id.endpointId);
+    else byTenant.set(id.tenantId, [id.endpointId]);
+  }
+  const endpoints = await lockEndpoints(client, byTenant);
   const locked = new Map<EndpointWork, Locked>();
-  for (const tenantId of new Set(works.map(({ id }) => id.tenantId))) {
-    const own = works.filter(({ id }) => id.tenantId === tenantId);
-    const endpoints = await lockEndpoints(
-      client,
-      tenantId,
-      own.map(({ id }) => id.endpointId),
-    );
-    for (const work of own) {
-      const endpoint = endpoints.find(({ endpointId }) => endpointId === work.id.endpointId);
-      if (endpoint) locked.set(work, { work, endpoint });
-    }
+  for (const work of works) {
+    const { tenantId, endpointId } = work.id;
+    const endpoint = endpoints.find((one) => one.endpointId === endpointId && one.tenantId === tenantId);
+    if (endpoint) locked.set(work, { work, endpoint });
   }
   return locked;
 }
@@ -192,6 +201,7 @@ function withoutEndpoint({ concurrency }: DispatchContext): Dispatched {
     deliveries: [],
     more: false,
     concurrency,
+    shared: false,
     failing: false,
     secretError: undefined,
     backfillLeft: false,
@@ -211,6 +221,7 @@ function resultOf({ endpoint }: Locked, context: DispatchContext, prepared: Prep
     deliveries: [],
     more: prepared.more ?? false,
     concurrency: concurrencyOf(endpoint.health, context.concurrency),
+    shared: false,
     failing: endpoint.health.failures > 0,
     secretError: prepared.secretError,
     backfillLeft: prepared.backfillLeft ?? false,

@@ -10,9 +10,16 @@ import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
 import type { ClaimedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
-import { type DispatchContext, type Dispatched, dispatchEndpoints, type EndpointWork } from './dispatch.ts';
+import {
+  type DispatchContext,
+  type Dispatched,
+  dispatchEndpoints,
+  EndpointLocked,
+  type EndpointWork,
+} from './dispatch.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import { EndpointQueues } from './endpoint-queues.ts';
+import { Gathering } from './gathering.ts';
 import { createMissingPartitions } from './missing-partitions.ts';
 import type { Dispatcher, DispatcherOptions } from './options.ts';
 import { Poller } from './poller.ts';
@@ -20,7 +27,7 @@ import { HOLD_MS } from './schedule.ts';
 import { Slots } from './slots.ts';
 import { findDueEndpoints } from './sql/due-endpoints.ts';
 import { DeliveryListener } from './sql/listen.ts';
-import { type Task, TaskQueue } from './task-queue.ts';
+import { type Task, TaskQueue, workOf } from './task-queue.ts';
 
 export type { Dispatcher, DispatcherOptions };
 
@@ -63,6 +70,7 @@ class EndpointDispatcher implements Dispatcher {
   readonly #tasks: TaskQueue;
   /** Number of dispatches in progress. */
   #dispatches = 0;
+  readonly #gathering = new Gathering(() => this.#startDispatches());
   #dispatchProblem: string | undefined;
   /**
    * Whether the dispatcher is closing. If so, no deliveries are claimed, but results are recorded.
@@ -129,6 +137,7 @@ class EndpointDispatcher implements Dispatcher {
     for (const endpoint of due) {
       const queue = this.#endpoints.of(endpoint.id, endpoint);
       queue.readAhead.restart();
+      queue.tryAgain();
       queue.holdExpired ||= endpoint.holdExpired;
       this.#tasks.add(queue);
     }
@@ -142,7 +151,7 @@ class EndpointDispatcher implements Dispatcher {
     if (!endpoints) this.#poller.wake();
     for (const id of endpoints ?? []) {
       const queue = this.#endpoints.of(id, { failing: false });
-      queue.readAhead.restart();
+      queue.readAhead.continue();
       this.#tasks.add(queue);
     }
     this.#startDispatches();
@@ -150,8 +159,10 @@ class EndpointDispatcher implements Dispatcher {
 
   #startDispatches(): void {
     while (this.#dispatches < DISPATCHES_MAX && !this.#closed) {
+      if (this.#gathering.delays({ dispatches: this.#dispatches, held: this.#slots.held })) break;
       const tasks = this.#tasks.take();
       if (tasks.length === 0) break;
+      this.#gathering.start();
       void this.#dispatch(tasks);
     }
     if (this.#closing && this.#slots.held === 0 && this.#dispatches === 0) this.#onDrained?.();
@@ -161,7 +172,8 @@ class EndpointDispatcher implements Dispatcher {
   async #dispatch(tasks: readonly Task[]): Promise<void> {
     this.#dispatches += 1;
     try {
-      const works = tasks.map((task) => this.#workOf(task));
+      const nowMs = this.#context.clock.nowMs();
+      const works = tasks.map((task) => workOf(task, this.#backfill.neededFor(task.endpoint.id, nowMs)));
       const dispatched = await dispatchEndpoints(this.#context, works);
       this.#dispatchProblem = undefined;
       for (const [index, task] of tasks.entries()) {
@@ -181,23 +193,6 @@ class EndpointDispatcher implements Dispatcher {
       this.#dispatches -= 1;
       this.#startDispatches();
     }
-  }
-
-  #workOf({ endpoint, unrecorded, releases }: Task): EndpointWork {
-    const { id, held, ahead, failing, readAhead, holdExpired } = endpoint;
-    endpoint.holdExpired = false;
-    return {
-      id,
-      ...unrecorded,
-      limit: releases.length,
-      held: held - unrecorded.attempts.length - unrecorded.unsent.length,
-      ahead,
-      failing,
-      readAhead,
-      isClaimed: (messageId) => endpoint.isClaimed(messageId),
-      holdExpired,
-      backfill: this.#backfill.neededFor(id, this.#context.clock.nowMs()),
-    };
   }
 
   /**
@@ -292,9 +287,3 @@ class EndpointDispatcher implements Dispatcher {
     });
   }
 }
-
-/**
- * Thrown if another dispatcher holds the lock of the endpoint's row, which lasts for one
- * transaction.
- */
-class EndpointLocked extends Error {}

@@ -1,5 +1,6 @@
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Attempt, ClaimedDelivery } from './attempt.ts';
+import type { Dispatched } from './dispatch.ts';
 import { ReadAhead } from './read-ahead.ts';
 import type { SlotUser } from './slots.ts';
 
@@ -19,9 +20,9 @@ export interface Unrecorded {
 }
 
 /** Milliseconds within which claimed deliveries should be sent; bounds what is claimed ahead. */
-const AHEAD_MS = 15;
+const AHEAD_MS = 40;
 /** Deliveries that are claimed ahead, as a multiple of the concurrency. */
-const AHEAD_MAX = 3;
+const AHEAD_MAX = 7;
 /** Milliseconds after which a claimed delivery that was not sent is given back. */
 const UNSENT_MAX_MS = 1000;
 /** Milliseconds in flight after which a delivery gets its full lease. */
@@ -40,6 +41,8 @@ export class EndpointQueue implements SlotUser {
   holdExpired = false;
   /** Maximum number of concurrent exchanges with the endpoint, as of the last dispatch. */
   concurrency: number;
+  /** Whether other dispatchers had claimed deliveries of the endpoint at the last dispatch. */
+  #shared = false;
   /** Whether the endpoint waits in the fair queue. */
   queued = false;
   /**
@@ -89,7 +92,7 @@ export class EndpointQueue implements SlotUser {
 
   /** Number of deliveries that may be claimed before the exchanges in flight have ended. */
   get ahead(): number {
-    if (this.failing) return 0;
+    if (this.failing || this.#shared) return 0;
     return Math.floor(this.concurrency * Math.min(AHEAD_MAX, AHEAD_MS / this.#exchangeMs));
   }
 
@@ -101,6 +104,11 @@ export class EndpointQueue implements SlotUser {
   /** Returns whether the endpoint's state is no longer needed. */
   get idle(): boolean {
     return this.held === 0 && !this.queued && !this.dispatching && !this.backingOff;
+  }
+
+  /** Lets the next dispatch find out whether other dispatchers still have all exchanges. */
+  tryAgain(): void {
+    this.concurrency = Math.max(1, this.concurrency);
   }
 
   isClaimed(messageId: string): boolean {
@@ -142,7 +150,9 @@ export class EndpointQueue implements SlotUser {
   checkLeases(nowMs: number): void {
     this.#giveBackOld(nowMs);
     for (const [delivery, startedMs] of this.#sending) {
-      if (nowMs - startedMs < SLOW_MS || this.#extended.has(delivery)) continue;
+      const sinceMs = nowMs - startedMs;
+      if (sinceMs < SLOW_MS || this.#extended.has(delivery)) continue;
+      this.#exchangeMs = Math.max(this.#exchangeMs, sinceMs);
       this.#extended.add(delivery);
       this.#slow.push(delivery);
     }
@@ -170,11 +180,12 @@ export class EndpointQueue implements SlotUser {
    */
   succeed(
     { attempts, unsent }: Unrecorded,
-    { concurrency, failing }: Pick<EndpointQueue, 'concurrency' | 'failing'>,
+    { concurrency, shared, failing }: Pick<Dispatched, 'concurrency' | 'shared' | 'failing'>,
   ): void {
     this.failures = 0;
     this.alone = false;
     this.concurrency = concurrency;
+    this.#shared = shared;
     this.failing = failing;
     for (const delivery of [...attempts.map((attempt) => attempt.delivery), ...unsent]) {
       this.#held.get(delivery.messageId)?.release();

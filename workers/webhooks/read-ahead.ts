@@ -33,6 +33,8 @@ export class ReadAhead {
   #exhausted = false;
   /** Whether the queue must be read from its start, although a page is being read. */
   #restarted = false;
+  /** Whether deliveries were added to the queue while a page is being read. */
+  #added = false;
 
   /** Number of deliveries that can be claimed. */
   get ready(): number {
@@ -51,13 +53,23 @@ export class ReadAhead {
   /** Returns the size of the page that is read now: at most about one second of work. */
   beginPage(nowMs: number): number {
     this.#restarted = false;
+    this.#added = false;
     const usedUp = nowMs - this.#readAtMs < PAGE_USED_UP_MS;
     this.#pageSize = usedUp ? Math.min(this.#pageSize * 2, PAGE_MAX) : PAGE_MIN;
     this.#readAtMs = nowMs;
     return this.#pageSize;
   }
 
-  /** Reads the queue from its start again, for example because deliveries were added. */
+  /**
+   * Continues to read because deliveries were added. They are usually due after all that were read.
+   */
+  continue(): void {
+    if (this.#ids.size === 0) this.#pageEnd = undefined;
+    this.#added = true;
+    this.#exhausted = false;
+  }
+
+  /** Reads the queue from its start again, for example because deliveries were given back. */
   restart(): void {
     this.#restarted = true;
     this.#exhausted = false;
@@ -84,8 +96,8 @@ export class ReadAhead {
       if (!this.#addOne(delivery)) parked.push(delivery);
     }
     if (this.#restarted) return parked;
-    this.#exhausted = page.length < size;
-    this.#pageEnd = this.#exhausted ? undefined : page.at(-1);
+    this.#exhausted = page.length < size && !this.#added;
+    this.#pageEnd = page.at(-1) ?? this.#pageEnd;
     return parked;
   }
 

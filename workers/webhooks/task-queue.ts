@@ -1,6 +1,8 @@
 import { FairQueue } from '../../shared/fair-queue.ts';
+import type { EndpointWork } from './dispatch.ts';
 import type { EndpointQueue, Unrecorded } from './endpoint-queue.ts';
 import type { Slots } from './slots.ts';
+import type { CreatedBetween } from './sql/backfill-queue.ts';
 
 /** The part of a dispatch that concerns one endpoint. */
 export interface Task {
@@ -9,6 +11,24 @@ export interface Task {
   readonly unrecorded: Unrecorded;
   /** Functions that free the slots of the deliveries that may be claimed. */
   readonly releases: (() => void)[];
+}
+
+/** Returns what a dispatch does for a task. Must be called once, when the dispatch begins. */
+export function workOf({ endpoint, unrecorded, releases }: Task, backfill?: CreatedBetween): EndpointWork {
+  const { id, held, ahead, failing, readAhead, holdExpired } = endpoint;
+  endpoint.holdExpired = false;
+  return {
+    id,
+    ...unrecorded,
+    limit: releases.length,
+    held: held - unrecorded.attempts.length - unrecorded.unsent.length,
+    ahead,
+    failing,
+    readAhead,
+    isClaimed: (messageId) => endpoint.isClaimed(messageId),
+    holdExpired,
+    backfill,
+  };
 }
 
 /** Maximum number of endpoints of one dispatch. */

@@ -83,6 +83,20 @@ describe('deliveries that were read ahead', () => {
     expect(readAhead.hasUnread).toBe(false);
   });
 
+  test('are followed by deliveries that were added meanwhile', () => {
+    const readAhead = readAheadOf(first);
+    readAhead.beginPage(0);
+    readAhead.continue();
+    readAhead.add([], 200, notClaimed);
+    expect([readAhead.hasUnread, readAhead.pageEnd]).toEqual([true, first]);
+    readAhead.beginPage(0);
+    readAhead.add([], 200, notClaimed);
+    expect(readAhead.hasUnread).toBe(false);
+    readAhead.take(1);
+    readAhead.continue();
+    expect([readAhead.hasUnread, readAhead.pageEnd]).toEqual([true, undefined]);
+  });
+
   test('are read in larger pages while pages are used up quickly', () => {
     const readAhead = new ReadAhead();
     const sizes = [0, 100, 200, 300, 400, 5000].map((nowMs) => readAhead.beginPage(nowMs));

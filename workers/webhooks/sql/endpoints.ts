@@ -25,33 +25,41 @@ export interface LockedEndpoint extends EndpointId {
   readonly health: EndpointHealth;
 }
 
-interface EndpointRow extends EndpointHealth {
-  readonly endpointId: string;
+interface EndpointRow extends EndpointHealth, EndpointId {
   readonly url: string;
   readonly keyId: string | null;
   readonly ciphertext: Buffer | null;
 }
 
+const LOCKED = `"tenantId", "endpointId", url, "keyId", ciphertext, state, "disabledReason", failures, "failingSinceMs",
+  "lastFailureAtMs", "lastSuccessAtMs", "pausedUntilMs"`;
+
 /**
- * Reads endpoints of one tenant and locks their rows until the transaction ends. Leaves out,
- * without waiting, endpoints that another transaction has locked or that have no row.
+ * Reads endpoints and locks their rows until the transaction ends. Leaves out, without waiting,
+ * endpoints that another transaction has locked or that have no row. Locks tenant by tenant, in one
+ * statement.
  */
 export async function lockEndpoints(
   client: Queryable,
-  tenantId: string,
-  endpointIds: readonly string[],
+  byTenant: ReadonlyMap<string, readonly string[]>,
 ): Promise<LockedEndpoint[]> {
-  const { rows } = await client.query<EndpointRow>(
-    `select endpoint_id as "endpointId", url, secret_key_id as "keyId", secret_ciphertext as ciphertext, state,
-            disabled_reason as "disabledReason", failures, ${epochMs('failing_since')} as "failingSinceMs",
-            ${epochMs('last_failure_at')} as "lastFailureAtMs", ${epochMs('last_success_at')} as "lastSuccessAtMs",
-            ${epochMs('paused_until')} as "pausedUntilMs"
-       from webhook_endpoints
-      where tenant_id = $1 and endpoint_id = any($2::text[])
-        for no key update skip locked`,
-    [tenantId, endpointIds],
+  if (byTenant.size === 0) return [];
+  const tenants = [...byTenant.keys()].map(
+    (_, i) => `tenant${i} as (
+       select tenant_id as "tenantId", endpoint_id as "endpointId", url, secret_key_id as "keyId",
+              secret_ciphertext as ciphertext, state, disabled_reason as "disabledReason", failures,
+              ${epochMs('failing_since')} as "failingSinceMs", ${epochMs('last_failure_at')} as "lastFailureAtMs",
+              ${epochMs('last_success_at')} as "lastSuccessAtMs", ${epochMs('paused_until')} as "pausedUntilMs"
+         from webhook_endpoints
+        where tenant_id = $${2 * i + 1} and endpoint_id = any($${2 * i + 2}::text[])
+          for no key update skip locked
+     )`,
   );
-  return rows.map(({ endpointId, url, keyId, ciphertext, ...health }) => {
+  const { rows } = await client.query<EndpointRow>(
+    `with ${tenants.join(', ')} ${tenants.map((_, i) => `select ${LOCKED} from tenant${i}`).join(' union all ')}`,
+    [...byTenant].flat(),
+  );
+  return rows.map(({ tenantId, endpointId, url, keyId, ciphertext, ...health }) => {
     const secret = keyId !== null && ciphertext !== null ? { keyId, ciphertext } : null;
     return { tenantId, endpointId, url, secret, health };
   });
