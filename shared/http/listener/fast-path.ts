@@ -9,6 +9,8 @@ export interface FastPathOptions {
   readonly connections: Connections;
   /** Milliseconds that a connection may be idle, which answers report. */
   readonly keepAliveMs: number;
+  /** Milliseconds after which a connection is closed whose caller does not read its answer. */
+  readonly stallMs: number;
   /** Returns the answer to a request whose answer cannot be produced. */
   readonly onError: () => Response;
 }
@@ -34,19 +36,20 @@ export class FastPath {
   }
 
   /**
-   * Serves the bytes if they are one plain request, and calls `onAnswered` when the answer is
-   * written. Returns false for all others, which Node's parser must get.
+   * Serves the bytes if they are one plain request, and calls `onAnswered` when the system has taken
+   * the answer. `isLast`: the answer has announced the end of the connection. Returns false for all
+   * other bytes, which Node's parser must get.
    */
-  serve(socket: Socket, bytes: Buffer, onAnswered: () => void): boolean {
-    // Answers that the caller does not read are limited on Node's path.
-    if (this.isStopped || socket.writableLength > 0) return false;
+  serve(socket: Socket, bytes: Buffer, onAnswered: (isLast: boolean) => void): boolean {
+    // On a connection that is closing, the caller would get no answer.
+    if (this.isStopped || !socket.writable) return false;
     const request = readFastRequest(bytes);
     const end = request && this.options.connections.admitFast(socket, request.headers.get('x-forwarded-for'));
     if (!request || !end) return false;
     this.open += 1;
-    void this.answer(socket, request).finally(() => {
+    void this.answer(socket, request).then((isLast) => {
       end();
-      onAnswered();
+      onAnswered(isLast);
       this.open -= 1;
       if (this.open === 0) this.onIdle();
     });
@@ -62,7 +65,8 @@ export class FastPath {
     });
   }
 
-  private async answer(socket: Socket, request: FastRequest): Promise<void> {
+  /** Returns whether the answer has announced the end of the connection. */
+  private async answer(socket: Socket, request: FastRequest): Promise<boolean> {
     const { fetch, onError } = this.options;
     const headers: AnswerHeaders = {};
     try {
@@ -71,28 +75,45 @@ export class FastPath {
         answerHeaders: headers,
       });
       const body = headers['content-length'] === '0' || response.status === 204 ? '' : await response.text();
-      this.write(socket, response.status, headers, body);
+      return await this.write(socket, response.status, headers, body);
     } catch {
       const response = onError();
-      this.write(socket, response.status, Object.fromEntries(response.headers), await response.text());
+      return await this.write(
+        socket,
+        response.status,
+        Object.fromEntries(response.headers),
+        await response.text(),
+      );
     }
   }
 
-  private write(socket: Socket, status: number, headers: AnswerHeaders, body: string): void {
+  private write(
+    socket: Socket,
+    status: number,
+    headers: AnswerHeaders,
+    body: string,
+  ): boolean | Promise<boolean> {
     // The caller has gone.
-    if (!socket.writable) return;
+    if (!socket.writable) return false;
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
     for (const name in headers) text += `${name}: ${headers[name]}\r\n`;
-    if (body !== '') text += `content-length: ${Buffer.byteLength(body)}\r\n`;
+    if (status !== 204 && headers['content-length'] === undefined)
+      text += `content-length: ${Buffer.byteLength(body)}\r\n`;
     text += this.date.line();
-    if (this.isStopped) {
-      socket.end(`${text}Connection: close\r\n\r\n${body}`);
-      return;
-    }
-    text += this.keepAlive;
+    const isLast = this.isStopped;
+    text += isLast ? 'Connection: close\r\n\r\n' : this.keepAlive;
     // Headers are ASCII.
     if (body === '') socket.write(text, 'latin1');
     else socket.write(text + body);
+    return socket.writableLength === 0 ? isLast : this.whenTaken(socket).then(() => isLast);
+  }
+
+  /** Resolves when the system has taken the answer, or the connection is closed. */
+  private async whenTaken(socket: Socket): Promise<void> {
+    const idleMs = socket.timeout ?? 0;
+    socket.setTimeout(this.options.stallMs);
+    await new Promise<void>((resolve) => socket.write('', () => resolve()));
+    socket.setTimeout(idleMs);
   }
 }
 

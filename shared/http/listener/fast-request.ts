@@ -6,6 +6,17 @@ export interface FastRequest {
   readonly body: Buffer;
 }
 
+/** The headers of a request in the plainest form of HTTP/1.1 (see {@link readPlainHead}). */
+interface PlainHead {
+  readonly method: string;
+  readonly path: string;
+  /** By name in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** The offset of the body. */
+  readonly bodyStart: number;
+  readonly bodyBytes: number;
+}
+
 const LINE_END = '\r\n';
 const SPACE = 0x20;
 const HEAD_END = Buffer.from('\r\n\r\n');
@@ -13,12 +24,13 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const HEAD_BYTES_MAX = 16 * 1024;
 const HEADERS_MAX = 100;
 /** A path of letters, digits and a few signs, without a query: it means the same to every parser. */
-const REQUEST_LINE = /^POST (\/[A-Za-z0-9/_-]+) HTTP\/1\.1$/;
+const REQUEST_LINE = /^(GET|POST|DELETE) (\/[A-Za-z0-9/_-]+) HTTP\/1\.1$/;
 const NAME = /^[A-Za-z0-9_-]+$/;
 /** Visible ASCII, with spaces inside. */
 const VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
-const LENGTH = /^[1-9][0-9]{0,7}$/;
-const HOST = /^[A-Za-z0-9.-]+(?::[0-9]{1,5})?$/;
+const LENGTH = /^(?:0|[1-9][0-9]{0,7})$/;
+/** The hosts that Hono's adapter for Node accepts without parsing a URL. */
+const HOST = /^[a-z0-9._-]+(?::(?:[1-5][0-9]{3,4}|[6-9][0-9]{3}))?$/;
 /** Headers that change how a request is read, or what happens to its connection. */
 const CONNECTION_HEADERS = new Set([
   'connection',
@@ -35,28 +47,41 @@ const CONNECTION_HEADERS = new Set([
 const ORIGIN = 'http://localhost';
 
 /**
- * Reads a request if its bytes are one complete POST in the plainest form of HTTP/1.1; returns
- * undefined for everything else, which Node's parser then accepts or refuses. The form is so narrow
- * that the two cannot read the same bytes differently: each header occurs once, in ASCII and on one
- * line, and Content-Length alone determines where the body ends, which is the last byte here.
+ * Reads a request if its bytes are one complete, plain POST (see {@link isPlainHead}) with a body;
+ * returns undefined for everything else, which Node's parser then accepts or refuses.
  */
 export function readFastRequest(bytes: Buffer): FastRequest | undefined {
-  const headEnd = bytes.indexOf(HEAD_END);
-  if (headEnd === -1 || headEnd > HEAD_BYTES_MAX) return undefined;
-  const bodyStart = headEnd + HEAD_END.length;
-  const lines = bytes.toString('latin1', 0, headEnd).split(LINE_END);
-  const path = REQUEST_LINE.exec(lines[0]!)?.[1];
-  const headers = path === undefined ? undefined : readHeaders(lines);
-  const length = headers?.get('content-length');
-  if (path === undefined || headers === undefined || length === undefined) return undefined;
-  if (!LENGTH.test(length) || Number(length) !== bytes.length - bodyStart) return undefined;
-  if (!HOST.test(headers.get('host') ?? '')) return undefined;
+  const head = readPlainHead(bytes);
+  if (head?.method !== 'POST' || head.bodyBytes === 0) return undefined;
+  const { headers, bodyStart } = head;
+  if (bodyStart + head.bodyBytes !== bytes.length) return undefined;
   return {
     method: 'POST',
-    url: ORIGIN + path,
+    url: ORIGIN + head.path,
     headers: { get: (name) => headers.get(name.toLowerCase()) ?? null },
     body: bytes.subarray(bodyStart),
   };
+}
+
+/**
+ * Returns whether the bytes are exactly the request line and headers of a request in the plainest
+ * form of HTTP/1.1. The form is so narrow that no two parsers read it differently: each header
+ * occurs once, in ASCII and on one line, and Content-Length alone determines where the body ends.
+ */
+export function isPlainHead(bytes: Buffer): boolean {
+  return readPlainHead(bytes)?.bodyStart === bytes.length;
+}
+
+function readPlainHead(bytes: Buffer): PlainHead | undefined {
+  const headEnd = bytes.indexOf(HEAD_END);
+  if (headEnd === -1 || headEnd > HEAD_BYTES_MAX) return undefined;
+  const lines = bytes.toString('latin1', 0, headEnd).split(LINE_END);
+  const [, method, path] = REQUEST_LINE.exec(lines[0]!) ?? [];
+  const headers = path === undefined ? undefined : readHeaders(lines);
+  if (!method || !path || !headers) return undefined;
+  const length = headers.get('content-length') ?? '0';
+  if (!LENGTH.test(length) || !HOST.test(headers.get('host') ?? '')) return undefined;
+  return { method, path, headers, bodyStart: headEnd + HEAD_END.length, bodyBytes: Number(length) };
 }
 
 /** Returns the headers by name in lower case, or undefined if one of them is unusual. */

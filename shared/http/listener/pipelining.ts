@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastPath } from './fast-path.ts';
+import { isPlainHead } from './fast-request.ts';
 import { closeLingering } from './lingering-close.ts';
 import { RequestBody } from './request-body.ts';
 
@@ -77,6 +78,11 @@ class ConnectionParser {
   private lastTurn = -1;
   /** Whether reading is paused until a response is written, or until the connection's turn. */
   private isWaiting = false;
+  /**
+   * Whether all requests so far were plain. Otherwise only Node's parser knows where the next
+   * request begins, and the fast path could mistake a part of a request for a whole one.
+   */
+  private isPlain = true;
   /** Whether the open response is one of the fast path, which is alone on its connection. */
   private isOnFastPath = false;
   /**
@@ -119,8 +125,9 @@ class ConnectionParser {
     this.body = new RequestBody(request, answer);
   }
 
-  private readonly onFastAnswered = (): void => {
+  private readonly onFastAnswered = (isLast: boolean): void => {
     this.isOnFastPath = false;
+    if (isLast) this.closeAfterAnswers();
     this.onAnswered();
   };
 
@@ -169,7 +176,7 @@ class ConnectionParser {
   private serveFast(bytes: Buffer): boolean {
     const { socket } = this;
     const isIdle = this.openAnswers === 0 && this.body?.isArriving() === false && !this.isEnded;
-    if (!isIdle || socket.isPaused()) return false;
+    if (!isIdle || !this.isPlain || socket.isPaused()) return false;
     this.isOnFastPath = this.shared.fastPath.serve(socket, bytes, this.onFastAnswered);
     if (this.isOnFastPath) this.openAnswers = 1;
     return this.isOnFastPath;
@@ -199,8 +206,10 @@ class ConnectionParser {
   /** Parses the next headers, or a part of a body. Returns the number of bytes parsed. */
   private parseSlice(bytes: Buffer): number {
     const { body } = this;
-    const length = body?.isArriving() ? body.sliceLength(bytes) : headLength(bytes);
+    const isHead = !body?.isArriving();
+    const length = isHead ? headLength(bytes) : body!.sliceLength(bytes);
     const slice = length === bytes.length ? bytes : bytes.subarray(0, length);
+    if (isHead && this.isPlain) this.isPlain = isPlainHead(slice);
     const isUnread = body?.isAnswered() ?? false;
     this.parse(slice);
     // Otherwise these bytes were the headers of another request.

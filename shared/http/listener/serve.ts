@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Server as TcpServer } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
-import { settledWithDeadline } from '../../async.ts';
 import type { SettingName } from '../../config/config.ts';
 import type { IdGenerator } from '../../ids.ts';
 import type { ServedBindings } from '../env.ts';
@@ -117,6 +117,7 @@ class Listener implements HttpServer {
       fetch: options.fetch,
       connections: this.connections,
       keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS,
+      stallMs: options.stallTimeoutMs ?? STALL_TIMEOUT_MS,
       onError: () => refusal(options.nextId(), '500-01'),
     });
     this.pipelining = new Pipelining(this.server, this.fastPath);
@@ -158,25 +159,22 @@ class Listener implements HttpServer {
   async close(): Promise<void> {
     const { server } = this;
     this.isDraining = true;
-    const timeoutMs = this.options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS;
-    const deadlineAtMs = performance.now() + timeoutMs;
-    // To Node, the connections of these requests are idle, so that it would close them.
-    await settledWithDeadline(this.fastPath.stop(), timeoutMs);
-    await new Promise<void>((resolve) => {
-      // A response that was written while its body arrived has no `Connection: close`. Its
-      // connection becomes idle later.
-      const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
-      const timeout = setTimeout(
-        () => server.closeAllConnections(),
-        Math.max(0, deadlineAtMs - performance.now()),
-      );
-      server.close(() => {
-        clearInterval(closingIdle);
-        clearTimeout(timeout);
-        resolve();
-      });
-      for (const socket of this.answers.unused()) socket.destroy();
-    });
+    const timeout = setTimeout(
+      () => server.closeAllConnections(),
+      this.options.closeTimeoutMs ?? CLOSE_TIMEOUT_MS,
+    );
+    // Stops accepting. The method of Node's HTTP server would also close idle connections, and it
+    // regards those with requests on the fast path as idle.
+    const closed = new Promise<void>((resolve) => TcpServer.prototype.close.call(server, () => resolve()));
+    await Promise.race([this.fastPath.stop(), closed]);
+    server.close();
+    // A response that was written while its body arrived has no `Connection: close`. Its connection
+    // becomes idle later.
+    const closingIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
+    for (const socket of this.answers.unused()) socket.destroy();
+    await closed;
+    clearInterval(closingIdle);
+    clearTimeout(timeout);
   }
 
   destroy(): void {
