@@ -9,6 +9,8 @@ const TURNS = 40;
 export class MemorySocket extends Duplex {
   readonly remoteAddress = '127.0.0.1';
   timeout = 0;
+  /** Whether the end of the output is taken. Otherwise the connection stays half-closed. */
+  isEndTaken = true;
   private sent = '';
   private isTaking = true;
   private taken = () => {};
@@ -51,6 +53,10 @@ export class MemorySocket extends Duplex {
   }
 
   override _read(): void {}
+
+  override _final(done: () => void): void {
+    if (this.isEndTaken) done();
+  }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.sent += chunk.toString('latin1');

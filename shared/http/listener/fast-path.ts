@@ -41,8 +41,7 @@ export class FastPath {
    * other bytes, which Node's parser must get.
    */
   serve(socket: Socket, bytes: Buffer, onAnswered: (isLast: boolean) => void): boolean {
-    // On a connection that is closing, the caller would get no answer.
-    if (this.isStopped || !socket.writable) return false;
+    if (this.isStopped) return false;
     const request = readFastRequest(bytes);
     const end = request && this.options.connections.admitFast(socket, request.headers.get('x-forwarded-for'));
     if (!request || !end) return false;

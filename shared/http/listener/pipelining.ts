@@ -149,6 +149,8 @@ class ConnectionParser {
 
   private read(bytes: Buffer): void {
     const { socket } = this;
+    // The end of the connection was announced, so that the caller would get no answer.
+    if (!socket.writable) return;
     const { turns } = this.shared;
     const turn = turns.current();
     const isServed = turns.isServed(this);
