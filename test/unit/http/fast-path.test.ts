@@ -82,7 +82,7 @@ describe('plain requests', () => {
     ['a malformed Host', post('/a', 'a', 'Host: a b\r\n'), '400'],
     ['a repeated header', post('/a', 'a', `${HEADERS}A: b\r\na: c\r\n`), '404'],
     ['an empty header', post('/a', 'a', `${HEADERS}A:\r\n`), '404'],
-    ['a non-ASCII header', post('/a', 'a', `${HEADERS}A: \u00e9\r\n`), '404'],
+    ['a non-ASCII header', post('/a', 'a', `${HEADERS}A: b\u00e9c\r\n`), '404'],
     ['a control character', post('/a', 'a', `${HEADERS}A: b\u0001c\r\n`), '400'],
     ['a bare line feed', post('/a', 'a', `${HEADERS}A: b\nB: c\r\n`), '4..'],
     ['a folded header', post('/a', 'a', `${HEADERS}A: b\r\n c\r\n`), '4..'],
