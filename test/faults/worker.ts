@@ -29,5 +29,7 @@ if (killedBy !== undefined) {
 await runMain(NAME, () => runWorker(failPoint === undefined ? {} : { onStep }));
 
 function textOf(parameters: unknown[]): string {
-  return JSON.stringify(parameters, (_, value) => (typeof value === 'bigint' ? String(value) : value));
+  // Bulk statements send binary arrays, in which texts are UTF-8.
+  const texts = parameters.map((value) => (Buffer.isBuffer(value) ? value.toString() : value));
+  return JSON.stringify(texts, (_, value) => (typeof value === 'bigint' ? String(value) : value));
 }
