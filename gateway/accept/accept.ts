@@ -107,13 +107,13 @@ function deduplicate(records: readonly EncodedRecord[]) {
 function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
   const claims: Claimed[] = [];
   const waiting: number[] = [];
-  const waitingEntities = new Set<string>();
-  const holders = new Set<Promise<void>>();
+  let waitingEntities: Set<string> | undefined;
+  const holders: Promise<void>[] = [];
   for (const index of open) {
     const { record } = run.records[index]!;
     if (run.failed?.entities.has(record.entity) || run.failed?.ids.has(record.id)) {
       fail(run, index, 'unavailable');
-    } else if (waitingEntities.has(record.entity)) {
+    } else if (waitingEntities?.has(record.entity)) {
       waiting.push(index);
     } else if (record.idGenerated) {
       claims.push({ index, heldId: undefined });
@@ -126,8 +126,9 @@ function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
           break;
         case 'in-flight':
           waiting.push(index);
+          waitingEntities ??= new Set();
           waitingEntities.add(record.entity);
-          holders.add(claim.settled);
+          holders.push(claim.settled);
           break;
         case 'unavailable':
           fail(run, index, 'unavailable');

@@ -99,11 +99,20 @@ function validId<S extends z.ZodObject>(value: JsonValue, rules: RecordRules<S>)
 
 /** Returns the record without members that are null, including those of nested objects. */
 function withoutNulls<T extends object>(record: T): T {
+  if (!hasNull(record as JsonObject)) return record;
   const kept: JsonObject = {};
   for (const [name, member] of Object.entries(record as JsonObject)) {
     if (member !== null) kept[name] = isJsonObject(member) ? withoutNulls(member) : member;
   }
   return kept as T;
+}
+
+function hasNull(record: JsonObject): boolean {
+  for (const name in record) {
+    const member = record[name];
+    if (member === null || (isJsonObject(member) && hasNull(member))) return true;
+  }
+  return false;
 }
 
 function toDetail(issue: { readonly path: PropertyKey[]; readonly message: string }): ErrorDetail {

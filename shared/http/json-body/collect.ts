@@ -25,16 +25,16 @@ export interface BodyBounds {
  * the response instead of a reset. Throws AppError REQUEST_ABORTED if the caller closes the
  * connection.
  */
-export async function collectBody(c: HttpContext, bounds: BodyBounds): Promise<Collected> {
+export function collectBody(c: HttpContext, bounds: BodyBounds): Collected | Promise<Collected> {
   const declared = c.req.header('content-length');
   if (declared !== undefined && Number(declared) > bounds.bytesMax) return TOO_LARGE;
   const { body, incoming, outgoing } = c.env ?? {};
   if (body) return bounds.take(body.length) ? { ok: true, bytes: body } : NO_MEMORY;
-  if (!incoming) return await collectFromStream(c.req.raw.body, bounds);
+  if (!incoming) return collectFromStream(c.req.raw.body, bounds);
   // The caller waits for 100 Continue before it sends the body. The listener does not send 100
   // Continue itself.
   if (incoming.headers.expect !== undefined) outgoing?.writeContinue();
-  return await collectFromSocket(incoming, bounds);
+  return collectFromSocket(incoming, bounds);
 }
 
 const TOO_LARGE = { ok: false, reason: 'too-large' } as const;

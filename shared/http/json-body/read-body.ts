@@ -7,7 +7,7 @@ import { fail, refuse } from '../failures.ts';
 import { overLimit, reportLimits } from '../rates/limits.ts';
 import { BodyCharge, type BodyRate } from './body-charge.ts';
 import type { BodyHold, BodyMemory } from './body-memory.ts';
-import { collectBody } from './collect.ts';
+import { type Collected, collectBody } from './collect.ts';
 import { checkContentHeaders, declaredUnpackedBytes, gunzipBounded, unpackedBytesMax } from './content.ts';
 import { runInRequestSlices } from './request-slices.ts';
 
@@ -51,8 +51,14 @@ export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
   return async (c) => {
     const hold = options.memory?.open(c.get('apiKey').tenantId);
     const rate = options.byteRate?.(c.get('apiKey'));
+    const charge = rate && new BodyCharge(rate, options.bytesMax);
     try {
-      const read = await readBody(c, options, rate, hold);
+      const reading = readBody(c, { ...options, rate, charge, hold });
+      const read = reading instanceof Promise ? await reading : reading;
+      // The caller will send the body again. The rate pays for the validation of a body, which did
+      // not happen here.
+      if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
+      charge?.end();
       const limit = rate?.state(!read.ok && read.reason === 'rate' ? read.bytes : undefined);
       if (limit) reportLimits(c, [limit]);
       if (!read.ok && read.reason === 'rate') return refuse(c, overLimit(limit!));
@@ -61,6 +67,7 @@ export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
       c.set('body', read.body);
       return await handle(c);
     } finally {
+      charge?.end();
       hold?.release();
     }
   };
@@ -92,35 +99,26 @@ function itemsOf({ items }: JsonObject): number {
   return Array.isArray(items) ? items.length : 1;
 }
 
-async function readBody(
-  c: HttpContext,
-  options: ReadBodyOptions,
-  rate: BodyRate | undefined,
-  hold: BodyHold | undefined,
-): Promise<BodyRead> {
-  const charge = rate && new BodyCharge(rate, options.bytesMax);
-  try {
-    const bytes = await readBytes(c, options, hold, rate, charge);
-    const read = bytes.ok ? await parse(bytes.bytes, options, c.get('apiKey').tenantId, hold) : bytes;
-    // The caller will send the body again. The rate pays for the validation of a body, which did
-    // not happen here.
-    if (!read.ok && read.reason === 'no-memory') charge?.giveBackRead();
-    return read;
-  } finally {
-    charge?.end();
-  }
+/** How one body is read. */
+interface Reading extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers'> {
+  readonly rate: BodyRate | undefined;
+  readonly charge: BodyCharge | undefined;
+  readonly hold: BodyHold | undefined;
+}
+
+/** A small body that has already arrived is read without a promise. */
+function readBody(c: HttpContext, reading: Reading): BodyRead | Promise<BodyRead> {
+  const bytes = readBytes(c, reading);
+  const parseRead = (read: BytesRead) =>
+    read.ok ? parse(read.bytes, reading, c.get('apiKey').tenantId) : read;
+  return bytes instanceof Promise ? bytes.then(parseRead) : parseRead(bytes);
 }
 
 type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
 
 /** Returns the decompressed bytes of the body, within the limits of size, memory and rate. */
-async function readBytes(
-  c: HttpContext,
-  { bytesMax }: ReadBodyOptions,
-  hold: BodyHold | undefined,
-  rate: BodyRate | undefined,
-  charge: BodyCharge | undefined,
-): Promise<BytesRead> {
+function readBytes(c: HttpContext, reading: Reading): BytesRead | Promise<BytesRead> {
+  const { bytesMax, rate, charge, hold } = reading;
   const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
   const packed = content.ok && content.gzip;
   const length = c.req.header('content-length');
@@ -134,33 +132,39 @@ async function readBytes(
     return overRate;
   }
   let isOverRate = false;
-  const bounds = (isCharged: (bytes: number) => boolean | undefined) => ({
-    bytesMax,
-    take(bytes: number) {
-      isOverRate = isCharged(bytes) === false;
-      return !isOverRate && hold?.take(bytes) !== false;
-    },
-  });
   const chunkCost = c.req.header('transfer-encoding') === undefined ? 0 : CHUNK_COST_BYTES;
+  const take = (bytes: number) => {
+    isOverRate = charge?.takeRead(packed ? 0 : bytes, chunkCost) === false;
+    return !isOverRate && hold?.take(bytes) !== false;
+  };
+  const unpackCollected = (raw: Collected): BytesRead | Promise<BytesRead> => {
+    if (isOverRate) {
+      // Reading the remaining chunks would take the time that the rate limits.
+      if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
+      return overRate;
+    }
+    if (!raw.ok) return raw;
+    if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
+    return content.gzip ? unpack(raw.bytes, reading, overRate) : raw;
+  };
   // The size is checked first: a body that is too large gets 413-01 regardless of its headers.
-  const raw = await collectBody(
-    c,
-    bounds((bytes) => charge?.takeRead(packed ? 0 : bytes, chunkCost)),
-  );
-  if (isOverRate) {
-    // Reading the remaining chunks would take the time that the rate limits.
-    if (chunkCost > 0) c.env?.outgoing?.setHeader('connection', 'close');
-    return overRate;
-  }
-  if (!raw.ok) return raw;
-  if (!content.ok) return { ok: false, reason: 'unreadable', path: content.path, message: content.message };
-  if (!content.gzip) return raw;
-  const claimed = Math.min(Math.max(1, declaredUnpackedBytes(raw.bytes)), bytesMax);
+  const collected = collectBody(c, { bytesMax, take });
+  return collected instanceof Promise ? collected.then(unpackCollected) : unpackCollected(collected);
+}
+
+async function unpack(
+  packed: Buffer,
+  { bytesMax, charge, hold }: Reading,
+  overRate: Extract<Refused, { reason: 'rate' }>,
+): Promise<BytesRead> {
+  const claimed = Math.min(Math.max(1, declaredUnpackedBytes(packed)), bytesMax);
   if (charge?.reserve(claimed) === false) return { ok: false, reason: 'rate', bytes: claimed };
-  const unpacked = await gunzipBounded(
-    raw.bytes,
-    bounds((bytes) => charge?.takeUnpacked(bytes)),
-  );
+  let isOverRate = false;
+  const take = (bytes: number) => {
+    isOverRate = charge?.takeUnpacked(bytes) === false;
+    return !isOverRate && hold?.take(bytes) !== false;
+  };
+  const unpacked = await gunzipBounded(packed, { bytesMax, take });
   if (isOverRate) return overRate;
   if (unpacked.ok) return unpacked;
   const { reason } = unpacked;
@@ -168,21 +172,22 @@ async function readBytes(
   return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
 }
 
-async function parse(
-  bytes: Buffer,
-  { rawMembers }: ReadBodyOptions,
-  tenantId: string,
-  hold: BodyHold | undefined,
-): Promise<BodyRead> {
+function parse(bytes: Buffer, { rawMembers, hold }: Reading, tenantId: string): BodyRead | Promise<BodyRead> {
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
-    const body = await runInRequestSlices(
-      tenantId,
-      readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }),
-    );
-    return { ok: true, body };
+    const steps = readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX });
+    const body = runInRequestSlices(tenantId, steps);
+    return body instanceof Promise ? body.then(read, unreadable) : read(body);
   } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error;
-    return { ok: false, reason: 'unreadable', path: 'body', message: error.message };
+    return unreadable(error);
   }
+}
+
+function read(body: JsonObject): BodyRead {
+  return { ok: true, body };
+}
+
+function unreadable(error: unknown): BodyRead {
+  if (!(error instanceof JsonSyntaxError)) throw error;
+  return { ok: false, reason: 'unreadable', path: 'body', message: error.message };
 }
