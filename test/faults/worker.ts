@@ -14,12 +14,16 @@ function onStep(step: BatchStep): void {
   if (step === failPoint && --left === 0) process.kill(process.pid, 'SIGKILL');
 }
 
-/** If set, the worker also kills itself before any statement whose parameters contain this text. */
+/**
+ * If set, the worker also kills itself before any statement whose parameters contain this text,
+ * except for the statement that stores the record as a dead letter.
+ */
 const killedBy = process.env.KILLED_BY;
 if (killedBy !== undefined) {
   const query = pg.Client.prototype.query;
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
-    if (args.some((arg) => Array.isArray(arg) && textOf(arg).includes(killedBy))) {
+    const isDeadLetter = String(args[0]).includes('insert into dead_letters');
+    if (!isDeadLetter && args.some((arg) => Array.isArray(arg) && textOf(arg).includes(killedBy))) {
       process.kill(process.pid, 'SIGKILL');
     }
     return (query as (...all: unknown[]) => unknown).apply(this, args);
