@@ -84,6 +84,11 @@ export interface Dispatched {
 export class EndpointLocked extends Error {}
 
 const DROPPED_MAX = 1000;
+/**
+ * Milliseconds of one transaction for what precedes claims, such as dropping the queue of a deleted
+ * endpoint. The endpoints that are left wait for another dispatch, so that others are not delayed.
+ */
+const PREPARE_MS = 100;
 /** Deliveries that are moved in one transaction. */
 const BACKFILLED_MAX = 2000;
 
@@ -128,14 +133,20 @@ async function dispatchLocked(
   const recorded = await recordAll(client, locked, context, nowMs);
   const dispatched = new Map<EndpointWork, Dispatched>();
   const toClaim: (EndpointToClaim & Locked)[] = [];
+  const slowAtMs = performance.now() + PREPARE_MS;
   for (const one of recorded) {
+    if (dispatched.size + toClaim.length > 0 && performance.now() > slowAtMs) {
+      dispatched.set(one.work, resultOf(one, context, { more: true }));
+      continue;
+    }
     const prepared = await prepareClaim(client, one, context, nowMs);
     if (prepared.secrets === undefined) dispatched.set(one.work, resultOf(one, context, prepared));
     else toClaim.push({ ...one.work, ...one, secrets: prepared.secrets });
   }
   const claims = await claimDeliveries(client, toClaim, {
     ...context,
-    nowMs,
+    // The leases begin now, not before what precedes the claims.
+    nowMs: context.clock.nowMs(),
     leaseMs: context.claimLeaseMs,
     token: `${context.ownTokens}${context.nextId()}`,
   });

@@ -33,8 +33,10 @@ export type { Dispatcher, DispatcherOptions };
 
 /** Maximum number of concurrent dispatches, which are transactions. */
 const DISPATCHES_MAX = 4;
-/** The pauses before a dispatch is retried that failed, or found the endpoint locked. */
+/** The pauses before a failed dispatch is retried. */
 const BACKOFF = { minMs: 25, maxMs: 5000 };
+/** A lock lasts for one transaction, and leases may expire meanwhile. */
+const LOCKED_BACKOFF = { minMs: 25, maxMs: 200 };
 /** Milliseconds between two checks of leases. */
 const CHECK_LEASES_MS = 1000;
 /** Milliseconds for storing results at shutdown, after the deadline of exchanges. */
@@ -202,7 +204,8 @@ class EndpointDispatcher implements Dispatcher {
   #finishTask({ endpoint, unrecorded, releases }: Task, work: EndpointWork, dispatched: Dispatched): void {
     if (work.backfill && !dispatched.backfillLeft) this.#backfill.finish(endpoint.id);
     endpoint.succeed(unrecorded, dispatched);
-    for (const delivery of dispatched.deliveries) endpoint.add(delivery, releases.pop()!);
+    const nowMs = this.#context.clock.nowMs();
+    for (const delivery of dispatched.deliveries) endpoint.add(delivery, nowMs, releases.pop()!);
     if (this.#closing) endpoint.giveBackWaiting();
     this.#sendWaiting(endpoint);
     if (dispatched.more) this.#tasks.add(endpoint);
@@ -275,7 +278,7 @@ class EndpointDispatcher implements Dispatcher {
         this.#tasks.add(endpoint);
         this.#startDispatches();
       },
-      backoffMs(endpoint.failures, BACKOFF),
+      backoffMs(endpoint.failures, error instanceof EndpointLocked ? LOCKED_BACKOFF : BACKOFF),
     );
   }
 

@@ -7,6 +7,7 @@ import type { SlotUser } from './slots.ts';
 /** A claimed delivery, and the function that frees its slot. */
 interface Held {
   readonly delivery: ClaimedDelivery;
+  readonly addedAtMs: number;
   readonly release: () => void;
 }
 
@@ -23,8 +24,13 @@ export interface Unrecorded {
 const AHEAD_MS = 40;
 /** Deliveries that are claimed ahead, as a multiple of the concurrency. */
 const AHEAD_MAX = 7;
-/** Milliseconds after which a claimed delivery that was not sent is given back. */
+/** Milliseconds in the queue after which a claimed delivery that was not sent is given back. */
 const UNSENT_MAX_MS = 1000;
+/**
+ * Milliseconds after the claim from which a delivery is not sent any more, because too little of
+ * its lease is left. The transaction of the claim counts too.
+ */
+const CLAIM_MAX_MS = 3000;
 /** Milliseconds in flight after which a delivery gets its full lease. */
 const SLOW_MS = 1000;
 /** Weight of the newest exchange in the average duration. */
@@ -116,8 +122,8 @@ export class EndpointQueue implements SlotUser {
   }
 
   /** Adds a claimed delivery, which is sent after those added before. */
-  add(delivery: ClaimedDelivery, release: () => void): void {
-    this.#held.set(delivery.messageId, { delivery, release });
+  add(delivery: ClaimedDelivery, addedAtMs: number, release: () => void): void {
+    this.#held.set(delivery.messageId, { delivery, addedAtMs, release });
     this.#waiting.push(delivery);
   }
 
@@ -195,6 +201,9 @@ export class EndpointQueue implements SlotUser {
 
   #giveBackOld(nowMs: number): void {
     const [oldest] = this.#waiting;
-    if (oldest && nowMs - oldest.claimedAtMs > UNSENT_MAX_MS) this.giveBackWaiting();
+    if (!oldest) return;
+    const { addedAtMs } = this.#held.get(oldest.messageId)!;
+    const isOld = nowMs - addedAtMs > UNSENT_MAX_MS || nowMs - oldest.claimedAtMs > CLAIM_MAX_MS;
+    if (isOld) this.giveBackWaiting();
   }
 }

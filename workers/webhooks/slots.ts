@@ -29,11 +29,16 @@ export class Slots {
     return this.#slots.total;
   }
 
-  /** Returns the number of slots that this endpoint can take now. */
-  free(user: SlotUser): number {
+  /**
+   * Returns the number of slots that this endpoint can take now. `isAhead`: for deliveries that are
+   * claimed before an exchange can begin. All claims ahead end at a quarter of the slots, so that
+   * fast endpoints leave the rest to exchanges of others.
+   */
+  free(user: SlotUser, isAhead = false): number {
     const half = Math.ceil(this.#max / 2);
     const bounds = [this.#max - this.held, half - this.#slots.of(user.tenantId)];
     if (user.failing) bounds.push(half - this.#heldByFailing);
+    if (isAhead) bounds.push(Math.floor(this.#max / 4) - this.held);
     const common = Math.floor((this.#max * 3) / 4) - this.held;
     bounds.push(user.held === 0 ? Math.max(common, 1) : common);
     return Math.max(0, Math.min(...bounds));

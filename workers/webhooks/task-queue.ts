@@ -16,6 +16,7 @@ export interface Task {
 /** Returns what a dispatch does for a task. Must be called once, when the dispatch begins. */
 export function workOf({ endpoint, unrecorded, releases }: Task, backfill?: CreatedBetween): EndpointWork {
   const { id, held, ahead, failing, readAhead, holdExpired } = endpoint;
+  const givenBack = new Set(unrecorded.unsent.map(({ messageId }) => messageId));
   endpoint.holdExpired = false;
   return {
     id,
@@ -25,7 +26,7 @@ export function workOf({ endpoint, unrecorded, releases }: Task, backfill?: Crea
     ahead,
     failing,
     readAhead,
-    isClaimed: (messageId) => endpoint.isClaimed(messageId),
+    isClaimed: (messageId) => endpoint.isClaimed(messageId) && !givenBack.has(messageId),
     holdExpired,
     backfill,
   };
@@ -77,7 +78,9 @@ export class TaskQueue {
   }
 
   /** Returns the number of slots that the endpoint can take in addition to those `taken`. */
-  #slotsFor({ tenantId, failing, held }: EndpointQueue, taken: number): number {
-    return this.closing ? 0 : this.#slots.free({ tenantId, failing, held: held + taken });
+  #slotsFor({ tenantId, failing, held, unrecorded, concurrency }: EndpointQueue, taken: number): number {
+    if (this.closing) return 0;
+    const isAhead = held - unrecorded + taken >= concurrency;
+    return this.#slots.free({ tenantId, failing, held: held + taken }, isAhead);
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { EndpointQueue } from '../../../workers/webhooks/endpoint-queue.ts';
 import { Slots } from '../../../workers/webhooks/slots.ts';
-import { TaskQueue } from '../../../workers/webhooks/task-queue.ts';
+import { TaskQueue, workOf } from '../../../workers/webhooks/task-queue.ts';
 
 /** Adds endpoints of tenants of their own to a queue. */
 function queueOf(count: number) {
@@ -41,8 +41,40 @@ test('a closing dispatcher takes only endpoints with results, and no slots', () 
   expect(tasks.take()).toEqual([]);
   const outcome = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
   const delivery = { messageId: 'm' } as Parameters<EndpointQueue['add']>[0];
-  endpoints[1]!.add(delivery, () => {});
+  endpoints[1]!.add(delivery, 0, () => {});
   endpoints[1]!.takeToSend(0);
   endpoints[1]!.finish({ delivery, startedAtMs: 0, finishedAtMs: 1, outcome });
   expect(tasks.take()).toMatchObject([{ endpoint: endpoints[1], releases: [] }]);
+});
+
+test('fast endpoints claim ahead only up to a quarter of the slots, so that others get theirs', () => {
+  const { tasks } = queueOf(6);
+  const taken = tasks.take();
+  const counts = taken.map(({ releases }) => releases.length);
+  // Two claim ahead until 64 of 256 are held; each of the others takes as many as it may have exchanges.
+  expect(counts).toEqual([32, 32, 16, 16, 16, 16]);
+});
+
+test.each([
+  ['is sent although its transaction took 2.5 s', 2500, 2500, 0, true],
+  ['is given back after a second in the queue', 2500, 1499, 0, false],
+  ['is given back if little of its lease is left', 3100, 3100, 0, false],
+])('a claimed delivery %s', (_, nowMs, addedAtMs, claimedAtMs, isSent) => {
+  const endpoint = new EndpointQueue({ tenantId: 't', endpointId: 'e' }, 16, false);
+  const delivery = { messageId: 'm', claimedAtMs } as Parameters<EndpointQueue['add']>[0];
+  endpoint.add(delivery, addedAtMs, () => {});
+  expect(endpoint.takeToSend(nowMs)).toBe(isSent ? delivery : undefined);
+  expect(endpoint.takeUnrecorded().unsent).toEqual(isSent ? [] : [delivery]);
+});
+
+test('a dispatch may claim again what it gives back', () => {
+  const endpoint = new EndpointQueue({ tenantId: 't', endpointId: 'e' }, 16, false);
+  const [given, kept] = ['given', 'kept'].map(
+    (messageId) => ({ messageId, claimedAtMs: 0 }) as Parameters<EndpointQueue['add']>[0],
+  );
+  endpoint.add(given!, 0, () => {});
+  endpoint.giveBackWaiting();
+  endpoint.add(kept!, 0, () => {});
+  const { isClaimed } = workOf({ endpoint, unrecorded: endpoint.takeUnrecorded(), releases: [] });
+  expect([isClaimed('given'), isClaimed('kept')]).toEqual([false, true]);
 });
