@@ -130,6 +130,8 @@ export class Rounds<Row> {
       recordsMax: Math.max(1, Math.floor(this.#size.recordsMax / partitions)),
       bytesMax: BYTES_MAX / partitions,
     };
+    // One record of each partition always fits.
+    const countMax = Math.max(this.#size.recordsMax, this.#waiting.size);
     const shares: Share<Row>[] = [];
     let count = 0;
     let bytes = 0;
@@ -137,7 +139,7 @@ export class Rounds<Row> {
       const records = takeRecords(waiting.batch.records, waiting.at, limits);
       count += records.length;
       bytes += records.reduce((sum, record) => sum + bytesOf(record), 0);
-      if (shares.length > 0 && (bytes > BYTES_MAX || count > RECORDS_MAX)) break;
+      if (shares.length > 0 && (bytes > BYTES_MAX || count > countMax)) break;
       shares.push({ waiting, records });
     }
     for (const { waiting } of shares) this.#waiting.delete(waiting);
