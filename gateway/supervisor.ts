@@ -14,7 +14,7 @@ export interface SupervisedProcess {
   };
   once(event: 'listening', listener: () => void): unknown;
   once(event: 'exit', listener: (code: number | null, signal: string | null) => void): unknown;
-  once(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
 export interface SupervisorOptions {
@@ -102,8 +102,9 @@ export class Supervisor {
     child.once('exit', (code, signal) => {
       if (slot.running === child) this.onExit(slot, code, signal);
     });
-    // The process could not be created, so there is no exit.
-    child.once('error', (error) => {
+    // Several can occur, such as failed messages to a process that was just killed. A process that
+    // could not be created has no exit.
+    child.on('error', (error) => {
       this.options.logger.error({ err: error }, 'gateway process failed');
       if (child.process.pid === undefined && slot.running === child) this.onExit(slot, null, null);
     });
