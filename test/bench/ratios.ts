@@ -15,8 +15,8 @@ import { exitOnSignals, runCase, withoutMissing } from './run-cases.ts';
  */
 
 const TABLE = join(ROOT, 'test/bench/ratios.json');
-/** Cases that take at most 20 s, and that show most changes of the gateway, the logs and workers. */
-const CHECKED = ['gateway-64', 'embedded-64', 'workers-message-sent'];
+/** Short cases that show most changes of the gateway, the log and the workers. */
+const CHECKED = ['gateway-64', 'workers-message-sent'];
 const LENGTH: RunLength = { rounds: 2, warmupMs: 1000, measuredMs: 2000 };
 
 async function main(writes: boolean): Promise<number> {
