@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import re
+import socket
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,8 @@ BODY_BYTES_MAX = 2 * 1024 * 1024
 # Limit for the size lines of a chunked body: enough for chunks of 1 byte.
 SIZE_LINES_BYTES_MAX = 4 * BODY_BYTES_MAX
 TRAILERS_MAX = 100
+# Seconds in which a sender whose body was refused can read the answer.
+LINGER_S = 5
 SECRET = os.environ["WEBHOOK_SECRET"]
 KEY = base64.b64decode(SECRET[len("whsec_") :] if SECRET.startswith("whsec_") else SECRET)
 
@@ -55,6 +58,7 @@ class Receiver(BaseHTTPRequestHandler):
         if body is None:
             # The body is incomplete, malformed or too long, so its signature cannot be verified.
             self.answer(413)
+            self.discard_rest()
             return
         problem = problem_of(self.headers, body)
         if problem:
@@ -73,6 +77,17 @@ class Receiver(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("connection", "close")
         self.end_headers()
+
+    def discard_rest(self):
+        """Discards what the sender still sends: closing with unread bytes would reset the connection."""
+        end = time.monotonic() + LINGER_S
+        try:
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(1)
+            while time.monotonic() < end and self.connection.recv(65536):
+                pass
+        except OSError:
+            pass
 
     def read_body(self):
         """Returns the raw bytes that the signature covers; None if they are invalid or too long."""
