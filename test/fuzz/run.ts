@@ -117,6 +117,8 @@ function watchMemory(pid: number | undefined, isFirstHalf: () => boolean) {
   };
   const watching = (async () => {
     if (pid === undefined) return;
+    // A short run may end before the first interval has passed.
+    await look();
     try {
       for await (const _ of every(RSS_EVERY_MS, undefined, { signal: ending.signal })) await look();
     } catch (error) {
