@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { byteaArray, int4Array, textArray } from '../../shared/postgres/binary-arrays.ts';
+import { arrayParameter } from '../../shared/postgres/array-parameter.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
 
 let database: TestDatabase;
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 
 /** Resolves with the elements as the server read them, in order. */
-async function readBack(type: 'int' | 'text' | 'bytea', array: Buffer): Promise<unknown[]> {
+async function readBack(type: 'int' | 'text' | 'bytea', array: Buffer | string): Promise<unknown[]> {
   const { rows } = await database.pool.query<{ value: unknown }>(
     `select value from unnest($1::${type}[]) with ordinality as sent (value, position) order by position`,
     [array],
@@ -25,7 +25,7 @@ describe('binary array parameters', () => {
       .filter((value) => !value.includes('\0') && value.isWellFormed());
     await fc.assert(
       fc.asyncProperty(fc.array(fc.option(text)), async (values) => {
-        expect(await readBack('text', textArray(values))).toEqual(values);
+        expect(await readBack('text', arrayParameter('text', values))).toEqual(values);
       }),
     );
   });
@@ -34,7 +34,7 @@ describe('binary array parameters', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.uint8Array()), async (values) => {
         const buffers = values.map((value) => Buffer.from(value));
-        expect(await readBack('bytea', byteaArray(buffers))).toEqual(buffers);
+        expect(await readBack('bytea', arrayParameter('bytea', buffers))).toEqual(buffers);
       }),
     );
   });
@@ -42,7 +42,7 @@ describe('binary array parameters', () => {
   it('keep 32-bit integers unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })), async (values) => {
-        expect(await readBack('int', int4Array(values))).toEqual(values);
+        expect(await readBack('int', arrayParameter('integer', values))).toEqual(values);
       }),
     );
   });

@@ -1,4 +1,4 @@
-import { byteaArray, int4Array, textArray } from '../../../postgres/binary-arrays.ts';
+import { arrayParameter } from '../../../postgres/array-parameter.ts';
 import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
 import { epochMs } from '../../../postgres/times.ts';
 import type { OutgoingRecord } from '../../log.ts';
@@ -49,14 +49,32 @@ export async function appendRecords(
     name: 'append-to-log',
     text: APPEND,
     values: [
-      textArray(ranges.map((range) => range.topic)),
-      int4Array(ranges.map((range) => range.partition)),
-      int4Array(ranges.map((range) => range.records.length)),
-      int4Array(rangeNumbers),
-      int4Array(indexes),
-      textArray(records.map((record) => record.key)),
-      textArray(records.map((record) => record.headers)),
-      byteaArray(records.map(({ record }) => record.value)),
+      arrayParameter(
+        'text',
+        ranges.map((range) => range.topic),
+      ),
+      arrayParameter(
+        'integer',
+        ranges.map((range) => range.partition),
+      ),
+      arrayParameter(
+        'integer',
+        ranges.map((range) => range.records.length),
+      ),
+      arrayParameter('integer', rangeNumbers),
+      arrayParameter('integer', indexes),
+      arrayParameter(
+        'text',
+        records.map((record) => record.key),
+      ),
+      arrayParameter(
+        'text',
+        records.map((record) => record.headers),
+      ),
+      arrayParameter(
+        'bytea',
+        records.map(({ record }) => record.value),
+      ),
       appendedAt,
     ],
   });
