@@ -72,6 +72,46 @@ export function arrayParameter(type: ColumnType, values: readonly unknown[]): Bu
   return (binary && binaryArray(binary, values)) ?? arrayText(type, values);
 }
 
+/** Returns the OID of a type that has a binary form. */
+export function oidOf(type: ColumnType): number {
+  return BINARY_TYPES[type]!.oid;
+}
+
+/**
+ * Returns a value as an element of a binary array, with its length. Only for values that have a
+ * binary form.
+ */
+export function encodeValue(type: ColumnType, value: unknown): Buffer {
+  ensureCapacity(4);
+  const end = BINARY_TYPES[type]!.write(value, 4);
+  if (end < 0) throw new TypeError(`a value of type ${type} without a binary form`);
+  scratch.writeInt32BE(end - 4, 0);
+  return Buffer.from(scratch.subarray(0, end));
+}
+
+/**
+ * Returns a new binary array whose elements, of this many bytes with their lengths, are yet to be
+ * written from `start` on.
+ */
+export function writeArrayHeader(
+  oid: number,
+  elements: number,
+  elementBytes: number,
+): { readonly array: Buffer; readonly start: number } {
+  const array = Buffer.allocUnsafe(HEADER_BYTES + elementBytes);
+  writeHeader(array, oid, elements);
+  return { array, start: HEADER_BYTES };
+}
+
+function writeHeader(target: Buffer, oid: number, elements: number): void {
+  target.writeInt32BE(1, 0);
+  // The flag is only a hint: elements of -1 bytes are NULL in any case.
+  target.writeInt32BE(0, 4);
+  target.writeInt32BE(oid, 8);
+  target.writeInt32BE(elements, 12);
+  target.writeInt32BE(1, 16);
+}
+
 function binaryArray({ oid, write }: BinaryType, values: readonly unknown[]): Buffer | undefined {
   let at = HEADER_BYTES;
   for (const value of values) {
@@ -85,12 +125,7 @@ function binaryArray({ oid, write }: BinaryType, values: readonly unknown[]): Bu
     scratch.writeInt32BE(end - at - 4, at);
     at = end;
   }
-  scratch.writeInt32BE(1, 0);
-  // The flag is only a hint: elements of -1 bytes are NULL in any case.
-  scratch.writeInt32BE(0, 4);
-  scratch.writeInt32BE(oid, 8);
-  scratch.writeInt32BE(values.length, 12);
-  scratch.writeInt32BE(1, 16);
+  writeHeader(scratch, oid, values.length);
   const array = Buffer.from(scratch.subarray(0, at));
   if (scratch.length > SCRATCH_BYTES_MAX) scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
   return array;
@@ -130,6 +165,9 @@ function writeInt32(value: unknown, at: number): number {
 function writeInt64(value: unknown, at: number): number {
   ensureCapacity(at + 8);
   if (typeof value === 'bigint') {
+    // Larger numbers are rounded, but never to a safe integer.
+    const number = Number(value);
+    if (Number.isSafeInteger(number)) return writeSafeInteger(number, at);
     return value < INT64_MIN || value > INT64_MAX ? -1 : scratch.writeBigInt64BE(value, at);
   }
   return Number.isSafeInteger(value) ? writeSafeInteger(value as number, at) : -1;

@@ -1,5 +1,6 @@
 import { runInSlices } from '../map-in-slices.ts';
 import { arrayParameter, type ColumnType } from './array-parameter.ts';
+import { columnParameter, type EncodedRow } from './encoded-rows.ts';
 import type { Queryable } from './pool.ts';
 
 /** One column of a bulk statement, and the value of the column in each row. */
@@ -10,6 +11,8 @@ export type Column<Row> = {
   | { value(row: Row): unknown }
   /** The value of all rows, which is sent once. */
   | { readonly same: unknown }
+  /** A value of an encoded row. `missing` is the value of rows without one; default: NULL. */
+  | { encoded(row: Row): EncodedRow; readonly index: number; readonly missing?: unknown }
 );
 
 /**
@@ -93,7 +96,11 @@ export function* unnestColumnByColumn<Row>(
     selected.push(type === 'text[]' || type === 'json' ? `${name}::${type}` : name);
     arrays.push(`$${i + 1}::${arrayTypeOf(type)}`);
     arrayNames.push(name);
-    values.push(arrayParameter(type, rows.map(column.value, column)));
+    values.push(
+      'encoded' in column
+        ? columnParameter(type, rows, column.encoded, column.index, column.missing)
+        : arrayParameter(type, rows.map(column.value, column)),
+    );
     yield;
   }
   const select = `select ${selected.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`;

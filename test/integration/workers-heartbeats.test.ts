@@ -17,7 +17,7 @@ import { startConsuming } from '../../workers/consume/consume.ts';
 import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';
-import type { Patch } from '../../workers/kinds/merge-patch.ts';
+import type { SentPatch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
 import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
@@ -141,7 +141,7 @@ function testMembership(bench: HeartbeatBench): void {
   it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
     const ids = numbered('d', 100);
     const busyMs = (SESSION_TIMEOUT_MS * 1.25) / ids.length;
-    const heavy: RecordKind<Patch> = {
+    const heavy: RecordKind<SentPatch> = {
       ...agentMetadata,
       read(event) {
         if (event.tenantId === 'heavy') keepBusy(busyMs);

@@ -20,7 +20,7 @@ import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../work
 import type { BatchStep } from '../../workers/consume/store-batch.ts';
 import { createTransactionSlots, type TransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
-import type { Patch } from '../../workers/kinds/merge-patch.ts';
+import type { SentPatch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
 import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
@@ -90,7 +90,7 @@ export interface WorkerBench<Row> {
 }
 
 /** A bench for agent records. */
-export interface AgentBench extends WorkerBench<Patch> {
+export interface AgentBench extends WorkerBench<SentPatch> {
   /** Resolves with the ids of the tenant's stored records, in log order. */
   patches(): Promise<string[]>;
 }
@@ -219,7 +219,7 @@ let agentBenches = 0;
 /** Creates a bench for agents, or for a kind derived from them, under a unique prefix. */
 export async function createAgentBench(
   pool: Pool,
-  kind: RecordKind<Patch> = agentMetadata,
+  kind: RecordKind<SentPatch> = agentMetadata,
 ): Promise<AgentBench> {
   const bench = await createWorkerBench(pool, kind, `w${++agentBenches}.`);
   return {

@@ -6,6 +6,7 @@ import {
   REPLAY_HEADER,
 } from '../../shared/contracts/event.ts';
 import { readFirstPosition } from '../../shared/contracts/first-position.ts';
+import type { Envelope } from '../../shared/contracts/scan-event.ts';
 import { headerText } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';
@@ -61,9 +62,12 @@ export function toCandidate<Row>(
 ): Candidate<Row> {
   const read = { generation: context.generation, partition: context.partition, offset: log.offset };
   const { firstPosition, replay } = firstPositionOf(log, context.topic, read);
-  let event: AcceptedRecord;
+  let event: Envelope;
+  let row: Row | undefined;
   try {
-    event = decodeEvent(log.value, kind.kind);
+    const scanned = kind.scanner?.read(log.value);
+    if (scanned) ({ event, data: row } = scanned);
+    else event = decodeEvent(log.value, kind.kind);
   } catch (error) {
     if (!(error instanceof EventError)) throw error;
     const rejection: Rejection = { reason: error.reason, stage: 'decode', text: error.message };
@@ -79,7 +83,7 @@ export function toCandidate<Row>(
   };
   try {
     checkEnvelope(event, context);
-    const record = { event, row: kind.read(event), read, firstPosition };
+    const record = { event, row: row ?? kind.read(event as AcceptedRecord), read, firstPosition };
     return { log, firstPosition, replay, identity, outcome: { ok: true, record } };
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
@@ -117,7 +121,7 @@ export function rejectedUnread<Row>(
 
 class TimeError extends DataError {}
 
-function checkEnvelope(event: AcceptedRecord, context: DecodeContext): void {
+function checkEnvelope(event: Envelope, context: DecodeContext): void {
   if (event.contentHash !== undefined && !SHA256_HEX.test(event.contentHash)) {
     throw new DataError('contenthash is not a SHA-256 in hex');
   }

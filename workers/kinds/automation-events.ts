@@ -28,7 +28,7 @@ const WEBHOOK_TYPES: Readonly<Record<AutomationEventType, WebhookType>> = {
  * The kind of actions of the automated agent: every event is stored, sent to webhooks, and changes
  * the conversation's state.
  */
-export const automationEvents: RecordKind<AutomationEventRow> = {
+export const automationEvents: RecordKind<SentEvent> = {
   kind: 'automation-events',
   timePartitioned: ['automation_events'],
   read: readEvent,
@@ -45,14 +45,19 @@ export const automationEvents: RecordKind<AutomationEventRow> = {
   },
 };
 
-function readEvent({ id, data }: AcceptedRecord): AutomationEventRow {
+interface SentEvent extends AutomationEventRow {
+  readonly transferToSystem: JsonObject | undefined;
+}
+
+function readEvent({ id, data }: AcceptedRecord): SentEvent {
   const type = requiredText(data, 'type');
   if (!isEventType(type)) throw new DataError('type is unknown');
   const occurredAtNs = timestampMember(data, 'occurredAt');
   if (occurredAtNs === undefined) throw new DataError('occurredAt is missing');
   const reply = objectMember(data, 'reply');
   if (type === 'reply' && !reply) throw new DataError('reply is missing');
-  const transfer = objectMember(data, 'transferToSystem') ?? {};
+  const transferToSystem = objectMember(data, 'transferToSystem');
+  const transfer = transferToSystem ?? {};
   return {
     eventId: id,
     conversationId: requiredText(data, 'conversationId'),
@@ -65,6 +70,7 @@ function readEvent({ id, data }: AcceptedRecord): AutomationEventRow {
     transferReferenceVariables: rawMember(transfer, 'referenceVariables') ?? null,
     transferVariables: rawMember(transfer, 'transferVariables') ?? null,
     transferTaskName: textMember(transfer, 'currentTaskName') ?? null,
+    transferToSystem,
   };
 }
 
@@ -83,7 +89,7 @@ function toPlaced({ event, row, firstPosition }: ReadRecord<AutomationEventRow>)
   };
 }
 
-function toWebhookEvent({ event, row }: ReadRecord<AutomationEventRow>): WebhookEvent {
+function toWebhookEvent({ event, row }: ReadRecord<SentEvent>): WebhookEvent {
   return {
     tenantId: event.tenantId,
     type: WEBHOOK_TYPES[row.type as AutomationEventType],
@@ -94,7 +100,7 @@ function toWebhookEvent({ event, row }: ReadRecord<AutomationEventRow>): Webhook
       conversationId: row.conversationId,
       externalConversationId: event.entity,
       reply: row.replyText === null ? undefined : replyOf(row),
-      transferToSystem: objectMember(event.data, 'transferToSystem'),
+      transferToSystem: row.transferToSystem,
       currentTaskName: row.currentTaskName ?? undefined,
       inputVariables: row.inputVariables === null ? undefined : new RawJson(row.inputVariables),
     },

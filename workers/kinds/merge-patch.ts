@@ -15,25 +15,32 @@ import { columnMember } from './members.ts';
 import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
 
 /** A patch by column: an omitted column stays unchanged, null clears the column. */
-export type Patch = Readonly<Record<string, ColumnValue>>;
+type Patch = Readonly<Record<string, ColumnValue>>;
+
+/** A patch, and its JSON text. */
+export interface SentPatch {
+  readonly patch: Patch;
+  readonly json: string;
+}
 
 /**
  * Returns a kind whose records are merge patches on a current row. An omitted member leaves the
  * column unchanged, null clears the column, and an array replaces its value.
  */
 export function mergePatchKind(options: {
-  readonly kind: RecordKind<Patch>['kind'];
-  readonly timePartitioned: RecordKind<Patch>['timePartitioned'];
+  readonly kind: RecordKind<SentPatch>['kind'];
+  readonly timePartitioned: RecordKind<SentPatch>['timePartitioned'];
   readonly tables: EntityTables;
-}): RecordKind<Patch> {
+}): RecordKind<SentPatch> {
   const { kind, timePartitioned, tables } = options;
   return {
     kind,
     timePartitioned,
-    read: (event: AcceptedRecord) => readPatch(tables, event.data),
+    read: ({ data }: AcceptedRecord) => ({ patch: readPatch(tables, data), json: writeJson(data) }),
     async write(db, records, { nowMs }) {
       await insertPatches(db, tables, sortedByEntity(records).map(toPatchRow), nowMs);
-      const versions = await foldRecords(records, {
+      const changes = records.map((record) => ({ ...record, row: record.row.patch }));
+      const versions = await foldRecords(changes, {
         apply: applyPatch,
         lock: (ids) => lockEntities(db, tables, ids),
         history: (ids) => readPatches(db, tables, ids),
@@ -60,7 +67,7 @@ function readPatch({ members }: EntityTables, data: JsonObject): Patch {
   return patch;
 }
 
-function toPatchRow({ event, firstPosition }: ReadRecord<Patch>) {
+function toPatchRow({ event, row, firstPosition }: ReadRecord<SentPatch>) {
   return {
     tenantId: event.tenantId,
     entity: event.entity,
@@ -70,6 +77,6 @@ function toPatchRow({ event, firstPosition }: ReadRecord<Patch>) {
     offset: firstPosition.offset,
     eventId: event.id,
     requestId: event.requestId,
-    patch: writeJson(event.data),
+    patch: row.json,
   };
 }

@@ -1,6 +1,7 @@
 import { compareText } from '../../shared/compare-text.ts';
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import type { Envelope, EventScanner } from '../../shared/contracts/scan-event.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
@@ -9,7 +10,7 @@ import type { WebhookEvent } from '../sql/webhook-events.ts';
 
 /** A decoded record, with its data in the form that the kind stores. */
 export interface ReadRecord<Row> {
-  readonly event: AcceptedRecord;
+  readonly event: Envelope;
   readonly row: Row;
   /** The position at which the record was read in this attempt. */
   readonly read: ReadAt;
@@ -34,6 +35,11 @@ export interface RecordKind<Row> {
    * be stored.
    */
   read(event: AcceptedRecord): Row;
+  /**
+   * Reads events as `read` does, without JavaScript values of their members. Leaves out those that
+   * need another form of reading. Default: none is read in this way.
+   */
+  readonly scanner?: Pick<EventScanner<Row>, 'read'>;
   /**
    * Stores at least one record in the caller's transaction, in the order of reading, without
    * duplicate ids. Resolves with the events for webhooks.

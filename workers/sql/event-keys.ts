@@ -145,7 +145,7 @@ function compactColumnsOf(kind: Kind, keys: readonly EventKey[]): Column<EventKe
 
 /** Returns the column with one value for all ids, if they have the same value. */
 function withSame(column: Column<EventKey>, keys: readonly EventKey[]): Column<EventKey> {
-  if ('same' in column || !MOSTLY_SAME.has(column.name)) return column;
+  if (!('value' in column) || !MOSTLY_SAME.has(column.name)) return column;
   const same = column.value(keys[0]!);
   return keys.every((key) => column.value(key) === same)
     ? { name: column.name, type: column.type, same }

@@ -1,27 +1,63 @@
 import { type Member, membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
+import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
-import type { ColumnValues } from './entity-tables.ts';
+import type { ColumnValue, ReadAt } from './entity-tables.ts';
 
 /** The members of an event apart from its id. Each has a column. */
 export const MESSAGE_SENT_MEMBERS: readonly Member[] = membersOf(messageSentSchema).filter(
   ({ name }) => name !== 'messageId',
 );
 
+/**
+ * The columns of an event's encoded row: the members, then the members that the used features
+ * require but that were not sent.
+ */
+export const MESSAGE_SENT_COLUMNS: readonly { readonly name: string; readonly type: ColumnType }[] = [
+  ...MESSAGE_SENT_MEMBERS.map(({ column }) => column),
+  { name: 'gaps', type: 'text[]' },
+];
+
+/** The value of an omitted member, by the type of its column. Members of other types are required. */
+export const MESSAGE_SENT_DEFAULTS: Readonly<Record<string, ColumnValue>> = {
+  text: '',
+  integer: 0,
+  'double precision': 0,
+};
+
 export interface MessageSentRow {
-  readonly tenantId: string;
-  readonly messageId: string;
-  readonly acceptedAtMs: number;
-  /** The values of {@link MESSAGE_SENT_MEMBERS} by column. */
-  readonly values: ColumnValues;
-  /** Members that the used features require, but that were not sent. */
-  readonly gaps: readonly string[];
-  readonly generation: number;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly requestId: string;
+  readonly event: {
+    readonly tenantId: string;
+    /** The id of the message. */
+    readonly id: string;
+    readonly acceptedAtMs: number;
+    readonly requestId: string;
+  };
+  readonly firstPosition: ReadAt;
+  /** The values of {@link MESSAGE_SENT_COLUMNS}. */
+  readonly row: EncodedRow;
 }
+
+const COLUMNS: readonly Column<MessageSentRow>[] = [
+  { name: 'tenant_id', type: 'text', value: ({ event }) => event.tenantId },
+  { name: 'message_id', type: 'text', value: ({ event }) => event.id },
+  { name: 'accepted_at', type: 'timestamptz', value: ({ event }) => event.acceptedAtMs },
+  ...MESSAGE_SENT_COLUMNS.map(
+    ({ name, type }, index): Column<MessageSentRow> => ({
+      name,
+      type,
+      encoded: ({ row }) => row,
+      index,
+      missing: MESSAGE_SENT_DEFAULTS[type],
+    }),
+  ),
+  { name: 'generation', type: 'integer', value: ({ firstPosition }) => firstPosition.generation },
+  { name: 'partition', type: 'integer', value: ({ firstPosition }) => firstPosition.partition },
+  { name: 'offset', type: 'bigint', value: ({ firstPosition }) => firstPosition.offset },
+  { name: 'request_id', type: 'text', value: ({ event }) => event.requestId },
+];
 
 /** Stores MessageSent events (sorted by tenant, time and message). */
 export async function insertMessageSent(
@@ -29,23 +65,10 @@ export async function insertMessageSent(
   rows: readonly MessageSentRow[],
   nowMs: number,
 ): Promise<void> {
-  const columns: Column<MessageSentRow>[] = [
-    { name: 'tenant_id', type: 'text', value: (row) => row.tenantId },
-    { name: 'message_id', type: 'text', value: (row) => row.messageId },
-    { name: 'accepted_at', type: 'timestamptz', value: (row) => row.acceptedAtMs },
-    ...MESSAGE_SENT_MEMBERS.map(
-      ({ column: { name, type } }): Column<MessageSentRow> => ({
-        name,
-        type,
-        value: (row) => row.values[name],
-      }),
-    ),
-    { name: 'gaps', type: 'text[]', value: (row) => row.gaps },
-    { name: 'generation', type: 'integer', value: (row) => row.generation },
-    { name: 'partition', type: 'integer', value: (row) => row.partition },
-    { name: 'offset', type: 'bigint', value: (row) => row.offset },
-    { name: 'request_id', type: 'text', value: (row) => row.requestId },
-    { name: 'stored_at', type: 'timestamptz', same: nowMs },
-  ];
-  await insertRows(db, 'message_sent', columns, rows);
+  await insertRows(
+    db,
+    'message_sent',
+    [...COLUMNS, { name: 'stored_at', type: 'timestamptz', same: nowMs }],
+    rows,
+  );
 }
