@@ -15,6 +15,14 @@ export interface FastPathOptions {
   readonly onError: () => Response;
 }
 
+interface ArrivedRequest {
+  readonly socket: Socket;
+  readonly request: FastRequest;
+  /** Ends the count of the request on its connection. */
+  readonly end: () => void;
+  readonly onAnswered: (isLast: boolean) => void;
+}
+
 /**
  * Serves plain requests (see {@link readFastRequest}) of connections that have shown a valid key,
  * without the objects of Node's HTTP server, which take about half of the time of a small request.
@@ -26,6 +34,8 @@ export class FastPath {
   private readonly options: FastPathOptions;
   private readonly keepAlive: string;
   private readonly date = new DateHeader();
+  /** The requests of this turn of the event loop that are not served yet. */
+  private arrived: ArrivedRequest[] = [];
   private open = 0;
   private isStopped = false;
   private onIdle: () => void = () => {};
@@ -46,14 +56,28 @@ export class FastPath {
     const end = request && this.options.connections.admitFast(socket, request.headers.get('x-forwarded-for'));
     if (!request || !end) return false;
     this.open += 1;
-    void this.answer(socket, request).then((isLast) => {
-      end();
-      onAnswered(isLast);
-      this.open -= 1;
-      if (this.open === 0) this.onIdle();
-    });
+    if (this.arrived.length === 0) setImmediate(this.serveArrived);
+    this.arrived.push({ socket, request, end, onAnswered });
     return true;
   }
+
+  /**
+   * Serves the requests that arrived in this turn of the event loop, one after another. Served
+   * between the system calls that read them, each takes a fifth more time: a system call leaves
+   * little of the code in the processor's caches.
+   */
+  private readonly serveArrived = (): void => {
+    const { arrived } = this;
+    this.arrived = [];
+    for (const { socket, request, end, onAnswered } of arrived) {
+      void this.answer(socket, request).then((isLast) => {
+        end();
+        onAnswered(isLast);
+        this.open -= 1;
+        if (this.open === 0) this.onIdle();
+      });
+    }
+  };
 
   /** Serves no further requests. Resolves when those in flight are answered. */
   stop(): Promise<void> {
