@@ -49,11 +49,12 @@ export type BodyRead =
  */
 export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
   return async (c) => {
-    const hold = options.memory?.open(c.get('apiKey').tenantId);
-    const rate = options.byteRate?.(c.get('apiKey'));
+    const key = c.get('apiKey');
+    const hold = options.memory?.open(key.tenantId);
+    const rate = options.byteRate?.(key);
     const charge = rate && new BodyCharge(rate, options.bytesMax);
     try {
-      const reading = readBody(c, { ...options, rate, charge, hold });
+      const reading = readBody(c, { options, tenantId: key.tenantId, rate, charge, hold });
       const read = reading instanceof Promise ? await reading : reading;
       // The caller will send the body again. The rate pays for the validation of a body, which did
       // not happen here.
@@ -100,7 +101,9 @@ function itemsOf({ items }: JsonObject): number {
 }
 
 /** How one body is read. */
-interface Reading extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers'> {
+interface Reading {
+  readonly options: ReadBodyOptions;
+  readonly tenantId: string;
   readonly rate: BodyRate | undefined;
   readonly charge: BodyCharge | undefined;
   readonly hold: BodyHold | undefined;
@@ -109,16 +112,20 @@ interface Reading extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers'> {
 /** A small body that has already arrived is read without a promise. */
 function readBody(c: HttpContext, reading: Reading): BodyRead | Promise<BodyRead> {
   const bytes = readBytes(c, reading);
-  const parseRead = (read: BytesRead) =>
-    read.ok ? parse(read.bytes, reading, c.get('apiKey').tenantId) : read;
-  return bytes instanceof Promise ? bytes.then(parseRead) : parseRead(bytes);
+  if (bytes instanceof Promise) return bytes.then((read) => parseIfRead(read, reading));
+  return parseIfRead(bytes, reading);
+}
+
+function parseIfRead(read: BytesRead, reading: Reading): BodyRead | Promise<BodyRead> {
+  return read.ok ? parse(read.bytes, reading) : read;
 }
 
 type BytesRead = { readonly ok: true; readonly bytes: Buffer } | Refused;
 
 /** Returns the decompressed bytes of the body, within the limits of size, memory and rate. */
 function readBytes(c: HttpContext, reading: Reading): BytesRead | Promise<BytesRead> {
-  const { bytesMax, rate, charge, hold } = reading;
+  const { rate, charge, hold } = reading;
+  const { bytesMax } = reading.options;
   const content = checkContentHeaders(c.req.header('content-type'), c.req.header('content-encoding'));
   const packed = content.ok && content.gzip;
   const length = c.req.header('content-length');
@@ -154,9 +161,10 @@ function readBytes(c: HttpContext, reading: Reading): BytesRead | Promise<BytesR
 
 async function unpack(
   packed: Buffer,
-  { bytesMax, charge, hold }: Reading,
+  { options, charge, hold }: Reading,
   overRate: Extract<Refused, { reason: 'rate' }>,
 ): Promise<BytesRead> {
+  const { bytesMax } = options;
   const claimed = Math.min(Math.max(1, declaredUnpackedBytes(packed)), bytesMax);
   if (charge?.reserve(claimed) === false) return { ok: false, reason: 'rate', bytes: claimed };
   let isOverRate = false;
@@ -172,9 +180,10 @@ async function unpack(
   return { ok: false, reason: 'unreadable', path: 'body', message: 'is not valid gzip' };
 }
 
-function parse(bytes: Buffer, { rawMembers, hold }: Reading, tenantId: string): BodyRead | Promise<BodyRead> {
+function parse(bytes: Buffer, { options, hold, tenantId }: Reading): BodyRead | Promise<BodyRead> {
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
+    const { rawMembers } = options;
     const steps = readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX });
     const body = runInRequestSlices(tenantId, steps);
     return body instanceof Promise ? body.then(read, unreadable) : read(body);
