@@ -46,40 +46,77 @@ interface Run {
   readonly heldIds: HeldId[];
 }
 
+/** Returns a function that deduplicates records and publishes the new ones. */
+export function createAcceptor(deps: AcceptorOptions): Accept {
+  return (records, options) => {
+    const [first, second] = records;
+    const alone = first && !second && !options.lookUpStored ? acceptAlone(first, deps) : undefined;
+    return alone ?? acceptAll(records, options, deps);
+  };
+}
+
 /**
- * Returns a function that deduplicates records and publishes the new ones. This function claims the
- * free ids, publishes their records, and only then waits for ids that other requests hold. Then the
- * function claims again. So two requests that wait for each other's ids never deadlock. While a
+ * Accepts the only record of a request, in a fraction of the time that {@link acceptAll} takes.
+ * Returns undefined if another request holds its id.
+ */
+function acceptAlone(encoded: EncodedRecord, deps: AcceptorOptions): Promise<Outcome[]> | undefined {
+  const { record } = encoded;
+  if (record.idGenerated) return publishAlone(encoded, undefined, deps);
+  const claim = deps.inFlightIds.claim(record, record.contentHash ?? '');
+  if (claim.state === 'in-flight') return undefined;
+  return claim.state === 'claimed' ? publishAlone(encoded, claim, deps) : Promise.resolve([claim.state]);
+}
+
+async function publishAlone(
+  encoded: EncodedRecord,
+  heldId: HeldId | undefined,
+  deps: AcceptorOptions,
+): Promise<Outcome[]> {
+  try {
+    const [outcome] = await deps.writeToLog(encoded.record.kind, [encoded]);
+    return [settle(heldId, outcome!)];
+  } catch (error) {
+    // The log may have the record.
+    heldId?.settle({ outcome: 'unknown' });
+    throw error;
+  }
+}
+
+/**
+ * Claims the free ids, publishes their records, and only then waits for ids that other requests
+ * hold. Then claims again. So two requests that wait for each other's ids never deadlock. While a
  * record waits, later records of its entity wait too, without a claim, to keep their order.
  */
-export function createAcceptor(deps: AcceptorOptions): Accept {
-  return async (records, options) => {
-    const run: Run = {
-      records,
-      outcomes: [],
-      failed: undefined,
-      heldIds: [],
-    };
-    const { firsts, repeats } = deduplicate(records);
-    let deadlineAtMs: number | undefined;
-    try {
-      let open: readonly number[] = firsts;
-      while (open.length > 0) {
-        const { claims, waiting, holders } = claimIds(run, open, deps);
-        const fresh = options.lookUpStored ? await withoutStored(run, claims, deps) : claims;
-        if (fresh.length > 0) settleAll(run, fresh, await publish(run, fresh, deps));
-        open = waiting;
-        if (open.length === 0) break;
-        deadlineAtMs ??= performance.now() + deps.waitMs;
-        if (!(await settledWithDeadline(Promise.all(holders), deadlineAtMs - performance.now()))) break;
-      }
-    } finally {
-      // An id is still held only after an unexpected error, when the log may have its record.
-      for (const heldId of run.heldIds) heldId.settle({ outcome: 'unknown' });
-    }
-    for (const { index, first } of repeats) run.outcomes[index] = run.outcomes[first];
-    return Array.from(records, (_, index) => run.outcomes[index] ?? 'unavailable');
+async function acceptAll(
+  records: readonly EncodedRecord[],
+  options: AcceptOptions,
+  deps: AcceptorOptions,
+): Promise<Outcome[]> {
+  const run: Run = {
+    records,
+    outcomes: [],
+    failed: undefined,
+    heldIds: [],
   };
+  const { firsts, repeats } = deduplicate(records);
+  let deadlineAtMs: number | undefined;
+  try {
+    let open: readonly number[] = firsts;
+    while (open.length > 0) {
+      const { claims, waiting, holders } = claimIds(run, open, deps);
+      const fresh = options.lookUpStored ? await withoutStored(run, claims, deps) : claims;
+      if (fresh.length > 0) settleAll(run, fresh, await publish(run, fresh, deps));
+      open = waiting;
+      if (open.length === 0) break;
+      deadlineAtMs ??= performance.now() + deps.waitMs;
+      if (!(await settledWithDeadline(Promise.all(holders), deadlineAtMs - performance.now()))) break;
+    }
+  } finally {
+    // An id is still held only after an unexpected error, when the log may have its record.
+    for (const heldId of run.heldIds) heldId.settle({ outcome: 'unknown' });
+  }
+  for (const { index, first } of repeats) run.outcomes[index] = run.outcomes[first];
+  return Array.from(records, (_, index) => run.outcomes[index] ?? 'unavailable');
 }
 
 /**
@@ -87,7 +124,6 @@ export function createAcceptor(deps: AcceptorOptions): Accept {
  * and content.
  */
 function deduplicate(records: readonly EncodedRecord[]) {
-  if (records.length === 1) return { firsts: [0], repeats: [] };
   const firstOf = new Map<string, number>();
   const firsts: number[] = [];
   const repeats: { index: number; first: number }[] = [];
@@ -171,19 +207,21 @@ function publish(run: Run, claims: readonly Claimed[], deps: AcceptorOptions): P
 }
 
 function settleAll(run: Run, claims: readonly Claimed[], outcomes: readonly PublishOutcome[]): void {
-  claims.forEach((claim, i) => {
-    settle(run, claim, outcomes[i]!);
+  claims.forEach(({ index, heldId }, i) => {
+    const outcome = settle(heldId, outcomes[i]!);
+    if (outcome === 'accepted') run.outcomes[index] = outcome;
+    else fail(run, index, outcome);
   });
 }
 
-function settle(run: Run, { index, heldId }: Claimed, outcome: PublishOutcome): void {
+/** Settles the id of a published record. Returns the record's outcome. */
+function settle(heldId: HeldId | undefined, outcome: PublishOutcome): Outcome {
   if (outcome.ok) {
     heldId?.settle({ outcome: 'accepted' });
-    run.outcomes[index] = 'accepted';
-    return;
+    return 'accepted';
   }
   heldId?.settle({ outcome: outcome.outcomeUnknown ? 'unknown' : 'failed' });
-  fail(run, index, outcome.reason === 'too-large' ? 'too-large' : 'unavailable');
+  return outcome.reason === 'too-large' ? 'too-large' : 'unavailable';
 }
 
 function fail(run: Run, index: number, outcome: Outcome): void {

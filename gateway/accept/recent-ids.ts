@@ -203,13 +203,25 @@ export class RecentIds {
   }
 }
 
-/** Folds a hash as text into words (FNV-1a, one per word). */
+/** Folds a hash as text into words (FNV-1a over every fourth character, one per word). */
 function fold(text: string, words: Int32Array): void {
-  words.fill(0x811c9dc5);
-  for (let i = 0; i < text.length; i++) {
-    const word = i % WORDS;
-    words[word] = Math.imul(words[word]! ^ text.charCodeAt(i), 0x01000193);
+  let [first, second, third, fourth] = [FNV_START, FNV_START, FNV_START, FNV_START];
+  for (let i = 0; i < text.length; i += WORDS) {
+    first = step(first, text, i);
+    second = step(second, text, i + 1);
+    third = step(third, text, i + 2);
+    fourth = step(fourth, text, i + 3);
   }
+  words[0] = first;
+  words[1] = second;
+  words[2] = third;
+  words[3] = fourth;
+}
+
+const FNV_START = 0x811c9dc5;
+
+function step(word: number, text: string, at: number): number {
+  return at < text.length ? Math.imul(word ^ text.charCodeAt(at), 0x01000193) : word;
 }
 
 function equals(all: Int32Array, slot: number, words: Int32Array): boolean {
