@@ -57,19 +57,26 @@ const COLUMNS: readonly Column<DeliveryResult>[] = [
   { name: 'answer', type: 'bytea', value: ({ answer }) => answer },
 ];
 
+/**
+ * `is not distinct from` keeps the planner from the partial index of leased deliveries. It would
+ * compare each given delivery with all leased deliveries of the endpoint.
+ */
 const IS_LEASED = `q.tenant_id = given.tenant_id and q.endpoint_id = given.endpoint_id
-   and q.message_id = given.message_id and q.lease_token = given.token`;
+   and q.message_id = given.message_id and q.lease_token is not distinct from given.token`;
 
-/** The CTE `ended`: deliveries that leave the queue. */
+const ATTEMPT_COLUMNS =
+  'given.attempt, given.finished_at, given.status, given.error, given.duration_ms, given.answer';
+
+/** The CTE `ended`: deliveries that leave the queue, with their attempts. */
 const ENDED = `ended as (
   delete from webhook_queue q
    using given
    where ${IS_LEASED}
-  returning ${QUEUED_COLUMNS}, given.state, given.finished_at,
+  returning ${QUEUED_COLUMNS}, ${ATTEMPT_COLUMNS}, given.state,
             case when given.state = 'delivered' then q.first_failed_at
                  else coalesce(q.first_failed_at, given.finished_at) end as first_failed_at
 ), history as (${INSERT_ENDED})`;
-/** The CTE `ended`: deliveries of which only the attempt has ended. */
+/** The CTE `ended`: deliveries of which only the attempt has ended, with their attempts. */
 const RETRIED = `ended as (
   update webhook_queue q
      set due_at = given.due_at,
@@ -77,7 +84,7 @@ const RETRIED = `ended as (
          first_failed_at = coalesce(q.first_failed_at, given.finished_at)
     from given
    where ${IS_LEASED}
-  returning q.tenant_id, q.endpoint_id, q.message_id, q.ordering_key
+  returning q.tenant_id, q.endpoint_id, q.message_id, q.ordering_key, ${ATTEMPT_COLUMNS}
 )`;
 
 async function run(
@@ -90,9 +97,8 @@ async function run(
     `with given as (${select}), ${ended}, attempts as (
        insert into webhook_attempts
          (tenant_id, endpoint_id, message_id, attempt, created_at, status, error, duration_ms, answer)
-       select tenant_id, endpoint_id, message_id, given.attempt, given.finished_at, given.status, given.error,
-              given.duration_ms, given.answer
-         from ended join given using (tenant_id, endpoint_id, message_id)
+       select tenant_id, endpoint_id, message_id, attempt, finished_at, status, error, duration_ms, answer
+         from ended
      )
      select ended.tenant_id as "tenantId", ended.endpoint_id as "endpointId", ended.message_id as "messageId",
             ended.ordering_key as "orderingKey",
