@@ -54,7 +54,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 /**
  * Dispatches deliveries. A dispatch is one transaction for some endpoints, which records results
  * and claims deliveries (see dispatch.ts). Endpoints that may have work wait for a dispatch in the
- * fair queue. A claimed delivery holds a slot until its result is recorded.
+ * fair queue. A claimed delivery is counted in the slots until its result is recorded.
  */
 class EndpointDispatcher implements Dispatcher {
   readonly #options: DispatcherOptions;
@@ -69,7 +69,7 @@ class EndpointDispatcher implements Dispatcher {
   readonly #slots: Slots;
   readonly #leaseTimer: NodeJS.Timeout;
   readonly #endpoints: EndpointQueues;
-  readonly #tasks: TaskQueue;
+  readonly #tasks = new TaskQueue();
   /** Number of dispatches in progress. */
   #dispatches = 0;
   readonly #gathering = new Gathering(() => this.#startDispatches());
@@ -98,8 +98,7 @@ class EndpointDispatcher implements Dispatcher {
     });
     this.#send = createSend({ agent: this.#agent, clock, queueClock, deadlineMs });
     this.#slots = new Slots(options.exchangesMax ?? 256);
-    this.#endpoints = new EndpointQueues(concurrency);
-    this.#tasks = new TaskQueue(this.#slots);
+    this.#endpoints = new EndpointQueues(concurrency, this.#slots);
     this.#backfill = new Backfill(pool);
     this.#poller = new Poller({ intervalMs: options.pollMs ?? 1000, logger, poll: () => this.#poll() });
     this.#listener = new DeliveryListener(pool, logger, (endpoints) => this.#onDeliveries(endpoints));
@@ -186,8 +185,7 @@ class EndpointDispatcher implements Dispatcher {
     } catch (error) {
       for (const task of tasks) await this.#retry(task, error, tasks.length > 1);
     } finally {
-      for (const { endpoint, releases } of tasks) {
-        for (const release of releases) release();
+      for (const { endpoint } of tasks) {
         endpoint.dispatching = false;
         if (endpoint.hasResults) this.#tasks.add(endpoint);
         this.#endpoints.deleteIdle(endpoint);
@@ -197,15 +195,13 @@ class EndpointDispatcher implements Dispatcher {
     }
   }
 
-  /**
-   * Starts sending the claimed deliveries. Each gets one of the task's `releases`, which frees its
-   * slot.
-   */
-  #finishTask({ endpoint, unrecorded, releases }: Task, work: EndpointWork, dispatched: Dispatched): void {
+  /** Starts sending the claimed deliveries. */
+  #finishTask({ endpoint, unrecorded }: Task, work: EndpointWork, dispatched: Dispatched): void {
     if (work.backfill && !dispatched.backfillLeft) this.#backfill.finish(endpoint.id);
     endpoint.succeed(unrecorded, dispatched);
     const nowMs = this.#context.clock.nowMs();
-    for (const delivery of dispatched.deliveries) endpoint.add(delivery, nowMs, releases.pop()!);
+    for (const delivery of dispatched.deliveries) endpoint.add(delivery, nowMs);
+    endpoint.releaseUnneeded();
     if (this.#closing) endpoint.giveBackWaiting();
     this.#sendWaiting(endpoint);
     if (dispatched.more) this.#tasks.add(endpoint);

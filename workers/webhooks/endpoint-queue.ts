@@ -2,13 +2,14 @@ import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import type { Attempt, ClaimedDelivery } from './attempt.ts';
 import type { Dispatched } from './dispatch.ts';
 import { ReadAhead } from './read-ahead.ts';
-import type { SlotUser } from './slots.ts';
+import type { EndpointSlots } from './slots.ts';
 
-/** A claimed delivery, and the function that frees its slot. */
-interface Held {
-  readonly delivery: ClaimedDelivery;
-  readonly addedAtMs: number;
-  readonly release: () => void;
+/** Slots and claims of a dispatch. */
+interface Allowance {
+  readonly exchanges: number;
+  readonly ahead: number;
+  /** Maximum number of deliveries to claim. */
+  readonly limit: number;
 }
 
 /** What a dispatch records of an endpoint. */
@@ -20,10 +21,17 @@ export interface Unrecorded {
   readonly slow: readonly ClaimedDelivery[];
 }
 
-/** Milliseconds within which claimed deliveries should be sent; bounds what is claimed ahead. */
-const AHEAD_MS = 40;
-/** Deliveries that are claimed ahead, as a multiple of the concurrency. */
-const AHEAD_MAX = 7;
+/**
+ * Milliseconds within which claimed deliveries should be sent; bounds what is claimed ahead. Several
+ * times as long as a dispatch of hundreds of deliveries takes.
+ */
+const AHEAD_MS = 150;
+/** Deliveries that are claimed ahead, as a multiple of the exchanges. */
+const AHEAD_MAX = 16;
+/** Bytes of the bodies that are claimed ahead. */
+const AHEAD_BYTES = 4 * 1024 * 1024;
+/** Assumed average bytes of a body before any is known. */
+const BODY_BYTES = 16 * 1024;
 /** Milliseconds in the queue after which a claimed delivery that was not sent is given back. */
 const UNSENT_MAX_MS = 1000;
 /**
@@ -33,16 +41,14 @@ const UNSENT_MAX_MS = 1000;
 const CLAIM_MAX_MS = 3000;
 /** Milliseconds in flight after which a delivery gets its full lease. */
 const SLOW_MS = 1000;
-/** Weight of the newest exchange in the average duration. */
+/** Weight of the newest exchange in the averages. */
 const NEWEST_WEIGHT = 0.1;
 
 /** The in-memory state of an endpoint in this dispatcher. */
-export class EndpointQueue implements SlotUser {
+export class EndpointQueue {
   readonly id: EndpointId;
-  readonly tenantId: string;
   readonly readAhead = new ReadAhead();
-  /** Whether the last attempt failed, as of the last dispatch. */
-  failing: boolean;
+  readonly #slots: EndpointSlots;
   /** Whether a hold may have lasted for the maximum time. */
   holdExpired = false;
   /** Maximum number of concurrent exchanges with the endpoint, as of the last dispatch. */
@@ -61,8 +67,10 @@ export class EndpointQueue implements SlotUser {
   alone = false;
   /** Consecutive dispatches that failed, or found the endpoint locked. */
   failures = 0;
-  /** All claimed deliveries whose result is not stored, by message id. */
-  readonly #held = new Map<string, Held>();
+  /** When the claimed deliveries whose result is not stored were added, by message id. */
+  readonly #held = new Map<string, number>();
+  /** Exchanges that the endpoint may have after the dispatch in progress. */
+  #exchanges = 0;
   /** Claimed deliveries to send. */
   #waiting: ClaimedDelivery[] = [];
   /** When the exchanges in flight began. */
@@ -73,15 +81,25 @@ export class EndpointQueue implements SlotUser {
   #slow: ClaimedDelivery[] = [];
   /** Average milliseconds of an exchange. */
   #exchangeMs = AHEAD_MS;
+  /** Average bytes of a body. */
+  #bodyBytes = BODY_BYTES;
 
-  constructor(id: EndpointId, concurrency: number, failing: boolean) {
+  constructor(id: EndpointId, concurrency: number, slots: EndpointSlots) {
     this.id = id;
-    this.tenantId = id.tenantId;
     this.concurrency = concurrency;
-    this.failing = failing;
+    this.#slots = slots;
   }
 
-  /** Number of claimed deliveries whose result is not stored; each holds a slot. */
+  get tenantId(): string {
+    return this.id.tenantId;
+  }
+
+  /** Whether the last attempt failed, as of the last dispatch. */
+  get failing(): boolean {
+    return this.#slots.failing;
+  }
+
+  /** Number of claimed deliveries whose result is not stored. */
   get held(): number {
     return this.#held.size;
   }
@@ -96,15 +114,9 @@ export class EndpointQueue implements SlotUser {
     return this.unrecorded > 0 || this.#slow.length > 0;
   }
 
-  /** Number of deliveries that may be claimed before the exchanges in flight have ended. */
-  get ahead(): number {
-    if (this.failing || this.#shared) return 0;
-    return Math.floor(this.concurrency * Math.min(AHEAD_MAX, AHEAD_MS / this.#exchangeMs));
-  }
-
-  /** Returns the number of deliveries that may be claimed. What is unrecorded counts as free. */
-  get free(): number {
-    return this.concurrency + this.ahead - this.held + this.unrecorded;
+  /** Number of deliveries that the next dispatch may claim. */
+  get claimable(): number {
+    return this.#allowance().limit;
   }
 
   /** Returns whether the endpoint's state is no longer needed. */
@@ -121,29 +133,56 @@ export class EndpointQueue implements SlotUser {
     return this.#held.has(messageId);
   }
 
+  /**
+   * Takes slots for a dispatch that records everything unrecorded. Without `mayClaim`, it only keeps
+   * those of other claimed deliveries.
+   */
+  reserve({ mayClaim }: { readonly mayClaim: boolean }): Allowance {
+    const allowance = this.#allowance();
+    this.#exchanges = allowance.exchanges;
+    if (!mayClaim) return { ...allowance, limit: 0 };
+    const { exchanges, ahead } = this.#slots;
+    this.#slots.hold(Math.max(exchanges, allowance.exchanges), Math.max(ahead, allowance.ahead));
+    return allowance;
+  }
+
+  /** Frees the slots that are not needed after a dispatch. */
+  releaseUnneeded(): void {
+    const exchanges = Math.min(this.held, this.#exchanges);
+    this.#slots.hold(exchanges, this.held - exchanges);
+  }
+
   /** Adds a claimed delivery, which is sent after those added before. */
-  add(delivery: ClaimedDelivery, addedAtMs: number, release: () => void): void {
-    this.#held.set(delivery.messageId, { delivery, addedAtMs, release });
+  add(delivery: ClaimedDelivery, addedAtMs: number): void {
+    this.#held.set(delivery.messageId, addedAtMs);
     this.#waiting.push(delivery);
+    this.#bodyBytes += NEWEST_WEIGHT * (delivery.body.length - this.#bodyBytes);
   }
 
   /** Returns the next delivery to send now; undefined if there is none, or too many are in flight. */
   takeToSend(nowMs: number): ClaimedDelivery | undefined {
-    if (this.#sending.size >= Math.max(1, this.concurrency)) return undefined;
+    const max = Math.min(this.concurrency, this.#slots.exchanges);
+    if (this.#sending.size >= Math.max(1, max)) return undefined;
     this.#giveBackOld(nowMs);
     const delivery = this.#waiting.shift();
     if (delivery) this.#sending.set(delivery, nowMs);
     return delivery;
   }
 
-  /** Records the end of an exchange. After a failure, what was not sent is given back. */
+  /**
+   * Records the end of an exchange. After a failure, what was not sent is given back, and little is
+   * claimed ahead at first.
+   */
   finish(attempt: Attempt): void {
     this.#sending.delete(attempt.delivery);
     this.#extended.delete(attempt.delivery);
     this.#attempts.push(attempt);
     const tookMs = attempt.finishedAtMs - attempt.startedAtMs;
     this.#exchangeMs += NEWEST_WEIGHT * (tookMs - this.#exchangeMs);
-    if (attempt.outcome.kind === 'failed') this.giveBackWaiting();
+    if (attempt.outcome.kind === 'failed') {
+      this.#exchangeMs = Math.max(this.#exchangeMs, AHEAD_MS);
+      this.giveBackWaiting();
+    }
   }
 
   /** Gives back all claimed deliveries that were not sent. */
@@ -178,12 +217,10 @@ export class EndpointQueue implements SlotUser {
     this.#attempts.unshift(...attempts);
     this.#unsent.unshift(...unsent);
     this.#slow.unshift(...slow.filter((delivery) => this.#sending.has(delivery)));
+    this.releaseUnneeded();
   }
 
-  /**
-   * Records a dispatch. Frees the slots of deliveries whose result was stored, or that were given
-   * back.
-   */
+  /** Records a dispatch: its deliveries are no longer claimed. */
   succeed(
     { attempts, unsent }: Unrecorded,
     { concurrency, shared, failing }: Pick<Dispatched, 'concurrency' | 'shared' | 'failing'>,
@@ -192,17 +229,40 @@ export class EndpointQueue implements SlotUser {
     this.alone = false;
     this.concurrency = concurrency;
     this.#shared = shared;
-    this.failing = failing;
-    for (const delivery of [...attempts.map((attempt) => attempt.delivery), ...unsent]) {
-      this.#held.get(delivery.messageId)?.release();
-      this.#held.delete(delivery.messageId);
-    }
+    this.#slots.failing = failing;
+    for (const { delivery } of attempts) this.#held.delete(delivery.messageId);
+    for (const { messageId } of unsent) this.#held.delete(messageId);
+  }
+
+  /**
+   * Returns what the next dispatch may have. It records results before it claims, so claims get the
+   * slots of the results first.
+   */
+  #allowance(): Allowance {
+    const kept = this.held - this.unrecorded;
+    const exchanges = Math.max(
+      this.#sending.size,
+      Math.min(1, kept),
+      this.#slots.exchangesMax(this.concurrency),
+    );
+    const ahead = this.#slots.aheadMax(this.#aheadOf(exchanges));
+    return { exchanges, ahead, limit: Math.max(0, exchanges + ahead - kept) };
+  }
+
+  /**
+   * Returns how many deliveries may be claimed before one of these exchanges has ended. None while an
+   * exchange is slow, because they would be given back again.
+   */
+  #aheadOf(exchanges: number): number {
+    if (this.failing || this.#shared || this.#extended.size > 0) return 0;
+    const ofTime = exchanges * Math.min(AHEAD_MAX, AHEAD_MS / this.#exchangeMs);
+    return Math.floor(Math.min(ofTime, AHEAD_BYTES / this.#bodyBytes));
   }
 
   #giveBackOld(nowMs: number): void {
     const [oldest] = this.#waiting;
     if (!oldest) return;
-    const { addedAtMs } = this.#held.get(oldest.messageId)!;
+    const addedAtMs = this.#held.get(oldest.messageId)!;
     const isOld = nowMs - addedAtMs > UNSENT_MAX_MS || nowMs - oldest.claimedAtMs > CLAIM_MAX_MS;
     if (isOld) this.giveBackWaiting();
   }

@@ -1,15 +1,21 @@
 import { expect, test } from 'vitest';
 import { EndpointQueue } from '../../../workers/webhooks/endpoint-queue.ts';
-import { Slots } from '../../../workers/webhooks/slots.ts';
+import { EndpointSlots, Slots } from '../../../workers/webhooks/slots.ts';
 import { TaskQueue, workOf } from '../../../workers/webhooks/task-queue.ts';
 
+type Delivery = Parameters<EndpointQueue['add']>[0];
+
+const deliveryOf = (messageId: string, claimedAtMs = 0): Delivery =>
+  ({ messageId, claimedAtMs, body: Buffer.alloc(400) }) as unknown as Delivery;
+
+function endpointOf(tenantId: string, slots = new Slots(256)): EndpointQueue {
+  return new EndpointQueue({ tenantId, endpointId: 'e' }, 16, new EndpointSlots(slots, tenantId));
+}
+
 /** Adds endpoints of tenants of their own to a queue. */
-function queueOf(count: number) {
-  const tasks = new TaskQueue(new Slots(256));
-  const endpoints = Array.from(
-    { length: count },
-    (_, i) => new EndpointQueue({ tenantId: `t${i}`, endpointId: 'e' }, 16, false),
-  );
+function queueOf(count: number, slots = new Slots(256)) {
+  const tasks = new TaskQueue();
+  const endpoints = Array.from({ length: count }, (_, i) => endpointOf(`t${i}`, slots));
   for (const endpoint of endpoints) tasks.add(endpoint);
   return { tasks, endpoints };
 }
@@ -18,7 +24,7 @@ test('a dispatch takes several endpoints, each with slots', () => {
   const { tasks, endpoints } = queueOf(3);
   const taken = tasks.take();
   expect(taken.map(({ endpoint }) => endpoint)).toEqual(endpoints);
-  for (const { releases } of taken) expect(releases.length).toBeGreaterThanOrEqual(16);
+  for (const { limit } of taken) expect(limit).toBeGreaterThanOrEqual(16);
   expect(tasks.take()).toEqual([]);
 });
 
@@ -40,19 +46,58 @@ test('a closing dispatcher takes only endpoints with results, and no slots', () 
   tasks.closing = true;
   expect(tasks.take()).toEqual([]);
   const outcome = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
-  const delivery = { messageId: 'm' } as Parameters<EndpointQueue['add']>[0];
-  endpoints[1]!.add(delivery, 0, () => {});
+  const delivery = deliveryOf('m');
+  endpoints[1]!.add(delivery, 0);
   endpoints[1]!.takeToSend(0);
   endpoints[1]!.finish({ delivery, startedAtMs: 0, finishedAtMs: 1, outcome });
-  expect(tasks.take()).toMatchObject([{ endpoint: endpoints[1], releases: [] }]);
+  expect(tasks.take()).toMatchObject([{ endpoint: endpoints[1], limit: 0 }]);
 });
 
-test('fast endpoints claim ahead only up to a quarter of the slots, so that others get theirs', () => {
-  const { tasks } = queueOf(6);
-  const taken = tasks.take();
-  const counts = taken.map(({ releases }) => releases.length);
-  // Two claim ahead until 64 of 256 are held; each of the others takes as many as it may have exchanges.
-  expect(counts).toEqual([32, 32, 16, 16, 16, 16]);
+/** Sends and records what a dispatch claimed, each exchange in `tookMs`. */
+function deliverAll(endpoint: EndpointQueue, count: number, tookMs: number): void {
+  const outcome = { kind: 'delivered', status: 200, answer: Buffer.alloc(0) } as const;
+  const result = { concurrency: 16, shared: false, failing: false };
+  endpoint.succeed(endpoint.takeUnrecorded(), result);
+  for (let i = 0; i < count; i += 1) endpoint.add(deliveryOf(`m${i}`), 0);
+  endpoint.releaseUnneeded();
+  for (let delivery = endpoint.takeToSend(0); delivery; delivery = endpoint.takeToSend(0)) {
+    endpoint.finish({ delivery, startedAtMs: 0, finishedAtMs: tookMs, outcome });
+  }
+}
+
+test('a fast endpoint claims hundreds ahead, a slow one at most 150 ms of work', () => {
+  const [fast, slow] = [1, 100].map((tookMs) => {
+    const endpoint = endpointOf('t');
+    let limit = 0;
+    for (let dispatch = 0; dispatch < 10; dispatch += 1) {
+      ({ limit } = endpoint.reserve({ mayClaim: true }));
+      deliverAll(endpoint, limit, tookMs);
+    }
+    return limit;
+  });
+  expect(fast).toBe(16 * 17);
+  expect(slow).toBeGreaterThan(16);
+  expect(slow).toBeLessThanOrEqual(16 + 24);
+});
+
+test('fast endpoints leave slots to others', () => {
+  const slots = new Slots(64);
+  const fast = [endpointOf('a', slots), endpointOf('b', slots)];
+  for (let dispatch = 0; dispatch < 10; dispatch += 1) {
+    for (const endpoint of fast) deliverAll(endpoint, endpoint.reserve({ mayClaim: true }).limit, 1);
+  }
+  expect(endpointOf('c', slots).reserve({ mayClaim: true }).limit).toBeGreaterThanOrEqual(16);
+});
+
+test('a dispatch that failed keeps the slots of what is claimed', () => {
+  const slots = new Slots(64);
+  const endpoint = endpointOf('a', slots);
+  endpoint.reserve({ mayClaim: true });
+  deliverAll(endpoint, 3, 1);
+  endpoint.reserve({ mayClaim: true });
+  const unrecorded = endpoint.takeUnrecorded();
+  endpoint.restore(unrecorded);
+  expect([endpoint.held, slots.held]).toEqual([3, 3]);
 });
 
 test.each([
@@ -60,21 +105,18 @@ test.each([
   ['is given back after a second in the queue', 2500, 1499, 0, false],
   ['is given back if little of its lease is left', 3100, 3100, 0, false],
 ])('a claimed delivery %s', (_, nowMs, addedAtMs, claimedAtMs, isSent) => {
-  const endpoint = new EndpointQueue({ tenantId: 't', endpointId: 'e' }, 16, false);
-  const delivery = { messageId: 'm', claimedAtMs } as Parameters<EndpointQueue['add']>[0];
-  endpoint.add(delivery, addedAtMs, () => {});
+  const endpoint = endpointOf('t');
+  const delivery = deliveryOf('m', claimedAtMs);
+  endpoint.add(delivery, addedAtMs);
   expect(endpoint.takeToSend(nowMs)).toBe(isSent ? delivery : undefined);
   expect(endpoint.takeUnrecorded().unsent).toEqual(isSent ? [] : [delivery]);
 });
 
 test('a dispatch may claim again what it gives back', () => {
-  const endpoint = new EndpointQueue({ tenantId: 't', endpointId: 'e' }, 16, false);
-  const [given, kept] = ['given', 'kept'].map(
-    (messageId) => ({ messageId, claimedAtMs: 0 }) as Parameters<EndpointQueue['add']>[0],
-  );
-  endpoint.add(given!, 0, () => {});
+  const endpoint = endpointOf('t');
+  endpoint.add(deliveryOf('given'), 0);
   endpoint.giveBackWaiting();
-  endpoint.add(kept!, 0, () => {});
-  const { isClaimed } = workOf({ endpoint, unrecorded: endpoint.takeUnrecorded(), releases: [] });
+  endpoint.add(deliveryOf('kept'), 0);
+  const { isClaimed } = workOf({ endpoint, unrecorded: endpoint.takeUnrecorded(), limit: 0, ahead: 0 });
   expect([isClaimed('given'), isClaimed('kept')]).toEqual([false, true]);
 });
