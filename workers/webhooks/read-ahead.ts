@@ -9,6 +9,11 @@ export interface PageEnd {
 const PAGE_MIN = 200;
 /** Maximum deliveries per page. Also the number of deliveries after which held ones are parked. */
 const PAGE_MAX = 1600;
+/**
+ * Milliseconds between the due time of a delivery, which is when its transaction began, and its
+ * commit. One that commits later is found by the next poll.
+ */
+const LATE_MS = 300;
 /** A page that was used up within this time is followed by one of twice the size. */
 const PAGE_USED_UP_MS = 500;
 
@@ -33,8 +38,10 @@ export class ReadAhead {
   #exhausted = false;
   /** Whether the queue must be read from its start, although a page is being read. */
   #restarted = false;
-  /** Whether deliveries were added to the queue while a page is being read. */
-  #added = false;
+  /** Whether a page is being read. */
+  #isReading = false;
+  /** Whether deliveries may have been added to the part of the queue that was read. */
+  #hasLate = false;
 
   /** Number of deliveries that can be claimed. */
   get ready(): number {
@@ -53,7 +60,7 @@ export class ReadAhead {
   /** Returns the size of the page that is read now: at most about one second of work. */
   beginPage(nowMs: number): number {
     this.#restarted = false;
-    this.#added = false;
+    this.#isReading = true;
     const usedUp = nowMs - this.#readAtMs < PAGE_USED_UP_MS;
     this.#pageSize = usedUp ? Math.min(this.#pageSize * 2, PAGE_MAX) : PAGE_MIN;
     this.#readAtMs = nowMs;
@@ -61,17 +68,19 @@ export class ReadAhead {
   }
 
   /**
-   * Continues to read because deliveries were added. They are usually due after all that were read.
+   * Reads on because deliveries were added. Most are due after all that were read, but transactions
+   * commit in another order than they begin.
    */
   continue(): void {
-    if (this.#ids.size === 0) this.#pageEnd = undefined;
-    this.#added = true;
+    if (this.#exhausted && !this.#isReading) this.#readLate();
+    else this.#hasLate = true;
     this.#exhausted = false;
   }
 
   /** Reads the queue from its start again, for example because deliveries were given back. */
   restart(): void {
     this.#restarted = true;
+    this.#hasLate = false;
     this.#exhausted = false;
     this.#pageEnd = undefined;
   }
@@ -91,19 +100,29 @@ export class ReadAhead {
    */
   add(page: readonly DueDelivery[], size: number, isClaimed: (messageId: string) => boolean): DueDelivery[] {
     const parked: DueDelivery[] = [];
+    this.#isReading = false;
     for (const delivery of page) {
       if (this.#ids.has(delivery.messageId) || isClaimed(delivery.messageId)) continue;
       if (!this.#addOne(delivery)) parked.push(delivery);
     }
     if (this.#restarted) return parked;
-    this.#exhausted = page.length < size && !this.#added;
     this.#pageEnd = page.at(-1) ?? this.#pageEnd;
+    const isLast = page.length < size;
+    this.#exhausted = isLast && !this.#hasLate;
+    if (isLast && this.#hasLate) this.#readLate();
     return parked;
   }
 
+  /** Moves back in the queue by the time that transactions take. */
+  #readLate(): void {
+    this.#hasLate = false;
+    if (this.#ids.size === 0 || !this.#pageEnd) this.#pageEnd = undefined;
+    else this.#pageEnd = { dueAtMs: this.#pageEnd.dueAtMs - LATE_MS, seq: 0n };
+  }
+
   #addOne(delivery: DueDelivery): boolean {
-    const { orderingKey: key, heldBy, messageId, seq } = delivery;
-    if (key !== null && heldBy !== null) {
+    const { orderingKey: key, heldBy, released, messageId, seq } = delivery;
+    if (key !== null && heldBy !== null && !released) {
       if (this.#last.get(key) !== heldBy || this.#ids.size >= PAGE_MAX) return false;
       const followers = this.#followers.get(key);
       if (followers) followers.push(delivery);
@@ -111,7 +130,9 @@ export class ReadAhead {
     } else {
       this.#ready.push(delivery);
     }
-    if (key !== null) this.#last.set(key, seq);
+    // Later ones may have to wait for several of a released conversation, so they are parked.
+    if (key !== null && released) this.#last.delete(key);
+    else if (key !== null) this.#last.set(key, seq);
     this.#ids.add(messageId);
     return true;
   }

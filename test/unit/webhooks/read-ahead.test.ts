@@ -11,6 +11,7 @@ const due = (seq: number, orderingKey: string | null, heldBy: number | null = nu
   attempts: 0,
   leaseExpired: false,
   heldBy: heldBy === null ? null : BigInt(heldBy),
+  released: false,
 });
 const ids = (deliveries: readonly DueDelivery[]) => deliveries.map(({ messageId }) => messageId);
 const notClaimed = () => false;
@@ -83,18 +84,60 @@ describe('deliveries that were read ahead', () => {
     expect(readAhead.hasUnread).toBe(false);
   });
 
-  test('are followed by deliveries that were added meanwhile', () => {
+  test('are followed by deliveries that were added while a page was being read', () => {
     const readAhead = readAheadOf(first);
     readAhead.beginPage(0);
     readAhead.continue();
     readAhead.add([], 200, notClaimed);
-    expect([readAhead.hasUnread, readAhead.pageEnd]).toEqual([true, first]);
+    expect(readAhead.hasUnread).toBe(true);
     readAhead.beginPage(0);
     readAhead.add([], 200, notClaimed);
     expect(readAhead.hasUnread).toBe(false);
+  });
+
+  const unordered = (seq: number, dueAtMs: number) => ({ ...due(seq, null), dueAtMs });
+
+  test('are followed by deliveries that were due before them, but committed later', () => {
+    const readAhead = new ReadAhead();
+    readAhead.beginPage(0);
+    readAhead.add([unordered(1, 10_000)], 200, notClaimed);
+    readAhead.continue();
+    expect(readAhead.pageEnd).toEqual({ dueAtMs: 9700, seq: 0n });
+    readAhead.beginPage(0);
+    readAhead.add([unordered(2, 9_990), unordered(1, 10_000)], 200, notClaimed);
+    expect([readAhead.hasUnread, ids(readAhead.take(9))]).toEqual([false, ['m1', 'm2']]);
+  });
+
+  test('are read to their end before those that committed late', () => {
+    const readAhead = readAheadOf(unordered(1, 10_000), unordered(2, 10_100));
+    for (let i = 0; i < 2; i += 1) readAhead.continue();
+    expect(readAhead.pageEnd).toMatchObject({ dueAtMs: 10_100 });
+    readAhead.beginPage(0);
+    readAhead.add([unordered(3, 10_200)], 200, notClaimed);
+    expect([readAhead.hasUnread, readAhead.pageEnd]).toEqual([true, { dueAtMs: 9900, seq: 0n }]);
+    readAhead.beginPage(0);
+    readAhead.add([unordered(2, 10_100), unordered(3, 10_200)], 200, notClaimed);
+    expect(readAhead.hasUnread).toBe(false);
+  });
+
+  test('are read from the start when deliveries are added and nothing is left', () => {
+    const readAhead = new ReadAhead();
+    readAhead.beginPage(0);
+    readAhead.add([first], 200, notClaimed);
     readAhead.take(1);
     readAhead.continue();
     expect([readAhead.hasUnread, readAhead.pageEnd]).toEqual([true, undefined]);
+  });
+
+  test('do not follow the last delivery of a released conversation while others are in flight', () => {
+    const released = (seq: number, heldBy: number) => ({ ...due(seq, 'A', heldBy), released: true });
+    const readAhead = readAheadOf(first, released(2, 1), released(3, 2));
+    expect(ids(readAhead.take(9))).toEqual(['m1', 'm2', 'm3']);
+    readAhead.beginPage(0);
+    // The conversation is ordered again, because the endpoint had a success.
+    expect(ids(readAhead.add([due(4, 'A', 3)], 200, notClaimed))).toEqual(['m4']);
+    readAhead.resolve(released(3, 2), true);
+    expect(ids(readAhead.take(9))).toEqual([]);
   });
 
   test('are read in larger pages while pages are used up quickly', () => {

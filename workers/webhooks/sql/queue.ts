@@ -24,8 +24,10 @@ export interface DueDelivery extends DeliveryId {
    * database.
    */
   readonly leaseExpired: boolean;
-  /** The last earlier delivery of its conversation for which it must wait; null: none. */
+  /** The last earlier delivery of its conversation that has a hold; null: none. */
   readonly heldBy: bigint | null;
+  /** Whether it need not wait for earlier deliveries, because its conversation is sent unordered. */
+  readonly released: boolean;
 }
 
 export interface DuePage {
@@ -51,15 +53,13 @@ export async function findDueDeliveries(
     `select ${epochMs('d.created_at')} as "createdAtMs", d.message_id as "messageId",
             d.ordering_key as "orderingKey", d.seq, ${epochMs('d.due_at')} as "dueAtMs", d.attempts,
             d.lease_token is not null as "leaseExpired",
-            case when d.ordering_key is not null
-                  and not exists (select 1 from webhook_queue f
-                                   where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
-                                     and not f.holds and f.seq < d.seq
-                                     and ($4::timestamptz is null or f.first_failed_at > $4))
-                 then (select max(b.seq) from webhook_queue b
-                        where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
-                          and b.holds and b.seq < d.seq)
-            end as "heldBy"
+            (select max(b.seq) from webhook_queue b
+              where b.tenant_id = $1 and b.endpoint_id = $2 and b.ordering_key = d.ordering_key
+                and b.holds and b.seq < d.seq) as "heldBy",
+            exists (select 1 from webhook_queue f
+                     where f.tenant_id = $1 and f.endpoint_id = $2 and f.ordering_key = d.ordering_key
+                       and not f.holds and f.seq < d.seq
+                       and ($4::timestamptz is null or f.first_failed_at > $4)) as released
        from webhook_queue d
       where d.tenant_id = $1 and d.endpoint_id = $2
         and not d.parked and d.due_at <= $3
