@@ -8,7 +8,7 @@
 /**
  * The column types of bulk statements. Values: timestamptz as milliseconds, bytea as Buffer, json
  * as text, date as `2026-01-31`, text[] as string[]. `utf8` is a text whose bytes are stored in a
- * bytea.
+ * bytea, `hex` the bytes of a bytea as hexadecimal digits.
  */
 export type ColumnType =
   | 'text'
@@ -18,6 +18,7 @@ export type ColumnType =
   | 'date'
   | 'bytea'
   | 'utf8'
+  | 'hex'
   | 'timestamptz'
   | 'json'
   | 'text[]';
@@ -55,6 +56,7 @@ const BINARY_TYPES: Readonly<Record<ColumnType, BinaryType | undefined>> = {
   json: TEXT,
   'text[]': { oid: 25, write: (value, at) => writeText(arrayText('text', value as readonly string[]), at) },
   utf8: { oid: 17, write: (value, at) => writeText(String(value), at) },
+  hex: { oid: 17, write: (value, at) => writeHex(String(value), at) },
   bytea: { oid: 17, write: (value, at) => writeBytes(value as Buffer, at) },
   integer: { oid: 23, write: writeInt32 },
   bigint: { oid: 20, write: writeInt64 },
@@ -155,6 +157,11 @@ function writeBytes(bytes: Buffer, at: number): number {
   return at + bytes.copy(scratch, at);
 }
 
+function writeHex(digits: string, at: number): number {
+  ensureCapacity(at + digits.length);
+  return at + scratch.write(digits, at, 'hex');
+}
+
 function writeInt32(value: unknown, at: number): number {
   const number = value as number;
   if ((number | 0) !== number) return -1;
@@ -207,6 +214,7 @@ const ELEMENTS: Readonly<Record<ColumnType, (value: unknown) => string>> = {
   date: String,
   timestamptz: (value) => new Date(value as number).toISOString(),
   bytea: (value) => `"\\\\x${(value as Buffer).toString('hex')}"`,
+  hex: (value) => `"\\\\x${value}"`,
   utf8: (value) => `"\\\\x${Buffer.from(String(value)).toString('hex')}"`,
 };
 

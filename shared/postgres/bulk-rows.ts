@@ -110,6 +110,6 @@ export function* unnestColumnByColumn<Row>(
 // Returns the array type of a parameter. unnest flattens arrays of arrays, so a text[] is sent as
 // an array literal. For json, the type is text, because the driver would parse json.
 function arrayTypeOf(type: ColumnType): string {
-  if (type === 'utf8') return 'bytea[]';
+  if (type === 'utf8' || type === 'hex') return 'bytea[]';
   return type === 'text[]' || type === 'json' ? 'text[]' : `${type}[]`;
 }

@@ -108,7 +108,8 @@ export class BisectingStore<Row> {
   }
 
   decode(records: readonly LogRecord[]): Promise<Candidate<Row>[]> {
-    return mapInSlices(records, (record) => toCandidate(this.#kind, record, this.#decodeContext()));
+    const context = this.#decodeContext();
+    return mapInSlices(records, (record) => toCandidate(this.#kind, record, context));
   }
 
   /** Records that a transaction with the partition's records was committed. */

@@ -22,13 +22,7 @@ export interface Rejection {
 }
 
 /** The tenant and id of a record whose other data may be unreadable. */
-export interface Identity {
-  readonly tenantId: string;
-  readonly id: string;
-  readonly idGenerated: boolean;
-  readonly contentHash: string | null;
-  readonly acceptedAtMs: number;
-}
+export type Identity = Pick<Envelope, 'tenantId' | 'id' | 'idGenerated' | 'contentHash' | 'acceptedAtMs'>;
 
 /** A record of the log after decoding: one that can be stored, or a rejected one. */
 export interface Candidate<Row> {
@@ -74,17 +68,10 @@ export function toCandidate<Row>(
     const identity = partialIdentity(error, log);
     return { log, firstPosition, replay, identity, outcome: { ok: false, rejection } };
   }
-  const identity: Identity = {
-    tenantId: event.tenantId,
-    id: event.id,
-    idGenerated: event.idGenerated,
-    contentHash: event.contentHash ?? null,
-    acceptedAtMs: event.acceptedAtMs,
-  };
   try {
     checkEnvelope(event, context);
     const record = { event, row: row ?? kind.read(event as AcceptedRecord), read, firstPosition };
-    return { log, firstPosition, replay, identity, outcome: { ok: true, record } };
+    return { log, firstPosition, replay, identity: event, outcome: { ok: true, record } };
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     const reason = error instanceof TimeError ? 'time' : 'invalid';
@@ -93,7 +80,7 @@ export function toCandidate<Row>(
       firstPosition,
       replay,
       // The id must stay traceable even if a hash or time cannot be stored.
-      identity: { ...identity, contentHash: null, acceptedAtMs: log.timestampMs },
+      identity: { ...event, contentHash: undefined, acceptedAtMs: log.timestampMs },
       outcome: { ok: false, rejection: { reason, stage: 'check', text: error.message } },
     };
   }
@@ -135,7 +122,7 @@ function checkEnvelope(event: Envelope, context: DecodeContext): void {
 function partialIdentity(error: EventError, log: LogRecord): Identity | undefined {
   const { tenantId, id } = error;
   if (!tenantId || !id) return undefined;
-  return { tenantId, id, idGenerated: false, contentHash: null, acceptedAtMs: log.timestampMs };
+  return { tenantId, id, idGenerated: false, acceptedAtMs: log.timestampMs };
 }
 
 const REPLAY = /^\d{1,9}$/;
@@ -149,7 +136,8 @@ function firstPositionOf(
   topic: string,
   read: ReadAt,
 ): Pick<Candidate<unknown>, 'firstPosition' | 'replay'> {
-  const first = readFirstPosition(headerText(log.headers, FIRST_POSITION_HEADER) ?? '');
+  const text = headerText(log.headers, FIRST_POSITION_HEADER);
+  const first = text === undefined ? undefined : readFirstPosition(text);
   if (first?.topic !== topic) return { firstPosition: read, replay: undefined };
   const { generation, partition, offset } = first;
   const number = headerText(log.headers, REPLAY_HEADER) ?? '';

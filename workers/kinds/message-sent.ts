@@ -6,6 +6,7 @@ import { EventScanner } from '../../shared/contracts/scan-event.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { type EncodedRow, encodeRow, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
+import { sortedByTenant } from '../sql/by-tenant.ts';
 import {
   insertMessageSent,
   MESSAGE_SENT_COLUMNS,
@@ -26,7 +27,8 @@ export const messageSent: RecordKind<EncodedRow> = {
   read: readMessageSent,
   scanner: new EventScanner('message-sent', scanMessageSent),
   async write(db, records, { nowMs }) {
-    await insertMessageSent(db, [...records].sort(compareRecords), nowMs);
+    const sorted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
+    await insertMessageSent(db, sorted, nowMs);
     return [];
   },
 };
@@ -108,6 +110,7 @@ function hasColumn(column: number): boolean {
 
 const LENGTH_BYTES = 4;
 
+/** Compares records of one tenant by time and message. */
 function compareRecords({ event: a }: ReadRecord<EncodedRow>, { event: b }: ReadRecord<EncodedRow>): number {
-  return compareText(a.tenantId, b.tenantId) || a.acceptedAtMs - b.acceptedAtMs || compareText(a.id, b.id);
+  return a.acceptedAtMs - b.acceptedAtMs || compareText(a.id, b.id);
 }

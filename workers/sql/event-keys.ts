@@ -50,7 +50,7 @@ export interface EventKeyId {
 }
 
 const DATA_COLUMNS: readonly Column<EventKey>[] = [
-  { name: 'content_hash', type: 'bytea', value: (key) => hashBytes(key.contentHash) },
+  { name: 'content_hash', type: 'hex', value: (key) => key.contentHash },
   { name: 'status', type: 'text', value: (key) => key.status },
   { name: 'conflicts', type: 'integer', value: (key) => key.conflicts },
   { name: 'error', type: 'text', value: (key) => key.error },
@@ -76,7 +76,7 @@ const MOSTLY_SAME: ReadonlySet<string> = new Set([
 
 /** Columns that are set only for ids with a conflict. New ids are inserted without them. */
 const CONFLICT_COLUMNS: readonly Column<EventKey>[] = [
-  { name: 'conflict_hash', type: 'bytea', value: (key) => hashBytes(key.lastConflict?.contentHash ?? null) },
+  { name: 'conflict_hash', type: 'hex', value: (key) => key.lastConflict?.contentHash },
   { name: 'conflict_at', type: 'timestamptz', value: (key) => key.lastConflict?.atMs },
   { name: 'conflict_generation', type: 'integer', value: (key) => key.lastConflict?.generation },
   { name: 'conflict_partition', type: 'integer', value: (key) => key.lastConflict?.partition },
@@ -253,8 +253,4 @@ function toEventKey(tenantId: string, row: LockedKey): EventKey {
           offset: conflictOffset!,
         };
   return { tenantId, ...key, lastConflict };
-}
-
-function hashBytes(hex: string | null): Buffer | null {
-  return hex === null ? null : Buffer.from(hex, 'hex');
 }
