@@ -156,6 +156,7 @@ describe('a replayed dead letter', () => {
   let refused = true;
   const kind: typeof agentMetadata = {
     ...agentMetadata,
+    scanner: undefined,
     read(event) {
       if (refused && event.data.lobName === 'refused')
         return agentMetadata.read({ ...event, data: { lobId: 5 } });

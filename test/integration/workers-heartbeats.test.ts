@@ -10,6 +10,7 @@ import { createEmbeddedLog } from '../../shared/log/embedded/embedded-log.ts';
 import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog, OutgoingRecord } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
+import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { timePartitionName } from '../../shared/postgres/time-partitions.ts';
@@ -17,7 +18,6 @@ import { startConsuming } from '../../workers/consume/consume.ts';
 import { createTransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { automationEvents } from '../../workers/kinds/automation-events.ts';
-import type { SentPatch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
 import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createKafkaAdmin } from '../support/kafka-admin.ts';
@@ -141,8 +141,9 @@ function testMembership(bench: HeartbeatBench): void {
   it('stays a member of its group while decoding a batch, twice, takes longer than a session lasts', async () => {
     const ids = numbered('d', 100);
     const busyMs = (SESSION_TIMEOUT_MS * 1.25) / ids.length;
-    const heavy: RecordKind<SentPatch> = {
+    const heavy: RecordKind<EncodedRow> = {
       ...agentMetadata,
+      scanner: undefined,
       read(event) {
         if (event.tenantId === 'heavy') keepBusy(busyMs);
         return agentMetadata.read(event);

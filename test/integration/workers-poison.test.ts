@@ -104,6 +104,7 @@ describe('a worker', () => {
   describe('whose process is killed by a record', () => {
     const deadly: typeof agentMetadata = {
       ...agentMetadata,
+      scanner: undefined,
       read(event) {
         if (event.data.lobId === 'deadly') throw DEATH;
         return agentMetadata.read(event);
@@ -270,6 +271,7 @@ describe('a worker', () => {
       let dead = false;
       const b = await createAgentBench(pool, {
         ...agentMetadata,
+        scanner: undefined,
         read(event) {
           if (event.data.lobId !== 'deadly') return agentMetadata.read(event);
           dead = true;

@@ -14,13 +14,13 @@ import { createUlidGenerator } from '../../shared/ids.ts';
 import { fromPairs } from '../../shared/log/headers.ts';
 import { type OutgoingRecord, POSITION_LOST } from '../../shared/log/log.ts';
 import { recordKey } from '../../shared/log/partition.ts';
+import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { type ConsumeDeps, startConsuming, type TopicConsumer } from '../../workers/consume/consume.ts';
 import type { BatchStep } from '../../workers/consume/store-batch.ts';
 import { createTransactionSlots, type TransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
-import type { SentPatch } from '../../workers/kinds/merge-patch.ts';
 import type { RecordKind } from '../../workers/kinds/record-kind.ts';
 import { createPartitionsAhead } from '../../workers/maintenance.ts';
 import { createScriptedLog, type ScriptedConsumer, type ScriptedLog } from './scripted-log.ts';
@@ -90,7 +90,7 @@ export interface WorkerBench<Row> {
 }
 
 /** A bench for agent records. */
-export interface AgentBench extends WorkerBench<SentPatch> {
+export interface AgentBench extends WorkerBench<EncodedRow> {
   /** Resolves with the ids of the tenant's stored records, in log order. */
   patches(): Promise<string[]>;
 }
@@ -219,7 +219,7 @@ let agentBenches = 0;
 /** Creates a bench for agents, or for a kind derived from them, under a unique prefix. */
 export async function createAgentBench(
   pool: Pool,
-  kind: RecordKind<SentPatch> = agentMetadata,
+  kind: RecordKind<EncodedRow> = agentMetadata,
 ): Promise<AgentBench> {
   const bench = await createWorkerBench(pool, kind, `w${++agentBenches}.`);
   return {

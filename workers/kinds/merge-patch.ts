@@ -1,82 +1,166 @@
 import type { AcceptedRecord } from '../../shared/contracts/event.ts';
 import { type JsonObject, NO_RAW_MEMBERS, writeJson } from '../../shared/contracts/json.ts';
+import type { JsonScan } from '../../shared/contracts/json-scan.ts';
 import { readJsonObject } from '../../shared/contracts/read-json.ts';
-import {
-  type ColumnValue,
-  type ColumnValues,
-  type EntityTables,
-  insertPatches,
-  lockEntities,
-  readPatches,
-  upsertEntities,
-} from '../sql/entity-tables.ts';
-import { foldRecords } from './fold.ts';
+import { EventScanner } from '../../shared/contracts/scan-event.ts';
+import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
+import { type EncodedRow, encodeRow, mergeRows, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
+import { type EntityChange, lockEntities, replaceEntities, updateEntities } from '../sql/entity-rows.ts';
+import { type EntityId, type EntityTables, insertPatches, readPatches } from '../sql/entity-tables.ts';
+import { MemberScanner } from './member-scanner.ts';
 import { columnMember } from './members.ts';
 import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
-
-/** A patch by column: an omitted column stays unchanged, null clears the column. */
-type Patch = Readonly<Record<string, ColumnValue>>;
-
-/** A patch, and its JSON text. */
-export interface SentPatch {
-  readonly patch: Patch;
-  readonly json: string;
-}
 
 /**
  * Returns a kind whose records are merge patches on a current row. An omitted member leaves the
  * column unchanged, null clears the column, and an array replaces its value.
  */
 export function mergePatchKind(options: {
-  readonly kind: RecordKind<SentPatch>['kind'];
-  readonly timePartitioned: RecordKind<SentPatch>['timePartitioned'];
+  readonly kind: RecordKind<EncodedRow>['kind'];
+  readonly timePartitioned: RecordKind<EncodedRow>['timePartitioned'];
   readonly tables: EntityTables;
-}): RecordKind<SentPatch> {
+}): RecordKind<EncodedRow> {
   const { kind, timePartitioned, tables } = options;
+  const patches = new PatchEncoder(tables);
   return {
     kind,
     timePartitioned,
-    read: ({ data }: AcceptedRecord) => ({ patch: readPatch(tables, data), json: writeJson(data) }),
+    read: ({ data }: AcceptedRecord) => patches.read(data),
+    scanner: new EventScanner(kind, (scan) => patches.scan(scan)),
     async write(db, records, { nowMs }) {
-      await insertPatches(db, tables, sortedByEntity(records).map(toPatchRow), nowMs);
-      const changes = records.map((record) => ({ ...record, row: record.row.patch }));
-      const versions = await foldRecords(changes, {
-        apply: applyPatch,
-        lock: (ids) => lockEntities(db, tables, ids),
-        history: (ids) => readPatches(db, tables, ids),
-        changeOf: ({ patch }) =>
-          readPatch(tables, readJsonObject(Buffer.from(patch), { rawMembers: NO_RAW_MEMBERS })),
-      });
-      await upsertEntities(db, tables, versions, nowMs);
+      const sorted = sortedByEntity(records);
+      await insertPatches(db, tables, sorted, nowMs);
+      await changeEntities({ db, tables, patches, nowMs }, changesOf(sorted, patches));
       return [];
     },
   };
 }
 
-function applyPatch(state: ColumnValues | undefined, patch: Patch): ColumnValues {
-  return state === undefined ? patch : { ...state, ...patch };
-}
+/** More than the lengths of the columns. */
+const OVERHEAD_BYTES = 512;
 
-/** Returns the known members of the data by column. Throws DataError. */
-function readPatch({ members }: EntityTables, data: JsonObject): Patch {
-  const patch: Record<string, ColumnValue> = {};
-  for (const { name, column } of members) {
-    if (data[name] === undefined) continue;
-    patch[column.name] = columnMember(data, name, column.type) ?? null;
+/**
+ * Encodes patches. A row has the values of the members: none for an omitted one, NULL to clear the
+ * column. The last column is the patch as JSON text.
+ */
+class PatchEncoder {
+  private readonly tables: EntityTables;
+  private readonly types: readonly ColumnType[];
+  private readonly encoder: RowEncoder;
+  private readonly members: MemberScanner;
+
+  constructor(tables: EntityTables) {
+    this.tables = tables;
+    this.types = [...tables.members.map(({ column }) => column.type), 'json'];
+    this.encoder = new RowEncoder(this.types.length);
+    this.members = new MemberScanner({
+      members: tables.sentMembers,
+      withoutColumn: tables.idMembers,
+      allowNull: true,
+    });
   }
-  return patch;
+
+  /** Throws DataError. */
+  read(data: JsonObject): EncodedRow {
+    const values: unknown[] = this.tables.members.map(({ name, column }) =>
+      data[name] === undefined ? undefined : (columnMember(data, name, column.type) ?? null),
+    );
+    return encodeRow(this.encoder, this.types, [...values, writeJson(data)]);
+  }
+
+  /** Reads the data as `read` does; undefined if it has another form than a gateway writes. */
+  scan(scan: JsonScan): EncodedRow | undefined {
+    const { encoder, members } = this;
+    // The values, and the same bytes as JSON.
+    encoder.begin(2 * scan.bytes.length + OVERHEAD_BYTES);
+    const start = scan.at;
+    if (!members.read(scan, encoder)) return undefined;
+    encoder.text(scan.bytes, start, scan.at);
+    return encoder.end();
+  }
+
+  /** Returns the result of patches that are applied in this order. */
+  merge(rows: readonly EncodedRow[]): EncodedRow {
+    return rows.length === 1 ? rows[0]! : mergeRows(this.encoder, this.types.length, rows);
+  }
 }
 
-function toPatchRow({ event, row, firstPosition }: ReadRecord<SentPatch>) {
-  return {
-    tenantId: event.tenantId,
-    entity: event.entity,
-    acceptedAtMs: event.acceptedAtMs,
-    generation: firstPosition.generation,
-    partition: firstPosition.partition,
-    offset: firstPosition.offset,
-    eventId: event.id,
-    requestId: event.requestId,
-    patch: row.json,
-  };
+/** Returns the changes of each entity. The records are sorted by entity. */
+function changesOf(sorted: readonly ReadRecord<EncodedRow>[], patches: PatchEncoder): EntityChange[] {
+  const changes: EntityChange[] = [];
+  for (let start = 0, end = 1; start < sorted.length; start = end++) {
+    const { tenantId, entity } = sorted[start]!.event;
+    while (end < sorted.length && isOf(sorted[end]!, tenantId, entity)) end++;
+    const own = sorted.slice(start, end);
+    changes.push({
+      tenantId,
+      entity,
+      row: patches.merge(own.map(({ row }) => row)),
+      oldest: own[0]!.firstPosition,
+      newest: own.at(-1)!.firstPosition,
+      // All records of an entity are read from one partition.
+      lastRead: own.reduce((last, { read }) => (read.offset > last.offset ? read : last), own[0]!.read),
+    });
+  }
+  return changes;
+}
+
+function isOf({ event }: ReadRecord<EncodedRow>, tenantId: string, entity: string): boolean {
+  return event.entity === entity && event.tenantId === tenantId;
+}
+
+interface ChangeContext {
+  readonly db: Queryable;
+  readonly tables: EntityTables;
+  readonly patches: PatchEncoder;
+  readonly nowMs: number;
+}
+
+/**
+ * Applies the changes to current rows. If a record is older than the row's newest one (a replayed
+ * dead letter), the row is recomputed from the whole history.
+ */
+async function changeEntities(context: ChangeContext, changes: readonly EntityChange[]): Promise<void> {
+  const { db, tables, nowMs } = context;
+  const others = indexById(await updateEntities(db, tables, changes, nowMs));
+  if (others.size === 0) return;
+  const rest = changes.filter((change) => others.has(entityKey(change)));
+  const late = indexById(await lockEntities(db, tables, rest));
+  const recomputed = await recompute(
+    context,
+    rest.filter((change) => late.has(entityKey(change))),
+  );
+  const rows = rest.map((change) => ({ ...change, ...recomputed.get(entityKey(change)) }));
+  await replaceEntities(db, tables, rows, nowMs);
+}
+
+type Recomputed = Pick<EntityChange, 'row' | 'newest'>;
+
+/** Applies whole histories page by page, since one may have hundreds of thousands of records. */
+async function recompute(
+  { db, tables, patches }: ChangeContext,
+  late: readonly EntityChange[],
+): Promise<Map<string, Recomputed>> {
+  const recomputed = new Map<string, Recomputed>();
+  if (late.length === 0) return recomputed;
+  for await (const page of readPatches(db, tables, late)) {
+    for (const stored of page) {
+      const key = entityKey(stored);
+      const before = recomputed.get(key);
+      const patch = patches.read(readJsonObject(Buffer.from(stored.patch), { rawMembers: NO_RAW_MEMBERS }));
+      const row = before ? patches.merge([before.row, patch]) : patch;
+      const { generation, offset } = stored;
+      recomputed.set(key, { row, newest: { generation, offset } });
+    }
+  }
+  return recomputed;
+}
+
+function entityKey({ tenantId, entity }: EntityId): string {
+  return `${tenantId.length}:${tenantId}${entity}`;
+}
+
+function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
+  return new Map(rows.map((row) => [entityKey(row), row]));
 }

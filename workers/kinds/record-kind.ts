@@ -5,6 +5,7 @@ import type { Envelope, EventScanner } from '../../shared/contracts/scan-event.t
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
+import { sortedByTenant } from '../sql/by-tenant.ts';
 import type { OrderedAt, ReadAt } from '../sql/entity-tables.ts';
 import type { WebhookEvent } from '../sql/webhook-events.ts';
 
@@ -39,7 +40,7 @@ export interface RecordKind<Row> {
    * Reads events as `read` does, without JavaScript values of their members. Leaves out those that
    * need another form of reading. Default: none is read in this way.
    */
-  readonly scanner?: Pick<EventScanner<Row>, 'read'>;
+  readonly scanner?: Pick<EventScanner<Row>, 'read'> | undefined;
   /**
    * Stores at least one record in the caller's transaction, in the order of reading, without
    * duplicate ids. Resolves with the events for webhooks.
@@ -70,10 +71,9 @@ export function compareOrder(a: OrderedAt, b: OrderedAt): number {
 
 /** Returns the records sorted by tenant, entity and first position. */
 export function sortedByEntity<Row>(records: readonly ReadRecord<Row>[]): ReadRecord<Row>[] {
-  return [...records].sort(
-    (a, b) =>
-      compareText(a.event.tenantId, b.event.tenantId) ||
-      compareText(a.event.entity, b.event.entity) ||
-      compareOrder(a.firstPosition, b.firstPosition),
+  return sortedByTenant(
+    records,
+    ({ event }) => event.tenantId,
+    (a, b) => compareText(a.event.entity, b.event.entity) || compareOrder(a.firstPosition, b.firstPosition),
   );
 }

@@ -5,15 +5,18 @@ import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
 import type { Envelope } from '../../../shared/contracts/scan-event.ts';
 import { type Member, membersOf } from '../../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
+import { agentMetadata } from '../../../workers/kinds/agent-metadata.ts';
+import { conversationMetadata } from '../../../workers/kinds/conversation-metadata.ts';
 import { messageSent } from '../../../workers/kinds/message-sent.ts';
 import type { RecordKind } from '../../../workers/kinds/record-kind.ts';
+import { AGENT_TABLES, CONVERSATION_TABLES } from '../../../workers/sql/entity-tables.ts';
 
 /**
  * The scanner of a kind is a second reader of the same format. It may leave any event to the other
  * reader, but it must never read an event differently.
  */
 
-const RUNS = { numRuns: 2000 };
+const RUNS = { numRuns: 500 };
 const NOW_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 7);
 
 interface ScannedKind {
@@ -31,6 +34,18 @@ const KINDS: readonly ScannedKind[] = [
     members: membersOf(messageSentSchema),
     ids: ['messageId'],
     allowNull: false,
+  },
+  {
+    kind: agentMetadata as RecordKind<unknown>,
+    members: AGENT_TABLES.sentMembers,
+    ids: AGENT_TABLES.idMembers,
+    allowNull: true,
+  },
+  {
+    kind: conversationMetadata as RecordKind<unknown>,
+    members: CONVERSATION_TABLES.sentMembers,
+    ids: CONVERSATION_TABLES.idMembers,
+    allowNull: true,
   },
 ];
 
@@ -143,7 +158,9 @@ const FRAGMENTS = [
   ...['"1.0 "', ',', ':', '{', '}', '[', ']', '"', ' ', '\\', '\ufeff'],
 ];
 
-/** Yields the event with each of its tokens replaced by each fragment, and without each range. */
+const RANGE_MAX = 8;
+
+/** Yields the event with each of its tokens replaced by each fragment, and without each short range. */
 function* damaged(event: Buffer): Generator<Buffer> {
   const tokens = event.toString('latin1').match(TOKEN)!;
   const replaced = (start: number, end: number, text: string) =>
@@ -151,7 +168,7 @@ function* damaged(event: Buffer): Generator<Buffer> {
   for (const [i, token] of tokens.entries()) {
     for (const fragment of FRAGMENTS) yield replaced(i, i + 1, fragment);
     yield replaced(i, i, token);
-    for (let end = i + 1; end <= tokens.length; end++) yield replaced(i, end, '');
+    for (let end = i + 1; end <= Math.min(i + RANGE_MAX, tokens.length); end++) yield replaced(i, end, '');
   }
 }
 
