@@ -71,6 +71,37 @@ async function openInRounds({
   };
 }
 
+/** Partitions with more records than one round holds. */
+const MANY_PARTITIONS = Array.from({ length: 12 }, (_, partition) => partition);
+
+type RoundsBench = Awaited<ReturnType<typeof openInRounds>>;
+
+/** Appends this number of records to each partition, and returns their ids, sorted. */
+function appendMany({ append }: RoundsBench, partitions: readonly number[], count: number, name = 'r') {
+  return partitions
+    .flatMap((partition) =>
+      Array.from({ length: count }, (_, i) => {
+        append(`${name}${partition}-${i}`, partition);
+        return `${name}${partition}-${i}`;
+      }),
+    )
+    .sort();
+}
+
+/** Returns a function that resolves when it was called twice. */
+function meeting(): () => Promise<void> {
+  let calls = 0;
+  let open: () => void = () => {};
+  const met = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return () => {
+    calls += 1;
+    if (calls === 2) open();
+    return met;
+  };
+}
+
 const fulfilled = { status: 'fulfilled', value: undefined };
 
 describe('a round', () => {
@@ -197,28 +228,65 @@ describe('a round', () => {
   });
 
   it('runs next to another one, with other partitions, while many records are waiting', async () => {
-    const partitions = Array.from({ length: 12 }, (_, partition) => partition);
-    let begin: () => void = () => {};
-    const bothBegun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
+    const bothBegin = meeting();
     const b = await openInRounds({
-      partitions,
+      partitions: MANY_PARTITIONS,
       onStep: async (step) => {
-        if (step !== 'begun') return;
-        if (b.begun() === 2) begin();
-        await bothBegun;
+        if (step === 'begun') await bothBegin();
       },
     });
-    const ids = partitions.flatMap((partition) =>
-      Array.from({ length: 300 }, (_, i) => {
-        b.append(`r${partition}-${i}`, partition);
-        return `r${partition}-${i}`;
-      }),
-    );
-    expect(await b.deliver(partitions)).toEqual(partitions.map(() => fulfilled));
-    expect(await b.stored()).toEqual(ids.sort());
-    expect(await Promise.all(partitions.map(b.nextOffset))).toEqual(partitions.map(() => 301n));
+    const ids = appendMany(b, MANY_PARTITIONS, 300);
+    expect(await b.deliver(MANY_PARTITIONS)).toEqual(MANY_PARTITIONS.map(() => fulfilled));
+    expect(await b.stored()).toEqual(ids);
+    expect(await Promise.all(MANY_PARTITIONS.map(b.nextOffset))).toEqual(MANY_PARTITIONS.map(() => 301n));
+  });
+
+  it.each(BATCH_STEPS)(
+    'next to another one, of a worker that ends at the step %s, is stored once by the next worker',
+    async (deadly) => {
+      const bothBegin = meeting();
+      let isDead = false;
+      const b = await openInRounds({
+        partitions: MANY_PARTITIONS,
+        onStep: async (step) => {
+          if (step === 'begun') await bothBegin();
+          isDead ||= step === deadly;
+          if (isDead) throw DEATH;
+        },
+      });
+      const ids = appendMany(b, MANY_PARTITIONS, 300);
+      const reasons = (await b.deliver(MANY_PARTITIONS)).map(
+        (result) => result.status === 'rejected' && result.reason,
+      );
+      expect(new Set(reasons)).toEqual(new Set([DEATH]));
+      const { consumer, close } = b.startWorker();
+      onTestFinished(close);
+      await Promise.all(MANY_PARTITIONS.map((partition) => consumer.read(partition)));
+      expect(await b.stored()).toEqual(ids);
+      expect(await Promise.all(MANY_PARTITIONS.map(b.nextOffset))).toEqual(MANY_PARTITIONS.map(() => 301n));
+    },
+  );
+
+  it('has half as many records after a round that the database cancelled', async () => {
+    const sizes: number[] = [];
+    const b = await openInRounds({
+      kind: {
+        ...agentMetadata,
+        async write(db, records, context) {
+          sizes.push(records.length);
+          if (records.length <= 700) return await agentMetadata.write(db, records, context);
+          throw Object.assign(new Error('simulated'), { severity: 'ERROR', code: '57014' });
+        },
+      },
+    });
+    sizes.length = 0;
+    const before = appendMany(b, PARTITIONS, 400, 'a');
+    await b.deliver();
+    const after = appendMany(b, PARTITIONS, 400, 'b');
+    await b.deliver(PARTITIONS, 401n);
+    expect(sizes.toSorted((x, y) => y - x)).toEqual([1200, 600, 600, 400, 400, 400]);
+    expect(sizes.slice(-2)).toEqual([600, 600]);
+    expect(await b.stored()).toEqual([...before, ...after].sort());
   });
 
   it('is limited in bytes', async () => {
