@@ -14,7 +14,7 @@ interface KafkajsRequest {
 }
 
 interface KafkajsResponse {
-  decode(raw: Buffer): Promise<unknown>;
+  decode: (raw: Buffer) => Promise<unknown>;
   parse(decoded: unknown): Promise<unknown>;
 }
 
@@ -139,6 +139,11 @@ declare module 'kafkajs/src/network/requestQueue/index.js' {
 declare module 'kafkajs/src/protocol/requests/index.js' {
   const protocol: { readonly requests: Readonly<Record<'Produce' | 'Metadata' | 'ListOffsets', KafkajsApi>> };
   export default protocol;
+}
+
+declare module 'kafkajs/src/protocol/requests/fetch/v11/response.js' {
+  const response: KafkajsResponse;
+  export default response;
 }
 
 declare module 'kafkajs/src/protocol/requests/apiKeys.js' {

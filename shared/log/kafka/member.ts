@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
-import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory, KafkaMessage } from 'kafkajs';
+import type { Consumer, ConsumerCrashEvent, EachBatchPayload, ISocketFactory } from 'kafkajs';
 import { settledWithDeadline } from '../../async.ts';
-import type { LogHeader, LogRecord } from '../log.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
+import { toLogRecord } from './log-record.ts';
 import type { FetchedRecords } from './partition-reader.ts';
 import { memberProblem } from './problem.ts';
 import { createSocketFactory } from './sockets.ts';
@@ -276,24 +276,4 @@ function createSocketTracker(): { factory: ISocketFactory; close(): void } {
       for (const socket of sockets) socket.destroy(new Error('the client was closed'));
     },
   };
-}
-
-/** Converts a message of kafkajs, which groups the values of a repeated header. */
-export function toLogRecord(message: KafkaMessage): LogRecord {
-  const headers: LogHeader[] = [];
-  for (const name of Object.keys(message.headers ?? {})) {
-    const values = message.headers![name];
-    for (const value of Array.isArray(values) ? values : [values]) headers.push(toHeader(name, value));
-  }
-  return {
-    offset: BigInt(message.offset),
-    key: message.key,
-    value: message.value ?? Buffer.alloc(0),
-    headers,
-    timestampMs: Number(message.timestamp),
-  };
-}
-
-function toHeader(name: string, value: Buffer | string | null | undefined): LogHeader {
-  return { name, value: typeof value === 'string' ? Buffer.from(value) : (value ?? null) };
 }

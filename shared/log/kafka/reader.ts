@@ -4,7 +4,7 @@ import type { LogRange, LogReader, LogRecord, PartitionBounds } from '../log.ts'
 import { boundsOf, fetchBounds, requireBounds } from './bounds.ts';
 import { type KafkaConnection, REQUEST_TIMEOUT_MS } from './client.ts';
 import { createBrokerOpener, cut, type OpenBroker, seedAddresses } from './connect.ts';
-import { toLogRecord } from './member.ts';
+import { toLogRecord } from './log-record.ts';
 import { NO_REPLICA, READ_UNCOMMITTED } from './protocol/list-offsets.ts';
 import { metadataOf } from './protocol/metadata.ts';
 import type { Address } from './sockets.ts';
