@@ -57,6 +57,9 @@ function positionColumns(nowMs: number): Column<EntityChange>[] {
 /**
  * Changes the current rows of entities (distinct, sorted) whose records are all older than the
  * changes. Resolves with the other entities: those without a row, and those with newer records.
+ *
+ * The rows are locked in no particular order. No other transaction locks them, because the positions
+ * of the entities' partitions are locked.
  */
 export async function updateEntities(
   db: Queryable,
