@@ -55,6 +55,9 @@ function encodeBatch({ records, firstOffset, nowMs, attributes }: Batch): Buffer
   return target.subarray(0, end);
 }
 
+/** kafkajs throws for fewer bytes of a batch. */
+const KAFKAJS_BYTES_MIN = 17;
+
 const int16 = (value: number) => Buffer.from([value >> 8, value]);
 const int32 = (value: number) => Buffer.from([value >> 24, value >> 16, value >> 8, value]);
 const list = (items: readonly Buffer[]) => Buffer.concat([int32(items.length), ...items]);
@@ -63,7 +66,8 @@ function encodeResponse(topics: typeof response extends fc.Arbitrary<infer T> ? 
   const encodedTopics = topics.map(({ topicName, partitions }) => {
     const encoded = partitions.map(({ partition: number, errorCode, batches, cutBytes }) => {
       const all = Buffer.concat(batches.map(encodeBatch));
-      const records = all.subarray(0, Math.max(0, all.length - cutBytes));
+      const keptBytes = all.length - cutBytes;
+      const records = all.subarray(0, keptBytes < KAFKAJS_BYTES_MIN ? 0 : keptBytes);
       const offsets = Buffer.alloc(24, 1);
       return Buffer.concat([
         ...[int32(number), int16(errorCode), offsets, int32(-1), int32(-1), int32(records.length), records],
