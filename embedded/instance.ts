@@ -133,8 +133,13 @@ async function startDatabase({ config, logger, onStop }: Start) {
   onStop(() => postgres.stop());
   const { connectionString } = postgres;
   await migrate({ connectionString, logger });
-  const max = config.SLUICE_DATABASE_CONNECTIONS;
-  const pool = createPool({ connectionString, max, applicationName: 'sluice', logger });
+  const pool = createPool({
+    connectionString,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice',
+    logger,
+    pipeline: config.SLUICE_DATABASE_PIPELINING === 'on',
+  });
   onStop(() => pool.end());
   return { connectionString, pool };
 }

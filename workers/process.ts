@@ -53,6 +53,7 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
     applicationName: 'sluice-worker',
     logger,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    pipeline: config.SLUICE_DATABASE_PIPELINING === 'on',
   });
   const sessionTimeoutMs = config.SLUICE_KAFKA_SESSION_MS;
   const log = createKafkaLog({

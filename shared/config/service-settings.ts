@@ -3,6 +3,7 @@ import { KAFKA_USERS, PARTS, type Settings, WORKERS } from './setting.ts';
 
 /** The settings of the services that Sluice uses: Postgres, Kafka and the key ring. */
 
+const onOrOff = oneOf(['on', 'off']);
 const certificates = anyText('the path of a file with certificates in PEM form');
 
 export const database = {
@@ -29,6 +30,14 @@ export const database = {
     meaning: 'Maximum database connections per process. `npm start` opens 6 more for its admin listener.',
     example: '16',
   },
+  SLUICE_DATABASE_PIPELINING: {
+    allowed: onOrOff.allowed,
+    schema: onOrOff.schema.default('on'),
+    usedBy: ['embedded', ...WORKERS],
+    meaning:
+      'Sends statements of a transaction to Postgres before it has answered the previous ones, which saves a round trip per tenant. Turn it off for a pooler that does not forward them in order.',
+    example: 'off',
+  },
   SLUICE_DATA_DIR: {
     allowed: 'the path of a folder',
     schema: anyText('').schema.default('.sluice'),
@@ -40,7 +49,6 @@ export const database = {
 } as const satisfies Settings;
 
 const mechanism = oneOf(['plain', 'scram-sha-256', 'scram-sha-512']);
-const onOrOff = oneOf(['on', 'off']);
 const prefix = text("at most 100 letters, digits, '.', '_' or '-'", (given) =>
   /^[a-zA-Z0-9._-]{0,100}$/.test(given),
 );

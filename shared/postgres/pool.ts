@@ -24,6 +24,11 @@ export interface Statement {
 
 /** Runs statements: a pool, or one connection inside a transaction. */
 export interface Queryable {
+  /**
+   * Whether statements are sent before the previous ones are answered. Set on connections of a pool
+   * with this option only.
+   */
+  readonly pipeline?: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: a caller that names no row type knows the columns.
   query<Row = any>(statement: string | Statement, values?: unknown[]): Promise<QueryResult<Row>>;
 }
@@ -76,6 +81,8 @@ export interface PoolOptions {
    * server or network that stops responding reports no error. Default: no limit.
    */
   readonly answerTimeoutMs?: number;
+  /** Whether connections send statements before the previous ones are answered. Default false. */
+  readonly pipeline?: boolean;
 }
 
 /** Milliseconds after which a connection that does not answer a rollback is discarded. */
@@ -102,6 +109,7 @@ export function createPool(options: PoolOptions): Pool {
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5000,
     types: resultTypes(),
+    pipeline: options.pipeline ?? false,
     ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
     // Reads certificates once, here: removing a file later must not end the process.
     ...parseIntoClientConfig(options.connectionString),

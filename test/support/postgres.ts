@@ -102,6 +102,7 @@ export async function copyTemplate(): Promise<TestDatabase> {
     max: 10,
     applicationName: 'sluice-test',
     logger: pino({ level: 'silent' }),
+    pipeline: true,
   });
   let dropping: Promise<void> | undefined;
   return {

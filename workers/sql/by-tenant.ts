@@ -1,4 +1,6 @@
 import { compareText } from '../../shared/compare-text.ts';
+import { runTogether } from '../../shared/postgres/pipelining.ts';
+import type { Queryable } from '../../shared/postgres/pool.ts';
 
 /**
  * Returns the rows sorted by tenant, and those of a tenant by `compare`. Comparing the rows of each
@@ -23,13 +25,14 @@ export function sortedByTenant<Row>(
 }
 
 /**
- * Runs `work` for each tenant's ids, one tenant after another in the order of the ids, and resolves
- * with all results in that order. A statement that locks rows must name one tenant: a cluster that
- * is sharded by tenant (Citus) refuses locks over several shards.
+ * Runs one statement for each tenant's ids, in the order of the ids, and resolves with all results
+ * in that order. A statement that locks rows must name one tenant: a cluster that is sharded by
+ * tenant (Citus) refuses locks over several shards.
  */
 export async function byTenant<Id extends { readonly tenantId: string }, T>(
+  db: Queryable,
   ids: readonly Id[],
-  work: (tenantId: string, ofTenant: readonly Id[]) => Promise<readonly T[]>,
+  run: (tenantId: string, ofTenant: readonly Id[]) => Promise<readonly T[]>,
 ): Promise<T[]> {
   const tenants = new Map<string, Id[]>();
   for (const id of ids) {
@@ -37,7 +40,10 @@ export async function byTenant<Id extends { readonly tenantId: string }, T>(
     if (ofTenant) ofTenant.push(id);
     else tenants.set(id.tenantId, [id]);
   }
-  const results: T[] = [];
-  for (const [tenantId, ofTenant] of tenants) results.push(...(await work(tenantId, ofTenant)));
-  return results;
+  const statements = [...tenants].map(
+    ([tenantId, ofTenant]) =>
+      () =>
+        run(tenantId, ofTenant),
+  );
+  return (await runTogether(db, statements)).flat();
 }

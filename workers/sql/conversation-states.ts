@@ -28,7 +28,7 @@ type Version = EntityVersion<ConversationState>;
  * that exist.
  */
 export async function lockConversationStates(db: Queryable, ids: readonly EntityId[]): Promise<Version[]> {
-  return await byTenant(ids, (tenantId, ofTenant) =>
+  return await byTenant(db, ids, (tenantId, ofTenant) =>
     lockOfTenant(
       db,
       tenantId,

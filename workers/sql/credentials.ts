@@ -60,7 +60,7 @@ export async function eraseExpiredCredentials(
       limit $2`,
     [new Date(nowMs), rowsMax],
   );
-  const erased = await byTenant(rows, async (tenantId, ofTenant) => {
+  const erased = await byTenant(db, rows, async (tenantId, ofTenant) => {
     const result = await db.query(
       `update credentials set ciphertext = null
         where tenant_id = $1 and (conversation_id, event_id) in (

@@ -122,7 +122,7 @@ export async function lockEntities(
   { current, idColumn }: EntityTables,
   ids: readonly EntityId[],
 ): Promise<EntityId[]> {
-  return await byTenant(ids, async (tenantId, ofTenant) => {
+  return await byTenant(db, ids, async (tenantId, ofTenant) => {
     const { rows } = await db.query<{ entity: string }>(
       `select c.${idColumn} as entity
          from unnest($2::text[]) with ordinality as wanted (entity, place)

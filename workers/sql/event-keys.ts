@@ -161,7 +161,7 @@ export async function lockEventKeys(
   kind: Kind,
   ids: readonly EventKeyId[],
 ): Promise<EventKey[]> {
-  return await byTenant(ids, (tenantId, ofTenant) =>
+  return await byTenant(db, ids, (tenantId, ofTenant) =>
     lockOfTenant(
       db,
       kind,
@@ -214,7 +214,7 @@ export async function sweepEventKeys(db: Queryable, expiredByMs: number, rowsMax
     'select tenant_id as "tenantId", kind, key from event_keys where expires_at <= $1 limit $2',
     [expiredBy, rowsMax],
   );
-  const deleted = await byTenant(rows, async (tenantId, ofTenant) => {
+  const deleted = await byTenant(db, rows, async (tenantId, ofTenant) => {
     const result = await db.query(
       `delete from event_keys
         where tenant_id = $1 and (kind, key) in (
