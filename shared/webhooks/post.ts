@@ -13,7 +13,12 @@ export interface PostOptions {
    * Ends the exchange. If status and headers have not arrived, the exchange rejects with the
    * signal's reason.
    */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
+  /**
+   * Milliseconds after which the exchange ends in the same way, with an AppError `ANSWER_TIMEOUT`.
+   * Costs less than a signal per exchange.
+   */
+  readonly deadlineMs?: number;
 }
 
 export interface Answer extends AnswerHead {
@@ -44,7 +49,7 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
  * Sends one POST and resolves with its response; follows no redirect. Only the status line and the
  * headers decide the result. The body may be truncated, malformed, endless or larger than a limit.
  * Interim answers (1xx) are skipped, even unsolicited ones. Rejects with an AppError
- * (`ANSWER_TOO_LONG`, or those of a dial) or with the error of the connection.
+ * (`ANSWER_TOO_LONG`, `ANSWER_TIMEOUT`, or those of a dial) or with the error of the connection.
  */
 export async function post(options: PostOptions): Promise<Answer> {
   return await new PostExchange(options).answer;
@@ -61,10 +66,11 @@ class PostExchange implements ConnectionUser {
   private keptBytes = 0;
   private readBytes = 0;
   private bodyTimer: NodeJS.Timeout | undefined;
+  private deadlineTimer: NodeJS.Timeout | undefined;
   private ended = false;
   private resolve: (answer: Answer) => void = () => {};
   private reject: (error: unknown) => void = () => {};
-  private readonly abort = (): void => this.end(this.options.signal.reason);
+  private readonly abort = (): void => this.end(this.options.signal?.reason);
 
   constructor(options: PostOptions) {
     this.answer = new Promise((resolve, reject) => {
@@ -72,13 +78,14 @@ class PostExchange implements ConnectionUser {
       this.reject = reject;
     });
     this.options = options;
-    const { agent, signal } = options;
+    const { agent, signal, deadlineMs } = options;
     const url = new URL(options.url);
-    signal.addEventListener('abort', this.abort, { once: true });
-    if (signal.aborted) {
+    signal?.addEventListener('abort', this.abort, { once: true });
+    if (signal?.aborted) {
       this.abort();
       return;
     }
+    if (deadlineMs !== undefined) this.deadlineTimer = setTimeout(() => this.endLate(deadlineMs), deadlineMs);
     const connection = agent.connect(url);
     if (connection instanceof Promise) {
       connection.then(
@@ -137,11 +144,16 @@ class PostExchange implements ConnectionUser {
     this.readBytes += part.length;
   }
 
+  private endLate(deadlineMs: number): void {
+    this.end(new AppError('ANSWER_TIMEOUT', `no complete answer within ${deadlineMs} ms`));
+  }
+
   /** Ends the exchange; only the first end counts. A complete exchange leaves its connection open. */
   private end(error?: unknown): void {
     if (this.ended) return;
     this.ended = true;
-    this.options.signal.removeEventListener('abort', this.abort);
+    this.options.signal?.removeEventListener('abort', this.abort);
+    clearTimeout(this.deadlineTimer);
     clearTimeout(this.bodyTimer);
     const { connection, parser } = this;
     const { head } = parser;
