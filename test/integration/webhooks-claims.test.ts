@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { dispatchEndpoints } from '../../workers/webhooks/dispatch.ts';
+import { ReadAhead } from '../../workers/webhooks/read-ahead.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { Receiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
@@ -138,4 +140,55 @@ test('conversations of a backlog are each delivered in order, once', async () =>
     const own = numbers.filter((n) => n % 7 === key);
     expect(own).toEqual([...own].sort((a, b) => a - b));
   }
+});
+
+test('a slow step before the claims of one endpoint leaves the other endpoints to the next dispatch', async () => {
+  const endpoints: string[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const { endpointId } = await bench.endpoint(tenantId, receiver.url);
+    endpoints.push(endpointId);
+  }
+  await bench.emit(reply(tenantId, null, 1));
+  let isSlow = true;
+  const decrypt: typeof bench.keyRing.decrypt = (...args) => {
+    const endMs = performance.now() + (isSlow ? 150 : 0);
+    while (performance.now() < endMs);
+    return bench.keyRing.decrypt(...args);
+  };
+  const dispatch = async () => {
+    const dispatched = await dispatchEndpoints(
+      {
+        pool,
+        clock: bench.clock,
+        nextId: bench.nextId,
+        random: () => 0.5,
+        keyRing: { ...bench.keyRing, decrypt },
+        concurrency: CONCURRENCY,
+        claimLeaseMs: CLAIM_LEASE_MS,
+        leaseMs: LEASE_MS,
+        ownTokens: `${bench.nextId()}-`,
+      },
+      endpoints.map((endpointId) => ({
+        id: { tenantId, endpointId },
+        attempts: [],
+        unsent: [],
+        slow: [],
+        limit: CONCURRENCY,
+        held: 0,
+        ahead: 0,
+        failing: false,
+        readAhead: new ReadAhead(),
+        isClaimed: () => false,
+        holdExpired: false,
+      })),
+    );
+    return dispatched.map((one) => ({ claimed: one!.deliveries.length, more: one!.more }));
+  };
+  expect(await dispatch()).toEqual([
+    { claimed: 1, more: false },
+    { claimed: 0, more: true },
+    { claimed: 0, more: true },
+  ]);
+  isSlow = false;
+  expect((await dispatch()).map(({ claimed }) => claimed)).toEqual([0, 1, 1]);
 });
