@@ -76,6 +76,7 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
   ['SLUICE_CONNECTIONS_MAX', '9', 'must be a whole number from 10 to 1000000'],
   ['SLUICE_TRUSTED_HOPS', '-1', 'must be a whole number from 0 to 10'],
   ['SLUICE_KEEP_ALIVE_MS', '10min', 'must be a whole number of milliseconds from 1000 to 3600000'],
+  ['SLUICE_DATABASE_PIPELINING', 'no', 'must be on or off'],
   ['SLUICE_DOCS', 'no', 'must be on or off'],
   ['SLUICE_BODY_BUFFER_BYTES', '33554431', 'must be a whole number of bytes from 33554432 to 2147483647'],
   ['SLUICE_WEBHOOK_ENDPOINTS_MAX', '0', 'must be a whole number from 1 to 1000'],
