@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mapInRequestSlices } from '../../../shared/http/json-body/request-slices.ts';
+import { mapInRequestSlices, runInRequestSlices } from '../../../shared/http/json-body/request-slices.ts';
 
 /** Blocks the thread. */
 function workFor(ms: number): void {
@@ -35,6 +35,28 @@ describe('requests in slices', () => {
     open = false;
     // If each of the 50 requests had a separate slice, the value would be 200.
     expect(most).toBeLessThan(25);
+  });
+
+  it('do not begin large ones while several are unfinished, however many arrive', async () => {
+    let begun = 0;
+    let ended = 0;
+    let most = 0;
+    function* work(): Generator<undefined, void, undefined> {
+      begun += 1;
+      most = Math.max(most, begun - ended);
+      for (let step = 0; step < 10; step++) {
+        workFor(1);
+        yield;
+      }
+      ended += 1;
+    }
+    const large = Array.from({ length: 30 }, (_, i) =>
+      runInRequestSlices(`tenant-${i % 3}`, work(), { isLarge: true }),
+    );
+    await Promise.all(large);
+    expect(ended).toBe(30);
+    // Two that are suspended, and those that begin in the same turn of the event loop.
+    expect(most).toBeLessThan(8);
   });
 
   it('let a small request overtake earlier large ones', async () => {
