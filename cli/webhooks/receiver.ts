@@ -140,18 +140,16 @@ async function forward(
     durationMs: Math.round(performance.now() - startedAt),
     error,
   });
-  const signal = AbortSignal.timeout(FORWARD_DEADLINE_MS);
   try {
     const forwarded: Record<string, string> = {};
     for (const name of FORWARDED_HEADERS) {
       const value = headers[name];
       if (value !== undefined) forwarded[name] = String(value);
     }
-    const { status } = await post({ agent, url, headers: forwarded, body, signal });
+    const { status } = await post({ agent, url, headers: forwarded, body, deadlineMs: FORWARD_DEADLINE_MS });
     return done(status, undefined);
   } catch (error) {
-    const late = `no complete answer within ${FORWARD_DEADLINE_MS} ms`;
-    return done(undefined, signal.aborted ? late : failureText(error));
+    return done(undefined, failureText(error));
   }
 }
 

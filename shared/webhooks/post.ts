@@ -10,15 +10,10 @@ export interface PostOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   /**
-   * Ends the exchange. If status and headers have not arrived, the exchange rejects with the
-   * signal's reason.
+   * Milliseconds after which the exchange ends. If status and headers have not arrived, it rejects
+   * with an AppError `ANSWER_TIMEOUT`. A timer costs less than a signal per exchange.
    */
-  readonly signal?: AbortSignal;
-  /**
-   * Milliseconds after which the exchange ends in the same way, with an AppError `ANSWER_TIMEOUT`.
-   * Costs less than a signal per exchange.
-   */
-  readonly deadlineMs?: number;
+  readonly deadlineMs: number;
 }
 
 export interface Answer extends AnswerHead {
@@ -66,11 +61,10 @@ class PostExchange implements ConnectionUser {
   private keptBytes = 0;
   private readBytes = 0;
   private bodyTimer: NodeJS.Timeout | undefined;
-  private deadlineTimer: NodeJS.Timeout | undefined;
+  private readonly deadlineTimer: NodeJS.Timeout;
   private ended = false;
   private resolve: (answer: Answer) => void = () => {};
   private reject: (error: unknown) => void = () => {};
-  private readonly abort = (): void => this.end(this.options.signal?.reason);
 
   constructor(options: PostOptions) {
     this.answer = new Promise((resolve, reject) => {
@@ -78,14 +72,9 @@ class PostExchange implements ConnectionUser {
       this.reject = reject;
     });
     this.options = options;
-    const { agent, signal, deadlineMs } = options;
+    const { agent, deadlineMs } = options;
     const url = new URL(options.url);
-    signal?.addEventListener('abort', this.abort, { once: true });
-    if (signal?.aborted) {
-      this.abort();
-      return;
-    }
-    if (deadlineMs !== undefined) this.deadlineTimer = setTimeout(() => this.endLate(deadlineMs), deadlineMs);
+    this.deadlineTimer = setTimeout(() => this.endLate(), deadlineMs);
     const connection = agent.connect(url);
     if (connection instanceof Promise) {
       connection.then(
@@ -144,7 +133,8 @@ class PostExchange implements ConnectionUser {
     this.readBytes += part.length;
   }
 
-  private endLate(deadlineMs: number): void {
+  private endLate(): void {
+    const { deadlineMs } = this.options;
     this.end(new AppError('ANSWER_TIMEOUT', `no complete answer within ${deadlineMs} ms`));
   }
 
@@ -152,7 +142,6 @@ class PostExchange implements ConnectionUser {
   private end(error?: unknown): void {
     if (this.ended) return;
     this.ended = true;
-    this.options.signal?.removeEventListener('abort', this.abort);
     clearTimeout(this.deadlineTimer);
     clearTimeout(this.bodyTimer);
     const { connection, parser } = this;
