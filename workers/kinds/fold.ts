@@ -1,5 +1,11 @@
 import { compareText } from '../../shared/compare-text.ts';
-import type { EntityId, EntityVersion, OrderedAt } from '../sql/entity-tables.ts';
+import {
+  type EntityId,
+  type EntityVersion,
+  entityKey,
+  indexById,
+  type OrderedAt,
+} from '../sql/entity-tables.ts';
 import { compareOrder, type ReadRecord } from './record-kind.ts';
 
 /**
@@ -93,12 +99,4 @@ function groupByEntity<Change>(records: readonly ReadRecord<Change>[]): EntityGr
   return [...groups.values()].sort(
     (a, b) => compareText(a.id.tenantId, b.id.tenantId) || compareText(a.id.entity, b.id.entity),
   );
-}
-
-function entityKey({ tenantId, entity }: EntityId): string {
-  return `${tenantId.length}:${tenantId}${entity}`;
-}
-
-function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
-  return new Map(rows.map((row) => [entityKey(row), row]));
 }

@@ -7,7 +7,7 @@ import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import { type EncodedRow, encodeRow, mergeRows, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { type EntityChange, lockEntities, replaceEntities, updateEntities } from '../sql/entity-rows.ts';
-import { type EntityId, type EntityTables, insertPatches, readPatches } from '../sql/entity-tables.ts';
+import { type EntityTables, entityKey, indexById, insertPatches, readPatches } from '../sql/entity-tables.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember } from './members.ts';
 import { type ReadRecord, type RecordKind, sortedByEntity } from './record-kind.ts';
@@ -155,12 +155,4 @@ async function recompute(
     }
   }
   return recomputed;
-}
-
-function entityKey({ tenantId, entity }: EntityId): string {
-  return `${tenantId.length}:${tenantId}${entity}`;
-}
-
-function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
-  return new Map(rows.map((row) => [entityKey(row), row]));
 }

@@ -7,7 +7,7 @@ import {
   type EntityId,
   type EntityVersion,
   type LockedRow,
-  versionColumns,
+  positionColumns,
 } from './entity-tables.ts';
 
 /** The current state of an external conversation, as determined by its automation events. */
@@ -84,7 +84,7 @@ export async function upsertConversationStates(
     },
     { name: 'current_task_name', type: 'text', value: ({ state }) => state.currentTaskName },
     { name: 'input_variables', type: 'text', value: ({ state }) => state.inputVariables },
-    ...versionColumns<ConversationState>(nowMs),
+    ...positionColumns<Version>(nowMs),
   ];
   await insertRows(
     db,

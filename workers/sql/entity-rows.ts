@@ -7,20 +7,18 @@ import { byTenant } from './by-tenant.ts';
 import {
   assignExcluded,
   type EntityId,
+  type EntityPositions,
   type EntityTables,
   type OrderedAt,
-  type ReadAt,
+  positionColumns,
 } from './entity-tables.ts';
 
 /** Changes of an entity's current row. */
-export interface EntityChange extends EntityId {
+export interface EntityChange extends EntityId, EntityPositions {
   /** The new values of the members' columns; those of other columns are kept. */
   readonly row: EncodedRow;
-  /** The positions of the oldest and the newest record of the changes, in the entity's order. */
+  /** The position of the oldest record of the changes, in the entity's order. */
   readonly oldest: OrderedAt;
-  readonly newest: OrderedAt;
-  /** The position of the record that was read last. */
-  readonly lastRead: ReadAt;
 }
 
 /** The column of `sent` with one bit per member: whether the change has a value for the member. */
@@ -42,18 +40,6 @@ function memberColumns({ members }: EntityTables): Column<EntityChange>[] {
   }));
 }
 
-/** The columns that every current row has in addition to its values. */
-function positionColumns(nowMs: number): Column<EntityChange>[] {
-  return [
-    { name: 'generation', type: 'integer', value: ({ newest }) => newest.generation },
-    { name: 'offset', type: 'bigint', value: ({ newest }) => newest.offset },
-    { name: 'read_generation', type: 'integer', value: ({ lastRead }) => lastRead.generation },
-    { name: 'read_partition', type: 'integer', value: ({ lastRead }) => lastRead.partition },
-    { name: 'read_offset', type: 'bigint', value: ({ lastRead }) => lastRead.offset },
-    { name: 'updated_at', type: 'timestamptz', same: nowMs },
-  ];
-}
-
 /**
  * Changes the current rows of entities (distinct, sorted) whose records are all older than the
  * changes. Resolves with the other entities: those without a row, and those with newer records.
@@ -73,7 +59,7 @@ export async function updateEntities(
   const inAll = [...masks.values()].reduce((all, mask) => all & mask);
   const inAny = [...masks.values()].reduce((any, mask) => any | mask);
   const changed = memberColumns(tables).filter((_, index) => inAny & (1 << index));
-  const positions = positionColumns(nowMs);
+  const positions = positionColumns<EntityChange>(nowMs);
   const columns: Column<EntityChange>[] = [
     ...idColumns(tables),
     ...changed,
@@ -145,7 +131,7 @@ export async function replaceEntities(
   rows: readonly EntityChange[],
   nowMs: number,
 ): Promise<void> {
-  const columns = [...memberColumns(tables), ...positionColumns(nowMs)];
+  const columns = [...memberColumns(tables), ...positionColumns<EntityChange>(nowMs)];
   await insertRows(
     db,
     tables.current,

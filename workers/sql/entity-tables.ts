@@ -47,6 +47,16 @@ export interface EntityId {
   readonly entity: string;
 }
 
+/** Returns a text that identifies the entity among those of all tenants. */
+export function entityKey({ tenantId, entity }: EntityId): string {
+  return `${tenantId.length}:${tenantId}${entity}`;
+}
+
+/** Returns the rows by {@link entityKey}. */
+export function indexById<T extends EntityId>(rows: readonly T[]): Map<string, T> {
+  return new Map(rows.map((row) => [entityKey(row), row]));
+}
+
 export type ColumnValue = string | number | bigint | readonly string[] | null;
 
 /** Position of a record in its entity's order. */
@@ -59,13 +69,17 @@ export interface ReadAt extends OrderedAt {
   readonly partition: number;
 }
 
-/** A current row: the result of the entity's records. */
-export interface EntityVersion<State> extends EntityId {
-  readonly state: State;
+/** The positions up to which an entity's records are in its current row. */
+export interface EntityPositions {
   /** The position of the newest record in the entity's order. */
   readonly newest: OrderedAt;
   /** The position of the record that was read last. */
   readonly lastRead: ReadAt;
+}
+
+/** A current row: the result of the entity's records. */
+export interface EntityVersion<State> extends EntityId, EntityPositions {
+  readonly state: State;
 }
 
 export interface PatchRow {
@@ -138,13 +152,13 @@ export function readPatches(
 }
 
 /** Returns the columns that every current row has in addition to its values. */
-export function versionColumns<State>(nowMs: number): Column<EntityVersion<State>>[] {
+export function positionColumns<Row extends EntityPositions>(nowMs: number): Column<Row>[] {
   return [
-    { name: 'generation', type: 'integer', value: (version) => version.newest.generation },
-    { name: 'offset', type: 'bigint', value: (version) => version.newest.offset },
-    { name: 'read_generation', type: 'integer', value: (version) => version.lastRead.generation },
-    { name: 'read_partition', type: 'integer', value: (version) => version.lastRead.partition },
-    { name: 'read_offset', type: 'bigint', value: (version) => version.lastRead.offset },
+    { name: 'generation', type: 'integer', value: ({ newest }) => newest.generation },
+    { name: 'offset', type: 'bigint', value: ({ newest }) => newest.offset },
+    { name: 'read_generation', type: 'integer', value: ({ lastRead }) => lastRead.generation },
+    { name: 'read_partition', type: 'integer', value: ({ lastRead }) => lastRead.partition },
+    { name: 'read_offset', type: 'bigint', value: ({ lastRead }) => lastRead.offset },
     { name: 'updated_at', type: 'timestamptz', same: nowMs },
   ];
 }
