@@ -1,4 +1,15 @@
 import type { LogHeader, LogRecord } from '../../log.ts';
+import {
+  ATTRIBUTES_AT,
+  BATCH_HEAD_BYTES,
+  BATCH_LENGTH_BYTES,
+  FIRST_TIMESTAMP_AT,
+  LENGTH_AT,
+  MAGIC,
+  MAGIC_AT,
+  MAX_TIMESTAMP_AT,
+  RECORDS_AT,
+} from './record-batch.ts';
 
 /**
  * Decodes responses to Fetch requests, version 11. Source: "Fetch Response (Version: 11)" and
@@ -55,17 +66,7 @@ interface FetchedPartition {
   readonly messages: readonly FetchedRecord[];
 }
 
-/** Bytes of a batch before its records, and the offsets of its fields. */
-const BATCH_HEAD_BYTES = 61;
-const LENGTH_AT = 8;
-const MAGIC_AT = 16;
-const ATTRIBUTES_AT = 21;
-const FIRST_TIMESTAMP_AT = 27;
-const MAX_TIMESTAMP_AT = 35;
-const RECORDS_AT = 57;
-/** Bytes of a batch before the part that its length counts. */
-const BATCH_LENGTH_BYTES = 12;
-const MAGIC = 2;
+/** Bits of a batch's attributes. */
 const COMPRESSION_MASK = 0x7;
 const LOG_APPEND_TIME = 0x8;
 const CONTROL = 0x20;

@@ -12,10 +12,23 @@ import { crc32c } from './crc32c.ts';
 /** Bytes of a batch before its records. */
 export const BATCH_HEAD_BYTES = 61;
 /** Bytes of a batch before the part that its length counts. */
-const BATCH_LENGTH_BYTES = 12;
-/** Offset in a batch at which the part begins that the checksum covers. */
-const CHECKED_FROM = 21;
-const MAGIC = 2;
+export const BATCH_LENGTH_BYTES = 12;
+/** The version of the format. */
+export const MAGIC = 2;
+/** Offsets of fields in a batch. The first one is the offset of the first record, at 0. */
+export const LENGTH_AT = 8;
+const LEADER_EPOCH_AT = 12;
+export const MAGIC_AT = 16;
+const CHECKSUM_AT = 17;
+/** The part that the checksum covers begins with the attributes. */
+export const ATTRIBUTES_AT = 21;
+const LAST_OFFSET_DELTA_AT = 23;
+export const FIRST_TIMESTAMP_AT = 27;
+export const MAX_TIMESTAMP_AT = 35;
+const PRODUCER_ID_AT = 43;
+const PRODUCER_EPOCH_AT = 51;
+const SEQUENCE_AT = 53;
+export const RECORDS_AT = 57;
 /** Attributes and the timestamp delta, both 0. */
 const RECORD_FIXED_BYTES = 2;
 const VARINT_BYTES_MAX = 5;
@@ -44,22 +57,22 @@ export function writeBatch(
 ): number {
   const nowBig = BigInt(nowMs);
   target.writeBigInt64BE(0n, start);
-  target.writeInt32BE(-1, start + 12);
-  target.writeInt8(MAGIC, start + 16);
-  target.writeInt16BE(0, start + 21);
-  target.writeInt32BE(records.length - 1, start + 23);
-  target.writeBigInt64BE(nowBig, start + 27);
-  target.writeBigInt64BE(nowBig, start + 35);
-  target.writeBigInt64BE(-1n, start + 43);
-  target.writeInt16BE(-1, start + 51);
-  target.writeInt32BE(-1, start + 53);
-  target.writeInt32BE(records.length, start + 57);
+  target.writeInt32BE(-1, start + LEADER_EPOCH_AT);
+  target.writeInt8(MAGIC, start + MAGIC_AT);
+  target.writeInt16BE(0, start + ATTRIBUTES_AT);
+  target.writeInt32BE(records.length - 1, start + LAST_OFFSET_DELTA_AT);
+  target.writeBigInt64BE(nowBig, start + FIRST_TIMESTAMP_AT);
+  target.writeBigInt64BE(nowBig, start + MAX_TIMESTAMP_AT);
+  target.writeBigInt64BE(-1n, start + PRODUCER_ID_AT);
+  target.writeInt16BE(-1, start + PRODUCER_EPOCH_AT);
+  target.writeInt32BE(-1, start + SEQUENCE_AT);
+  target.writeInt32BE(records.length, start + RECORDS_AT);
   let end = start + BATCH_HEAD_BYTES;
   for (let index = 0; index < records.length; index++) {
     end = writeRecord(target, end, records[index]!, index);
   }
-  target.writeInt32BE(end - start - BATCH_LENGTH_BYTES, start + 8);
-  target.writeUInt32BE(crc32c(target, start + CHECKED_FROM, end), start + 17);
+  target.writeInt32BE(end - start - BATCH_LENGTH_BYTES, start + LENGTH_AT);
+  target.writeUInt32BE(crc32c(target, start + ATTRIBUTES_AT, end), start + CHECKSUM_AT);
   return end;
 }
 
