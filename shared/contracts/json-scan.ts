@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -16,7 +17,7 @@ import {
 /** Bytes of a string that stand for themselves, if the whole text is UTF-8. */
 const IS_PLAIN = new Uint8Array(256).fill(1, SPACE);
 IS_PLAIN[QUOTE] = 0;
-IS_PLAIN['\\'.charCodeAt(0)] = 0;
+IS_PLAIN[BACKSLASH] = 0;
 
 const ASCII_MAX = 0x7f;
 /** Digits of a number that int32 always holds. */

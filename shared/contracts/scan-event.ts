@@ -1,5 +1,5 @@
 import type { AcceptedRecord } from './event.ts';
-import { CLOSE_BRACE, isDigit, ZERO } from './json-bytes.ts';
+import { CLOSE_BRACE, COLON, DOT, isDigit, ZERO } from './json-bytes.ts';
 import { JsonScan } from './json-scan.ts';
 import type { Kind } from './kinds.ts';
 
@@ -111,8 +111,6 @@ const CONTENT_HASH = Buffer.from(',"contenthash":');
 const GENERATED_ID = Buffer.from(',"generatedid":true');
 const DATA = Buffer.from(',"data":');
 
-const COLON = ':'.charCodeAt(0);
-const DOT = '.'.charCodeAt(0);
 const UPPER_Z = 'Z'.charCodeAt(0);
 
 /** Returns the number that the digits form; NaN if one of them is no digit. */

@@ -1,4 +1,4 @@
-import { arrayParameter } from '../../../postgres/array-parameter.ts';
+import { arrayParameter, type ColumnType } from '../../../postgres/array-parameter.ts';
 import { DURABLE, type Queryable } from '../../../postgres/pool.ts';
 import { epochMs } from '../../../postgres/times.ts';
 import type { OutgoingRecord } from '../../log.ts';
@@ -44,37 +44,23 @@ export async function appendRecords(
   appendedAt: Date,
 ): Promise<Appended> {
   const { ranges, rangeNumbers, indexes } = intoRanges(records);
+  const ofRanges = (type: ColumnType, value: (range: (typeof ranges)[number]) => unknown) =>
+    arrayParameter(type, ranges.map(value));
+  const ofRecords = (type: ColumnType, value: (record: AppendedRecord) => unknown) =>
+    arrayParameter(type, records.map(value));
   const { rows } = await db.query<{ range: number; first: bigint }>({
     // Named, so that each connection parses and plans it once: half of the server's time otherwise.
     name: 'append-to-log',
     text: APPEND,
     values: [
-      arrayParameter(
-        'text',
-        ranges.map((range) => range.topic),
-      ),
-      arrayParameter(
-        'integer',
-        ranges.map((range) => range.partition),
-      ),
-      arrayParameter(
-        'integer',
-        ranges.map((range) => range.records.length),
-      ),
+      ofRanges('text', ({ topic }) => topic),
+      ofRanges('integer', ({ partition }) => partition),
+      ofRanges('integer', (range) => range.records.length),
       arrayParameter('integer', rangeNumbers),
       arrayParameter('integer', indexes),
-      arrayParameter(
-        'text',
-        records.map((record) => record.key),
-      ),
-      arrayParameter(
-        'text',
-        records.map((record) => record.headers),
-      ),
-      arrayParameter(
-        'bytea',
-        records.map(({ record }) => record.value),
-      ),
+      ofRecords('text', ({ key }) => key),
+      ofRecords('text', ({ headers }) => headers),
+      ofRecords('bytea', ({ record }) => record.value),
       appendedAt,
     ],
   });
