@@ -20,6 +20,8 @@ const MUST_TIMES = 3;
 const PER_SECOND = 50;
 const AGENTS = 350_000;
 const UNREADABLE = 1_000_000;
+/** Room for the unreadable records of all rounds, so that the tenant is not refused. */
+const DEAD_LETTERS_BYTES_MAX = 64 * 1024 ** 3;
 /** The time of a full run, for which a backlog lasts. Shorter runs have smaller backlogs. */
 const FULL_MS = 40_000;
 const DRAIN_TIMEOUT_MS = 1_800_000;
@@ -34,7 +36,10 @@ const BACKLOGS = [
 type BacklogKind = (typeof BACKLOGS)[number];
 
 async function measureBesideBacklog(length: RunLength): Promise<CaseResult> {
-  const product = await startOnKafka({ parts: ['gateway', 'workers'] });
+  const product = await startOnKafka({
+    parts: ['gateway', 'workers'],
+    settings: { SLUICE_DEAD_LETTERS_BYTES_MAX: String(DEAD_LETTERS_BYTES_MAX) },
+  });
   const probe = await startLatencyProbe(product, { webhooks: true });
   try {
     const filler = new BacklogFiller(product, probe, length);
