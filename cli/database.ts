@@ -1,4 +1,4 @@
-import type { Config, DatabaseSetting } from '../shared/config/config.ts';
+import { type Config, type DatabaseSetting, ignorePostgresVariables } from '../shared/config/config.ts';
 import { AppError, errorMessage } from '../shared/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createPool, type Pool } from '../shared/postgres/pool.ts';
@@ -18,6 +18,7 @@ export interface OpenDatabase {
  */
 export async function openDatabase(config: Config<DatabaseSetting>, logger: Logger): Promise<OpenDatabase> {
   const embedded = config.DATABASE_URL === undefined;
+  if (embedded) ignorePostgresVariables();
   const connectionString = config.DATABASE_URL ?? (await embeddedConnectionString(config.SLUICE_DATA_DIR));
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-cli', logger });
   try {

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { environment, loadConfig } from '../shared/config/config.ts';
+import { environment, ignorePostgresVariables, loadConfig } from '../shared/config/config.ts';
 import { AppError } from '../shared/errors.ts';
 import { createLogger } from '../shared/logging.ts';
 import { runMain } from '../shared/process/main.ts';
@@ -21,6 +21,7 @@ await runMain('Sluice', async () => {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const env = environment();
   refuseOwnServices(env);
+  ignorePostgresVariables();
   const config = loadConfig(env, 'embedded');
   refuseProcesses(config.SLUICE_PROCESSES);
   const output = openOutput();

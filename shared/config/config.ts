@@ -82,6 +82,15 @@ function readEnvFile(): string {
 }
 
 /**
+ * Removes PGSSLMODE, PGOPTIONS and all other variables of Postgres' clients from this process. The
+ * driver applies them to every connection, but they are meant for another server than the embedded
+ * one.
+ */
+export function ignorePostgresVariables(): void {
+  for (const name of Object.keys(process.env)) if (name.startsWith('PG')) delete process.env[name];
+}
+
+/**
  * Reads the settings that a role uses. An empty variable counts as unset. Throws {@link
  * ConfigError} naming all problems.
  */

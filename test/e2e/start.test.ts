@@ -16,6 +16,14 @@ import {
 } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 
+/** Variables that the driver would apply to connections to the product's own Postgres. */
+const SHELL_OF_OTHER_SERVERS = {
+  PGSSLMODE: 'require',
+  PGOPTIONS: '-c search_path=nowhere',
+  PGCLIENT_ENCODING: 'LATIN1',
+  PGBINARY: 'true',
+};
+
 const KEYS = `test:${Buffer.alloc(32).toString('base64')}`;
 
 describe('npm start', () => {
@@ -36,15 +44,15 @@ describe('npm start', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  const start = async () => {
-    const program = startProgram('embedded/main.js', env);
+  const start = async (variables = {}) => {
+    const program = startProgram('embedded/main.js', { ...env, ...variables });
     programs.push(program);
     await waitUntilReady(program, url);
     return program;
   };
   const demo = async () => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'));
 
-  it('keeps secrets readable by the owner only, refuses a second start, and keeps its key after a restart', async () => {
+  it('keeps secrets readable by the owner only, refuses a second start, and keeps its key after a restart in a shell with variables of Postgres clients', async () => {
     const first = await start();
     const before = await demo();
     expect(before).toEqual({
@@ -63,8 +71,10 @@ describe('npm start', () => {
     expect((await fetch(`${url}/health/ready`)).status).toBe(200);
 
     expect(await first.end('SIGTERM')).toBe(0);
-    const restarted = await start();
+    const restarted = await start(SHELL_OF_OTHER_SERVERS);
     expect(await demo()).toEqual(before);
+    const command = await runProgram('cli/main.js', ['keys', 'list'], { ...env, ...SHELL_OF_OTHER_SERVERS });
+    expect(command).toMatchObject({ code: 0, stdout: expect.stringContaining(before.apiKeyId) });
     const answer = await fetch(`${url}/automation-agent/v1/state?externalId=none`, {
       headers: { 'service-api-id': before.apiKeyId, 'service-api-secret': before.apiKeySecret },
     });
