@@ -6,8 +6,8 @@ import type { IdGenerator } from '../shared/ids.ts';
 import type { KeyRing } from '../shared/keyring/keyring.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
-import { queryWithDeadline } from '../shared/postgres/query-with-deadline.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
+import { probeWritable } from '../shared/postgres/server-facts.ts';
 import type { AllowRule } from '../shared/webhooks/addresses.ts';
 import { buildAdminApp } from './app.ts';
 
@@ -74,7 +74,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 }
 
 /**
- * Reports regularly to `health` whether the database answers. Returns a function that stops the
+ * Reports regularly to `health` whether the database can be written. Returns a function that stops the
  * reports.
  */
 function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
@@ -83,10 +83,7 @@ function probeDatabase(pool: Pool, health: Health, logger: Logger): () => void {
   let before: string | undefined = 'not reached yet';
   health.setReady('database', before);
   async function probe(): Promise<void> {
-    const problem = await queryWithDeadline(pool, PROBE_DEADLINE_MS, 'select 1', []).then(
-      () => undefined,
-      databaseTrouble,
-    );
+    const problem = await probeWritable(pool, PROBE_DEADLINE_MS).then(() => undefined, databaseTrouble);
     if (stopped) return;
     health.setReady('database', problem);
     if (problem !== before) {

@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../shared/config/config.ts';
 import { AppError, errorCode, errorMessage } from '../shared/errors.ts';
+import { databaseRefusal } from '../shared/postgres/refusals.ts';
 import { SQLSTATE } from '../shared/postgres/sqlstate.ts';
 import { printable } from './printable.ts';
 
@@ -23,6 +24,8 @@ export async function runCommand(program: Command, argv: readonly string[]): Pro
 
 function explain(error: unknown): string {
   if (error instanceof AppError || error instanceof ConfigError) return error.message;
+  const refusal = databaseRefusal(error);
+  if (refusal !== undefined) return refusal;
   const code = errorCode(error);
   if (code === SQLSTATE.UNDEFINED_TABLE)
     return 'the database has no tables of Sluice yet: run `npx sluice migrate`';

@@ -5,7 +5,12 @@ import { findImports } from '../../shared/postgres/dead-letter-imports.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
-import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
+import {
+  majorOf,
+  readServerFacts,
+  requireServer,
+  requireWritable,
+} from '../../shared/postgres/server-facts.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */
@@ -24,6 +29,7 @@ export async function checkDatabase(db: Queryable, clock: Clock): Promise<readon
     const facts = await readServerFacts(db);
     const afterMs = clock.nowMs();
     requireServer(facts);
+    requireWritable(facts);
     const server = ok('database', `Postgres ${majorOf(facts.version)} answers`);
     const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
       await checkSchema(db);

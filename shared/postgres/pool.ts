@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
+import { isReadOnly } from './sqlstate.ts';
 
 export interface QueryResult<Row> {
   readonly rows: Row[];
@@ -42,6 +43,12 @@ export interface Pool extends Queryable {
   connect(): Promise<Connection>;
   /** Closes all connections, and resolves when the last one has been released. */
   end(): Promise<void>;
+  /**
+   * Closes all connections, those that are in use once they are released: after a failover they are
+   * still those of a server that only reads. Connections emit `error`. Does nothing if `failed` was
+   * closed this way before, because newer connections may be those of another server.
+   */
+  closeConnections(reason: Error, failed?: Connection): void;
   /** Calls `listener` with each new connection. */
   on(event: 'connect', listener: (client: Connection) => void): unknown;
   /** Number of callers that wait for a connection. */
@@ -121,8 +128,20 @@ export function createPool(options: PoolOptions): Pool {
   // The pool removes its own error handler before a caller of `connect` can add one. Without this
   // handler, a connection that is lost in between would end the process. The connection's next
   // query fails.
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  return withOwnTransactions(pool as unknown as Pool);
+  const open = new Set<unknown>();
+  pool.on('connect', (client) => {
+    open.add(client);
+    client.on('error', () => undefined);
+  });
+  pool.on('remove', (client) => open.delete(client));
+  const closeConnections: Pool['closeConnections'] = ({ message, ...reason }, failed) => {
+    if (failed && !open.has(failed)) return;
+    const clients = [...open] as pg.PoolClient[];
+    open.clear();
+    // As if each connection was lost. The pool adds a member to the error of an idle connection.
+    for (const client of clients) client.emit('error', Object.assign(new Error(message), reason));
+  };
+  return withOwnTransactions(Object.assign(pool, { closeConnections }) as unknown as Pool);
 }
 
 const WRITES = /^\s*(insert|update|delete|with)\b/i;
@@ -194,6 +213,7 @@ export async function inTransaction<T>(
     await client.query(timed('commit', options));
     return result;
   } catch (error) {
+    if (isReadOnly(error)) pool.closeConnections(error, client);
     try {
       await client.query(ROLLBACK);
     } catch (rollbackError) {

@@ -8,13 +8,18 @@ import { isServerError, SQLSTATE } from './sqlstate.ts';
  */
 export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 
+/** Code of the AppError (retryable) of a database that only reads. */
+export const DATABASE_READ_ONLY = 'DATABASE_READ_ONLY';
+export const READ_ONLY_ADVICE =
+  'the database is read-only: wait for the end of its failover, let DATABASE_URL name the primary, or set default_transaction_read_only to off';
+
 /** The driver's error message, which has no code, if the server does not support TLS. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
 
 /**
- * Returns a sentence that explains why a connection was refused, by the database or by this process,
- * and names the setting. Returns undefined for other errors. Never contains the address or the
- * password.
+ * Returns a sentence that explains why a connection or a statement was refused, by the database or by
+ * this process, and names the setting or the grant. Returns undefined for other errors. Never
+ * contains the address or the password.
  */
 export function databaseRefusal(error: unknown): string | undefined {
   const code = errorCode(error);
@@ -25,6 +30,11 @@ export function databaseRefusal(error: unknown): string | undefined {
       return 'the database refuses this user from this host (pg_hba.conf): check the user in DATABASE_URL, and whether the database requires sslmode=verify-full';
     case SQLSTATE.INVALID_CATALOG_NAME:
       return 'the database that DATABASE_URL names does not exist on its server: create it, or set another one';
+    case SQLSTATE.READ_ONLY_SQL_TRANSACTION:
+    case DATABASE_READ_ONLY:
+      return READ_ONLY_ADVICE;
+    case SQLSTATE.INSUFFICIENT_PRIVILEGE:
+      return `the role of DATABASE_URL lacks a right (${errorMessage(error)}): use the role that ran \`npx sluice migrate\` for every part, or grant this role the same rights`;
   }
   const fault = tlsFault(code);
   if (fault) return tlsRefusal(fault);

@@ -7,7 +7,7 @@ import type { Pool } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
 import { requireKeys } from './require-keys.ts';
 import { readServerFacts, requireServer } from './server-facts.ts';
-import { isDatabaseUnavailable } from './sqlstate.ts';
+import { isDatabaseUnavailable, isSessionRefused } from './sqlstate.ts';
 
 export interface RequireSchemaOptions {
   readonly pool: Pool;
@@ -36,7 +36,7 @@ export async function requireSchema(options: RequireSchemaOptions): Promise<void
   try {
     await requireFit(options);
   } catch (error) {
-    if (!isDatabaseUnavailable(error)) throw refusalOf(error);
+    if (isUnfit(error)) throw refusalOf(error);
     const problem = databaseTrouble(error);
     logger.warn({ problem }, 'database unreachable, waiting');
     void requireLater(options);
@@ -51,7 +51,7 @@ async function requireLater(options: RequireSchemaOptions): Promise<void> {
     try {
       return await requireFit(options);
     } catch (error) {
-      if (!isDatabaseUnavailable(error)) return onUnfit(refusalOf(error));
+      if (isUnfit(error)) return onUnfit(refusalOf(error));
     }
   }
 }
@@ -61,6 +61,9 @@ async function requireFit({ pool, keyRing }: RequireSchemaOptions): Promise<void
   await checkSchema(pool);
   if (keyRing) await requireKeys(pool, keyRing);
 }
+
+/** A start ends if the server refuses sessions, because then a setting is probably wrong. */
+const isUnfit = (error: unknown): boolean => !isDatabaseUnavailable(error) || isSessionRefused(error);
 
 function refusalOf(error: unknown): unknown {
   const refusal = databaseRefusal(error);

@@ -1,5 +1,7 @@
 import { AppError } from '../errors.ts';
-import type { Queryable } from './pool.ts';
+import type { Pool, Queryable } from './pool.ts';
+import { queryWithDeadline } from './query-with-deadline.ts';
+import { DATABASE_READ_ONLY, READ_ONLY_ADVICE } from './refusals.ts';
 import { epochMs } from './times.ts';
 
 /** The oldest major version that is supported. */
@@ -21,14 +23,18 @@ export interface ServerFacts {
   readonly clientEncoding: string;
   /** The role of the session: `replica` turns foreign keys off. */
   readonly replicationRole: string;
+  /** Whether the server, or the session, only reads. */
+  readonly readOnly: boolean;
 }
+
+const READ_ONLY = `current_setting('transaction_read_only') = 'on'`;
 
 /** Reads the version, the clock, and settings that statements cannot override. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
   const { rows } = await db.query<ServerFacts>(
     `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as "nowMs",
             current_setting('server_encoding') as encoding, current_setting('client_encoding') as "clientEncoding",
-            current_setting('session_replication_role') as "replicationRole"`,
+            current_setting('session_replication_role') as "replicationRole", ${READ_ONLY} as "readOnly"`,
   );
   return rows[0]!;
 }
@@ -49,6 +55,28 @@ export function requireServer(facts: ServerFacts): void {
   requireVersion(facts.version);
   const problem = unsuitable(facts);
   if (problem !== undefined) throw new AppError(DATABASE_UNSUITABLE, problem);
+}
+
+/** Throws AppError `DATABASE_READ_ONLY` (retryable) if the database cannot be written. */
+export function requireWritable({ readOnly }: Pick<ServerFacts, 'readOnly'>): void {
+  if (!readOnly) return;
+  throw new AppError(DATABASE_READ_ONLY, READ_ONLY_ADVICE, { retryable: true });
+}
+
+/**
+ * Resolves if the database can be written. Otherwise rejects as {@link requireWritable}, and closes
+ * the pool's connections, because their server may not be the primary any more. Rejects after
+ * `deadlineMs`.
+ */
+export async function probeWritable(pool: Pool, deadlineMs: number): Promise<void> {
+  const statement = `select ${READ_ONLY} as "readOnly"`;
+  const rows = await queryWithDeadline<Pick<ServerFacts, 'readOnly'>>(pool, deadlineMs, statement, []);
+  try {
+    requireWritable(rows[0]!);
+  } catch (error) {
+    pool.closeConnections(error as AppError);
+    throw error;
+  }
 }
 
 function unsuitable({ encoding, clientEncoding, replicationRole }: ServerFacts): string | undefined {

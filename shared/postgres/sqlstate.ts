@@ -5,11 +5,13 @@ export const SQLSTATE = {
   UNIQUE_VIOLATION: '23505',
   /** Also reported if a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
+  READ_ONLY_SQL_TRANSACTION: '25006',
   IDLE_IN_TRANSACTION_SESSION_TIMEOUT: '25P03',
   TRANSACTION_TIMEOUT: '25P04',
   INVALID_AUTHORIZATION_SPECIFICATION: '28000',
   INVALID_PASSWORD: '28P01',
   INVALID_CATALOG_NAME: '3D000',
+  INSUFFICIENT_PRIVILEGE: '42501',
   UNDEFINED_TABLE: '42P01',
   DUPLICATE_DATABASE: '42P04',
   OUT_OF_MEMORY: '53200',
@@ -17,10 +19,26 @@ export const SQLSTATE = {
 } as const;
 
 /**
- * Classes of errors that depend on the server's state, so that a retry may succeed: connection,
- * transaction rollback, resources, object in use, operator intervention, system.
+ * Classes of errors with which a server refuses a session: role or password, database. A password
+ * may be rotated, and a database restored, while a process runs.
  */
-const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '40', '53', '55', '57', '58']);
+const REFUSED_CLASSES: readonly string[] = ['28', '3D'];
+
+/**
+ * Classes of errors that depend on the server's state, so that a retry may succeed: connection,
+ * transaction state (such as read-only after a failover), transaction rollback, resources, object in
+ * use, operator intervention, system; and refused sessions.
+ */
+const TRANSIENT_CLASSES: ReadonlySet<string> = new Set([
+  '08',
+  '25',
+  '40',
+  '53',
+  '55',
+  '57',
+  '58',
+  ...REFUSED_CLASSES,
+]);
 
 /**
  * Returns whether the server itself reported the error: only the server's errors have a severity.
@@ -42,6 +60,16 @@ export function sqlStateOf(error: unknown): string | undefined {
 export const sqlStateClass = (sqlState: string): string => sqlState.slice(0, 2);
 
 export const isTransient = (sqlState: string): boolean => TRANSIENT_CLASSES.has(sqlStateClass(sqlState));
+
+/** Returns whether a write failed because the server, or the session, only reads. */
+export function isReadOnly(error: unknown): error is Error {
+  return sqlStateOf(error) === SQLSTATE.READ_ONLY_SQL_TRANSACTION;
+}
+
+/** Returns whether the server refuses sessions of this role or on this database. */
+export function isSessionRefused(error: unknown): boolean {
+  return REFUSED_CLASSES.includes(sqlStateClass(sqlStateOf(error) ?? ''));
+}
 
 /**
  * Returns whether a failed statement may succeed later: the server is down, busy or unreachable.

@@ -31,6 +31,39 @@ describe('a pool', () => {
     await expect(inTransaction(pool, async () => undefined)).rejects.toThrow();
   });
 
+  it('replaces all connections once a write fails because the server only reads', async () => {
+    const { url } = await createTestDatabase();
+    pool = createPool({
+      connectionString: url,
+      max: 4,
+      applicationName: 'sluice-test',
+      logger: pino({ level: 'silent' }),
+    });
+    const connections = await Promise.all([1, 2, 3, 4].map(() => pool!.connect()));
+    // As the sessions of a server that has become a standby.
+    for (const each of connections) await each.query('set default_transaction_read_only = on');
+    const [held, ...others] = connections;
+    const lost = new Promise((resolve) => held!.on('error', resolve));
+    for (const each of others) each.release();
+    const write = () =>
+      pool!.query(`insert into tenants (tenant_id, name, created_at) values ('t', 'n', now())`);
+    await expect(write()).rejects.toMatchObject({ code: '25006' });
+    expect(await lost).toMatchObject({ code: '25006' });
+    // The other idle connections were replaced, too.
+    await write();
+    expect((await pool.query('show transaction_read_only')).rows).toEqual([{ transaction_read_only: 'off' }]);
+    // A failure on a connection from before does not close the newer ones.
+    let closed = 0;
+    const newer = await pool.connect();
+    newer.on('error', () => {
+      closed += 1;
+    });
+    pool.closeConnections(new Error('late'), held);
+    expect(closed).toBe(0);
+    newer.release();
+    held!.release(true);
+  });
+
   it('has idle transactions of a frozen process ended by the server', async () => {
     const database = await createTestDatabase();
     const timeout = (options?: { idleTimeoutMs: number }) =>

@@ -47,7 +47,7 @@ const WAIT_CODES = [
   '58000',
   '58030',
 ];
-/** Errors that only an operator can fix, such as a read-only database, and codes of functions. */
+/** Errors that only an operator can fix, a read-only database, and codes of functions. */
 const OTHER_CODES = [
   '0A000',
   '25006',
@@ -65,7 +65,12 @@ const OTHER_CODES = [
 ];
 
 /** Codes with a reason of their own. */
-const REFUSALS: Readonly<Record<string, string>> = { '28000': 'pg_hba.conf', '3D000': 'does not exist' };
+const REFUSALS: Readonly<Record<string, string>> = {
+  '25006': 'database is read-only',
+  '28000': 'pg_hba.conf',
+  '3D000': 'does not exist',
+  '42501': 'lacks a right',
+};
 
 describe('a worker whose database answers with a SQLSTATE', () => {
   let database: TestDatabase;
@@ -335,7 +340,7 @@ describe('a worker whose database answers with a SQLSTATE', () => {
       const own = poolWith();
       await expectWaits(bench, {
         pool: own,
-        reason: /^the database refuses: .*read-only.* \(SQLSTATE 25006\)$/,
+        reason: /^the database is read-only: .*default_transaction_read_only/,
         async recover() {
           // A new session of the pool would itself be read-only.
           await pool.query(

@@ -16,11 +16,14 @@ describe('SQLSTATE of an error', () => {
     expect(sqlStateOf(error)).toBeUndefined();
   });
 
-  it.each(['08006', '40001', '40P01', '53300', '55P03', '57P01', '58030'])('%s is transient', (sqlState) => {
-    expect(isTransient(sqlState)).toBe(true);
-  });
+  it.each(['08006', '25006', '28P01', '3D000', '40001', '40P01', '53300', '55P03', '57P01', '58030'])(
+    '%s is transient',
+    (sqlState) => {
+      expect(isTransient(sqlState)).toBe(true);
+    },
+  );
 
-  it.each(['22021', '23505', '28P01', '42P01', 'XX000'])('%s is permanent', (sqlState) => {
+  it.each(['22021', '23505', '42501', '42P01', 'XX000'])('%s is permanent', (sqlState) => {
     expect(isTransient(sqlState)).toBe(false);
   });
 });

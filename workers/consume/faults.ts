@@ -31,15 +31,15 @@ export interface Fault {
  * limit.
  */
 const RECORD_CLASSES = new Set(['21', '22', '23', '54']);
-/** The server ended a transaction that its client left idle, such as a frozen process. */
-const WAIT_CODES: ReadonlySet<string> = new Set([
+/**
+ * The transaction, or one of its statements, exceeded a timeout of the server, which also ends a
+ * transaction that its client left idle, such as a frozen process.
+ */
+const TIME_CODES: ReadonlySet<string> = new Set([
   SQLSTATE.IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
   SQLSTATE.TRANSACTION_TIMEOUT,
+  SQLSTATE.QUERY_CANCELED,
 ]);
-/**
- * The transaction, or one of its statements, exceeded a timeout of the server or of this process.
- */
-const TIME_CODES: ReadonlySet<string> = new Set([...WAIT_CODES, SQLSTATE.QUERY_CANCELED]);
 /**
  * The session or the server ended, or failed internally, which a large batch or one record can
  * cause. Excludes contention, a full disk, and refusals that affect every batch.
@@ -114,7 +114,7 @@ function classifySqlState(error: PostgresError, sqlState: string): Fault {
     const condition = CONDITIONS[sqlState] ?? 'a value that cannot be stored';
     return { kind: 'record', text: `${condition} (SQLSTATE ${sqlState}${where ? `, ${where}` : ''})` };
   }
-  if (isTransient(sqlState) || WAIT_CODES.has(sqlState)) {
+  if (isTransient(sqlState)) {
     const condition = WAIT_CONDITIONS[sqlState];
     const because = condition ? `: ${condition}` : '';
     const text = `the database cannot store the records now${because} (SQLSTATE ${sqlState})`;

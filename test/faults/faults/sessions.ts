@@ -80,7 +80,7 @@ export const readOnly: Fault = {
       await setReadOnly(lab, true);
       try {
         await Promise.all([
-          untilNotReady(lab, context, { withinMs: NOT_READY_TIMEOUT_MS, reason: /25006/ }),
+          untilNotReady(lab, context, { withinMs: NOT_READY_TIMEOUT_MS, reason: /read-only/ }),
           delay(READ_ONLY_MS),
         ]);
       } finally {
