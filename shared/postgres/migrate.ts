@@ -1,13 +1,14 @@
 import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ClientBase } from 'pg';
-import { AppError, errorCode } from '../errors.ts';
+import { sleep } from '../async.ts';
+import { systemClock } from '../clock.ts';
+import { AppError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
-import { openClient } from './client.ts';
-import type { Queryable } from './pool.ts';
-import { readServerFacts, requireServer } from './server-facts.ts';
-import { SQLSTATE } from './sqlstate.ts';
+import { createPool, inTransaction, type Pool, type Queryable } from './pool.ts';
+import { readServerFacts, requireServer, requireWritable } from './server-facts.ts';
+import { requireOwnTables } from './table-rights.ts';
 
 export interface MigrateOptions {
   /** Address and credentials of a database role that may create tables. */
@@ -15,58 +16,99 @@ export interface MigrateOptions {
   readonly logger: Logger;
   /** The folder of the SQL files. Default: shared/postgres/migrations of this package. */
   readonly directory?: string;
+  /** Milliseconds to wait for migrations of another process. Default 60,000. */
+  readonly lockTimeoutMs?: number;
 }
 
-const MIGRATIONS_TABLE = 'schema_migrations';
 /**
- * Settings of the migrations' session. Migrations must not depend on defaults or be cancelled by a
- * timeout. A database that is read-only by default stays read-only.
+ * Key of the advisory lock that serializes migrations. Releases that used node-pg-migrate held the
+ * same one, for a session.
  */
-const SESSION = `set default_transaction_isolation = 'read committed'; set statement_timeout = 0; set lock_timeout = 0;
-  set idle_in_transaction_session_timeout = 0; set standard_conforming_strings = on; set array_nulls = on;
-  set check_function_bodies = on; set synchronous_commit = on`;
+const LOCK = 7_241_865_325_823_964n;
+const LOCK_TIMEOUT_MS = 60_000;
+const LOCK_POLL_MS = 200;
+/**
+ * Settings of a migration's transaction, in addition to those of every transaction. Migrations must
+ * not depend on defaults or be cancelled by a timeout.
+ */
+const SETTINGS = `set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+  set local standard_conforming_strings = on; set local check_function_bodies = on`;
 
 /**
- * Applies the migrations that the database lacks, each in a transaction of its own, and returns
- * their names. Concurrent runs are safe: one applies the migrations, while other runs wait and then
- * find nothing to apply. Rejects with AppError `DATABASE_TOO_OLD` or `DATABASE_UNSUITABLE`, or with
- * the database's error; migrations before the failed one stay applied.
+ * Applies the migrations that the database lacks to the current schema of the role, each in a
+ * transaction of its own, and returns their names. Concurrent runs are safe: each migration is
+ * applied once. Everything that a run needs belongs to its transactions, so that runs also work
+ * through a pooler that gives every transaction another session.
+ *
+ * Rejects with AppError `DATABASE_TOO_OLD`, `DATABASE_UNSUITABLE`, `DATABASE_READ_ONLY` or
+ * `MIGRATION_LOCKED` (both retryable), or `SCHEMA_TOO_NEW`, or with the database's error; migrations before the failed one stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
-  const { logger } = options;
-  // Uses its own connection, because the lock that serializes runs belongs to the session.
-  const client = await openClient({
-    connectionString: options.connectionString,
-    applicationName: 'sluice-migrate',
-  });
+  const { connectionString, logger, directory, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  const pool = createPool({ connectionString, max: 1, applicationName: 'sluice-migrate', logger });
   try {
-    await client.query(SESSION);
-    requireServer(await readServerFacts(client));
-    const known = await readSchema(client);
-    // A schema of a newer release must not be extended, even if some of this release's migrations
-    // are missing.
-    if (known !== undefined) refuseTooNew(known, migrationNames(options.directory));
-    // Imported here, because all processes import this file and only migrations need it.
-    const { runner } = await import('node-pg-migrate');
-    const applied = await runner({
-      dbClient: client as unknown as ClientBase,
-      dir: options.directory ?? migrationsDirectory(),
-      direction: 'up',
-      migrationsTable: MIGRATIONS_TABLE,
-      singleTransaction: false,
-      advisoryLockMode: 'wait',
-      // checkSchema compares names as sets, so migrations of a newer release are no error.
-      checkOrder: false,
-      logger: {
-        info: (text) => logger.debug(text),
-        warn: (text) => logger.warn(text),
-        error: (text) => logger.error(text),
-      },
-    });
-    return applied.map((migration) => migration.name);
+    const facts = await readServerFacts(pool);
+    requireServer(facts);
+    requireWritable(facts);
+    const applied: string[] = [];
+    for (const name of missingFrom(await readSchema(pool), migrationNames(directory))) {
+      if (await applyMigration(pool, name, { directory, lockTimeoutMs })) applied.push(name);
+    }
+    return applied;
   } finally {
-    await client.end();
+    await pool.end();
   }
+}
+
+/** Applies one migration. Resolves with false if another run has applied it meanwhile. */
+async function applyMigration(
+  pool: Pool,
+  name: string,
+  { directory, lockTimeoutMs }: { readonly directory: string | undefined; readonly lockTimeoutMs: number },
+): Promise<boolean> {
+  const sql = await readFile(join(directory ?? migrationsDirectory(), `${name}.sql`), 'utf8');
+  const apply = async (client: Queryable) => {
+    await takeLock(client, lockTimeoutMs);
+    await client.query(SETTINGS);
+    const schema = await readSchema(client);
+    if (!missingFrom(schema, migrationNames(directory)).includes(name)) return false;
+    if (!schema) await requireOwnTables(client);
+    // The columns are those of node-pg-migrate.
+    await client.query(
+      `create table if not exists schema_migrations (
+         id serial primary key, name varchar(255) not null, run_on timestamp not null)`,
+    );
+    await client.query(sql);
+    const runOn = new Date(systemClock.nowMs());
+    await client.query('insert into schema_migrations (name, run_on) values ($1, $2)', [name, runOn]);
+    return true;
+  };
+  return await inTransaction(pool, apply);
+}
+
+/** Takes the lock for the caller's transaction, which also works through a pooler. */
+async function takeLock(client: Queryable, timeoutMs: number): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1) as taken', [
+      LOCK,
+    ]);
+    if (rows[0]!.taken) return;
+    if (performance.now() >= endMs) break;
+    await sleep(LOCK_POLL_MS);
+  }
+  const holder = await client.query<{ pid: number }>(
+    `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+        and database = (select oid from pg_database where datname = current_database())
+        and (classid::bigint << 32) + objid::bigint = $1`,
+    [LOCK],
+  );
+  const pid = holder.rows[0]?.pid ?? 'PID';
+  throw new AppError(
+    'MIGRATION_LOCKED',
+    `another \`sluice migrate\` holds the lock of the migrations (process ${pid} of Postgres): wait until it has ended, or, if none runs, end the session with \`select pg_terminate_backend(${pid})\``,
+    { retryable: true },
+  );
 }
 
 /**
@@ -75,11 +117,7 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
  * if a newer release has changed the schema incompatibly; neither is retryable.
  */
 export async function checkSchema(db: Queryable, directory?: string): Promise<void> {
-  const names = migrationNames(directory);
-  const schema = await readSchema(db);
-  if (schema !== undefined) refuseTooNew(schema, names);
-  const applied = new Set(schema?.applied);
-  const missing = names.filter((name) => !applied.has(name));
+  const missing = missingFrom(await readSchema(db), migrationNames(directory));
   if (missing.length > 0) {
     throw new AppError(
       'SCHEMA_OUTDATED',
@@ -102,32 +140,40 @@ interface Schema {
   readonly minCompatibleVersion: number;
 }
 
-function refuseTooNew(schema: Schema, names: readonly string[]): void {
+/**
+ * Returns which of the migrations the schema lacks. Throws AppError `SCHEMA_TOO_NEW`: a schema of a
+ * newer release must not be extended, even if some of this release's migrations are missing.
+ */
+function missingFrom(schema: Schema | undefined, names: readonly string[]): string[] {
   const version = schemaVersion(names);
-  if (schema.minCompatibleVersion <= version) return;
-  throw new AppError(
-    'SCHEMA_TOO_NEW',
-    `a newer release changed the database: it needs schema version ${schema.minCompatibleVersion} or later, ` +
-      `this release has ${version}; run the newer release`,
-  );
+  if (schema && schema.minCompatibleVersion > version) {
+    throw new AppError(
+      'SCHEMA_TOO_NEW',
+      `a newer release changed the database: it needs schema version ${schema.minCompatibleVersion} or later, ` +
+        `this release has ${version}; run the newer release`,
+    );
+  }
+  // Compared as sets, because a newer release may have applied more migrations.
+  const applied = new Set(schema?.applied);
+  return names.filter((name) => !applied.has(name));
 }
 
 /** Reads the state of the database's schema; undefined if no migration has run yet. */
 async function readSchema(db: Queryable): Promise<Schema | undefined> {
-  try {
-    const migrations = await db.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
-    if (migrations.rows.length === 0) return undefined;
-    const compatibility = await db.query<Pick<Schema, 'minCompatibleVersion'>>(
-      'select min_compatible_version as "minCompatibleVersion" from schema_compatibility',
-    );
-    return {
-      applied: migrations.rows.map((row) => row.name),
-      minCompatibleVersion: compatibility.rows[0]?.minCompatibleVersion ?? 0,
-    };
-  } catch (error) {
-    if (errorCode(error) === SQLSTATE.UNDEFINED_TABLE) return undefined;
-    throw error;
-  }
+  // A failed statement would end the transaction of a migration.
+  const table = await db.query(
+    `select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid)`,
+  );
+  if (table.rowCount === 0) return undefined;
+  const migrations = await db.query<{ name: string }>('select name from schema_migrations order by id');
+  if (migrations.rows.length === 0) return undefined;
+  const compatibility = await db.query<Pick<Schema, 'minCompatibleVersion'>>(
+    'select min_compatible_version as "minCompatibleVersion" from schema_compatibility',
+  );
+  return {
+    applied: migrations.rows.map((row) => row.name),
+    minCompatibleVersion: compatibility.rows[0]?.minCompatibleVersion ?? 0,
+  };
 }
 
 function migrationNames(directory: string = migrationsDirectory()): string[] {

