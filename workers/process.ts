@@ -1,6 +1,7 @@
 import { systemClock } from '../shared/clock.ts';
 import {
   type Config,
+  DATABASE_SETTINGS,
   environment,
   loadConfig,
   loadSettings,
@@ -101,13 +102,18 @@ export async function runWorker(options: Pick<WorkersDeps, 'onStep'> = {}): Prom
  * function that starts the worker.
  */
 async function prepareWebhooks(env: ReturnType<typeof environment>) {
-  const { SLUICE_WEBHOOK_ALLOW: allow = [], SLUICE_CREDENTIALS_KEYS: keys } = loadSettings(env, 'worker', [
+  const config = loadSettings(env, 'worker', [
+    ...DATABASE_SETTINGS,
     'SLUICE_WEBHOOK_ALLOW',
     'SLUICE_CREDENTIALS_KEYS',
   ]);
   const { startWebhooks } = await import('./webhooks/start.ts');
-  const keyRing = createKeyRing(keys!);
-  return (shared: Omit<WebhooksDeps, 'allow' | 'keyRing'>) => startWebhooks({ ...shared, allow, keyRing });
+  const settings = {
+    allow: config.SLUICE_WEBHOOK_ALLOW ?? [],
+    keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!),
+    directUrl: config.DATABASE_DIRECT_URL,
+  };
+  return (shared: Omit<WebhooksDeps, keyof typeof settings>) => startWebhooks({ ...shared, ...settings });
 }
 
 function workerNames(given: readonly string[]): readonly string[] {

@@ -7,7 +7,7 @@ import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
 import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
 import { checkDisk, checkNode, checkPort, checkSettings, type Listener } from '../doctor/machine.ts';
-import { checkDatabase, checkImports, checkLog } from '../doctor/services.ts';
+import { checkDatabase, checkImports, checkLog, checkNotifications } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
 import { openLog } from '../with-log.ts';
@@ -71,7 +71,7 @@ async function examineServices(
     const database = await openDatabase(config, context.logger);
     try {
       return [
-        ...(await examineDatabase(context, database, keyRing)),
+        ...(await examineDatabase(context, database, keyRing, config)),
         ...(kafkaKnown
           ? await examineLog(context, database, config)
           : [skipped('event log', 'not checked: its settings are wrong')]),
@@ -85,12 +85,17 @@ async function examineServices(
 
 async function examineDatabase(
   { clock }: CommandContext,
-  { pool }: OpenDatabase,
+  { pool, embedded }: OpenDatabase,
   keyRing: KeyRing | undefined,
+  config: Config,
 ): Promise<readonly Finding[]> {
   const found = await checkDatabase(pool, clock);
   const usable = !found.some(({ check, status }) => status === 'problem' && check !== 'clock');
-  return [...found, ...(usable && keyRing ? await checkStoredKeys(pool, keyRing) : [])];
+  return [
+    ...found,
+    ...(embedded ? [] : await checkNotifications({ pool, directUrl: config.DATABASE_DIRECT_URL })),
+    ...(usable && keyRing ? await checkStoredKeys(pool, keyRing) : []),
+  ];
 }
 
 async function examineLog(

@@ -5,7 +5,7 @@ export interface Finding {
   readonly status: 'ok' | 'problem' | 'skipped';
   /** A description for people. */
   readonly found: string;
-  /** The next step, if there is a problem. */
+  /** The next step, if there is a problem or a better setting. */
   readonly advice?: string;
 }
 

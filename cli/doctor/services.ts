@@ -4,6 +4,12 @@ import type { EventLog } from '../../shared/log/log.ts';
 import { findImports } from '../../shared/postgres/dead-letter-imports.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { checkSchema } from '../../shared/postgres/migrate.ts';
+import {
+  hearsNotifications,
+  type ListeningPlace,
+  openListening,
+  unheardAdvice,
+} from '../../shared/postgres/notifications.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
 import {
   majorOf,
@@ -47,6 +53,22 @@ function clockFinding(serverMs: number, beforeMs: number, afterMs: number): Find
   const found = `the database's clock differs by ${Math.round(differenceMs)} ms`;
   if (differenceMs <= CLOCK_DIFFERENCE_MAX_MS) return ok('clock', found);
   return problem('clock', found, 'set the clocks of both machines, for example with NTP');
+}
+
+/** Checks that the webhook worker can be notified of webhooks. Otherwise it polls, which is slower. */
+export async function checkNotifications(place: ListeningPlace): Promise<readonly Finding[]> {
+  const check = 'notifications';
+  const advice = `check ${place.directUrl === undefined ? 'DATABASE_URL' : 'DATABASE_DIRECT_URL'}`;
+  return await checking(check, advice, async () => {
+    const { connection, close } = await openListening(place);
+    try {
+      if (await hearsNotifications(connection, place.pool)) return [ok(check, 'of webhooks arrive')];
+    } finally {
+      close();
+    }
+    const found = 'webhooks are found by polling, up to 1 s later';
+    return [{ ...ok(check, found), advice: unheardAdvice(place) }];
+  });
 }
 
 /** Checks that the log answers and has all topics with the registered partitions. */

@@ -118,7 +118,9 @@ export function loadSettings<Name extends SettingName>(
     if (!problems.has(name)) problems.set(name, problem);
   }
   if (problems.size > 0) throw new ConfigError(inOrder(problems));
-  if (values.DATABASE_URL !== undefined) values.DATABASE_URL = databaseUrlOf(values);
+  for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL']) {
+    if (values[name] !== undefined) values[name] = databaseUrlOf(values[name] as string, values);
+  }
   return values as Config<Name>;
 }
 

@@ -16,12 +16,20 @@ export const database = {
       'URL of your own Postgres, 15 or later. It may contain sslmode (disable, verify-full, no-verify) and sslrootcert. `npm start` uses its own Postgres instead.',
     example: 'postgres://sluice:password@localhost:5432/sluice',
   },
+  DATABASE_DIRECT_URL: {
+    allowed: databaseUrl.allowed,
+    schema: databaseUrl.schema.optional(),
+    usedBy: ['worker', 'cli'],
+    meaning:
+      'URL of the same database without a pooler. Set it if DATABASE_URL leads through a pooler in transaction mode: the webhook worker then listens for notifications there, with one connection. Unset: it finds webhooks by polling, up to 1 s later.',
+    example: 'postgres://sluice:password@postgres:5432/sluice',
+  },
   DATABASE_TLS_CA: {
     allowed: certificates.allowed,
     schema: certificates.schema.optional(),
     usedBy: [...PARTS, 'cli'],
     meaning:
-      'CA certificates to verify the server of DATABASE_URL and its name, as sslmode=verify-full does. Unset: those that Node knows, if sslmode requests TLS.',
+      'CA certificates to verify the server of DATABASE_URL and DATABASE_DIRECT_URL and its name, as sslmode=verify-full does. Unset: those that Node knows, if sslmode requests TLS.',
     example: '/etc/sluice/postgres-ca.pem',
   },
   SLUICE_DATABASE_CONNECTIONS: {

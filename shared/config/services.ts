@@ -6,6 +6,7 @@ import { errorCode } from '../errors.ts';
 /** The connection settings of Kafka and Postgres, without those that could not be read. */
 export interface ServiceSettings {
   readonly DATABASE_URL?: string | undefined;
+  readonly DATABASE_DIRECT_URL?: string | undefined;
   readonly DATABASE_TLS_CA?: string | undefined;
   readonly KAFKA_SASL_MECHANISM?: string | undefined;
   readonly KAFKA_SASL_USERNAME?: string | undefined;
@@ -60,46 +61,56 @@ export function kafkaProblems(settings: ServiceSettings): ServiceProblem[] {
 }
 
 /** Returns the problems of the database's settings in combination. */
-export function databaseProblems({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings): ServiceProblem[] {
-  const problems = DATABASE_TLS_CA ? fileProblem('DATABASE_TLS_CA', DATABASE_TLS_CA, false) : [];
-  const parameters = parametersOf(DATABASE_URL);
+export function databaseProblems(settings: ServiceSettings): ServiceProblem[] {
+  const { DATABASE_TLS_CA } = settings;
+  return [
+    ...(DATABASE_TLS_CA ? fileProblem('DATABASE_TLS_CA', DATABASE_TLS_CA, false) : []),
+    ...(['DATABASE_URL', 'DATABASE_DIRECT_URL'] as const).flatMap((name) => urlProblems(name, settings)),
+  ];
+}
+
+function urlProblems(
+  name: 'DATABASE_URL' | 'DATABASE_DIRECT_URL',
+  settings: ServiceSettings,
+): ServiceProblem[] {
+  const problems: ServiceProblem[] = [];
+  const parameters = parametersOf(settings[name]);
   const mode = parameters.get('sslmode');
   if (mode !== null && !SSL_MODES.includes(mode)) {
     problems.push({
-      name: 'DATABASE_URL',
+      name,
       problem: 'has an sslmode that is not known: it must be disable, require, verify-full or no-verify',
     });
   }
   // The driver treats all other modes as verify-full.
   const contradiction = mode === 'disable' || mode === 'no-verify';
-  if (DATABASE_TLS_CA && contradiction) {
+  if (settings.DATABASE_TLS_CA && contradiction) {
     problems.push({
       name: 'DATABASE_TLS_CA',
-      problem: `is not used with sslmode=${mode} in DATABASE_URL: make that verify-full, or leave one of the two out`,
+      problem: `is not used with sslmode=${mode} in ${name}: make that verify-full, or leave one of the two out`,
     });
   }
   for (const parameter of ['sslrootcert', 'sslcert', 'sslkey']) {
     const path = parameters.get(parameter);
     for (const { problem } of path ? fileProblem('DATABASE_URL', path, parameter === 'sslkey') : []) {
-      problems.push({ name: 'DATABASE_URL', problem: `has an ${parameter} that ${problem}` });
+      problems.push({ name, problem: `has an ${parameter} that ${problem}` });
     }
   }
   return problems;
 }
 
 /**
- * Returns DATABASE_URL with DATABASE_TLS_CA as parameters of the driver, so that every connection
+ * Returns a URL of the database with DATABASE_TLS_CA as parameters of the driver, so that every connection
  * verifies the server's certificate and name. `prefer`, `require` and `verify-ca` become
  * `verify-full`: the driver treats these modes the same way, but prints a warning to standard
  * error.
  */
-export function databaseUrlOf({ DATABASE_URL, DATABASE_TLS_CA }: ServiceSettings): string | undefined {
-  if (DATABASE_URL === undefined) return undefined;
-  const parameters = parametersOf(DATABASE_URL);
+export function databaseUrlOf(given: string, { DATABASE_TLS_CA }: ServiceSettings): string {
+  const parameters = parametersOf(given);
   const url =
     parameters.get('uselibpqcompat') === 'true'
-      ? DATABASE_URL
-      : DATABASE_URL.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/, `$1${VERIFY_FULL}`);
+      ? given
+      : given.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/, `$1${VERIFY_FULL}`);
   if (DATABASE_TLS_CA === undefined) return url;
   const added = [
     ...(parameters.has('sslmode') ? [] : [`sslmode=${VERIFY_FULL}`]),

@@ -258,7 +258,12 @@ export const SETTINGS = {
 export type SettingName = keyof typeof SETTINGS;
 
 /** Settings of the database that a command uses. */
-export const DATABASE_SETTINGS = ['DATABASE_URL', 'DATABASE_TLS_CA', 'SLUICE_DATA_DIR'] as const;
+export const DATABASE_SETTINGS = [
+  'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
+  'DATABASE_TLS_CA',
+  'SLUICE_DATA_DIR',
+] as const;
 /** Settings of the connection to Kafka. */
 export const KAFKA_SETTINGS = Object.keys(kafkaConnection) as (keyof typeof kafkaConnection)[];
 /** Settings of the event log: the database with the embedded log, or Kafka, and the topics. */

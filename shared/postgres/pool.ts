@@ -71,6 +71,7 @@ export interface ConnectionEvents {
   on(event: 'notification', listener: (message: { readonly payload?: string }) => void): unknown;
   once(event: 'end', listener: () => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'notification', listener: (message: { readonly payload?: string }) => void): unknown;
   removeAllListeners(event: 'notification'): unknown;
 }
 

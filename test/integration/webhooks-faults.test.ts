@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createKeyRing, generateKeySpec } from '../../shared/keyring/keyring.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
 import type { Attempt } from '../../workers/webhooks/attempt.ts';
 import { dispatchEndpoints } from '../../workers/webhooks/dispatch.ts';
 import { ReadAhead } from '../../workers/webhooks/read-ahead.ts';
+import { DeliveryListener } from '../../workers/webhooks/sql/listen.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { startProxiedPool } from '../support/proxied-pool.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -343,6 +345,29 @@ test('the dispatcher sends on notification, also after its connections were lost
   });
   await bench.emit(reply(tenantId, null, 2));
   await waitForStates(endpointId, ['delivered', 'delivered']);
+});
+
+test('a listener on an address of its own replaces its connection on request', async () => {
+  const listener = new DeliveryListener({
+    pool,
+    directUrl: database.url,
+    logger: pino({ level: 'silent' }),
+    onDeliveries() {},
+  });
+  afterTest(() => listener.close());
+  const listening = async () => {
+    const { rows } = await pool.query<{ pid: number }>(
+      `select pid from pg_stat_activity
+        where datname = current_database() and application_name = 'sluice-listen' and query like 'listen %'`,
+    );
+    return rows.length === 1 && rows[0]!.pid;
+  };
+  const first = await waitFor(listening, { timeoutMs: 5000, what: 'LISTEN' });
+  listener.reconnect(new Error('the server is read-only'));
+  await waitFor(async () => ![false, first].includes(await listening()), {
+    timeoutMs: 5000,
+    what: 'LISTEN on another connection',
+  });
 });
 
 test('the dispatcher records a result once the database is back, and sends nothing twice', async () => {

@@ -10,6 +10,7 @@ import { createKafkaLog } from '../../shared/log/kafka/kafka-log.ts';
 import type { EventLog } from '../../shared/log/log.ts';
 import { createPool, type Pool } from '../../shared/postgres/pool.ts';
 import { createKafkaAdmin } from './kafka-admin.ts';
+import { type PoolMode, startPgbouncer } from './pgbouncer.ts';
 import { copyTemplate, type TestDatabase } from './postgres.ts';
 import { freePorts, type Program, runProgram, startProgram, waitUntilReady } from './program.ts';
 
@@ -113,18 +114,21 @@ export async function startEmbeddedProduct(logLevel = 'debug'): Promise<Product>
 
 /**
  * Starts gateway, workers and admin listener as separate processes, on the brokers and a database
- * of the test server. `settings` are additional settings of all parts.
+ * of the test server. `settings` are additional settings of all parts. With `poolMode`, or the
+ * variable SLUICE_TEST_POOL_MODE, the parts reach the database through pgbouncer.
  */
 export async function startOwnProduct(
   brokers: string,
   logLevel = 'debug',
   settings: Readonly<Record<string, string>> = {},
+  poolMode = process.env.SLUICE_TEST_POOL_MODE as PoolMode | undefined,
 ): Promise<OwnProduct> {
   const database = await copyTemplate();
+  const pooler = poolMode && (await startPgbouncer(database.url, poolMode));
   const [port, adminPort, workerPort] = await freePorts(3);
   const topicPrefix = `test-${randomBytes(6).toString('hex')}.`;
   const env = {
-    DATABASE_URL: database.url,
+    DATABASE_URL: pooler?.url ?? database.url,
     KAFKA_BROKERS: brokers,
     SLUICE_TOPIC_PREFIX: topicPrefix,
     // The shortest timeout that brokers accept by default, so that a killed worker's partitions are
@@ -203,6 +207,7 @@ export async function startOwnProduct(
       await admin.deleteTopics(topicPrefix);
       await admin.close();
       await database.drop();
+      await pooler?.stop();
     },
   };
 }

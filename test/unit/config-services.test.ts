@@ -118,6 +118,19 @@ describe('settings of TLS and SASL', () => {
     ).toEqual({ DATABASE_TLS_CA: expect.stringMatching(/sslmode=disable/) });
   });
 
+  it('apply to DATABASE_DIRECT_URL as to DATABASE_URL', () => {
+    const direct = 'postgres://u:planted@direct/x';
+    const env = { ...BASE, DATABASE_DIRECT_URL: direct, DATABASE_TLS_CA: ca };
+    expect(loadConfig(env, 'worker').DATABASE_DIRECT_URL).toBe(
+      `${direct}?sslmode=verify-full&sslrootcert=${encodeURIComponent(ca)}`,
+    );
+    const wrong = { DATABASE_DIRECT_URL: `${direct}?sslmode=verify` };
+    expect(problems(wrong, 'worker')).toEqual({
+      DATABASE_DIRECT_URL: expect.stringMatching(/sslmode that is not known/),
+    });
+    expect(problems(wrong, 'admin')).toEqual({});
+  });
+
   it.each([
     ['', '?sslmode=verify-full&sslrootcert=CA'],
     ['?application_name=a', '?application_name=a&sslmode=verify-full&sslrootcert=CA'],

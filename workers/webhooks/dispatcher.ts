@@ -2,7 +2,7 @@ import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
-import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
+import { isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../shared/rate-limited-log.ts';
 import { createAgent, type WebhookAgent } from '../../shared/webhooks/connect.ts';
@@ -101,12 +101,21 @@ class EndpointDispatcher implements Dispatcher {
     this.#endpoints = new EndpointQueues(concurrency, this.#slots);
     this.#backfill = new Backfill(pool);
     this.#poller = new Poller({ intervalMs: options.pollMs ?? 1000, logger, poll: () => this.#poll() });
-    this.#listener = new DeliveryListener(pool, logger, (endpoints) => this.#onDeliveries(endpoints));
+    this.#listener = new DeliveryListener({
+      pool,
+      directUrl: options.directUrl,
+      logger,
+      onDeliveries: (endpoints) => this.#onDeliveries(endpoints),
+    });
     this.#leaseTimer = setInterval(() => this.#checkLeases(), CHECK_LEASES_MS);
   }
 
   problem(): string | undefined {
     return this.#dispatchProblem ?? this.#poller.problem;
+  }
+
+  note(): string | undefined {
+    return this.#listener.problem;
   }
 
   async close(): Promise<void> {
@@ -262,6 +271,7 @@ class EndpointDispatcher implements Dispatcher {
     if (!(error instanceof EndpointLocked)) {
       this.#dispatchProblem = `webhook deliveries cannot be claimed or recorded: ${databaseRefusal(error) ?? errorMessage(error)}`;
       this.#warnings.warn({ err: error, ...endpoint.id }, 'webhook dispatch failed, retrying');
+      if (isReadOnly(error)) this.#listener.reconnect(error);
       if (sqlStateOf(error) === SQLSTATE.CHECK_VIOLATION) {
         await createMissingPartitions(this.#options, endpoint.id, this.#context.clock.nowMs());
       }

@@ -7,8 +7,13 @@ import type { AllowRule } from '../../shared/webhooks/addresses.ts';
 import type { Resolve } from '../../shared/webhooks/resolve.ts';
 
 export interface DispatcherOptions {
-  /** The pool, with at least two connections, since one listens for notifications. */
+  /**
+   * The pool, with at least two connections, since one listens for notifications unless `directUrl`
+   * is set.
+   */
   readonly pool: Pool;
+  /** Address of the pool's database without a pooler, to listen for notifications. */
+  readonly directUrl?: string | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly nextId: IdGenerator;
@@ -57,6 +62,11 @@ export interface Dispatcher {
    * while they can.
    */
   problem(): string | undefined;
+  /**
+   * Returns why deliveries are found by polling only, as text for operators; undefined while
+   * notifications arrive.
+   */
+  note(): string | undefined;
   /**
    * Stops claiming, waits for exchanges in flight (until their deadline at most), and records their
    * results.

@@ -10,8 +10,9 @@ import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { watchKeys } from './key-watch.ts';
 
 export interface WebhooksDeps {
-  /** The pool, with at least two connections, since one listens for notifications. */
+  /** See DispatcherOptions. */
   readonly pool: Pool;
+  readonly directUrl?: string | undefined;
   readonly clock: Clock;
   readonly nextId: IdGenerator;
   readonly logger: Logger;
@@ -32,9 +33,11 @@ export function startWebhooks({ health, ...deps }: WebhooksDeps): Dispatcher {
     },
   });
   health.watchReady('webhooks', () => dispatcher.problem());
+  health.watchNote('webhooks', () => dispatcher.note());
   const keys = watchKeys({ ...deps, health });
   return {
     problem: () => dispatcher.problem(),
+    note: () => dispatcher.note(),
     async close() {
       keys.close();
       await dispatcher.close();

@@ -72,9 +72,13 @@ export const backendsTerminated: Fault = {
 
 export const readOnly: Fault = {
   name: 'postgres-read-only',
-  description: 'the database is read-only for 6 s, as a standby before its promotion (SQLSTATE 25006)',
-  logs: ['kafka'],
-  stallLimit: 'no effect on callers; storing waits for the outage',
+  description:
+    'Postgres only reads for 6 s, as after a failover (SQLSTATE 25006), and its sessions stay open',
+  logs: ['kafka', 'embedded'],
+  stallLimit: {
+    kafka: 'no effect on callers; storing waits for the outage',
+    embedded: 'callers get 503 for the outage',
+  },
   inject: (lab, context) =>
     disturbDatabase(lab, context, async () => {
       await setReadOnly(lab, true);
@@ -102,17 +106,13 @@ async function takeSlots(lab: Laboratory, taken: Client[]): Promise<void> {
   throw new Error(`Postgres gave ${SESSIONS_MAX} sessions and would give more`);
 }
 
-/**
- * Sets the database read-only or writable. A session reads this when it starts, so all sessions are
- * replaced.
- */
+/** Sets the server read-only or writable, also for the transactions of existing sessions. */
 async function setReadOnly(lab: Laboratory, on: boolean): Promise<void> {
   await withSession(lab, async (session) => {
     await session.query('set default_transaction_read_only = off');
-    const database = new URL(await lab.databaseUrl()).pathname.slice(1);
     await session.query(
-      `alter database ${database} ${on ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only'}`,
+      `alter system ${on ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only'}`,
     );
-    await terminateProduct(session);
+    await session.query('select pg_reload_conf()');
   });
 }
