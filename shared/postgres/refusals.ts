@@ -1,6 +1,6 @@
 import { AppError, errorCode, errorMessage } from '../errors.ts';
 import { type TlsFault, tlsFault } from '../tls-faults.ts';
-import { isServerError, SQLSTATE } from './sqlstate.ts';
+import { isFatal, isServerError, SQLSTATE } from './sqlstate.ts';
 
 /**
  * Code of the AppError (not retryable) of a database that refuses the connection, its role or
@@ -30,6 +30,11 @@ export function databaseRefusal(error: unknown): string | undefined {
       return 'the database refuses this user from this host (pg_hba.conf): check the user in DATABASE_URL, and whether the database requires sslmode=verify-full';
     case SQLSTATE.INVALID_CATALOG_NAME:
       return 'the database that DATABASE_URL names does not exist on its server: create it, or set another one';
+    case SQLSTATE.PROTOCOL_VIOLATION:
+      // pgbouncer reports all its refusals so.
+      return isFatal(error)
+        ? `the server of DATABASE_URL, or its pooler, refuses the session: ${errorMessage(error)}`
+        : undefined;
     case SQLSTATE.READ_ONLY_SQL_TRANSACTION:
     case DATABASE_READ_ONLY:
       return READ_ONLY_ADVICE;

@@ -2,6 +2,7 @@ import { AppError, errorCode } from '../errors.ts';
 
 /** The SQLSTATEs that are handled in the code, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
+  PROTOCOL_VIOLATION: '08P01',
   UNIQUE_VIOLATION: '23505',
   /** Also reported if a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
@@ -45,6 +46,11 @@ const TRANSIENT_CLASSES: ReadonlySet<string> = new Set([
  */
 export function isServerError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'severity' in error;
+}
+
+/** Returns whether the server, or a pooler, ended the session with the error. */
+export function isFatal(error: unknown): boolean {
+  return isServerError(error) && (error as { severity: unknown }).severity === 'FATAL';
 }
 
 /**

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { mkdtemp, symlink } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ const WITHOUT_TAGS = '297bd29821703f330cf7b99f54ab6ab06bff1bcf';
 const run = promisify(execFile);
 
 /**
- * Builds the previous release with this release's packages, in a directory that is deleted when
+ * Builds the previous release with its own packages, in a directory that is deleted when
  * this process exits. Resolves with its root, with a trailing slash. Rejects if the clone's history
  * is too short.
  */
@@ -30,8 +30,8 @@ export async function buildPreviousRelease(): Promise<string> {
     );
   }
   await run('tar', ['-xf', archive, '-C', directory]);
-  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
-  await run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], { cwd: directory });
+  await run('npm', ['ci', '--ignore-scripts'], { cwd: directory });
+  await run('npx', ['tsc', '-p', 'tsconfig.build.json'], { cwd: directory });
   return `${directory}/`;
 }
 
