@@ -93,7 +93,7 @@ async function examineDatabase(
   const usable = !found.some(({ check, status }) => status === 'problem' && check !== 'clock');
   return [
     ...found,
-    ...(embedded ? [] : await checkNotifications({ pool, directUrl: config.DATABASE_DIRECT_URL })),
+    ...(embedded || !usable ? [] : await checkNotifications({ pool, directUrl: config.DATABASE_DIRECT_URL })),
     ...(usable && keyRing ? await checkStoredKeys(pool, keyRing) : []),
   ];
 }

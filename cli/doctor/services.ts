@@ -11,12 +11,8 @@ import {
   unheardAdvice,
 } from '../../shared/postgres/notifications.ts';
 import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
-import {
-  majorOf,
-  readServerFacts,
-  requireServer,
-  requireWritable,
-} from '../../shared/postgres/server-facts.ts';
+import { READ_ONLY_ADVICE } from '../../shared/postgres/refusals.ts';
+import { majorOf, readServerFacts, requireServer } from '../../shared/postgres/server-facts.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
 /** Checks of the database and the event log. */
@@ -35,7 +31,7 @@ export async function checkDatabase(db: Queryable, clock: Clock): Promise<readon
     const facts = await readServerFacts(db);
     const afterMs = clock.nowMs();
     requireServer(facts);
-    requireWritable(facts);
+    if (facts.readOnly) return [problem('database', 'is read-only', READ_ONLY_ADVICE)];
     const server = ok('database', `Postgres ${majorOf(facts.version)} answers`);
     const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
       await checkSchema(db);

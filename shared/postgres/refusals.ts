@@ -11,7 +11,9 @@ export const DATABASE_REFUSED = 'DATABASE_REFUSED';
 /** Code of the AppError (retryable) of a database that only reads. */
 export const DATABASE_READ_ONLY = 'DATABASE_READ_ONLY';
 export const READ_ONLY_ADVICE =
-  'the database is read-only: wait for the end of its failover, let DATABASE_URL name the primary, or set default_transaction_read_only to off';
+  'wait for the end of its failover, let DATABASE_URL name the primary, or set default_transaction_read_only to off';
+
+export const READ_ONLY = `the database is read-only: ${READ_ONLY_ADVICE}`;
 
 /** The driver's error message, which has no code, if the server does not support TLS. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
@@ -37,7 +39,7 @@ export function databaseRefusal(error: unknown): string | undefined {
         : undefined;
     case SQLSTATE.READ_ONLY_SQL_TRANSACTION:
     case DATABASE_READ_ONLY:
-      return READ_ONLY_ADVICE;
+      return READ_ONLY;
     case SQLSTATE.INSUFFICIENT_PRIVILEGE:
       return `the role of DATABASE_URL lacks a right (${errorMessage(error)}): use the role that ran \`npx sluice migrate\` for every part, or grant this role the same rights`;
   }

@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { queryWithDeadline } from './query-with-deadline.ts';
-import { DATABASE_READ_ONLY, READ_ONLY_ADVICE } from './refusals.ts';
+import { DATABASE_READ_ONLY, READ_ONLY } from './refusals.ts';
 import { epochMs } from './times.ts';
 
 /** The oldest major version that is supported. */
@@ -27,14 +27,14 @@ export interface ServerFacts {
   readonly readOnly: boolean;
 }
 
-const READ_ONLY = `current_setting('transaction_read_only') = 'on'`;
+const IS_READ_ONLY = `current_setting('transaction_read_only') = 'on'`;
 
 /** Reads the version, the clock, and settings that statements cannot override. */
 export async function readServerFacts(db: Queryable): Promise<ServerFacts> {
   const { rows } = await db.query<ServerFacts>(
     `select current_setting('server_version_num')::integer as version, ${epochMs('clock_timestamp()')} as "nowMs",
             current_setting('server_encoding') as encoding, current_setting('client_encoding') as "clientEncoding",
-            current_setting('session_replication_role') as "replicationRole", ${READ_ONLY} as "readOnly"`,
+            current_setting('session_replication_role') as "replicationRole", ${IS_READ_ONLY} as "readOnly"`,
   );
   return rows[0]!;
 }
@@ -60,7 +60,7 @@ export function requireServer(facts: ServerFacts): void {
 /** Throws AppError `DATABASE_READ_ONLY` (retryable) if the database cannot be written. */
 export function requireWritable({ readOnly }: Pick<ServerFacts, 'readOnly'>): void {
   if (!readOnly) return;
-  throw new AppError(DATABASE_READ_ONLY, READ_ONLY_ADVICE, { retryable: true });
+  throw new AppError(DATABASE_READ_ONLY, READ_ONLY, { retryable: true });
 }
 
 /**
@@ -69,7 +69,7 @@ export function requireWritable({ readOnly }: Pick<ServerFacts, 'readOnly'>): vo
  * `deadlineMs`.
  */
 export async function probeWritable(pool: Pool, deadlineMs: number): Promise<void> {
-  const statement = `select ${READ_ONLY} as "readOnly"`;
+  const statement = `select ${IS_READ_ONLY} as "readOnly"`;
   const rows = await queryWithDeadline<Pick<ServerFacts, 'readOnly'>>(pool, deadlineMs, statement, []);
   try {
     requireWritable(rows[0]!);

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { probeWritable } from '../../shared/postgres/server-facts.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 describe('a pool', () => {
@@ -62,6 +63,22 @@ describe('a pool', () => {
     expect(closed).toBe(0);
     newer.release();
     held!.release(true);
+  });
+
+  it('replaces all connections if a probe finds that the server only reads', async () => {
+    const { url } = await createTestDatabase();
+    pool = createPool({
+      connectionString: url,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger: pino({ level: 'silent' }),
+    });
+    await pool.query('set default_transaction_read_only = on');
+    await expect(probeWritable(pool, 2000)).rejects.toMatchObject({
+      code: 'DATABASE_READ_ONLY',
+      retryable: true,
+    });
+    await probeWritable(pool, 2000);
   });
 
   it('has idle transactions of a frozen process ended by the server', async () => {
