@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts';
 import type { KeyRing } from '../keyring/keyring.ts';
 import type { Logger } from '../logging.ts';
 import { checkSchema } from './migrate.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, Queryable } from './pool.ts';
 import { DATABASE_REFUSED, databaseRefusal, databaseTrouble } from './refusals.ts';
 import { requireKeys } from './require-keys.ts';
 import { readServerFacts, requireServer } from './server-facts.ts';
@@ -21,9 +21,12 @@ export interface RequireSchemaOptions {
   readonly onUnfit: (error: unknown) => void;
   /** Milliseconds between two attempts to reach the database. Default 2000. */
   readonly retryMs?: number;
+  /** Milliseconds without an answer after which the database counts as down. Default 10,000. */
+  readonly answerTimeoutMs?: number;
 }
 
 const RETRY_MS = 2000;
+const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
  * Rejects when this release cannot use the database. AppErrors: DATABASE_TOO_OLD,
@@ -56,9 +59,17 @@ async function requireLater(options: RequireSchemaOptions): Promise<void> {
   }
 }
 
-async function requireFit({ pool, keyRing }: RequireSchemaOptions): Promise<void> {
-  requireServer(await readServerFacts(pool));
-  await checkSchema(pool);
+async function requireFit({
+  pool,
+  keyRing,
+  answerTimeoutMs = ANSWER_TIMEOUT_MS,
+}: RequireSchemaOptions): Promise<void> {
+  // A pooler without a free session accepts connections and does not answer.
+  const db: Queryable = {
+    query: (text) => pool.query({ text: text as string, query_timeout: answerTimeoutMs }),
+  };
+  requireServer(await readServerFacts(db));
+  await checkSchema(db);
   if (keyRing) await requireKeys(pool, keyRing);
 }
 

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPool, inTransaction, type Pool } from '../../shared/postgres/pool.ts';
+import { requireSchema } from '../../shared/postgres/require-schema.ts';
 import { probeWritable } from '../../shared/postgres/server-facts.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
@@ -79,6 +80,22 @@ describe('a pool', () => {
       retryable: true,
     });
     await probeWritable(pool, 2000);
+  });
+
+  it('lets a process start, and log that it waits, if statements are not answered', async () => {
+    server = await serve((socket) => {
+      socket.write(Buffer.concat([LOGGED_IN, READY]));
+    });
+    const lines: { problem: string }[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line)) });
+    pool = createPool({
+      connectionString: `postgres://sluice@127.0.0.1:${(server.address() as AddressInfo).port}/sluice`,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger,
+    });
+    await requireSchema({ pool, logger, onUnfit() {}, answerTimeoutMs: 100 });
+    expect(lines).toMatchObject([{ problem: expect.stringContaining('the database does not answer') }]);
   });
 
   it('has idle transactions of a frozen process ended by the server', async () => {

@@ -38,14 +38,17 @@ export async function startPgbouncer(databaseUrl: string, mode: PoolMode): Promi
   const directory = await mkdtemp(join(tmpdir(), 'sluice-pgbouncer-'));
   await chmod(directory, 0o755);
   const file = join(directory, 'pgbouncer.ini');
+  const users = join(directory, 'users.txt');
+  await writeFile(users, `"${username}" "${decodeURIComponent(password)}"\n`, { mode: 0o644 });
   const settings = [
     '[databases]',
-    `* = host=${hostname} port=${port} user=${username} password=${password}`,
+    `* = host=${hostname} port=${port}`,
     '[pgbouncer]',
     'listen_addr = 127.0.0.1',
     `listen_port = ${ownPort}`,
     'unix_socket_dir =',
-    'auth_type = any',
+    'auth_type = scram-sha-256',
+    `auth_file = ${users}`,
     `pool_mode = ${mode}`,
     // Enough for the connections of all parts in session mode.
     `default_pool_size = ${mode === 'session' ? 100 : 10}`,
