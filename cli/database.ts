@@ -5,6 +5,9 @@ import { createPool, type Pool } from '../shared/postgres/pool.ts';
 import { databaseTrouble } from '../shared/postgres/refusals.ts';
 import { connectionStringOf, readConnectionFile } from './data-dir/connection-file.ts';
 
+/** A pooler without a free session accepts connections and does not answer. */
+const ANSWER_TIMEOUT_MS = 10_000;
+
 export interface OpenDatabase {
   readonly pool: Pool;
   readonly connectionString: string;
@@ -22,7 +25,7 @@ export async function openDatabase(config: Config<DatabaseSetting>, logger: Logg
   const connectionString = config.DATABASE_URL ?? (await embeddedConnectionString(config.SLUICE_DATA_DIR));
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-cli', logger });
   try {
-    await pool.query('select 1');
+    await pool.query({ text: 'select 1', query_timeout: ANSWER_TIMEOUT_MS });
   } catch (error) {
     await pool.end();
     throw new AppError(
