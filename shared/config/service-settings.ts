@@ -43,7 +43,7 @@ export const database = {
     schema: onOrOff.schema.default('on'),
     usedBy: ['embedded', ...WORKERS],
     meaning:
-      'Sends statements of a transaction to Postgres before it has answered the previous ones, which saves a round trip per tenant. Turn it off for a pooler that does not forward them in order.',
+      'Sends statements of a transaction to Postgres before it has answered the previous ones, and prepares them, which saves round trips and planning. Turn it off for a pooler that does not forward them in order. If a pooler loses a prepared statement, the process prepares no more.',
     example: 'off',
   },
   SLUICE_DATA_DIR: {

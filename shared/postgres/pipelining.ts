@@ -1,4 +1,4 @@
-import type { Queryable } from './pool.ts';
+import type { Queryable } from './queryable.ts';
 
 /**
  * Runs statements of which none needs the result of another, and resolves with their results in
@@ -8,15 +8,27 @@ import type { Queryable } from './pool.ts';
  * Rejects with the error of the first one that failed, once all have ended. In a transaction the
  * ones after it only fail because it has failed.
  */
-export async function runTogether<T>(db: Queryable, statements: readonly (() => Promise<T>)[]): Promise<T[]> {
-  const results: T[] = [];
+export async function runTogether<T extends readonly unknown[]>(
+  db: Queryable,
+  statements: { readonly [K in keyof T]: () => Promise<T[K]> },
+): Promise<T> {
+  const results: unknown[] = [];
   if (!db.pipeline) {
     for (const run of statements) results.push(await run());
-    return results;
+  } else {
+    for (const outcome of await Promise.allSettled(statements.map((run) => run()))) {
+      if (outcome.status === 'rejected') throw outcome.reason;
+      results.push(outcome.value);
+    }
   }
-  for (const outcome of await Promise.allSettled(statements.map((run) => run()))) {
-    if (outcome.status === 'rejected') throw outcome.reason;
-    results.push(outcome.value);
-  }
-  return results;
+  return results as readonly unknown[] as T;
+}
+
+/**
+ * Returns the connection for statements whose results nobody needs. In a pipelined transaction, they
+ * resolve when they are sent, so that they take no round trip of their own. Otherwise returns the
+ * connection itself.
+ */
+export function withoutAnswer(db: Queryable): Queryable {
+  return db.unanswered ?? db;
 }

@@ -1,38 +1,12 @@
 import pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
-import { isReadOnly } from './sqlstate.ts';
+import { PipelinedTransaction } from './pipelined-transaction.ts';
+import { withoutAnswer } from './pipelining.ts';
+import type { Queryable, Statement } from './queryable.ts';
+import { isPlanOutdated, isPreparedStatementLost, isReadOnly } from './sqlstate.ts';
 
-export interface QueryResult<Row> {
-  readonly rows: Row[];
-  /** Rows that the statement returned or changed; null for statements without rows. */
-  readonly rowCount: number | null;
-}
-
-export interface Statement {
-  readonly text: string;
-  readonly values?: unknown[];
-  /**
-   * Prepares the statement under this name, once per connection. Different statements need different
-   * names. Not for connections through a pooler.
-   */
-  readonly name?: string;
-  /**
-   * Milliseconds without a response after which the statement rejects. Default: the pool's timeout.
-   */
-  readonly query_timeout?: number | undefined;
-}
-
-/** Runs statements: a pool, or one connection inside a transaction. */
-export interface Queryable {
-  /**
-   * Whether statements are sent before the previous ones are answered. Set on connections of a pool
-   * with this option only.
-   */
-  readonly pipeline?: boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: a caller that names no row type knows the columns.
-  query<Row = any>(statement: string | Statement, values?: unknown[]): Promise<QueryResult<Row>>;
-}
+export type { Queryable, QueryResult, Statement } from './queryable.ts';
 
 /** A pool of connections to one database. */
 export interface Pool extends Queryable {
@@ -89,9 +63,15 @@ export interface PoolOptions {
    * server or network that stops responding reports no error. Default: no limit.
    */
   readonly answerTimeoutMs?: number;
-  /** Whether connections send statements before the previous ones are answered. Default false. */
+  /**
+   * Whether connections send statements before the previous ones are answered, and may prepare them.
+   * Not for a pooler that does not support both. Default false.
+   */
   readonly pipeline?: boolean;
 }
+
+/** Pools whose connections lose prepared statements, because a pooler changes their sessions. */
+const poolsWithoutPreparing = new WeakSet<Pool>();
 
 /** Milliseconds after which a connection that does not answer a rollback is discarded. */
 const ROLLBACK_TIMEOUT_MS = 5000;
@@ -189,6 +169,17 @@ export interface TransactionOptions {
    * cheaper. For statements on few rows of a queue, most of whose rows may be dead.
    */
   readonly preferIndexes?: boolean;
+  /**
+   * Whether to send statements without waiting where nobody needs the answer, BEGIN among them, if
+   * the pool permits it; see {@link PipelinedTransaction}. The first statement must only read and
+   * lock, in case that BEGIN fails.
+   */
+  readonly pipelined?: boolean;
+  /**
+   * Whether a pipelined transaction prepares its statements, unless a pooler has lost some. Default
+   * false.
+   */
+  readonly prepare?: boolean;
 }
 
 /**
@@ -209,12 +200,17 @@ export async function inTransaction<T>(
   };
   client.on('error', onError);
   try {
-    await client.query(timed(beginStatement(options), options));
-    const result = await work(client);
-    await client.query(timed('commit', options));
+    const prepare = options.prepare === true && !poolsWithoutPreparing.has(pool);
+    const transaction =
+      options.pipelined && client.pipeline ? new PipelinedTransaction(client, { prepare }) : client;
+    await withoutAnswer(transaction).query(timed(beginStatement(options), options));
+    const result = await work(transaction);
+    await transaction.query(timed('commit', options));
     return result;
   } catch (error) {
     if (isReadOnly(error)) pool.closeConnections(error, client);
+    if (isPreparedStatementLost(error)) poolsWithoutPreparing.add(pool);
+    if (isPreparedStatementLost(error) || isPlanOutdated(error)) broken = error as Error;
     try {
       await client.query(ROLLBACK);
     } catch (rollbackError) {

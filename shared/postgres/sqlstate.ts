@@ -3,18 +3,21 @@ import { AppError, errorCode } from '../errors.ts';
 /** The SQLSTATEs that are handled in the code, by their names in Postgres' manual (appendix A). */
 export const SQLSTATE = {
   PROTOCOL_VIOLATION: '08P01',
+  FEATURE_NOT_SUPPORTED: '0A000',
   UNIQUE_VIOLATION: '23505',
   /** Also reported if a partitioned table has no partition for the row. */
   CHECK_VIOLATION: '23514',
   READ_ONLY_SQL_TRANSACTION: '25006',
   IDLE_IN_TRANSACTION_SESSION_TIMEOUT: '25P03',
   TRANSACTION_TIMEOUT: '25P04',
+  INVALID_SQL_STATEMENT_NAME: '26000',
   INVALID_AUTHORIZATION_SPECIFICATION: '28000',
   INVALID_PASSWORD: '28P01',
   INVALID_CATALOG_NAME: '3D000',
   INSUFFICIENT_PRIVILEGE: '42501',
   UNDEFINED_TABLE: '42P01',
   DUPLICATE_DATABASE: '42P04',
+  DUPLICATE_PREPARED_STATEMENT: '42P05',
   OUT_OF_MEMORY: '53200',
   QUERY_CANCELED: '57014',
 } as const;
@@ -87,4 +90,20 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     return false;
   }
   return !isServerError(error) || isTransient(sqlStateOf(error) ?? '');
+}
+
+/**
+ * Returns whether a prepared statement does not exist in the session, or its name is taken: a pooler
+ * uses another session than before.
+ */
+export function isPreparedStatementLost(error: unknown): boolean {
+  const sqlState = sqlStateOf(error);
+  return (
+    sqlState === SQLSTATE.INVALID_SQL_STATEMENT_NAME || sqlState === SQLSTATE.DUPLICATE_PREPARED_STATEMENT
+  );
+}
+
+/** Returns whether a prepared statement may return other types than when it was prepared. */
+export function isPlanOutdated(error: unknown): boolean {
+  return sqlStateOf(error) === SQLSTATE.FEATURE_NOT_SUPPORTED;
 }

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { inTransaction, type Queryable } from '../../shared/postgres/pool.ts';
+import { inTransaction, type Queryable, type Statement } from '../../shared/postgres/pool.ts';
 import { deleteEndpoint } from '../../shared/postgres/webhook-endpoints.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
 import { findDueEndpoints } from '../../workers/webhooks/sql/due-endpoints.ts';
@@ -40,7 +40,8 @@ async function readBy(operation: (db: Queryable) => Promise<unknown>): Promise<n
   const reads: number[] = [];
   await inTransaction(pool, async (client) => {
     await operation({
-      async query(text: string, values?: unknown[]) {
+      async query(given: string | Statement, givenValues?: unknown[]) {
+        const { text, values } = typeof given === 'string' ? { text: given, values: givenValues } : given;
         if (text.includes('webhook_endpoints')) {
           await client.query('savepoint explained');
           const { rows } = await client.query(`explain (analyze, format json) ${text}`, values);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { listAttempts } from '../../cli/sql/webhooks.ts';
 import { insertCredentialRead, listCredentialReads } from '../../shared/postgres/credential-reads.ts';
-import type { Queryable } from '../../shared/postgres/pool.ts';
+import type { Statement as GivenStatement, Queryable } from '../../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../../shared/postgres/time-partitions.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import { insertWebhookEvents } from '../../workers/sql/webhook-events.ts';
@@ -45,7 +45,8 @@ interface Statement {
 function recording(): { db: Queryable; statements: Statement[] } {
   const statements: Statement[] = [];
   const db: Queryable = {
-    async query(text: string, values?: unknown[]) {
+    async query(given: string | GivenStatement, givenValues?: unknown[]) {
+      const { text, values } = typeof given === 'string' ? { text: given, values: givenValues } : given;
       statements.push({ text, values });
       return await pool.query(text, values);
     },

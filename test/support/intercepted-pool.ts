@@ -1,4 +1,4 @@
-import type { Connection, Pool } from '../../shared/postgres/pool.ts';
+import type { Connection, Pool, Statement } from '../../shared/postgres/pool.ts';
 
 /**
  * Returns a pool that calls `afterQuery` after each statement of a transaction. If `afterQuery`
@@ -11,8 +11,9 @@ export function interceptedPool(pool: Pool, afterQuery: (text: string, values?: 
       return overriding<Connection>(client, {
         query: async (...args: unknown[]) => {
           const result = await (client.query as (...given: unknown[]) => Promise<unknown>)(...args);
-          const [statement, values] = args as [string | { readonly text: string }, unknown[]?];
-          await afterQuery(typeof statement === 'string' ? statement : statement.text, values);
+          const [statement, values] = args as [string | Statement, unknown[]?];
+          if (typeof statement === 'string') await afterQuery(statement, values);
+          else await afterQuery(statement.text, statement.values);
           return result;
         },
       });

@@ -4,6 +4,7 @@ import type { IdGenerator } from '../../shared/ids.ts';
 import { fingerprint } from '../../shared/log/fingerprint.ts';
 import { POSITION_LOST } from '../../shared/log/log.ts';
 import type { PositionRow } from '../../shared/postgres/log-positions.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { advancePositions, lockFreePositions, lockPosition } from '../sql/log-positions.ts';
@@ -86,6 +87,12 @@ interface LockedSlice<Row> {
  */
 export const LOCK_TIMEOUT_MS = 2_000;
 
+/**
+ * Records up to which planning is a large part of the work, so that statements are prepared. For so
+ * few, an index is always better than to read a table.
+ */
+const FEW_RECORDS = 200;
+
 const IDLE_IN_TRANSACTION_MS = 3_000;
 
 /**
@@ -109,7 +116,7 @@ export async function storeBatch<Row>(
   return await transaction(deps, slice.candidates.length, async (client) => {
     const position = await lockPosition(client, slice);
     checkPosition(position, slice);
-    await deps.onStep?.('position-locked');
+    await step(deps, client, 'position-locked');
     const locked = { slice, position, fresh: freshOf(slice, position) };
     if (locked.fresh.length === 0) return await skip(client, locked, deps.clock.nowMs());
     const results = await store(deps, client, kind, [locked]);
@@ -132,7 +139,7 @@ export async function storeRound<Row>(
   return await transaction(deps, records, async (client) => {
     const partitions = inOrder.map(({ partition }) => partition);
     const positions = await lockFreePositions(client, slices[0]!.topic, partitions);
-    await deps.onStep?.('position-locked');
+    await step(deps, client, 'position-locked');
     const locked = inOrder.flatMap((slice) => storable(slice, positions.get(slice.partition)) ?? []);
     const stored = new Map<Slice<Row>, StoreResult<Row>>();
     for (const { slice, position, fresh } of locked) {
@@ -153,17 +160,26 @@ async function transaction<T>(
   const result = await inTransaction(
     deps.pool,
     async (client) => {
-      await deps.onStep?.('begun');
+      await step(deps, client, 'begun');
       return await work(client);
     },
     {
       idleTimeoutMs: deps.idleInTransactionMs ?? IDLE_IN_TRANSACTION_MS,
       lockTimeoutMs: LOCK_TIMEOUT_MS,
+      pipelined: true,
+      ...(records <= FEW_RECORDS && { prepare: true, preferIndexes: true }),
       ...(records > 1 && { statementTimeoutMs: deps.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS }),
     },
   );
   await deps.onStep?.('committed');
   return result;
+}
+
+/** Reports a step of the transaction, once all statements before it have ended. */
+async function step({ onStep }: StoreBatchDeps, client: Queryable, name: BatchStep): Promise<void> {
+  if (!onStep) return;
+  await client.query('select');
+  await onStep(name);
 }
 
 function freshOf<Row>({ candidates }: Slice<Row>, { nextOffset }: PositionRow): readonly Candidate<Row>[] {
@@ -201,20 +217,20 @@ async function store<Row>(
         generatedIdKeptMs: deps.generatedIdKeptMs,
         plainInserts: deps.plainInserts,
       });
-  await deps.onStep?.('keys-written');
+  await step(deps, client, 'keys-written');
   const events = stored.length > 0 ? await kind.write(client, stored, { nowMs }) : [];
-  await deps.onStep?.('rows-written');
+  await step(deps, client, 'rows-written');
   await recordDeadLetters(client, kind, { topic, candidates, deadLetters, bare }, nowMs);
-  await deps.onStep?.('dead-letters-written');
+  await step(deps, client, 'dead-letters-written');
   const rejections = bare ? [] : rejectionEvents(kind.kind, deadLetters, nowMs);
   await insertWebhookEvents(client, [...events, ...rejections], { nowMs, nextId: deps.nextId });
-  await deps.onStep?.('webhook-events-written');
+  await step(deps, client, 'webhook-events-written');
   const next = slices.map(({ slice, fresh }) => {
     const last = fresh.at(-1)!.log;
     return { partition: slice.partition, nextOffset: last.offset + 1n, lastId: fingerprint(last) };
   });
-  await advancePositions(client, topic, next, nowMs);
-  await deps.onStep?.('position-advanced');
+  await advancePositions(withoutAnswer(client), topic, next, nowMs);
+  await step(deps, client, 'position-advanced');
   return new Map(
     slices.map(({ slice, position: { suspectEnd }, fresh }, i) => {
       const { nextOffset } = next[i]!;

@@ -1,4 +1,5 @@
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EntityId } from './entity-tables.ts';
 import { readInPages } from './read-in-pages.ts';
@@ -59,7 +60,7 @@ export async function insertAutomationEvents(
     { name: 'request_id', type: 'text', value: (row) => row.requestId },
     { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
-  await insertRows(db, 'automation_events', columns, rows);
+  await insertRows(withoutAnswer(db), 'automation_events', columns, rows);
 }
 
 export interface StoredAutomationEvent extends EntityId {

@@ -45,5 +45,5 @@ export async function byTenant<Id extends { readonly tenantId: string }, T>(
       () =>
         run(tenantId, ofTenant),
   );
-  return (await runTogether(db, statements)).flat();
+  return (await runTogether<(readonly T[])[]>(db, statements)).flat();
 }

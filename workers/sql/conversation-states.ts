@@ -1,5 +1,6 @@
 import type { AutomationState } from '../../shared/kinds/automation-events.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
 import {
@@ -87,7 +88,7 @@ export async function upsertConversationStates(
     ...positionColumns<Version>(nowMs),
   ];
   await insertRows(
-    db,
+    withoutAnswer(db),
     'conversation_states',
     [
       { name: 'tenant_id', type: 'text', value: (version) => version.tenantId },

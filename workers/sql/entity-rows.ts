@@ -2,6 +2,7 @@ import { runInSlices } from '../../shared/map-in-slices.ts';
 import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import { type Column, insertRows, unnestColumnByColumn } from '../../shared/postgres/bulk-rows.ts';
 import { type EncodedRow, hasValue } from '../../shared/postgres/encoded-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
 import {
@@ -133,7 +134,7 @@ export async function replaceEntities(
 ): Promise<void> {
   const columns = [...memberColumns(tables), ...positionColumns<EntityChange>(nowMs)];
   await insertRows(
-    db,
+    withoutAnswer(db),
     tables.current,
     [...idColumns(tables), ...columns],
     rows,

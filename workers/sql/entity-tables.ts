@@ -4,6 +4,7 @@ import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts'
 import { type Member, membersOf } from '../../shared/kinds/members.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { readInPages } from './read-in-pages.ts';
 
@@ -114,7 +115,7 @@ export async function insertPatches(
     { name: 'patch', type: 'json', encoded: ({ row }) => row, index: tables.members.length },
     { name: 'stored_at', type: 'timestamptz', same: nowMs },
   ];
-  await insertRows(db, tables.history, columns, rows);
+  await insertRows(withoutAnswer(db), tables.history, columns, rows);
 }
 
 /** The position columns of a locked row. */

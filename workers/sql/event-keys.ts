@@ -6,6 +6,7 @@ import {
   unnestColumnByColumn,
   unnestRows,
 } from '../../shared/postgres/bulk-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import { epochMs } from '../../shared/postgres/times.ts';
@@ -128,7 +129,7 @@ export async function insertNewEventKeys(
   kind: Kind,
   keys: readonly EventKey[],
 ): Promise<boolean> {
-  await db.query('savepoint new_ids');
+  await withoutAnswer(db).query('savepoint new_ids');
   try {
     await insertRows(db, 'event_keys', compactColumnsOf(kind, keys), keys);
     return true;

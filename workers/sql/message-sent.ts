@@ -3,6 +3,7 @@ import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
+import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { ColumnValue, ReadAt } from './entity-tables.ts';
 
@@ -66,7 +67,7 @@ export async function insertMessageSent(
   nowMs: number,
 ): Promise<void> {
   await insertRows(
-    db,
+    withoutAnswer(db),
     'message_sent',
     [...COLUMNS, { name: 'stored_at', type: 'timestamptz', same: nowMs }],
     rows,

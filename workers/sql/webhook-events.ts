@@ -5,6 +5,7 @@ import { AppError, BATCH_BOUND_EXCEEDED } from '../../shared/errors.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
 import { mapInSlices } from '../../shared/map-in-slices.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
+import { runTogether, withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
 
@@ -37,11 +38,6 @@ export interface InsertWebhookEventsOptions {
   readonly endpointIds?: readonly string[];
 }
 
-/** The number of deliveries that were written for an endpoint. */
-interface InsertedDeliveries extends EndpointId {
-  readonly deliveries: number;
-}
-
 /** Maximum number of deliveries that one transaction writes, unless a single event has more. */
 const DELIVERIES_MAX = 10_000;
 
@@ -70,14 +66,21 @@ export async function insertWebhookEvents(
 ): Promise<number> {
   if (events.length === 0) return 0;
   const endpointIds = options.endpointIds ?? null;
-  const countSubscribers = await findSubscribers(client, events, endpointIds);
+  const [subscribersOf, baseNumber] = await runTogether<[SubscribersOf, bigint]>(client, [
+    () => findSubscribers(client, events, endpointIds),
+    () => nextBaseNumber(client),
+  ]);
   const messages: Message[] = [];
+  const subscribers = new Set<Subscribers>();
   let deliveries = 0;
   for (const event of events) {
-    const subscribers = countSubscribers(event);
-    if (subscribers === 0) continue;
-    deliveries += subscribers;
-    messages.push({ id: options.nextId(), event, ordinal: messages.length });
+    let isSent = false;
+    for (const group of subscribersOf(event)) {
+      isSent = true;
+      subscribers.add(group);
+      deliveries += group.endpoints;
+    }
+    if (isSent) messages.push({ id: options.nextId(), event, ordinal: messages.length });
   }
   if (messages.length === 0) return 0;
   if (deliveries > DELIVERIES_MAX && messages.length > 1) {
@@ -87,19 +90,26 @@ export async function insertWebhookEvents(
     );
   }
   await insertMessages(client, messages, options.nowMs);
-  const inserted = await insertDeliveries(client, messages, options.nowMs, endpointIds);
+  await insertDeliveries(client, messages, baseNumber, options.nowMs, endpointIds);
   // One notification for all deliveries. At commit, the notification takes a lock for which all
   // notifying transactions compete.
-  await client.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, payloadOf(inserted)]);
-  return inserted.reduce((sum, endpoint) => sum + endpoint.deliveries, 0);
+  await withoutAnswer(client).query('select pg_notify($1, $2)', [
+    DELIVERIES_CHANNEL,
+    payloadOf([...subscribers]),
+  ]);
+  return deliveries;
 }
 
 /** Maximum characters of a notification's payload. Postgres permits almost 8000 bytes. */
 const PAYLOAD_MAX = 2000;
+/** Endpoints of a group that are read to be named: more than fit in a payload. */
+const NAMED_MAX = 100;
 
 /** Returns the payload of a notification; empty if there are too many endpoints to name them. */
-function payloadOf(endpoints: readonly EndpointId[]): string {
-  const payload = JSON.stringify(endpoints.map(({ tenantId, endpointId }) => [tenantId, endpointId]));
+function payloadOf(subscribers: readonly Subscribers[]): string {
+  if (subscribers.some(({ endpoints }) => endpoints > NAMED_MAX)) return '';
+  const pairs = subscribers.flatMap(({ tenantId, endpointIds }) => endpointIds.map((id) => [tenantId, id]));
+  const payload = JSON.stringify(pairs);
   return payload.length > PAYLOAD_MAX ? '' : payload;
 }
 
@@ -116,37 +126,46 @@ export function endpointsOfPayload(payload: string | undefined): EndpointId[] | 
   }
 }
 
-/** Resolves with the function that returns the number of an event's subscribers. */
+/** The endpoints of a tenant that subscribe to the same types. */
+interface Subscribers {
+  readonly tenantId: string;
+  readonly eventTypes: readonly string[] | null;
+  /** Number of the endpoints. */
+  readonly endpoints: number;
+  /** The ids of some of the endpoints: of all, unless there are many. */
+  readonly endpointIds: readonly string[];
+}
+
+/** Returns the subscribers of an event. */
+type SubscribersOf = (event: WebhookEvent) => readonly Subscribers[];
+
 async function findSubscribers(
   client: Queryable,
   events: readonly WebhookEvent[],
   endpointIds: readonly string[] | null,
-): Promise<(event: WebhookEvent) => number> {
+): Promise<SubscribersOf> {
   // Counted by the server, because a tenant may have thousands of endpoints with few different
   // lists of types.
-  const { rows } = await client.query<{
-    tenantId: string;
-    eventTypes: string[] | null;
-    endpoints: number;
-  }>(
-    `select tenant_id as "tenantId", event_types as "eventTypes", count(*)::integer as endpoints
+  const { rows } = await client.query<Subscribers>(
+    `select tenant_id as "tenantId", event_types as "eventTypes", count(*)::integer as endpoints,
+            (array_agg(endpoint_id))[1:${NAMED_MAX}] as "endpointIds"
        from webhook_endpoints
       where tenant_id = any($1::text[]) and state = 'enabled' and state <> 'deleted'
         and ($2::text[] is null or endpoint_id = any($2::text[]))
       group by tenant_id, event_types`,
     [[...new Set(events.map((event) => event.tenantId))].sort(), endpointIds],
   );
-  const counts = new Map<string, number>();
+  const found = new Map<string, Subscribers[]>();
   return ({ tenantId, type }) => {
     // Neither types nor tenant ids contain a space.
     const key = `${type} ${tenantId}`;
-    const known = counts.get(key);
-    if (known !== undefined) return known;
-    const count = rows
-      .filter((row) => row.tenantId === tenantId && (row.eventTypes?.includes(type) ?? true))
-      .reduce((sum, row) => sum + row.endpoints, 0);
-    counts.set(key, count);
-    return count;
+    const known = found.get(key);
+    if (known) return known;
+    const subscribers = rows.filter(
+      (row) => row.tenantId === tenantId && (row.eventTypes?.includes(type) ?? true),
+    );
+    found.set(key, subscribers);
+    return subscribers;
   };
 }
 
@@ -170,27 +189,33 @@ async function insertMessages(
     { name: 'type', type: 'text', value: ({ event }) => event.type },
     { name: 'body', type: 'utf8', value: ({ body }) => body },
   ];
-  await insertRows(client, 'webhook_messages', columns, rows);
+  await insertRows(withoutAnswer(client), 'webhook_messages', columns, rows);
+}
+
+/**
+ * Takes the base of the deliveries' numbers from the sequence. The sequence steps by 2^20, which no
+ * ordinal reaches (see DELIVERIES_MAX), so the numbers of concurrent transactions never overlap. A
+ * conversation has one writer at a time, which takes the base in its transaction. So the base is
+ * higher than all numbers of earlier transactions of the conversation, which have ended.
+ */
+async function nextBaseNumber(client: Queryable): Promise<bigint> {
+  const { rows } = await client.query<{ base: bigint }>("select nextval('webhook_delivery_seq') as base");
+  return rows[0]!.base;
 }
 
 /**
  * Writes a delivery per message and subscribed endpoint, in the order of the messages, as one
- * statement. A delivery's number is a base, taken once from the sequence, plus the message's
- * ordinal. The sequence steps by 2^20, which no ordinal reaches (see DELIVERIES_MAX), so the
- * numbers of concurrent transactions never overlap. A conversation has one writer at a time, which
- * takes the base in its transaction. So the base is higher than all numbers of earlier transactions
- * of the conversation, which have ended.
+ * statement. A delivery's number is the base plus the message's ordinal.
  */
 async function insertDeliveries(
   client: Queryable,
   messages: readonly Message[],
+  baseNumber: bigint,
   createdAtMs: number,
   endpointIds: readonly string[] | null,
-): Promise<InsertedDeliveries[]> {
-  const { rows } = await client.query<{ base: bigint }>("select nextval('webhook_delivery_seq') as base");
-  const inserted = await client.query<InsertedDeliveries>(
-    `with inserted as (
-     insert into webhook_queue
+): Promise<void> {
+  await withoutAnswer(client).query(
+    `insert into webhook_queue
        (tenant_id, endpoint_id, message_id, created_at, seq, ordering_key, due_at)
      select m.tenant_id, e.endpoint_id, m.message_id, $1::timestamptz, $2::bigint + m.ordinal, m.ordering_key,
             $1::timestamptz
@@ -200,14 +225,10 @@ async function insertDeliveries(
          on e.tenant_id = m.tenant_id and e.state = 'enabled' and e.state <> 'deleted'
         and (e.event_types is null or m.type = any(e.event_types))
         and ($8::text[] is null or e.endpoint_id = any($8::text[]))
-      order by m.tenant_id, e.endpoint_id, m.ordinal
-     returning tenant_id, endpoint_id)
-     select tenant_id as "tenantId", endpoint_id as "endpointId", count(*)::integer as deliveries
-       from inserted
-      group by tenant_id, endpoint_id`,
+      order by m.tenant_id, e.endpoint_id, m.ordinal`,
     [
       new Date(createdAtMs),
-      rows[0]!.base,
+      baseNumber,
       messages.map(({ event }) => event.tenantId),
       messages.map(({ id }) => id),
       messages.map(({ event }) => event.type),
@@ -216,5 +237,4 @@ async function insertDeliveries(
       endpointIds,
     ],
   );
-  return inserted.rows;
 }

@@ -1,3 +1,4 @@
+import { runTogether } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { insertAttempts } from '../../shared/postgres/webhook-attempts.ts';
 import type { ClaimedDelivery } from './attempt.ts';
@@ -14,6 +15,7 @@ import {
   endLostLeases,
   findDueDeliveries,
   findWithoutBody,
+  type LeasedBy,
   leaseDeliveries,
   type QueuedDelivery,
 } from './sql/queue.ts';
@@ -70,12 +72,15 @@ export async function claimDeliveries(
   options: ClaimOptions,
 ): Promise<Claimed[]> {
   if (wanted.length === 0) return [];
-  for (const one of wanted) await readDue(client, one, options);
-  const leasedByOthers = await countLeasedByOthers(
-    client,
-    wanted.map(({ endpoint }) => endpoint),
-    options,
-  );
+  const [leasedByOthers] = await runTogether<[LeasedBy, ...unknown[]]>(client, [
+    () =>
+      countLeasedByOthers(
+        client,
+        wanted.map(({ endpoint }) => endpoint),
+        options,
+      ),
+    ...wanted.map((one) => () => readDue(client, one, options)),
+  ]);
   const chosen = wanted.map((one) => {
     const { endpoint, readAhead, held, ahead } = one;
     const others = leasedByOthers(endpoint);

@@ -120,7 +120,7 @@ export async function dispatchEndpoints(
       }
       return results;
     },
-    { preferIndexes: true },
+    { preferIndexes: true, pipelined: true, prepare: true },
   );
 }
 

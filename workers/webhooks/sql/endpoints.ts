@@ -1,4 +1,5 @@
 import type { WebhookType } from '../../../shared/contracts/webhooks.ts';
+import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs, toDate } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
@@ -84,7 +85,7 @@ export async function updateEndpointHealth(
   health: EndpointHealth,
   nowMs: number,
 ): Promise<void> {
-  await client.query(
+  await withoutAnswer(client).query(
     `update webhook_endpoints
         set state = $3, disabled_reason = $4, failures = $5, failing_since = $6, last_failure_at = $7,
             last_success_at = $8, paused_until = $9, updated_at = $10

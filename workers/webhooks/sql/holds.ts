@@ -1,3 +1,4 @@
+import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import { epochMs } from '../../../shared/postgres/times.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
@@ -37,7 +38,7 @@ export async function parkDeliveries(
   deliveries: readonly Pick<DeliveryId, 'messageId'>[],
 ): Promise<void> {
   if (deliveries.length === 0) return;
-  await client.query(
+  await withoutAnswer(client).query(
     `update webhook_queue
         set parked = true
       where tenant_id = $1 and endpoint_id = $2 and message_id = any($3::text[])`,
@@ -52,7 +53,7 @@ export async function parkDeliveries(
  */
 export async function unparkNext(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
-  await client.query(
+  await withoutAnswer(client).query(
     `with heads as (
        select k.ordering_key,
               (select min(b.seq) from webhook_queue b
@@ -73,7 +74,7 @@ export async function unparkNext(client: Queryable, id: EndpointId, keys: readon
 /** Unparks all deliveries of these conversations. Runs under the endpoint's lock. */
 export async function unparkAll(client: Queryable, id: EndpointId, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
-  await client.query(
+  await withoutAnswer(client).query(
     `update webhook_queue
         set parked = false
       where tenant_id = $1 and endpoint_id = $2 and ordering_key = any($3::text[])

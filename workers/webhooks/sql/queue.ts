@@ -79,6 +79,9 @@ export async function findDueDeliveries(
   return rows;
 }
 
+/** Returns the number of leased deliveries of an endpoint. */
+export type LeasedBy = (id: EndpointId) => number;
+
 /**
  * Returns the number of deliveries that other dispatchers have in flight, by endpoint. `ownTokens`
  * is the prefix of the caller's lease tokens. Runs under the endpoints' locks.
@@ -87,7 +90,7 @@ export async function countLeasedByOthers(
   client: Queryable,
   ids: readonly EndpointId[],
   { nowMs, ownTokens }: { readonly nowMs: number; readonly ownTokens: string },
-): Promise<(id: EndpointId) => number> {
+): Promise<LeasedBy> {
   const { rows } = await client.query<EndpointId & { leased: number }>(
     `select q.tenant_id as "tenantId", q.endpoint_id as "endpointId", count(*)::int as leased
        from unnest($1::text[], $2::text[]) as given (tenant_id, endpoint_id)

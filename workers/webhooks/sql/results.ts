@@ -1,4 +1,5 @@
 import { type Column, unnestRows } from '../../../shared/postgres/bulk-rows.ts';
+import { withoutAnswer } from '../../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../../shared/postgres/pool.ts';
 import type { AttemptRecord } from '../../../shared/postgres/webhook-attempts.ts';
 import type { EndpointId } from '../../../shared/postgres/webhook-endpoints.ts';
@@ -122,7 +123,7 @@ export interface UnsentDelivery extends Leased {
  */
 export async function giveBack(client: Queryable, deliveries: readonly UnsentDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
-  await client.query(
+  await withoutAnswer(client).query(
     `update webhook_queue q
         set attempts = q.attempts - 1, lease_token = null, due_at = given.due_at
        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
@@ -139,7 +140,7 @@ export async function extendLeases(
   untilMs: number,
 ): Promise<void> {
   if (deliveries.length === 0) return;
-  await client.query(
+  await withoutAnswer(client).query(
     `update webhook_queue q
         set due_at = $5
        from unnest($1::text[], $2::text[], $3::text[], $4::text[])
