@@ -36,9 +36,13 @@ import { CREDENTIALS_RAW_MEMBERS } from './operations/authenticate/credentials.t
 import { authenticateOperation } from './operations/authenticate/handler.ts';
 import { automationEventsOperation } from './operations/automation-events/handler.ts';
 import { type ReadState, readStateOperation } from './operations/automation-state/handler.ts';
-import { manyAgentMetadataOperation } from './operations/many-agent-metadata/handler.ts';
-import { messageSentOperation } from './operations/message-sent/handler.ts';
-import { badJsonResult, singleConvoMetadataOperation } from './operations/single-convo-metadata/handler.ts';
+import { manyAgentMetadataOperation, scanAgentItems } from './operations/many-agent-metadata/handler.ts';
+import { messageSentOperation, scanMessageSent } from './operations/message-sent/handler.ts';
+import {
+  badJsonResult,
+  scanConversation,
+  singleConvoMetadataOperation,
+} from './operations/single-convo-metadata/handler.ts';
 import { PATHS } from './paths.ts';
 
 export interface AppDeps {
@@ -63,7 +67,7 @@ export interface AppDeps {
 }
 
 /** The body of an operation that writes, and the checks of the path before it. */
-interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 'onUnreadable'> {
+interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 'scan' | 'onUnreadable'> {
   readonly check?: readonly Check[];
 }
 
@@ -101,19 +105,24 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   write(
     PATHS.manyAgentMetadata,
     'agent-metadata:write',
-    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS },
+    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: AGENT_RAW_MEMBERS, scan: scanAgentItems },
     manyAgentMetadataOperation(writeDeps),
   );
   write(
     PATHS.singleConvoMetadata,
     'conversation-metadata:write',
-    { bytesMax: BODY_BYTES_MAX, rawMembers: CONVERSATION_RAW_MEMBERS, onUnreadable: badJsonResult(nextId) },
+    {
+      bytesMax: BODY_BYTES_MAX,
+      rawMembers: CONVERSATION_RAW_MEMBERS,
+      scan: scanConversation,
+      onUnreadable: badJsonResult(nextId),
+    },
     singleConvoMetadataOperation(writeDeps),
   );
   write(
     PATHS.messageSent,
     'analytics:write',
-    { bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS },
+    { bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS, scan: scanMessageSent },
     messageSentOperation(writeDeps),
   );
   write(

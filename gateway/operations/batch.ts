@@ -1,7 +1,7 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import type { ParsedWithJson } from '../../shared/contracts/parsed.ts';
+import type { ParsedRecord } from '../../shared/contracts/parsed.ts';
 import {
   failBadParams,
   failConflict,
@@ -25,9 +25,9 @@ import {
 
 export const ITEMS_MAX = 1000;
 
-export interface BatchOptions<R extends JsonObject> {
+export interface BatchOptions {
   readonly kind: Kind;
-  readonly readItem: (value: JsonValue) => ParsedWithJson<R>;
+  readonly readItem: (value: JsonValue) => ParsedRecord;
 }
 
 /** A validated item: the reason of its refusal, or a record to accept. */
@@ -41,14 +41,16 @@ type Item =
  * accepted. Otherwise answers 503-01 if any record was unavailable, since a retry may succeed in
  * part. Answers 400 with the results in all other cases.
  */
-export function batchOperation<R extends JsonObject>(deps: WriteDeps, { kind, readItem }: BatchOptions<R>) {
+export function batchOperation(deps: WriteDeps, { kind, readItem }: BatchOptions) {
   return async (c: HttpContext): Promise<Response> => {
-    const read = readItems(c.get('body'));
-    if (!read.ok) return fail(c, '422-01', read.details);
+    const scanned = c.get('scanned');
+    const read = scanned ? undefined : readItems(c.get('body'));
+    if (read?.ok === false) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const items = await mapInRequestSlices(facts.tenantId, read.items, (value) =>
-      toItem(facts, kind, readItem(value), deps),
-    );
+    const encode = (parsed: ParsedRecord) => toItem(facts, kind, parsed, deps);
+    const items = await (scanned
+      ? mapInRequestSlices(facts.tenantId, scanned.records, encode)
+      : mapInRequestSlices(facts.tenantId, read!.items, (value) => encode(readItem(value))));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
     const result = acceptRecords(c, deps, records, { lookUpStored: true });
     if (result.refusal) return refuse(c, result.refusal);
@@ -75,14 +77,9 @@ export function readItems(
   return { ok: true, items };
 }
 
-function toItem<R extends JsonObject>(
-  facts: RequestFacts,
-  kind: Kind,
-  parsed: ParsedWithJson<R>,
-  { nextId }: WriteDeps,
-): Item {
+function toItem(facts: RequestFacts, kind: Kind, parsed: ParsedRecord, { nextId }: WriteDeps): Item {
   if (!parsed.ok) return { eventId: parsed.id ?? nextId(), error: failBadParams(parsed.details) };
-  const record = toRecord(facts, kind, parsed, parsed.record, nextId);
+  const record = toRecord(facts, kind, parsed, nextId);
   const encoded = encodeRecord(record, parsed.json);
   return encoded
     ? { eventId: record.id, encoded }

@@ -1,7 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { ErrorDetail, Refusal } from '../../shared/contracts/errors.ts';
-import { type AcceptedRecord, RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
-import type { JsonObject } from '../../shared/contracts/json.ts';
+import { type Envelope, RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { reportLimits } from '../../shared/http/rates/limits.ts';
@@ -50,10 +49,9 @@ export function toRecord(
   facts: RequestFacts,
   kind: Kind,
   { id, entity, contentHash }: RecordContent,
-  data: JsonObject,
   nextId: IdGenerator,
-): AcceptedRecord {
-  return { kind, ...facts, id: id ?? nextId(), idGenerated: id === undefined, entity, contentHash, data };
+): Envelope {
+  return { kind, ...facts, id: id ?? nextId(), idGenerated: id === undefined, entity, contentHash };
 }
 
 /**
@@ -77,8 +75,8 @@ export function acceptRecords(
 export async function acceptRecord(
   c: HttpContext,
   deps: WriteDeps,
-  record: AcceptedRecord,
-  json: string,
+  record: Envelope,
+  json: string | Buffer,
   options: AcceptOptions,
 ): Promise<{ readonly refusal: Refusal } | { readonly refusal?: undefined; readonly outcome: Outcome }> {
   const encoded = encodeRecord(record, json);

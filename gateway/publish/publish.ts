@@ -1,10 +1,9 @@
 import {
-  type AcceptedRecord,
+  type Envelope,
   EVENT_HEADERS,
-  encodeEvent,
+  encodeEventWith,
   RECORD_BYTES_MAX,
 } from '../../shared/contracts/event.ts';
-import { writeJson } from '../../shared/contracts/json.ts';
 import { type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import type { OutgoingRecord, Publisher, PublishOutcome } from '../../shared/log/log.ts';
 import { partitionOf, recordKey, type TopicLayout } from '../../shared/log/partition.ts';
@@ -12,7 +11,7 @@ import type { LogGate } from './log-health.ts';
 
 /** A record with its encoded bytes. */
 export interface EncodedRecord {
-  readonly record: AcceptedRecord;
+  readonly record: Envelope;
   readonly value: Buffer;
 }
 
@@ -20,11 +19,8 @@ export interface EncodedRecord {
  * Encodes a record for the log; returns undefined if the record's data is too large. `json`: the
  * data as JSON.
  */
-export function encodeRecord(
-  record: AcceptedRecord,
-  json = writeJson(record.data),
-): EncodedRecord | undefined {
-  const value = encodeEvent(record, json);
+export function encodeRecord(record: Envelope, json: string | Buffer): EncodedRecord | undefined {
+  const value = encodeEventWith(record, json);
   // The event contains the data, so the data is measured only if the event exceeds the limit.
   if (value.length > RECORD_BYTES_MAX && Buffer.byteLength(json) > RECORD_BYTES_MAX) {
     return undefined;

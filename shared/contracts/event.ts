@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, JsonSyntaxError, writeJson } from './json.ts';
+import { CLOSE_BRACE } from './json-bytes.ts';
 import { isKind, type Kind } from './kinds.ts';
 import { readJson } from './read-json.ts';
 
@@ -20,6 +21,9 @@ export interface AcceptedRecord {
   readonly contentHash?: string | undefined;
   readonly data: JsonObject;
 }
+
+/** A record without its data. */
+export type Envelope = Omit<AcceptedRecord, 'data'>;
 
 /** Headers of every record in the log (CloudEvents Kafka protocol binding, structured mode). */
 export const EVENT_HEADERS: Readonly<Record<string, string>> = {
@@ -53,19 +57,33 @@ const EVENT_DEPTH_MAX = 40;
 const VALUES_MAX = 1024 * 1024;
 const TYPE = /^sluice\.([a-z-]+)\.v([0-9]+)$/;
 
-/**
- * Returns the record as a CloudEvents 1.0 event in structured JSON mode. `dataJson`: the record's
- * data as JSON, if the caller has it.
- */
-export function encodeEvent(record: AcceptedRecord, dataJson = writeJson(record.data)): Buffer {
+/** Returns the record as a CloudEvents 1.0 event in structured JSON mode. */
+export function encodeEvent(record: AcceptedRecord): Buffer {
+  return encodeEventWith(record, writeJson(record.data));
+}
+
+/** Returns the event of a record whose data is JSON already: text, or its bytes in UTF-8. */
+export function encodeEventWith(envelope: Envelope, data: string | Buffer): Buffer {
+  const head = headOf(envelope);
+  if (typeof data === 'string') return Buffer.from(`${head}${data}}`);
+  const headBytes = Buffer.byteLength(head);
+  const event = Buffer.allocUnsafe(headBytes + data.length + 1);
+  event.write(head);
+  data.copy(event, headBytes);
+  event[event.length - 1] = CLOSE_BRACE;
+  return event;
+}
+
+/** Returns the event up to its data. */
+function headOf(record: Envelope): string {
   const { kind, tenantId, traceparent, contentHash } = record;
-  return Buffer.from(
+  return (
     `{"specversion":"1.0","id":${quoted(record.id)},"source":${quoted(`/tenants/${tenantId}/${kind}`)}` +
-      `,"type":"sluice.${kind}.v1","subject":${quoted(record.entity)},"time":"${timeOf(record.acceptedAtMs)}"` +
-      `,"datacontenttype":"application/json","tenantid":${quoted(tenantId)},"requestid":${quoted(record.requestId)}` +
-      (traceparent === undefined ? '' : `,"traceparent":${quoted(traceparent)}`) +
-      (contentHash === undefined ? '' : `,"contenthash":${quoted(contentHash)}`) +
-      `${record.idGenerated ? ',"generatedid":true' : ''},"data":${dataJson}}`,
+    `,"type":"sluice.${kind}.v1","subject":${quoted(record.entity)},"time":"${timeOf(record.acceptedAtMs)}"` +
+    `,"datacontenttype":"application/json","tenantid":${quoted(tenantId)},"requestid":${quoted(record.requestId)}` +
+    (traceparent === undefined ? '' : `,"traceparent":${quoted(traceparent)}`) +
+    (contentHash === undefined ? '' : `,"contenthash":${quoted(contentHash)}`) +
+    `${record.idGenerated ? ',"generatedid":true' : ''},"data":`
   );
 }
 

@@ -1,5 +1,16 @@
 import { z } from 'zod';
 import { INVALID, readBy, readEach } from './compiled-schema.ts';
+import {
+  scanBy,
+  scanInteger,
+  scanList,
+  scanObject,
+  scanOf,
+  scanOneOf,
+  scanSeconds,
+  scanText,
+  scanTimestamp,
+} from './field-scans.ts';
 import { InexactNumber, RawJson, stringProblem } from './json.ts';
 import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
 
@@ -39,9 +50,9 @@ export function stringField(rules: StringRules) {
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     })
     .meta(stringMeta(rules));
-  return readBy(schema, (value) =>
-    typeof value === 'string' && brokenRule(value, rules) === undefined ? value : INVALID,
-  );
+  const isValid = (value: unknown) => typeof value === 'string' && brokenRule(value, rules) === undefined;
+  readBy(schema, (value) => (isValid(value) ? value : INVALID));
+  return scanBy(schema, scanText(rules));
 }
 
 /** Returns the same rules as JSON Schema, which cannot exclude U+0000 and unpaired surrogates. */
@@ -128,37 +139,46 @@ export function int32(min: number = INT32_MIN, max: number = INT32_MAX) {
       if (!isInRange(ctx.value)) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     })
     .meta({ type: 'integer', minimum: min, maximum: max });
-  return readBy(schema, (value) => (isInRange(value) ? value : INVALID));
+  readBy(schema, (value) => (isInRange(value) ? value : INVALID));
+  return scanBy(schema, scanInteger(min, max));
 }
 
 /** The schema of seconds: a finite double that is not negative. */
-export const secondsField = readBy(
-  z
-    .preprocess(
-      (value) => (value instanceof InexactNumber ? value.value : value),
-      z
-        .number({ error: 'must be a number of seconds, 0 or more' })
-        .min(0, { error: 'must be a number of seconds, 0 or more' }),
-    )
-    .meta({ type: 'number', minimum: 0 }),
-  (value) => {
-    const seconds = value instanceof InexactNumber ? value.value : value;
-    return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : INVALID;
-  },
+export const secondsField = scanBy(
+  readBy(
+    z
+      .preprocess(
+        (value) => (value instanceof InexactNumber ? value.value : value),
+        z
+          .number({ error: 'must be a number of seconds, 0 or more' })
+          .min(0, { error: 'must be a number of seconds, 0 or more' }),
+      )
+      .meta({ type: 'number', minimum: 0 }),
+    (value) => {
+      const seconds = value instanceof InexactNumber ? value.value : value;
+      return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : INVALID;
+    },
+  ),
+  scanSeconds,
 );
 
 const TIMESTAMP_LENGTH_MAX = 64;
 
-export const timestampField = readBy(
-  stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
-    .refine((text) => parseTimestampNs(text) !== undefined, {
-      error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
-    })
-    .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN }),
-  (value) =>
-    typeof value === 'string' && value.length <= TIMESTAMP_LENGTH_MAX && parseTimestampNs(value) !== undefined
-      ? value
-      : INVALID,
+export const timestampField = scanBy(
+  readBy(
+    stringField({ lengthMax: TIMESTAMP_LENGTH_MAX })
+      .refine((text) => parseTimestampNs(text) !== undefined, {
+        error: 'must be an RFC 3339 timestamp with offset, at most nine fraction digits, from 1678 to 2261',
+      })
+      .meta({ maxLength: TIMESTAMP_LENGTH_MAX, format: 'date-time', pattern: TIMESTAMP_PATTERN }),
+    (value) =>
+      typeof value === 'string' &&
+      value.length <= TIMESTAMP_LENGTH_MAX &&
+      parseTimestampNs(value) !== undefined
+        ? value
+        : INVALID,
+  ),
+  scanTimestamp(TIMESTAMP_LENGTH_MAX),
 );
 
 export function oneOf<const T extends readonly string[]>(values: T) {
@@ -166,7 +186,8 @@ export function oneOf<const T extends readonly string[]>(values: T) {
     error: `must be one of ${values.join(', ')}`,
   });
   const known: ReadonlySet<unknown> = new Set(values);
-  return readBy(schema, (value) => (known.has(value) ? value : INVALID));
+  readBy(schema, (value) => (known.has(value) ? value : INVALID));
+  return scanBy(schema, scanOneOf(known));
 }
 
 export interface ArrayRules {
@@ -192,18 +213,21 @@ export function arrayOf<T extends z.ZodType>(item: T, rules: ArrayRules = {}) {
   );
   const readEntries = readEach(item);
   const lengthMin = ifEmpty === undefined ? 0 : 1;
-  return readEntries
-    ? readBy(schema, (value) => {
-        const isFit = Array.isArray(value) && value.length >= lengthMin && value.length <= lengthMax;
-        return isFit ? readEntries(value) : INVALID;
-      })
-    : schema;
+  if (readEntries) {
+    readBy(schema, (value) => {
+      const isFit = Array.isArray(value) && value.length >= lengthMin && value.length <= lengthMax;
+      return isFit ? readEntries(value) : INVALID;
+    });
+  }
+  const scanItem = scanOf(item);
+  return scanBy(schema, scanItem && scanList(scanItem, lengthMin, lengthMax));
 }
 
 export function objectOf<T extends z.ZodRawShape>(shape: T) {
-  return z.object(shape, {
+  const schema = z.object(shape, {
     error: (issue) => (issue.input === undefined ? 'is required' : 'must be an object'),
   });
+  return scanBy(schema, scanObject(shape as unknown as Readonly<Record<string, z.ZodType>>));
 }
 
 export const attributesField = arrayOf(

@@ -19,6 +19,9 @@ const IS_PLAIN = new Uint8Array(256).fill(1, SPACE);
 IS_PLAIN[QUOTE] = 0;
 IS_PLAIN[BACKSLASH] = 0;
 
+/** Bytes of a string in ASCII that stand for themselves and are no control characters. */
+const IS_PLAIN_ASCII = IS_PLAIN.slice().fill(0, 0x7f);
+
 const ASCII_MAX = 0x7f;
 /** Digits of a number that int32 always holds. */
 const INT32_DIGITS = 9;
@@ -92,6 +95,21 @@ export class JsonScan {
     return true;
   }
 
+  /** A string in ASCII, without control characters. */
+  ascii(): boolean {
+    const { bytes } = this;
+    const { length } = bytes;
+    if (!this.byte(QUOTE)) return this.fail();
+    const start = this.at;
+    let at = start;
+    while (at < length && IS_PLAIN_ASCII[bytes[at]!] !== 0) at++;
+    if (at >= length || bytes[at] !== QUOTE) return this.fail();
+    this.start = start;
+    this.end = at;
+    this.at = at + 1;
+    return true;
+  }
+
   /** Returns the last string or list as text. */
   text(): string {
     const { bytes, start, end } = this;
@@ -116,7 +134,7 @@ export class JsonScan {
     );
   }
 
-  private list(item: () => boolean): boolean {
+  list(item: () => boolean): boolean {
     if (!this.byte(OPEN_BRACKET)) return this.fail();
     const start = this.at;
     if (!this.byte(CLOSE_BRACKET)) {

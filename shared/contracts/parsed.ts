@@ -4,32 +4,40 @@ import { compile, INVALID } from './compiled-schema.ts';
 import type { ErrorDetail } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from './json.ts';
 
-/** One record of a request after validation. */
-export type Parsed<R> =
-  | {
-      readonly ok: true;
-      /** The caller's id of the record (eventId, messageId), if the record has one. */
-      readonly id: string | undefined;
-      /** The entity that the record describes. Records of one entity are ordered. */
-      readonly entity: string;
-      /**
-       * SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without
-       * a caller's id.
-       */
-      readonly contentHash: string | undefined;
-      readonly record: R;
-    }
-  | {
-      readonly ok: false;
-      /** The caller's id, if it is valid. */
-      readonly id: string | undefined;
-      readonly details: readonly ErrorDetail[];
-    };
+/** What the gateway needs to know of a valid record. */
+interface RecordFacts {
+  readonly ok: true;
+  /** The caller's id of the record (eventId, messageId), if the record has one. */
+  readonly id: string | undefined;
+  /** The entity that the record describes. Records of one entity are ordered. */
+  readonly entity: string;
+  /**
+   * SHA-256 (hex) over the known members as sent, in schema order; undefined for kinds without a
+   * caller's id.
+   */
+  readonly contentHash: string | undefined;
+}
+
+export interface InvalidRecord {
+  readonly ok: false;
+  /** The caller's id, if it is valid. */
+  readonly id: string | undefined;
+  readonly details: readonly ErrorDetail[];
+}
+
+/** One record of a request after validation, as values. */
+export type Parsed<R> = (RecordFacts & { readonly record: R }) | InvalidRecord;
+
+/** A valid record as JSON: text, or its bytes in UTF-8. */
+export interface ValidRecord extends RecordFacts {
+  readonly json: string | Buffer;
+}
+
+/** One record of a request after validation, as JSON. */
+export type ParsedRecord = ValidRecord | InvalidRecord;
 
 /** {@link Parsed} with the JSON of a valid record. */
-export type ParsedWithJson<R> =
-  | (Extract<Parsed<R>, { ok: true }> & { readonly json: string })
-  | Extract<Parsed<R>, { ok: false }>;
+export type ParsedWithJson<R> = (RecordFacts & { readonly record: R; readonly json: string }) | InvalidRecord;
 
 export interface RecordRules<S extends z.ZodObject> {
   readonly schema: S;
@@ -37,8 +45,10 @@ export interface RecordRules<S extends z.ZodObject> {
   readonly idMember: string;
   /** Whether null differs from an omitted member, as in merge patches. */
   readonly keepNull: boolean;
-  /** Returns the entity that the record describes. */
-  readonly entity: (sent: z.output<S>) => string;
+  /** The members that hold the entity that the record describes: the first that is not empty. */
+  readonly entityMembers: readonly string[];
+  /** A member that is stored in lower case: a list of texts in ASCII. */
+  readonly lowerCased?: string;
 }
 
 /** Validates a record, extracts its id, and hashes its content. */
@@ -51,14 +61,33 @@ export function parseRecord<S extends z.ZodObject>(
   const record = rules.keepNull ? result.value : withoutNulls(result.value);
   const json = writeJson(record as JsonObject);
   const id = (record as JsonObject)[rules.idMember];
-  return {
+  const contentHash = hash('sha256', id === undefined ? json : withoutMember(json, rules.idMember, id));
+  const facts = {
     ok: true,
     id: typeof id === 'string' ? id : undefined,
-    entity: rules.entity(record),
-    contentHash: hash('sha256', id === undefined ? json : withoutMember(json, rules.idMember, id)),
-    record,
-    json,
-  };
+    entity: entityOf(record as JsonObject, rules.entityMembers),
+    contentHash,
+  } as const;
+  const lowered = withLowerCase(record as JsonObject, rules.lowerCased);
+  return lowered === record
+    ? { ...facts, record, json }
+    : { ...facts, record: lowered as z.output<S>, json: writeJson(lowered) };
+}
+
+function entityOf(record: JsonObject, members: readonly string[]): string {
+  for (const name of members) {
+    const entity = record[name];
+    if (typeof entity === 'string' && entity !== '') return entity;
+  }
+  return '';
+}
+
+/** Returns the record with a list of texts in lower case. */
+function withLowerCase(record: JsonObject, member: string | undefined): JsonObject {
+  const texts = member === undefined ? undefined : record[member];
+  if (!Array.isArray(texts)) return record;
+  const lowered = (texts as readonly string[]).map((text) => text.toLowerCase());
+  return lowered.some((text, index) => text !== texts[index]) ? { ...record, [member!]: lowered } : record;
 }
 
 /**

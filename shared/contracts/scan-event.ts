@@ -1,10 +1,7 @@
-import type { AcceptedRecord } from './event.ts';
+import type { Envelope } from './event.ts';
 import { CLOSE_BRACE, COLON, DOT, isDigit, ZERO } from './json-bytes.ts';
 import { JsonScan } from './json-scan.ts';
 import type { Kind } from './kinds.ts';
-
-/** A record without its data. */
-export type Envelope = Omit<AcceptedRecord, 'data'>;
 
 export interface ScannedEvent<Data> {
   readonly event: Envelope;

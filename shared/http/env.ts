@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import type { JsonObject } from '../contracts/json.ts';
+import type { ScannedBody } from '../contracts/scan-records.ts';
 import type { ApiKey } from '../postgres/api-key-lookup.ts';
 
 /** The headers of an answer by name in lower case. */
@@ -33,7 +34,9 @@ export interface HttpEnv {
      * the API key check.
      */
     secretIsPrevious: boolean;
-    /** Set by the body check. */
+    /** The records of the body, if a scanner has read them. Set by the body check. */
+    scanned: ScannedBody | undefined;
+    /** Any other body. Set by the body check. */
     body: JsonObject;
     /** Set by the error handler, for the access log. */
     cause: unknown;

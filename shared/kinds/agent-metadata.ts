@@ -11,8 +11,8 @@ import {
   text256,
   timestampField,
 } from '../contracts/fields.ts';
-import { type JsonValue, NO_RAW_MEMBERS, writeJson } from '../contracts/json.ts';
-import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
+import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
+import { type ParsedWithJson, parseRecord, type RecordRules } from '../contracts/parsed.ts';
 import { BLANK_AGENT_ID } from '../contracts/results.ts';
 
 const languageTag = stringField({
@@ -66,21 +66,20 @@ export type AgentRecord = z.output<typeof agentSchema>;
 
 export const AGENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
+export const agentRules = {
+  schema: agentSchema,
+  idMember: 'eventId',
+  keepNull: true,
+  entityMembers: ['externalAgentId'],
+  lowerCased: 'languages',
+} satisfies RecordRules<typeof agentSchema>;
+
 /** Reads one item of a request of many agents. */
 export function readAgentItem(value: JsonValue): ParsedWithJson<AgentRecord> {
-  const parsed = parseRecord(value, {
-    schema: agentSchema,
-    idMember: 'eventId',
-    keepNull: true,
-    entity: (agent) => agent.externalAgentId,
-  });
-  if (!parsed.ok) {
-    return isAgentIdBlank(value) ? { ...parsed, details: [{ path: '', message: BLANK_AGENT_ID }] } : parsed;
-  }
-  const { languages } = parsed.record;
-  if (!languages?.some((tag) => tag !== tag.toLowerCase())) return parsed;
-  const record = { ...parsed.record, languages: languages.map((tag) => tag.toLowerCase()) };
-  return { ...parsed, record, json: writeJson(record) };
+  const parsed = parseRecord(value, agentRules);
+  return !parsed.ok && isAgentIdBlank(value)
+    ? { ...parsed, details: [{ path: '', message: BLANK_AGENT_ID }] }
+    : parsed;
 }
 
 function isAgentIdBlank(value: JsonValue): boolean {

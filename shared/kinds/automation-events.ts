@@ -95,6 +95,6 @@ export function readAutomationEvent(value: JsonValue): ParsedWithJson<Automation
     schema: automationEventSchema,
     idMember: 'eventId',
     keepNull: false,
-    entity: (event) => event.externalConversationId,
+    entityMembers: ['externalConversationId'],
   });
 }

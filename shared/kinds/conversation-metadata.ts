@@ -10,7 +10,7 @@ import {
   word,
 } from '../contracts/fields.ts';
 import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
-import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
+import { type ParsedWithJson, parseRecord, type RecordRules } from '../contracts/parsed.ts';
 
 const DEVICE_TYPES = ['TABLET', 'PHONE', 'DESKTOP', 'WATCH', 'OTHER'] as const;
 export const PLATFORMS = [
@@ -73,12 +73,14 @@ export type ConversationRecord = z.output<typeof conversationSchema>;
 
 export const CONVERSATION_RAW_MEMBERS = NO_RAW_MEMBERS;
 
+export const conversationRules = {
+  schema: conversationSchema,
+  idMember: 'eventId',
+  keepNull: true,
+  entityMembers: ['externalConversationId'],
+} satisfies RecordRules<typeof conversationSchema>;
+
 /** Reads the body of a request with one conversation. */
 export function readConversation(value: JsonValue): ParsedWithJson<ConversationRecord> {
-  return parseRecord(value, {
-    schema: conversationSchema,
-    idMember: 'eventId',
-    keepNull: true,
-    entity: (conversation) => conversation.externalConversationId,
-  });
+  return parseRecord(value, conversationRules);
 }

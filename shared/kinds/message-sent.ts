@@ -11,7 +11,7 @@ import {
   TEXT_LENGTH_MAX,
 } from '../contracts/fields.ts';
 import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
-import { type ParsedWithJson, parseRecord } from '../contracts/parsed.ts';
+import { type ParsedWithJson, parseRecord, type RecordRules } from '../contracts/parsed.ts';
 
 export const AUGMENTATION_TYPES = [
   'FREEHAND',
@@ -58,12 +58,14 @@ export type MessageSentRecord = z.output<typeof messageSentSchema>;
 
 export const MESSAGE_SENT_RAW_MEMBERS = NO_RAW_MEMBERS;
 
+export const messageSentRules = {
+  schema: messageSentSchema,
+  idMember: 'messageId',
+  keepNull: false,
+  entityMembers: ['conversationId', 'messageId'],
+} satisfies RecordRules<typeof messageSentSchema>;
+
 /** Reads the body of a MessageSent request. The event's id is the messageId, which is required. */
 export function readMessageSent(value: JsonValue): ParsedWithJson<MessageSentRecord> {
-  return parseRecord(value, {
-    schema: messageSentSchema,
-    idMember: 'messageId',
-    keepNull: false,
-    entity: (event) => event.conversationId || event.messageId,
-  });
+  return parseRecord(value, messageSentRules);
 }

@@ -1,3 +1,4 @@
+import type { Envelope } from '../../shared/contracts/event.ts';
 import {
   type AcceptedRecord,
   decodeEvent,
@@ -6,7 +7,6 @@ import {
   REPLAY_HEADER,
 } from '../../shared/contracts/event.ts';
 import { readFirstPosition } from '../../shared/contracts/first-position.ts';
-import type { Envelope } from '../../shared/contracts/scan-event.ts';
 import { headerText } from '../../shared/log/headers.ts';
 import type { LogRecord } from '../../shared/log/log.ts';
 import { DataError, type ReadRecord, type RecordKind } from '../kinds/record-kind.ts';

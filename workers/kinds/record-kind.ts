@@ -1,7 +1,7 @@
 import { compareText } from '../../shared/compare-text.ts';
-import type { AcceptedRecord } from '../../shared/contracts/event.ts';
+import type { AcceptedRecord, Envelope } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import type { Envelope, EventScanner } from '../../shared/contracts/scan-event.ts';
+import type { EventScanner } from '../../shared/contracts/scan-event.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';

@@ -22,7 +22,7 @@ export function authenticateOperation(deps: AuthenticateDeps) {
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
     const data = encrypt(deps.keyRing, facts.tenantId, conversationId, parsed.record);
-    const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, data, deps.nextId));
+    const encoded = encodeRecord(toRecord(facts, 'credentials', parsed, deps.nextId), writeJson(data));
     if (!encoded) return fail(c, '422-01', [TOO_LARGE_DETAIL]);
     const accepted = acceptRecords(c, deps, [encoded], { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);

@@ -1,7 +1,9 @@
+import { RecordScanner } from '../../../shared/contracts/record-scanner.ts';
+import { scanOne } from '../../../shared/contracts/scan-records.ts';
 import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
-import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
+import { messageSentRules, readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import {
   acceptRecord,
   conflictDetail,
@@ -11,16 +13,18 @@ import {
   type WriteDeps,
 } from '../write.ts';
 
+export const scanMessageSent = scanOne(new RecordScanner(messageSentRules));
+
 /**
  * Handles `POST /compose-assist/v1/analytics/message-sent`: accepts one MessageSent event. Never
  * queries the database.
  */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
-    const parsed = readMessageSent(c.get('body'));
+    const parsed = c.get('scanned')?.records[0] ?? readMessageSent(c.get('body'));
     if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
-    const record = toRecord(facts, 'message-sent', parsed, parsed.record, deps.nextId);
+    const record = toRecord(facts, 'message-sent', parsed, deps.nextId);
     const accepted = await acceptRecord(c, deps, record, parsed.json, { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {

@@ -1,9 +1,11 @@
+import { RecordScanner } from '../../../shared/contracts/record-scanner.ts';
 import { failBadJson, failBadParams } from '../../../shared/contracts/results.ts';
+import { scanOne } from '../../../shared/contracts/scan-records.ts';
 import { answerJson } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
 import type { IdGenerator } from '../../../shared/ids.ts';
-import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
+import { conversationRules, readConversation } from '../../../shared/kinds/conversation-metadata.ts';
 import {
   acceptRecord,
   conflictDetail,
@@ -13,16 +15,18 @@ import {
   type WriteDeps,
 } from '../write.ts';
 
+export const scanConversation = scanOne(new RecordScanner(conversationRules));
+
 /**
  * Handles `POST /metadata-ingestion/v1/single-convo-metadata`: accepts metadata of one
  * conversation.
  */
 export function singleConvoMetadataOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
-    const parsed = readConversation(c.get('body'));
+    const parsed = c.get('scanned')?.records[0] ?? readConversation(c.get('body'));
     if (!parsed.ok) return answer(c, 400, parsed.id ?? deps.nextId(), failBadParams(parsed.details));
     const facts = requestFacts(c, deps.clock);
-    const record = toRecord(facts, 'conversation-metadata', parsed, parsed.record, deps.nextId);
+    const record = toRecord(facts, 'conversation-metadata', parsed, deps.nextId);
     const accepted = await acceptRecord(c, deps, record, parsed.json, { lookUpStored: true });
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {

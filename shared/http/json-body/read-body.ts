@@ -1,6 +1,7 @@
 import { RECORD_BYTES_MAX } from '../../contracts/event.ts';
 import { type JsonObject, JsonSyntaxError } from '../../contracts/json.ts';
 import { readJsonObjectInSteps } from '../../contracts/read-json.ts';
+import { type ScanBody, ScannedBody } from '../../contracts/scan-records.ts';
 import type { ApiKey } from '../../postgres/api-key-lookup.ts';
 import type { Handler, HttpContext } from '../env.ts';
 import { fail, refuse } from '../failures.ts';
@@ -32,13 +33,15 @@ export interface ReadBodyOptions {
   readonly byteRate?: ByteRate;
   /** Members whose objects are kept byte for byte. */
   readonly rawMembers: ReadonlySet<string>;
+  /** Reads bodies of the usual form. Default: all bodies are read as JSON values. */
+  readonly scan?: ScanBody;
   /** Returns the response to a body that is not a JSON object. Default: 400-01 with the problem. */
   readonly onUnreadable?: (c: HttpContext, path: string, message: string) => Response;
 }
 
-/** The body as a JSON object, or the reason why it was refused. */
+/** The body as a JSON object or as its records, or the reason why it was refused. */
 export type BodyRead =
-  | { readonly ok: true; readonly body: JsonObject }
+  | { readonly ok: true; readonly body: JsonObject | ScannedBody }
   | { readonly ok: false; readonly reason: 'too-large' }
   | { readonly ok: false; readonly reason: 'no-memory' }
   /** The byte rate is exceeded. The rate must hold `bytes` before the body can be read. */
@@ -46,8 +49,9 @@ export type BodyRead =
   | { readonly ok: false; readonly reason: 'unreadable'; readonly path: string; readonly message: string };
 
 /**
- * Returns a handler that reads the body into `c.get('body')` for the next one. Answers 413-01 if the body is too large, and 429-01 over the
- * caller's byte rate. Answers 503-01 if other bodies leave no memory, and 400-01 (or
+ * Returns a handler that reads the body for the next one: into `c.get('scanned')` if `scan` can read
+ * it, else into `c.get('body')`. Answers 413-01 if the body is too large, and 429-01 over the caller's
+ * byte rate. Answers 503-01 if other bodies leave no memory, and 400-01 (or
  * `onUnreadable`) if the body is not a JSON object.
  */
 export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
@@ -68,7 +72,8 @@ export function jsonBody(options: ReadBodyOptions, handle: Handler): Handler {
       if (!read.ok && read.reason === 'rate') return refuse(c, overLimit(limit!));
       if (!read.ok) return refusalOf(c, read, options);
       if (hold?.takeHeap(0, itemsOf(read.body)) === false) return refusalOf(c, NO_MEMORY, options);
-      c.set('body', read.body);
+      if (read.body instanceof ScannedBody) c.set('scanned', read.body);
+      else c.set('body', read.body);
       return await handle(c);
     } finally {
       charge?.end();
@@ -99,7 +104,8 @@ const NO_ROOM = { path: 'body', message: 'does not fit into the memory that othe
 
 const NO_MEMORY = { ok: false, reason: 'no-memory' } as const;
 
-function itemsOf({ items }: JsonObject): number {
+function itemsOf(body: JsonObject | ScannedBody): number {
+  const items = body instanceof ScannedBody ? body.records : body.items;
   return Array.isArray(items) ? items.length : 1;
 }
 
@@ -186,8 +192,7 @@ async function unpack(
 function parse(bytes: Buffer, { options, hold, tenantId }: Reading): BodyRead | Promise<BodyRead> {
   if (hold?.takeHeap(bytes.length, 0) === false) return NO_MEMORY;
   try {
-    const { rawMembers } = options;
-    const steps = readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX });
+    const steps = readInSteps(bytes, options);
     const isLarge = bytes.length >= LARGE_BYTES_MIN;
     const body = runInRequestSlices(tenantId, steps, { isLarge });
     return body instanceof Promise ? body.then(read, unreadable) : read(body);
@@ -196,7 +201,15 @@ function parse(bytes: Buffer, { options, hold, tenantId }: Reading): BodyRead | 
   }
 }
 
-function read(body: JsonObject): BodyRead {
+function* readInSteps(
+  bytes: Buffer,
+  { scan, rawMembers }: ReadBodyOptions,
+): Generator<undefined, JsonObject | ScannedBody> {
+  const scanned = scan && (yield* scan(bytes));
+  return scanned ?? (yield* readJsonObjectInSteps(bytes, { rawMembers, rawBytesMax: RECORD_BYTES_MAX }));
+}
+
+function read(body: JsonObject | ScannedBody): BodyRead {
   return { ok: true, body };
 }
 

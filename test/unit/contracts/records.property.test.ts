@@ -9,7 +9,7 @@ import { type JsonObject, type JsonValue, writeJson } from '../../../shared/cont
 import type { Kind } from '../../../shared/contracts/kinds.ts';
 import type { Parsed } from '../../../shared/contracts/parsed.ts';
 import { readJson } from '../../../shared/contracts/read-json.ts';
-import { parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
+import { isTimestamp, parseTimestampNs } from '../../../shared/contracts/timestamps.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
@@ -172,6 +172,12 @@ describe.each(READERS)('the reader of %s', (kind, readRecord, valid) => {
 });
 
 describe('the reader of timestamps', () => {
+  /** Returns whether the bytes between others are a timestamp. */
+  function isValid(text: string): boolean {
+    const bytes = Buffer.from(`9${text}9`);
+    return isTimestamp(bytes, 1, bytes.length - 1);
+  }
+
   it('agrees with Date to the millisecond, and keeps nanoseconds', () => {
     const offset = fc.tuple(fc.constantFrom('+', '-'), fc.nat({ max: 23 }), fc.nat({ max: 59 }));
     fc.assert(
@@ -191,6 +197,7 @@ describe('the reader of timestamps', () => {
           expect(parseTimestampNs(text)).toBe(
             BigInt(date.getTime() + shiftMs) * 1_000_000n + BigInt(beyondMs),
           );
+          expect(isValid(text)).toBe(true);
         },
       ),
       RUNS,
@@ -213,17 +220,28 @@ describe('the reader of timestamps', () => {
           // Date accepts 24:00 and 30 February, but does not write them back unchanged.
           const real = !Number.isNaN(date.getTime()) && date.toISOString() === text.replace('Z', '.000Z');
           expect(parseTimestampNs(text) !== undefined).toBe(real);
+          expect(isValid(text)).toBe(real);
         },
       ),
       RUNS,
     );
   });
 
-  it('never throws', () => {
+  it('checks the bytes of any text with the same result', () => {
     const near = fc.stringMatching(/^[0-9TtZz:.+-]{0,40}$/);
+    const valid = [
+      '2026-01-31T23:59:59Z',
+      '2024-02-29t00:00:00.123456789+23:59',
+      '1900-02-28T00:00:00.1-00:00',
+    ];
+    const changed = fc
+      .tuple(fc.constantFrom(...valid), fc.nat({ max: 35 }), fc.nat({ max: 2 }), near)
+      .map(([text, at, removed, added]) => text.slice(0, at) + added.slice(0, 2) + text.slice(at + removed));
     fc.assert(
-      fc.property(fc.oneof(near, fc.string()), (text) => void parseTimestampNs(text)),
-      RUNS,
+      fc.property(fc.oneof(changed, near, fc.string()), (text) => {
+        expect(isValid(text)).toBe(parseTimestampNs(text) !== undefined);
+      }),
+      { numRuns: 5000 },
     );
   });
 });

@@ -31,7 +31,7 @@ function setUp(stored: StoredIds = new Map(), waitMs = 5000, logGate = HEALTHY) 
 }
 
 function record(id: string | undefined, content: string, entity = 'agent'): EncodedRecord {
-  return encodeRecord({
+  const envelope = {
     kind: 'agent-metadata',
     tenantId: 'tenant',
     id: id ?? 'generated',
@@ -40,8 +40,8 @@ function record(id: string | undefined, content: string, entity = 'agent'): Enco
     acceptedAtMs: 0,
     requestId: 'request',
     contentHash: content,
-    data: { content },
-  })!;
+  } as const;
+  return encodeRecord(envelope, JSON.stringify({ content }))!;
 }
 
 const accept1 = async (accept: Accept, id: string, content: string): Promise<Outcome> =>

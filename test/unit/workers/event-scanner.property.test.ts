@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AcceptedRecord, decodeEvent, encodeEvent } from '../../../shared/contracts/event.ts';
+import {
+  type AcceptedRecord,
+  decodeEvent,
+  type Envelope,
+  encodeEvent,
+} from '../../../shared/contracts/event.ts';
 import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
-import type { Envelope } from '../../../shared/contracts/scan-event.ts';
 import { type Member, membersOf } from '../../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
 import { agentMetadata } from '../../../workers/kinds/agent-metadata.ts';
