@@ -76,14 +76,43 @@ export function encodeEventWith(envelope: Envelope, data: string | Buffer): Buff
 
 /** Returns the event up to its data. */
 function headOf(record: Envelope): string {
-  const { kind, tenantId, traceparent, contentHash } = record;
+  const { contentHash } = record;
+  const { source, request } = partsOf(record);
   return (
-    `{"specversion":"1.0","id":${quoted(record.id)},"source":${quoted(`/tenants/${tenantId}/${kind}`)}` +
-    `,"type":"sluice.${kind}.v1","subject":${quoted(record.entity)},"time":"${timeOf(record.acceptedAtMs)}"` +
-    `,"datacontenttype":"application/json","tenantid":${quoted(tenantId)},"requestid":${quoted(record.requestId)}` +
-    (traceparent === undefined ? '' : `,"traceparent":${quoted(traceparent)}`) +
+    `{"specversion":"1.0","id":${quoted(record.id)}${source}${quoted(record.entity)}${request}` +
     (contentHash === undefined ? '' : `,"contenthash":${quoted(contentHash)}`) +
     `${record.idGenerated ? ',"generatedid":true' : ''},"data":`
+  );
+}
+
+type OfRequest = Pick<Envelope, 'kind' | 'tenantId' | 'acceptedAtMs' | 'requestId' | 'traceparent'>;
+
+let lastRequest: OfRequest | undefined;
+/** The parts of the last event that all records of its request share. */
+let lastParts = { source: '', request: '' };
+
+function partsOf(record: OfRequest): typeof lastParts {
+  if (lastRequest !== undefined && isSameRequest(record, lastRequest)) return lastParts;
+  const { kind, tenantId, acceptedAtMs, requestId, traceparent } = record;
+  const tenant = quoted(tenantId);
+  lastParts = {
+    source: `,"source":${quoted(`/tenants/${tenantId}/${kind}`)},"type":"sluice.${kind}.v1","subject":`,
+    request:
+      `,"time":"${timeOf(acceptedAtMs)}","datacontenttype":"application/json","tenantid":${tenant}` +
+      `,"requestid":${quoted(requestId)}` +
+      (traceparent === undefined ? '' : `,"traceparent":${quoted(traceparent)}`),
+  };
+  lastRequest = { kind, tenantId, acceptedAtMs, requestId, traceparent };
+  return lastParts;
+}
+
+function isSameRequest(one: OfRequest, other: OfRequest): boolean {
+  return (
+    one.requestId === other.requestId &&
+    one.acceptedAtMs === other.acceptedAtMs &&
+    one.tenantId === other.tenantId &&
+    one.kind === other.kind &&
+    one.traceparent === other.traceparent
   );
 }
 

@@ -35,7 +35,7 @@ const ITEMS = Buffer.from('"items"');
 /** Levels of arrays and objects that a body may have inside an item. */
 const ITEM_DEPTH_MAX = 30;
 /** Maximum bytes of an item that readJson reads, in one step. */
-const ITEM_BYTES_MAX = 64 * 1024;
+const ITEM_BYTES_MAX = 16 * 1024;
 
 /** Returns a function that reads bodies of one record. */
 export function scanOne(scanner: RecordScanner): ScanBody {

@@ -26,26 +26,36 @@ export function tenantOfKey(key: string | Buffer): string {
  * partitions, and the records of an entity stay ordered.
  */
 export function partitionOf(tenantId: string, key: string | Buffer, layout: TopicLayout): number {
-  const first = murmur2(Buffer.from(tenantId)) % layout.partitions;
-  return (first + (murmur2(Buffer.from(key)) % layout.tenantPartitions)) % layout.partitions;
+  const first = hashOf(tenantId) % layout.partitions;
+  return (first + (hashOf(key) % layout.tenantPartitions)) % layout.partitions;
+}
+
+/** Takes the text of a key without an allocation. */
+const textBytes = Buffer.alloc(4096);
+const BYTES_PER_CODE_UNIT_MAX = 3;
+
+function hashOf(key: string | Buffer): number {
+  if (typeof key !== 'string') return murmur2(key);
+  if (key.length * BYTES_PER_CODE_UNIT_MAX > textBytes.length) return murmur2(Buffer.from(key));
+  return murmur2(textBytes, textBytes.write(key));
 }
 
 /**
- * Returns the Murmur2 hash with Kafka's seed, made positive as Kafka's default partitioner does.
+ * Returns the Murmur2 hash of the first `length` bytes with Kafka's seed, made positive as Kafka's default partitioner does.
  * Other clients can compute the same hash. Source: org.apache.kafka.common.utils.Utils.murmur2.
  */
-export function murmur2(data: Uint8Array): number {
+export function murmur2(data: Uint8Array, length = data.length): number {
   const m = 0x5bd1e995;
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  let h = 0x9747b28c ^ data.length;
-  const whole = data.length & ~3;
+  let h = 0x9747b28c ^ length;
+  const whole = length & ~3;
   for (let i = 0; i < whole; i += 4) {
-    let k = Math.imul(view.getInt32(i, true), m);
+    const word = data[i]! | (data[i + 1]! << 8) | (data[i + 2]! << 16) | (data[i + 3]! << 24);
+    let k = Math.imul(word, m);
     k ^= k >>> 24;
     k = Math.imul(k, m);
     h = Math.imul(h, m) ^ k;
   }
-  const rest = data.length & 3;
+  const rest = length & 3;
   if (rest === 3) h ^= data[whole + 2]! << 16;
   if (rest >= 2) h ^= data[whole + 1]! << 8;
   if (rest >= 1) {

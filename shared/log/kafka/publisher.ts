@@ -56,9 +56,17 @@ export class KafkaPublisher implements Publisher {
       this.calls.add(call);
       records.forEach((record, index) => {
         if (refusals.has(index)) return;
-        const queue = this.loop.queueOf(topic, record.partition);
-        const state = { inFlight: false, maybeStored: false, settled: false };
-        const entry = { call, tenantId, index, record, bytes: sizes[index]!, queue, ...state };
+        const entry = {
+          call,
+          tenantId,
+          index,
+          record,
+          bytes: sizes[index]!,
+          queue: this.loop.queueOf(topic, record.partition),
+          inFlight: false,
+          maybeStored: false,
+          settled: false,
+        };
         call.entries.push(entry);
         this.loop.add(entry);
       });
