@@ -20,19 +20,31 @@ export interface Ranking<T extends Holder> {
 export function createRanking<T extends Holder>(): Ranking<T> {
   const byCount = new Map<number, Set<T>>();
   let most = 0;
+  /** The last set that became empty. A holder that is alone takes its set along. */
+  let empty: Set<T> | undefined;
 
   return {
     move(holder, count) {
       const left = byCount.get(holder.count);
       left?.delete(holder);
-      if (left?.size === 0) byCount.delete(holder.count);
-      holder.count = count;
-      if (count > 0) {
-        const joined = byCount.get(count) ?? new Set();
-        byCount.set(count, joined.add(holder));
+      if (left?.size === 0) {
+        byCount.delete(holder.count);
+        empty = left;
       }
+      holder.count = count;
+      if (count > 0) join(holder, count);
       if (count > most || !byCount.has(most)) most = count;
     },
     first: () => byCount.get(most)?.values().next().value,
   };
+
+  function join(holder: T, count: number): void {
+    let joined = byCount.get(count);
+    if (!joined) {
+      joined = empty ?? new Set();
+      empty = undefined;
+      byCount.set(count, joined);
+    }
+    joined.add(holder);
+  }
 }
