@@ -28,9 +28,8 @@ export function scanOf(schema: z.ZodType): ScanValue | undefined {
 /** Strings of printable ASCII. A character of ASCII is one byte, one code unit and one code point. */
 export function scanText({ lengthMin = 0, lengthMax, notBlank, pattern }: StringRules): ScanValue {
   return (scan) => {
-    if (!scan.ascii()) return false;
-    const length = scan.end - scan.start;
-    if (length < lengthMin || length > lengthMax || (notBlank && isBlank(scan))) return false;
+    if (!scan.ascii(lengthMax) || scan.end - scan.start < lengthMin) return false;
+    if (notBlank && isBlank(scan)) return false;
     return !pattern || pattern.test(scan.text());
   };
 }
@@ -40,13 +39,15 @@ function isBlank({ bytes, start, end }: JsonScan): boolean {
   return true;
 }
 
+/** Longer than the names of all members and all values of enumerations. */
+export const NAME_LENGTH_MAX = 64;
+
 export function scanOneOf(values: ReadonlySet<unknown>): ScanValue {
-  return (scan) => scan.ascii() && values.has(scan.text());
+  return (scan) => scan.ascii(NAME_LENGTH_MAX) && values.has(scan.text());
 }
 
 export function scanTimestamp(lengthMax: number): ScanValue {
-  return (scan) =>
-    scan.ascii() && scan.end - scan.start <= lengthMax && isTimestamp(scan.bytes, scan.start, scan.end);
+  return (scan) => scan.ascii(lengthMax) && isTimestamp(scan.bytes, scan.start, scan.end);
 }
 
 export function scanInteger(min: number, max: number): ScanValue {

@@ -6,6 +6,7 @@ import {
   COMMA,
   DOT,
   isDigit,
+  isWhitespace,
   MINUS,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -29,6 +30,9 @@ const INT32_DIGITS = 9;
 const DOUBLE_DIGITS = 15;
 /** Powers of ten, which doubles hold exactly. The quotient of two exact doubles is rounded once. */
 const POWERS_OF_TEN = Array.from({ length: DOUBLE_DIGITS + 1 }, (_, i) => 10 ** i);
+
+/** Requests with more white space between two tokens are read in steps instead. */
+const SPACE_MAX = 1024;
 
 const OBJECT_START = Uint8Array.of(OPEN_BRACE);
 
@@ -65,6 +69,16 @@ export class JsonScan {
     return true;
   }
 
+  /** White space, of limited length. Returns whether there is any. */
+  space(): boolean {
+    const { bytes, at: start } = this;
+    const limit = Math.min(start + SPACE_MAX, bytes.length);
+    let at = start;
+    while (at < limit && isWhitespace(bytes[at]!)) at++;
+    this.at = at;
+    return at > start;
+  }
+
   literal(expected: Uint8Array): boolean {
     const { bytes, at } = this;
     const { length } = expected;
@@ -95,15 +109,15 @@ export class JsonScan {
     return true;
   }
 
-  /** A string in ASCII, without control characters. */
-  ascii(): boolean {
+  /** A string of at most `lengthMax` characters in ASCII, without control characters. */
+  ascii(lengthMax: number): boolean {
     const { bytes } = this;
-    const { length } = bytes;
     if (!this.byte(QUOTE)) return this.fail();
     const start = this.at;
+    const limit = Math.min(start + lengthMax, bytes.length - 1);
     let at = start;
-    while (at < length && IS_PLAIN_ASCII[bytes[at]!] !== 0) at++;
-    if (at >= length || bytes[at] !== QUOTE) return this.fail();
+    while (at < limit && IS_PLAIN_ASCII[bytes[at]!] !== 0) at++;
+    if (bytes[at] !== QUOTE) return this.fail();
     this.start = start;
     this.end = at;
     this.at = at + 1;

@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import { compile, INVALID, type Read } from './compiled-schema.ts';
-import { type ScanValue, scanOf } from './field-scans.ts';
+import { NAME_LENGTH_MAX, type ScanValue, scanOf } from './field-scans.ts';
 import type { JsonValue } from './json.ts';
-import { byteAt, CLOSE_BRACE, COLON, COMMA, isWhitespace, LOWER_N, OPEN_BRACE, QUOTE } from './json-bytes.ts';
+import { CLOSE_BRACE, COLON, COMMA, LOWER_N, OPEN_BRACE, QUOTE } from './json-bytes.ts';
 import type { JsonScan } from './json-scan.ts';
 import { valueEnd } from './json-skip.ts';
 import type { ParseBudget } from './parse-budget.ts';
@@ -116,7 +116,7 @@ export class RecordScanner {
         return index;
       }
     }
-    if (!scan.ascii()) return -1;
+    if (!scan.ascii(NAME_LENGTH_MAX)) return -1;
     const index = this.indexes.get(scan.text()) ?? -1;
     this.skipSpace(scan);
     if (!scan.byte(COLON)) return -1;
@@ -146,12 +146,7 @@ export class RecordScanner {
   }
 
   private skipSpace(scan: JsonScan): void {
-    const { bytes } = scan;
-    let { at } = scan;
-    if (!isWhitespace(byteAt(bytes, at))) return;
-    while (at < bytes.length && isWhitespace(bytes[at]!)) at++;
-    scan.at = at;
-    this.isVerbatim = false;
+    if (scan.space()) this.isVerbatim = false;
   }
 
   /** Returns a member that is a string; undefined if it is missing or null. */

@@ -1,14 +1,5 @@
 import { JsonSyntaxError, type JsonValue, NO_RAW_MEMBERS } from './json.ts';
-import {
-  byteAt,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  isWhitespace,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-} from './json-bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET } from './json-bytes.ts';
 import { JsonScan } from './json-scan.ts';
 import { valueEnd } from './json-skip.ts';
 import { ParseBudget } from './parse-budget.ts';
@@ -43,10 +34,10 @@ export function scanOne(scanner: RecordScanner): ScanBody {
   return function* (bytes) {
     const scan = new JsonScan();
     scan.reset(bytes);
-    skipSpace(scan);
+    scan.space();
     const record = scanner.read(scan, new ParseBudget());
     if (!record) return undefined;
-    skipSpace(scan);
+    scan.space();
     return scan.at === bytes.length ? new ScannedBody([record]) : undefined;
   };
 }
@@ -68,7 +59,7 @@ export function scanItems({ scanner, readItem, itemsMax }: ScanItemsOptions): Sc
     const budget = new ParseBudget();
     const records: ParsedRecord[] = [];
     do {
-      const start = skipSpace(scan);
+      const start = scan.at;
       const record = scanner.read(scan, budget) ?? readOther(scan, start, budget, readItem);
       if (!record || records.length === itemsMax) return undefined;
       records.push(record);
@@ -105,16 +96,8 @@ function readOther(
 
 /** Moves past a sign of the grammar and the white space around it. */
 function sign(scan: JsonScan, byte: number): boolean {
-  skipSpace(scan);
+  scan.space();
   if (!scan.byte(byte)) return false;
-  skipSpace(scan);
+  scan.space();
   return true;
-}
-
-function skipSpace(scan: JsonScan): number {
-  const { bytes } = scan;
-  let { at } = scan;
-  while (isWhitespace(byteAt(bytes, at))) at++;
-  scan.at = at;
-  return at;
 }

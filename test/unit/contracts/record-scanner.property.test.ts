@@ -312,6 +312,8 @@ describe.each(Object.entries(KINDS))('the scanner of %s', (_, kind) => {
     expect(read(...Array<string>(8).fill(large))).toBe(true);
     expect(read(...Array<string>(9).fill(large))).toBe(false);
     expect(read(unknown(JSON.stringify('x'.repeat(17_000))))).toBe(false);
+    expect(read(`${' '.repeat(1000)}${complete}`)).toBe(true);
+    expect(read(`${' '.repeat(2000)}${complete}`)).toBe(false);
   });
 });
 
