@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import type { StringRules } from './fields.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE, SPACE, ZERO } from './json-bytes.ts';
 import type { JsonScan } from './json-scan.ts';
 import { isTimestamp } from './timestamps.ts';
@@ -25,8 +24,17 @@ export function scanOf(schema: z.ZodType): ScanValue | undefined {
   return scans.get(schema.def);
 }
 
+/** The rules of a string that concern valid ASCII. */
+export interface TextRules {
+  /** Maximum number of Unicode code points. */
+  readonly lengthMax: number;
+  readonly lengthMin?: number;
+  readonly pattern?: RegExp;
+  readonly notBlank?: boolean;
+}
+
 /** Strings of printable ASCII. A character of ASCII is one byte, one code unit and one code point. */
-export function scanText({ lengthMin = 0, lengthMax, notBlank, pattern }: StringRules): ScanValue {
+export function scanText({ lengthMin = 0, lengthMax, notBlank, pattern }: TextRules): ScanValue {
   return (scan) => {
     if (!scan.ascii(lengthMax) || scan.end - scan.start < lengthMin) return false;
     if (notBlank && isBlank(scan)) return false;

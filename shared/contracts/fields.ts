@@ -10,6 +10,7 @@ import {
   scanSeconds,
   scanText,
   scanTimestamp,
+  type TextRules,
 } from './field-scans.ts';
 import { InexactNumber, RawJson, stringProblem } from './json.ts';
 import { parseTimestampNs, TIMESTAMP_PATTERN } from './timestamps.ts';
@@ -31,14 +32,9 @@ const INT32_MIN = -(2 ** 31);
 const CONTROL_RANGES = '\\u0000-\\u001f\\u007f-\\u009f';
 const CONTROL_CHARACTERS = new RegExp(`[${CONTROL_RANGES}]`);
 
-export interface StringRules {
-  /** Maximum number of Unicode code points. */
-  readonly lengthMax: number;
-  readonly lengthMin?: number;
-  readonly pattern?: RegExp;
+export interface StringRules extends TextRules {
   /** A description of the pattern, e.g. `letters, digits, '_' and '-'`. */
   readonly patternText?: string;
-  readonly notBlank?: boolean;
   readonly noControlCharacters?: boolean;
 }
 
