@@ -3,6 +3,7 @@ import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Logger } from '../logging.ts';
 import { PipelinedTransaction } from './pipelined-transaction.ts';
 import { withoutAnswer } from './pipelining.ts';
+import { poolsWithoutPreparing } from './prepared-statements.ts';
 import type { Queryable, Statement } from './queryable.ts';
 import { isPlanOutdated, isPreparedStatementLost, isReadOnly } from './sqlstate.ts';
 
@@ -69,9 +70,6 @@ export interface PoolOptions {
    */
   readonly pipeline?: boolean;
 }
-
-/** Pools whose connections lose prepared statements, because a pooler changes their sessions. */
-const poolsWithoutPreparing = new WeakSet<Pool>();
 
 /** Milliseconds after which a connection that does not answer a rollback is discarded. */
 const ROLLBACK_TIMEOUT_MS = 5000;

@@ -1,6 +1,7 @@
 import { withDeadline } from '../async.ts';
 import { AppError } from '../errors.ts';
 import type { Pool, Statement } from './pool.ts';
+import { poolsWithoutPreparing } from './prepared-statements.ts';
 import { isPlanOutdated, isPreparedStatementLost } from './sqlstate.ts';
 
 /**
@@ -28,9 +29,6 @@ export function queryWithDeadline<Row>(
   return run(pool, deadlineMs, { text, values });
 }
 
-/** Pools through which prepared statements get lost, because a pooler changes the session. */
-const unprepared = new WeakSet<Pool>();
-
 /**
  * Runs a statement as {@link queryWithDeadline} does, prepared once per connection. For statements
  * that are planned for longer than they run. Poolers that cannot forward prepared statements get
@@ -42,12 +40,12 @@ export async function queryPreparedWithDeadline<Row>(
   { name, text }: { readonly name: string; readonly text: string },
   values: unknown[],
 ): Promise<Row[]> {
-  if (unprepared.has(pool)) return run(pool, deadlineMs, { text, values });
+  if (poolsWithoutPreparing.has(pool)) return run(pool, deadlineMs, { text, values });
   try {
     return await run(pool, deadlineMs, { name, text, values });
   } catch (error) {
     if (!isPreparedStatementLost(error) && !isPlanOutdated(error)) throw error;
-    unprepared.add(pool);
+    poolsWithoutPreparing.add(pool);
     return await run(pool, deadlineMs, { text, values });
   }
 }
