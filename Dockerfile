@@ -25,7 +25,7 @@ RUN npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 FROM base
-ENV NODE_ENV=production PATH=/app/node_modules/.bin:$PATH
+ENV NODE_ENV=production SLUICE_COMMAND=sluice PATH=/app/node_modules/.bin:$PATH
 COPY --from=runtime /app ./
 COPY shared/postgres/migrations shared/postgres/migrations
 COPY containers/ready.mjs containers/

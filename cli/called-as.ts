@@ -1,15 +1,12 @@
 import { readSetting } from '../shared/config/config.ts';
 
-/** The name of the command in texts and docs. */
-const WRITTEN = 'npx sluice';
+/** The command in texts and docs. Not `npx`, which would fetch another package of this name. */
+const WRITTEN = './sluice';
+/** Not part of the name of a file, such as `./sluice.csv`. */
+const WRITTEN_ALONE = /(?<![\w./-])\.\/sluice(?![\w./-])/g;
 
-/**
- * Returns a function that adapts the commands in a text to this process. The command is `npx
- * sluice` under npm, else `sluice`. SLUICE_COMMAND overrides the command, as in containers.
- */
+/** Returns a function that replaces the command in a text by SLUICE_COMMAND, as in containers. */
 export function createCalledAs(env: Readonly<Record<string, string | undefined>>): (text: string) => string {
-  // npm sets this variable for its child processes.
-  const found = env.npm_command === undefined ? 'sluice' : WRITTEN;
-  const command = String(readSetting(env, 'cli', 'SLUICE_COMMAND').value ?? found);
-  return (text) => text.replaceAll(WRITTEN, command);
+  const command = String(readSetting(env, 'cli', 'SLUICE_COMMAND').value ?? WRITTEN);
+  return (text) => text.replace(WRITTEN_ALONE, () => command);
 }

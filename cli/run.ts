@@ -28,6 +28,6 @@ function explain(error: unknown): string {
   if (refusal !== undefined) return refusal;
   const code = errorCode(error);
   if (code === SQLSTATE.UNDEFINED_TABLE)
-    return 'the database has no tables of Sluice yet: run `npx sluice migrate`';
+    return 'the database has no tables of Sluice yet: run `./sluice migrate`';
   return code === undefined ? errorMessage(error) : `${errorMessage(error)} (${code})`;
 }

@@ -18,5 +18,5 @@ export async function tenantsToSearch(db: Queryable, name: string | undefined): 
 }
 
 function unknownTenant(name: string): string {
-  return `there is no tenant named ${name}: see \`npx sluice tenants list\`, or create it with \`npx sluice tenants create\``;
+  return `there is no tenant named ${name}: see \`./sluice tenants list\`, or create it with \`./sluice tenants create\``;
 }

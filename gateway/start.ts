@@ -83,7 +83,7 @@ const DEAD_LETTERS_DEADLINE_MS = 10_000;
 const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_IDS_BUDGET_MS = 25;
 const DATABASE_UNAVAILABLE = 'unavailable, cached API keys still accepted';
-const UNUSED_PARTITIONS = 'the others are not used; see `npx sluice topics accept --partitions`';
+const UNUSED_PARTITIONS = 'the others are not used; see `./sluice topics accept --partitions`';
 /**
  * Deadline of a query for stored ids. The deadline is longer than a request waits, since the result
  * of a slow query still shows that the database works.
@@ -262,7 +262,7 @@ async function probeTopics(
     if (count === undefined) {
       throw new AppError(
         'TOPIC_MISSING',
-        `${topic} does not exist, or its user may not see it: run \`npx sluice topics create\``,
+        `${topic} does not exist, or its user may not see it: run \`./sluice topics create\``,
       );
     }
     if (registered === undefined) continue;

@@ -11,7 +11,7 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .description('print a script that completes this command in a shell')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: source <(npx sluice completion bash)')
+    .addHelpText('after', '\nExample: source <(./sluice completion bash)')
     .action((shell: Shell, options: { json?: boolean }) => {
       const script = completionScript(program, shell);
       if (options.json) return context.printJson({ shell, script });

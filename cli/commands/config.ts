@@ -28,7 +28,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       ).choices(ROLES),
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice config check --role gateway')
+    .addHelpText('after', '\nExample: ./sluice config check --role gateway')
     .action((options: { role?: Role; json?: boolean }) => {
       const roles = options.role ? [options.role] : rolesToCheck(context);
       const problems = roles.flatMap((role) =>
@@ -71,7 +71,7 @@ function addShow(config: Command, context: CommandContext): void {
         .default(undefined, 'gateway, or embedded without DATABASE_URL and KAFKA_BROKERS'),
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice config show --role worker')
+    .addHelpText('after', '\nExample: ./sluice config show --role worker')
     .action((options: { role?: Role; json?: boolean }) => {
       const role = options.role ?? rolesToCheck(context)[0]!;
       const settings = (Object.keys(SETTINGS) as SettingName[]).map((name) =>

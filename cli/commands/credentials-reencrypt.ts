@@ -31,7 +31,7 @@ export function addCredentialsReencrypt(credentials: Command, context: CommandCo
     )
     .option('--dry-run', 'only show how many values each key encrypted')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice credentials reencrypt --dry-run')
+    .addHelpText('after', '\nExample: ./sluice credentials reencrypt --dry-run')
     .action((options: ReencryptOptions) =>
       context.withDatabase(async (database) => {
         const { pool } = database;
@@ -158,7 +158,7 @@ function sentenceOf({ credentials, webhookSecrets, deadLetters }: Reencrypted, k
 function adviceOf(keyId: string): string {
   return (
     `Nothing stored is encrypted with ${keyId}. Unless it becomes the first key, remove it from the ring as soon as no ` +
-    'gateway uses it and `npx sluice lag --kind credentials` has then reported that everything is stored.'
+    'gateway uses it and `./sluice lag --kind credentials` has then reported that everything is stored.'
   );
 }
 

@@ -29,7 +29,7 @@ function addReads(credentials: Command, context: CommandContext): void {
     .option('--conversation <id>', 'only this conversation (default: all)')
     .option('--limit <n>', 'maximum number of reads', wholeNumber(1, 10_000), 100)
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice credentials reads --tenant acme --conversation CHAT1')
+    .addHelpText('after', '\nExample: ./sluice credentials reads --tenant acme --conversation CHAT1')
     .action(async (options: ReadsOptions) => {
       const reads = await context.withPool(async (pool) => {
         const tenants = await tenantsToSearch(pool, options.tenant);
@@ -78,7 +78,7 @@ function addErase(credentials: Command, context: CommandContext): void {
     .requiredOption('--tenant <name>', 'the tenant of the conversation')
     .requiredOption('--conversation <id>', 'the conversation', conversationId)
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice credentials erase --tenant acme --conversation CHAT1')
+    .addHelpText('after', '\nExample: ./sluice credentials erase --tenant acme --conversation CHAT1')
     .action(async (options: EraseOptions) => {
       const { tenant, conversation } = options;
       const erasedAtMs = context.clock.nowMs();

@@ -78,7 +78,7 @@ export async function unsettledOf(
     throw new AppError(
       'DEAD_LETTER_SETTLED',
       `the dead letter ${names[i]} was ${letter.state} at ${new Date(letter.stateAtMs).toISOString()} and has not failed since: ` +
-        '`npx sluice dead-letters list` shows the open ones',
+        '`./sluice dead-letters list` shows the open ones',
     );
   });
   return { ...filter, states: UNSETTLED };
@@ -87,6 +87,6 @@ export async function unsettledOf(
 export function unknownDeadLetter(name: string): AppError {
   return new AppError(
     'DEAD_LETTER_UNKNOWN',
-    `there is no dead letter ${name}: \`npx sluice dead-letters list\` shows them`,
+    `there is no dead letter ${name}: \`./sluice dead-letters list\` shows them`,
   );
 }

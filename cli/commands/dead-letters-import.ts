@@ -16,7 +16,7 @@ export function addDeadLettersImport(deadLetters: Command, context: CommandConte
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nRun it once all workers are of this release. Topics are only read.\n\nExample: npx sluice dead-letters import',
+      '\nRun it once all workers are of this release. Topics are only read.\n\nExample: ./sluice dead-letters import',
     )
     .action((options: { json?: boolean }) => runImport(context, options));
 }

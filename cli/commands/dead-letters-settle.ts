@@ -60,7 +60,7 @@ export function addDeadLettersReplay(deadLetters: Command, context: CommandConte
 Conflicts would conflict again, so they are skipped unless --reason conflict or their first positions are given.
 Safe to repeat, also while workers are stopped: replayed records wait in the log.
 
-Example: npx sluice dead-letters replay --topic agent-metadata --reason refused --dry-run`,
+Example: ./sluice dead-letters replay --topic agent-metadata --reason refused --dry-run`,
     )
     .action((positions: string[], options: SettleOptions, command: Command) =>
       replay(context, positions, options, command),
@@ -78,7 +78,7 @@ export function addDeadLettersDrop(deadLetters: Command, context: CommandContext
   )
     .addHelpText(
       'after',
-      '\nExample: npx sluice dead-letters drop --reason conflict --before 2030-01-31T00:00:00Z',
+      '\nExample: ./sluice dead-letters drop --reason conflict --before 2030-01-31T00:00:00Z',
     )
     .action((positions: string[], options: SettleOptions, command: Command) =>
       drop(context, positions, options, command),
@@ -197,7 +197,7 @@ function requireLayouts(layouts: ReadonlyMap<string, RegisteredTopic>, topics: r
   if (missing.length === 0) return;
   throw new AppError(
     'TOPIC_UNREGISTERED',
-    `the layout of ${missing.join(', ')} is not known: run \`npx sluice topics create\``,
+    `the layout of ${missing.join(', ')} is not known: run \`./sluice topics create\``,
   );
 }
 

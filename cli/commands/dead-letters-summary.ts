@@ -53,12 +53,12 @@ export function printReplay(
   if (survey.leftOut > 0) {
     context.print(
       `Skipped ${survey.leftOut} conflict${survey.leftOut === 1 ? '' : 's'}, which would conflict again: ` +
-        'list them with npx sluice dead-letters list --reason conflict, then drop them.',
+        'list them with ./sluice dead-letters list --reason conflict, then drop them.',
     );
   }
   if (!dryRun && done > 0) {
     context.print(
-      'Next: npx sluice lag until everything is stored, then npx sluice dead-letters list for those that failed again',
+      'Next: ./sluice lag until everything is stored, then ./sluice dead-letters list for those that failed again',
     );
   }
 }
@@ -79,7 +79,7 @@ export function printDrop(
   } else {
     context.print(
       `${counted(done)} ${done === 1 ? 'was' : 'were'} dropped.`,
-      'Next: npx sluice dead-letters list; --all includes those that were dropped',
+      'Next: ./sluice dead-letters list; --all includes those that were dropped',
     );
   }
 }

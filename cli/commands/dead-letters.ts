@@ -41,14 +41,14 @@ export function addDeadLettersCommands(program: Command, context: CommandContext
     .option('--all', 'include those that were replayed or dropped')
     .option('--limit <n>', 'maximum number of dead letters', wholeNumber(1, LIMIT_MAX), LIMIT)
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice dead-letters list --topic agent-metadata --reason conflict')
+    .addHelpText('after', '\nExample: ./sluice dead-letters list --topic agent-metadata --reason conflict')
     .action((options: ListOptions) => list(context, options));
   deadLetters
     .command('show')
     .argument('<position>', 'its first position as `list` prints it, or its eventId or messageId')
     .description('headers and value of a dead letter, in any state; credentials stay encrypted')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice dead-letters show 1/sluice.agent-metadata/3/1207')
+    .addHelpText('after', '\nExample: ./sluice dead-letters show 1/sluice.agent-metadata/3/1207')
     .action((name: string, options: { json?: boolean }) => show(context, name, options));
   addDeadLettersReplay(deadLetters, context);
   addDeadLettersDrop(deadLetters, context);
@@ -85,7 +85,7 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
   if (deadLetters.length === options.limit)
     context.print(`There may be more: --limit N shows up to ${LIMIT_MAX}.`);
   context.print(
-    'Next: npx sluice dead-letters show POSITION, then npx sluice dead-letters replay POSITION, or drop POSITION',
+    'Next: ./sluice dead-letters show POSITION, then ./sluice dead-letters replay POSITION, or drop POSITION',
   );
 }
 

@@ -19,7 +19,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
       'check Node, settings, key ring, database, event log, clock, disk and ports, and print the next steps',
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice doctor')
+    .addHelpText('after', '\nExample: ./sluice doctor')
     .action(async (options: { json?: boolean }) => {
       const findings = await examine(context);
       const problems = findings.filter(({ status }) => status === 'problem').length;

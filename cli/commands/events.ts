@@ -27,7 +27,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
     .addHelpText(
       'after',
       '\nA conflict is a record with the same id and other content that the gateway accepted and a worker dead-lettered. Requests that ' +
-        'the gateway refused (409-01, or FAIL_CONFLICT for an item) are not counted.\n\nExample: npx sluice events show message-1 --kind message-sent',
+        'the gateway refused (409-01, or FAIL_CONFLICT for an item) are not counted.\n\nExample: ./sluice events show message-1 --kind message-sent',
     )
     .action(async (id: string, options: EventsShowOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(['SLUICE_TOPIC_PREFIX']);
@@ -57,12 +57,10 @@ type ShownEvent = Awaited<ReturnType<typeof find>>[number];
 /** Returns the commands that show the dead letters. */
 function nextSteps({ kind, deadLetter, lastConflict }: ShownEvent): string[] {
   return [
-    ...(deadLetter
-      ? [`The ${kind} record is a dead letter: npx sluice dead-letters show ${deadLetter}`]
-      : []),
+    ...(deadLetter ? [`The ${kind} record is a dead letter: ./sluice dead-letters show ${deadLetter}`] : []),
     ...(lastConflict
       ? [
-          `The last conflict of the ${kind} record was at ${lastConflict.at}: npx sluice dead-letters show ${lastConflict.deadLetter}`,
+          `The last conflict of the ${kind} record was at ${lastConflict.at}: ./sluice dead-letters show ${lastConflict.deadLetter}`,
         ]
       : []),
   ];

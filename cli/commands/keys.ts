@@ -58,7 +58,7 @@ function addCreate(keys: Command, context: CommandContext): void {
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nExample: npx sluice keys create --tenant acme --name import --expires 90d --scope agent-metadata:write',
+      '\nExample: ./sluice keys create --tenant acme --name import --expires 90d --scope agent-metadata:write',
     )
     .action((options: CreateOptions) => create(context, options));
 }
@@ -113,7 +113,7 @@ function addRotate(keys: Command, context: CommandContext): void {
       duration(OVERLAP_DAYS_MAX),
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice keys rotate 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --overlap 24h')
+    .addHelpText('after', '\nExample: ./sluice keys rotate 01J9ZQ5W3V7Y8X6T4R2P0N1M3K --overlap 24h')
     .action((apiKeyId: string, options: RotateOptions) => rotate(context, apiKeyId, options));
 }
 
@@ -155,12 +155,12 @@ function rotationRefused(apiKeyId: string, rotated: Extract<Rotated, { ok: false
       return new AppError(
         'KEY_ROTATING',
         `${apiKeyId} has two valid secrets until ${timeOf(rotated.untilMs)}: rotate it after that time, or end both now ` +
-          'with --overlap 0; if the new secret was lost, create another key with `npx sluice keys create`',
+          'with --overlap 0; if the new secret was lost, create another key with `./sluice keys create`',
       );
     default:
       return new AppError(
         'KEY_ENDED',
-        `${apiKeyId} is ${rotated.why}: create another key with \`npx sluice keys create\``,
+        `${apiKeyId} is ${rotated.why}: create another key with \`./sluice keys create\``,
       );
   }
 }
@@ -182,7 +182,7 @@ function addList(keys: Command, context: CommandContext): void {
     .option('--limit <n>', 'maximum number of keys', wholeNumber(1, 1000), 1000)
     .option('--after <id>', 'only keys after this one, the last key of an earlier page')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice keys list --tenant acme')
+    .addHelpText('after', '\nExample: ./sluice keys list --tenant acme')
     .action((options: ListOptions) => list(context, options));
 }
 
@@ -197,15 +197,14 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
   });
   const nowMs = context.clock.nowMs();
   const found = listed.slice(0, limit).map((key) => keyAsJson(key, nowMs));
-  const more =
-    listed.length > limit ? `More keys: npx sluice keys list --after ${found.at(-1)!.apiKeyId}` : '';
+  const more = listed.length > limit ? `More keys: ./sluice keys list --after ${found.at(-1)!.apiKeyId}` : '';
   if (json) {
     // With --json, standard output contains only the JSON value.
     if (more !== '') context.stderr.write(`${more}\n`);
     return context.printJson(found);
   }
   if (found.length === 0) {
-    return context.print("No keys yet. Next: npx sluice keys create --tenant NAME --scope '*'");
+    return context.print("No keys yet. Next: ./sluice keys create --tenant NAME --scope '*'");
   }
   context.printTable(
     ['key', 'tenant', 'name', 'scopes', 'requests per second', 'state', 'last used', 'created', 'by'],
@@ -239,7 +238,7 @@ function addRevoke(keys: Command, context: CommandContext): void {
       'also revoke all keys that it created, directly or through other keys, and disable the webhook endpoints that any of them created',
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice keys revoke 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .addHelpText('after', '\nExample: ./sluice keys revoke 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (apiKeyId: string, options: RevokeOptions) => {
       const nowMs = context.clock.nowMs();
       if (options.disableCreated) return await revokeWithCreated(context, apiKeyId, nowMs, options.json);
@@ -274,7 +273,7 @@ async function revokeWithCreated(
 }
 
 function unknownKey(apiKeyId: string): AppError {
-  return new AppError('KEY_UNKNOWN', `there is no key ${apiKeyId}: see \`npx sluice keys list\``);
+  return new AppError('KEY_UNKNOWN', `there is no key ${apiKeyId}: see \`./sluice keys list\``);
 }
 
 /** Returns a key as `--json` prints it, without its secret. */

@@ -34,7 +34,7 @@ export function addLagCommand(program: Command, context: CommandContext): void {
     .addOption(new Option('--kind <kind>', 'only this kind of record').choices(KINDS))
     .option('--behind', 'only partitions with a lag')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice lag --behind')
+    .addHelpText('after', '\nExample: ./sluice lag --behind')
     .action(async (options: LagOptions) => {
       const partitions = await readLag(context, options.kind ? [options.kind] : KINDS);
       const unfit = partitions.filter(({ problem }) => problem !== null);
@@ -50,7 +50,7 @@ export function addLagCommand(program: Command, context: CommandContext): void {
           `the log does not match the stored position of ${unfit.length} partitions (${unfit[0]!.topic}, partition ` +
             `${unfit[0]!.partition}: ${unfit[0]!.problem}): it lost records, was restored from a copy, or was replaced. ` +
             'These partitions are stalled, and /health/ready of the workers reports the same. If the earlier log is lost ' +
-            'for good, run `npx sluice topics accept`',
+            'for good, run `./sluice topics accept`',
         );
       }
     });
@@ -104,8 +104,8 @@ async function readLag(context: CommandContext, kinds: readonly Kind[]): Promise
         'TOPIC_MISSING',
         `there is no topic ${missing.join(', ')}: ${
           wasStored
-            ? 'it was deleted, and its records that were not stored are lost. Run `npx sluice topics create`, then `npx sluice topics accept`'
-            : 'run `npx sluice topics create`'
+            ? 'it was deleted, and its records that were not stored are lost. Run `./sluice topics create`, then `./sluice topics accept`'
+            : 'run `./sluice topics create`'
         }`,
       );
     }

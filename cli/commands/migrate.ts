@@ -8,13 +8,13 @@ export function addMigrateCommand(program: Command, context: CommandContext): vo
     .command('migrate')
     .description('apply the pending migrations of this release; safe to repeat')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: DATABASE_URL=postgres://… npx sluice migrate')
+    .addHelpText('after', '\nExample: DATABASE_URL=postgres://… ./sluice migrate')
     .action(async (options: { json?: boolean }) => {
       const applied = await context.withDatabase(({ connectionString }) =>
         migrate({ connectionString, logger: context.logger }),
       );
       if (options.json) return context.printJson({ applied });
       if (applied.length === 0) return context.print('The database is up to date.');
-      context.print(...applied.map((name) => `applied ${name}`), 'Next: npx sluice topics create');
+      context.print(...applied.map((name) => `applied ${name}`), 'Next: ./sluice topics create');
     });
 }

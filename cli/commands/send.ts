@@ -178,9 +178,9 @@ Sending again:
   ${againOf(kind).replaceAll('\n', '\n  ')}
   A stopped or killed command resumes when the same command runs again.
 
-Example: npx sluice send ${kind.name} ${kind.name}.csv --refused refused.csv
-         npx sluice send ${kind.name} --sample 100
-         npx sluice send ${kind.name} - --format csv${kind.onceForAll ? '' : ' --delivery 2026-01-31'} < ${kind.name}.csv`;
+Example: ./sluice send ${kind.name} ${kind.name}.csv --refused refused.csv
+         ./sluice send ${kind.name} --sample 100
+         ./sluice send ${kind.name} - --format csv${kind.onceForAll ? '' : ' --delivery 2026-01-31'} < ${kind.name}.csv`;
 }
 
 function againOf({ name, idMember, onceForAll, idOf }: SendKind): string {

@@ -64,7 +64,7 @@ function addCreate(tenants: Command, context: CommandContext): void {
     .option(...QUOTA_OPTION, quotaOrNone)
     .option('--if-missing', 'succeed without a change if a tenant with this name exists')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice tenants create acme --rate 500')
+    .addHelpText('after', '\nExample: ./sluice tenants create acme --rate 500')
     .action((name: string, options: CreateOptions) => create(context, name, options));
 }
 
@@ -95,7 +95,7 @@ async function create(context: CommandContext, name: string, options: CreateOpti
     ['tenant', 'id', 'requests per second', 'bytes per second', 'records per day'],
     [[name, tenantId, String(rate), String(bytes), String(quota)]],
   );
-  context.print(`Next: npx sluice keys create --tenant ${name} --scope '*'`);
+  context.print(`Next: ./sluice keys create --tenant ${name} --scope '*'`);
 }
 
 function addList(tenants: Command, context: CommandContext): void {
@@ -103,11 +103,11 @@ function addList(tenants: Command, context: CommandContext): void {
     .command('list')
     .description('list all tenants')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice tenants list')
+    .addHelpText('after', '\nExample: ./sluice tenants list')
     .action(async (options: JsonOption) => {
       const found = await context.withPool((pool) => describeTenants(pool, context.clock.nowMs()));
       if (options.json) return context.printJson(found.map(toJson));
-      if (found.length === 0) return context.print('No tenants yet. Next: npx sluice tenants create NAME');
+      if (found.length === 0) return context.print('No tenants yet. Next: ./sluice tenants create NAME');
       printTenants(context, found);
     });
 }
@@ -135,7 +135,7 @@ function addUpdate(tenants: Command, context: CommandContext): void {
     )
     .option(...QUOTA_OPTION, quotaOrNone)
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice tenants update acme --rate 500 --quota 1000000')
+    .addHelpText('after', '\nExample: ./sluice tenants update acme --rate 500 --quota 1000000')
     .action(async (name: string, options: UpdateOptions, command: Command) => {
       const { rate, bytes, quota } = options;
       if (rate === undefined && bytes === undefined && quota === undefined) {
@@ -162,7 +162,7 @@ function addSwitch(tenants: Command, context: CommandContext, verb: 'disable' | 
         : 'accept the API keys of a disabled tenant again',
     )
     .option(...JSON_OPTION)
-    .addHelpText('after', `\nExample: npx sluice tenants ${verb} acme`)
+    .addHelpText('after', `\nExample: ./sluice tenants ${verb} acme`)
     .action(async (name: string, options: JsonOption) => {
       const disabledAtMs = verb === 'disable' ? context.clock.nowMs() : null;
       const { changed, after } = await change(context, name, (pool, id) =>

@@ -47,7 +47,7 @@ export function addTopicsAccept(topics: Command, context: CommandContext): void 
     .addHelpText(
       'after',
       '\nWithout --partitions, gateways and workers may keep running. Records of the earlier log that were not stored are lost.' +
-        '\nExample: npx sluice topics accept --dry-run',
+        '\nExample: ./sluice topics accept --dry-run',
     )
     .action(async (options: AcceptOptions) => {
       const { SLUICE_TOPIC_PREFIX: prefix } = context.config(LOG_SETTINGS);
@@ -125,9 +125,7 @@ function printPlans(context: CommandContext, plans: readonly AcceptPlan[], done:
   );
   for (const plan of changed) context.print(...outcomeOf(plan, done));
   if (done) {
-    context.print(
-      'Running workers continue within seconds; start stopped ones. Next: npx sluice lag --behind',
-    );
+    context.print('Running workers continue within seconds; start stopped ones. Next: ./sluice lag --behind');
   }
 }
 

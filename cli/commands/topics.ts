@@ -41,7 +41,7 @@ export function addTopicsCommands(program: Command, context: CommandContext): vo
     )
     .option('--dry-run', 'print the plan without changing anything')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice topics create --replicas 1   (for a test with one broker)')
+    .addHelpText('after', '\nExample: ./sluice topics create --replicas 1   (for a test with one broker)')
     .action((options: TopicsCreateOptions) => {
       const config = context.config(LOG_SETTINGS);
       return context.withDatabase(async (database) => {
@@ -129,10 +129,7 @@ function summaryOf({ topics }: TopicPlan, { dryRun }: TopicsCreateOptions): stri
       : [`${missing} topics would be created: run the command without --dry-run`];
   }
   const done = missing === 0 ? 'All topics existed.' : `${missing} topics were created.`;
-  return [
-    done,
-    "Next: npx sluice tenants create NAME, then npx sluice keys create --tenant NAME --scope '*'",
-  ];
+  return [done, "Next: ./sluice tenants create NAME, then ./sluice keys create --tenant NAME --scope '*'"];
 }
 
 /** Describes the state of a topic. The number of partitions of an existing topic is not changed. */

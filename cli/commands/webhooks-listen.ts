@@ -61,9 +61,9 @@ export function addWebhooksListen(webhooks: Command, context: CommandContext): v
       'after',
       `
 The endpoint is deleted at the end. After SIGKILL it stays until the next listen on the same port, or until
-npx sluice webhooks delete ID. A container receives nothing here: use the service receiver of docker-compose.yml.
+./sluice webhooks delete ID. A container receives nothing here: use the service receiver of docker-compose.yml.
 
-Example: npx sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
+Example: ./sluice webhooks listen --tenant demo --forward http://localhost:3000/webhooks`,
     )
     .action(async (options: ListenOptions, command: Command) => {
       if ((options.tenant === undefined) === (options.secretFile === undefined)) {
@@ -93,7 +93,7 @@ async function listen(context: CommandContext, options: ListenOptions): Promise<
       const whose = endpoint?.temporary === false ? ` of the existing endpoint ${endpoint.endpointId}` : '';
       context.print(`Waiting for webhooks${whose} on ${url} (Ctrl-C to stop).`);
       if (endpoint)
-        context.print(`To test it, run in another terminal: npx sluice webhooks test ${endpoint.endpointId}`);
+        context.print(`To test it, run in another terminal: ./sluice webhooks test ${endpoint.endpointId}`);
     }
     await interrupted;
     if (endpoint?.temporary) await deleteOwn(context, endpoint);
@@ -159,7 +159,7 @@ async function deleteOwn(context: CommandContext, { tenantId, endpointId }: OwnE
     throw new AppError(
       'ENDPOINT_LEFT',
       `the endpoint of this receiver could not be deleted: ${errorMessage(error)}; ` +
-        `delete it later: npx sluice webhooks delete ${endpointId}`,
+        `delete it later: ./sluice webhooks delete ${endpointId}`,
       { cause: error },
     );
   }

@@ -32,7 +32,7 @@ export function addWebhooksTest(webhooks: Command, context: CommandContext): voi
     )
     .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .addHelpText('after', '\nExample: ./sluice webhooks test 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (endpointId: string, options: { tenant?: string; json?: boolean }) => {
       const result = await context.withDatabase(async (database) =>
         sendSample(context, database, await requireEndpoint(database, options.tenant, endpointId)),

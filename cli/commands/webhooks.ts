@@ -57,7 +57,7 @@ function addCreate(webhooks: Command, context: CommandContext): void {
     .option(...JSON_OPTION)
     .addHelpText(
       'after',
-      '\nExample: npx sluice webhooks create --tenant acme --url https://hooks.example.com/sluice --type automation.reply',
+      '\nExample: ./sluice webhooks create --tenant acme --url https://hooks.example.com/sluice --type automation.reply',
     )
     .action(async (options: CreateOptions) => {
       const created = await create(context, options);
@@ -68,7 +68,7 @@ function addCreate(webhooks: Command, context: CommandContext): void {
       );
       context.print(
         'Save the secret now: it is not shown again.',
-        `Next: npx sluice webhooks test ${created.endpointId}`,
+        `Next: ./sluice webhooks test ${created.endpointId}`,
       );
     });
 }
@@ -102,12 +102,12 @@ function addList(webhooks: Command, context: CommandContext): void {
     .description('list webhook endpoints without their secrets')
     .option('--tenant <name>', 'only endpoints of this tenant (default: all)')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks list --tenant acme')
+    .addHelpText('after', '\nExample: ./sluice webhooks list --tenant acme')
     .action(async (options: TenantOptions) => {
       const found = await context.withDatabase((database) => searchEndpoints(database, options.tenant));
       if (options.json) return context.printJson(found.map(endpointJson));
       if (found.length === 0) {
-        return context.print('No endpoints yet. Next: npx sluice webhooks create --tenant NAME --url URL');
+        return context.print('No endpoints yet. Next: ./sluice webhooks create --tenant NAME --url URL');
       }
       context.printTable(
         ['endpoint', 'tenant', 'url', 'types', 'state', 'created', 'by'],
@@ -131,7 +131,7 @@ function addDelete(webhooks: Command, context: CommandContext): void {
     .description('delete an endpoint, and drop its pending webhooks')
     .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks delete 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .addHelpText('after', '\nExample: ./sluice webhooks delete 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (endpointId: string, options: TenantOptions) => {
       await context.withDatabase(async (database) => {
         const { tenantId } = await requireEndpoint(database, options.tenant, endpointId);
@@ -156,7 +156,7 @@ function addShow(webhooks: Command, context: CommandContext): void {
     .description('show an endpoint, its health, and its last 10 attempts within 24 hours')
     .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
-    .addHelpText('after', '\nExample: npx sluice webhooks show 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
+    .addHelpText('after', '\nExample: ./sluice webhooks show 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (endpointId: string, options: TenantOptions) => {
       const { endpoint, attempts } = await context.withDatabase(async (database) => {
         const found = await requireEndpoint(database, options.tenant, endpointId);

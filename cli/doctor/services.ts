@@ -33,7 +33,7 @@ export async function checkDatabase(db: Queryable, clock: Clock): Promise<readon
     requireServer(facts);
     if (facts.readOnly) return [problem('database', 'is read-only', READ_ONLY_ADVICE)];
     const server = ok('database', `Postgres ${majorOf(facts.version)} answers`);
-    const schema = await checking('schema', 'run `npx sluice migrate`', async () => {
+    const schema = await checking('schema', 'run `./sluice migrate`', async () => {
       await checkSchema(db);
       return [ok('schema', 'up to date')];
     });
@@ -80,11 +80,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
     if (missing.length > 0) {
       return [
         answers,
-        problem(
-          'topics',
-          `${missing.join(', ')} missing or not registered`,
-          'run `npx sluice topics create`',
-        ),
+        problem('topics', `${missing.join(', ')} missing or not registered`, 'run `./sluice topics create`'),
       ];
     }
     const registeredOf = (topic: string) => registered.get(topic)!.partitions;
@@ -103,7 +99,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
     const unused =
       larger.length === 0
         ? ''
-        : `; ${larger.join(', ')} with more partitions than registered, which are not used: see \`npx sluice topics accept --partitions\``;
+        : `; ${larger.join(', ')} with more partitions than registered, which are not used: see \`./sluice topics accept --partitions\``;
     return [answers, ok('topics', `all ${topics.length} exist${unused}`)];
   });
 }
@@ -111,7 +107,7 @@ export async function checkLog(db: Queryable, log: EventLog, prefix: string): Pr
 /** Checks that the dead letters in topics of earlier releases are imported. */
 export async function checkImports(pool: Pool, log: EventLog, prefix: string): Promise<readonly Finding[]> {
   const check = 'dead letters';
-  return await checking(check, 'run `npx sluice dead-letters import`', async () => {
+  return await checking(check, 'run `./sluice dead-letters import`', async () => {
     const reader = log.createReader();
     try {
       const ranges = await findImports(pool, reader, prefix);
@@ -120,7 +116,7 @@ export async function checkImports(pool: Pool, log: EventLog, prefix: string): P
       const records = ranges.reduce((sum, { from, to }) => sum + (to - from), 0n);
       const found = `${records} records of ${topics} are not imported`;
       return [
-        problem(check, found, 'run `npx sluice dead-letters import` once all workers are of this release'),
+        problem(check, found, 'run `./sluice dead-letters import` once all workers are of this release'),
       ];
     } finally {
       await reader.close();

@@ -164,7 +164,7 @@ function refuseFor(status: number, { url }: SendTarget): void {
 
 const REASONS: Readonly<Record<number, string>> = {
   302: 'answers with a redirect: set --url (SLUICE_URL) to its own address',
-  401: 'does not accept the key: check --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET), or create a key with `npx sluice keys create`',
+  401: 'does not accept the key: check --key-id and --key-secret (SLUICE_API_KEY_ID, SLUICE_API_KEY_SECRET), or create a key with `./sluice keys create`',
   403: 'refuses the key: create a key with the scope of this operation, or enable the tenant',
   404: 'does not know the operation: check --url (SLUICE_URL), which must be the address of the gateway without a path',
 };

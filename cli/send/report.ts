@@ -44,7 +44,7 @@ function nextSteps({ kind, file, delivery, refusedCount }: FileReport, refusedFi
   if (refusedFile !== undefined) {
     const all = refusedCount > REFUSALS_MAX ? `The first ${number(REFUSALS_MAX)} refused` : 'The refused';
     return [
-      `${all} lines are in ${refusedFile}. Next: fix them there, then npx sluice send ${kind} ${refusedFile}`,
+      `${all} lines are in ${refusedFile}. Next: fix them there, then ./sluice send ${kind} ${refusedFile}`,
     ];
   }
   const again = delivery === '' ? '' : ` with --delivery ${delivery}`;

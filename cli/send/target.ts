@@ -39,7 +39,7 @@ export async function findTarget(
   }
   if (url !== undefined) {
     throw unknown(
-      `there is no API key for ${url}: set --key-id and --key-secret, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET (\`npx sluice keys create\`)`,
+      `there is no API key for ${url}: set --key-id and --key-secret, or SLUICE_API_KEY_ID and SLUICE_API_KEY_SECRET (\`./sluice keys create\`)`,
     );
   }
   const demo = await readDemoFile(config.SLUICE_DATA_DIR);

@@ -81,21 +81,21 @@ async function find(pool: Pool, reader: LogReader, topics: readonly string[]): P
   for (const topic of topics) {
     const registered = (await loadTopicLayouts(pool, topic)).get(topic);
     if (!registered) {
-      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`npx sluice topics create\``);
+      throw new AppError('TOPIC_UNKNOWN', `${topic} is not registered: run \`./sluice topics create\``);
     }
     const { partitions } = registered;
     const held = bounds.get(topic);
     if (!held) {
       throw new AppError(
         'TOPIC_MISSING',
-        `the log has no topic ${topic}: create it with \`npx sluice topics create --partitions ${partitions}\`, then run this command again`,
+        `the log has no topic ${topic}: create it with \`./sluice topics create --partitions ${partitions}\`, then run this command again`,
       );
     }
     if (held.size < partitions) {
       throw new AppError(
         'TOPIC_LAYOUT_DIFFERS',
         `${topic} is registered with ${partitions} partitions, but the log has ${held.size}: the partition of every key depends on the ` +
-          `number. Delete the topic with its records and run \`npx sluice topics create --partitions ${partitions}\`; then run this command again`,
+          `number. Delete the topic with its records and run \`./sluice topics create --partitions ${partitions}\`; then run this command again`,
       );
     }
     found.push({ topic, registered, positions: positions.get(topic)!, bounds: held });
@@ -152,7 +152,7 @@ function requireAllStored(topic: string, partitions: readonly PartitionPlan[]) {
   throw new AppError(
     'RECORDS_WAIT',
     `${topic} has records that are not stored yet, in ${waiting.length === 1 ? 'partition' : 'partitions'} ` +
-      `${waiting.map(({ partition }) => partition).join(', ')}: stop the gateways, wait until \`npx sluice lag\` shows none, ` +
+      `${waiting.map(({ partition }) => partition).join(', ')}: stop the gateways, wait until \`./sluice lag\` shows none, ` +
       'and run this command again',
     { retryable: true },
   );

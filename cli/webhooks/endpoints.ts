@@ -39,7 +39,7 @@ export async function requireEndpoint(
   if (endpoint) return endpoint;
   throw new AppError(
     'ENDPOINT_UNKNOWN',
-    `there is no webhook endpoint ${endpointId}: see \`npx sluice webhooks list\``,
+    `there is no webhook endpoint ${endpointId}: see \`./sluice webhooks list\``,
   );
 }
 

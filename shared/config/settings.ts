@@ -108,8 +108,7 @@ const command = {
     allowed: 'any text',
     schema: anyText('').schema.optional(),
     usedBy: ['cli'],
-    meaning:
-      'How the command names itself in its suggestions. Unset: `npx sluice` if npm runs it, else `sluice`.',
+    meaning: 'How the command names itself in its suggestions. Unset: `./sluice`.',
     example: 'docker compose run --rm cli',
   },
 } as const satisfies Settings;

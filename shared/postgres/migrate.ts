@@ -121,7 +121,7 @@ export async function checkSchema(db: Queryable, directory?: string): Promise<vo
   if (missing.length > 0) {
     throw new AppError(
       'SCHEMA_OUTDATED',
-      `the database lacks ${missing.length} of this release's migrations (${missing.join(', ')}): run \`npx sluice migrate\``,
+      `the database lacks ${missing.length} of this release's migrations (${missing.join(', ')}): run \`./sluice migrate\``,
     );
   }
 }

@@ -41,7 +41,7 @@ export function databaseRefusal(error: unknown): string | undefined {
     case DATABASE_READ_ONLY:
       return READ_ONLY;
     case SQLSTATE.INSUFFICIENT_PRIVILEGE:
-      return `the role of DATABASE_URL lacks a right (${errorMessage(error)}): use the role that ran \`npx sluice migrate\` for every part, or grant this role the same rights`;
+      return `the role of DATABASE_URL lacks a right (${errorMessage(error)}): use the role that ran \`./sluice migrate\` for every part, or grant this role the same rights`;
   }
   const fault = tlsFault(code);
   if (fault) return tlsRefusal(fault);
@@ -60,7 +60,7 @@ export function databaseTrouble(error: unknown): string {
   if (refusal !== undefined) return refusal;
   const code = errorCode(error);
   if (code === SQLSTATE.UNDEFINED_TABLE) {
-    return 'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`';
+    return 'the database of DATABASE_URL has no tables of Sluice yet: run `./sluice migrate`';
   }
   if (isServerError(error)) return `the database rejects the statement (SQLSTATE ${code})`;
   // The driver's own errors have no code.

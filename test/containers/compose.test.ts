@@ -40,7 +40,7 @@ describe('documented commands on containers', () => {
         ['127.0.0.1:8080', `127.0.0.1:${process.env.STACK_GATEWAY_PORT}`],
         ['127.0.0.1:8081', `127.0.0.1:${process.env.STACK_ADMIN_PORT}`],
         // Replacements that docs/operations.md describes.
-        ['npx sluice', 'sluice'],
+        ['./sluice', 'sluice'],
         ['npm run --silent receiver', 'receiver'],
         ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],
       ],

@@ -223,7 +223,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
       const forPeople = await runToEnd(line(1), { ...env, SLUICE_COMMAND: 'called-so' });
       expect([forPeople.code, forPeople.stderr]).toEqual([0, '']);
       expect(forPeople.stdout).toMatch(/\S/);
-      expect(forPeople.stdout).not.toContain('npx sluice');
+      expect(forPeople.stdout).not.toContain('./sluice');
       expect(forPeople.stdout).not.toContain('\u001b');
     });
 

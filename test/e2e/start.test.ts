@@ -167,7 +167,7 @@ describe('the separate processes', () => {
     }
     await database.pool.query('drop table schema_migrations cascade');
     const { code, stderr } = await runProgram('gateway/main.js', [], env);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('npx sluice migrate')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('./sluice migrate')]);
   }, 60_000);
 
   it('report why they are not ready while Kafka cannot be reached', async () => {

@@ -36,7 +36,7 @@ describe.skipIf(brokers.length === 0)('partitions added to a topic in use', { ti
 
     await b.restart();
     await b.untilReady();
-    const note = `topics: ${topic} has 4 partitions, registered: 2: the others are not used; see \`npx sluice topics accept --partitions\``;
+    const note = `topics: ${topic} has 4 partitions, registered: 2: the others are not used; see \`./sluice topics accept --partitions\``;
     expect(b.gateway().health.notes()).toEqual([note]);
     expect(await b.submit()).toEqual({ partitions: [0, 1], generations: [1] });
     expect((await runSluice('topics create --replicas 1', env)).code).toBe(0);

@@ -33,7 +33,7 @@ test('an empty database is reported with the command that migrates it', async ()
   await emptyDatabase();
   await expect(checkSchema(database.pool, directory)).rejects.toMatchObject({
     code: 'SCHEMA_OUTDATED',
-    message: expect.stringMatching(/\(0001_a, 0002_b\).*npx sluice migrate/),
+    message: expect.stringMatching(/\(0001_a, 0002_b\).*\.\/sluice migrate/),
   });
 });
 

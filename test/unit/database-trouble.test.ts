@@ -19,7 +19,7 @@ describe('trouble with the database', () => {
     [{ code: '28P01', severity: 'FATAL' }, 'the database refuses the user or the password of DATABASE_URL'],
     [
       { code: '42P01', severity: 'ERROR' },
-      'the database of DATABASE_URL has no tables of Sluice yet: run `npx sluice migrate`',
+      'the database of DATABASE_URL has no tables of Sluice yet: run `./sluice migrate`',
     ],
     [
       Object.assign(new Error('unsupported startup parameter: options'), {
@@ -31,7 +31,7 @@ describe('trouble with the database', () => {
     [{ code: '08P01', severity: 'ERROR' }, 'the database rejects the statement (SQLSTATE 08P01)'],
     [
       Object.assign(new Error('permission denied for table tenants'), { code: '42501', severity: 'ERROR' }),
-      'the role of DATABASE_URL lacks a right (permission denied for table tenants): use the role that ran `npx sluice migrate` for every part, or grant this role the same rights',
+      'the role of DATABASE_URL lacks a right (permission denied for table tenants): use the role that ran `./sluice migrate` for every part, or grant this role the same rights',
     ],
     [{ code: '53300', severity: 'FATAL' }, 'the database rejects the statement (SQLSTATE 53300)'],
   ])('is described in a sentence: %j', (error, sentence) => {

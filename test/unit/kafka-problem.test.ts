@@ -18,7 +18,7 @@ describe('memberProblem', () => {
     ],
     [
       failure('KafkaJSProtocolError', 'does not host this', { type: 'UNKNOWN_TOPIC_OR_PARTITION' }),
-      'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX',
+      'the topic does not exist, or its user may not see it: run `./sluice topics create`, or correct SLUICE_TOPIC_PREFIX',
     ],
     [
       failure('KafkaJSProtocolError', 'not the coordinator', { type: 'NOT_COORDINATOR_FOR_GROUP' }),

@@ -12,7 +12,7 @@ import { loadPosition, type PartitionKey } from '../sql/log-positions.ts';
  * log.
  */
 
-const ACCEPT_LOG = 'if the earlier log is lost for good, run `npx sluice topics accept`';
+const ACCEPT_LOG = 'if the earlier log is lost for good, run `./sluice topics accept`';
 
 /** The position up to which a partition is stored. */
 export interface StoredPosition {
@@ -43,7 +43,7 @@ export async function findStart(
 ): Promise<StoredPosition & { readonly offset: bigint }> {
   const registered = (await loadTopicLayouts(pool, key.topic)).get(key.topic);
   if (!registered) {
-    throw new AppError('TOPIC_UNKNOWN', `${key.topic} is not registered: run \`npx sluice topics create\``, {
+    throw new AppError('TOPIC_UNKNOWN', `${key.topic} is not registered: run \`./sluice topics create\``, {
       retryable: true,
     });
   }

@@ -67,7 +67,7 @@ function missingTopic(error: unknown): string | undefined {
 }
 
 export const TOPIC_MISSING_TEXT =
-  'the topic does not exist, or its user may not see it: run `npx sluice topics create`, or correct SLUICE_TOPIC_PREFIX';
+  'the topic does not exist, or its user may not see it: run `./sluice topics create`, or correct SLUICE_TOPIC_PREFIX';
 
 const CONNECTION_ERRORS = new Set(['KafkaJSConnectionError', 'KafkaJSConnectionClosedError']);
 

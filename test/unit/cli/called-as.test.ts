@@ -1,6 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { delimiter, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createCalledAs } from '../../../cli/called-as.ts';
 import { runSluice } from '../../support/command.ts';
 import { ROOT } from '../../support/program.ts';
 
@@ -12,19 +15,43 @@ describe('the next command that the CLI suggests', () => {
     return [...texts.matchAll(/(?:Example: |`)(.*?) (events show|keys create)/g)].map(([, hint]) => hint);
   };
 
-  it('starts with npx, the command itself, or the text of a setting', async () => {
-    expect(await hintsWith({ npm_command: 'exec' })).toEqual(['npx sluice', 'npx sluice']);
-    expect(await hintsWith({})).toEqual(['sluice', 'sluice']);
+  it('starts with ./sluice, or the text of a setting', async () => {
+    expect(await hintsWith({})).toEqual(['./sluice', './sluice']);
     const compose = 'docker compose run --rm cli';
-    expect(await hintsWith({ npm_command: 'exec', SLUICE_COMMAND: compose })).toEqual([compose, compose]);
+    expect(await hintsWith({ SLUICE_COMMAND: compose })).toEqual([compose, compose]);
   });
 
-  it('works under npm and when found in the PATH', () => {
-    const bin = join(ROOT, 'node_modules', '.bin');
-    const env = { PATH: `${bin}${delimiter}${process.env.PATH}`, HOME: process.env.HOME };
-    const run = (command: string, ...args: string[]) =>
-      execFileSync(command, [...args, 'lag', '--help'], { env, cwd: ROOT, encoding: 'utf8' });
-    expect(run('npx', 'sluice')).toContain('Example: npx sluice lag');
-    expect(run('sluice')).toContain('Example: sluice lag');
+  it('replaces no names of files', () => {
+    const calledAs = createCalledAs({ SLUICE_COMMAND: 'sluice' });
+    expect(calledAs('run `./sluice lag` on ./sluice.csv, ../sluice or ./sluice/')).toBe(
+      'run `sluice lag` on ./sluice.csv, ../sluice or ./sluice/',
+    );
   });
+});
+
+describe('./sluice', () => {
+  it('runs the command from any folder', () => {
+    const options = { cwd: tmpdir(), encoding: 'utf8' } as const;
+    expect(execFileSync(join(ROOT, 'sluice'), ['lag', '--help'], options)).toContain('Example: ./sluice lag');
+  });
+
+  it('says what to run where the product is not installed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-bin-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await copyFile(join(ROOT, 'cli/bin.js'), join(folder, 'bin.mjs'));
+    expect(() => execFileSync(process.execPath, [join(folder, 'bin.mjs')], { stdio: 'pipe' })).toThrow(
+      `sluice: not installed: run \`npm ci\` in ${tmpdir()}\n`,
+    );
+  });
+});
+
+it('no text names a command that could fetch a package called sluice', () => {
+  const fetching = [
+    '-nE',
+    '(npx|npm (exec|x|i|install))( -[^ ]+)* sluice',
+    '--',
+    ':!test/unit/cli/called-as.test.ts',
+  ];
+  const { stdout } = spawnSync('git', ['grep', ...fetching], { cwd: ROOT, encoding: 'utf8' });
+  expect(stdout).toBe('');
 });
