@@ -13,7 +13,7 @@ describe('documented commands on npm start', () => {
   beforeAll(async () => {
     folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-readme-')));
     // A folder that looks like the checkout and has its own data.
-    for (const name of ['package.json', 'node_modules', 'cli', 'dist', 'examples']) {
+    for (const name of ['package.json', 'node_modules', 'cli', 'sluice', 'dist', 'examples']) {
       await symlink(join(ROOT, name), join(folder, name));
     }
     const [port, adminPort] = await freePorts(2);
