@@ -89,14 +89,14 @@ This page is for integrators. It lists every request of both listeners with its 
 
 These rules apply to every request:
 
-- The body is one JSON object in UTF-8 with \`Content-Type: application/json\`. [Limits](for-callers.md#limits) has its maximum
+- The body is one JSON object in UTF-8 with \`Content-Type: application/json\`; \`charset=utf-8\` or \`utf8\` may follow. [Limits](for-callers.md#limits) has its maximum
   size, depth and number of values.
 - Lengths are in Unicode code points. Strings must not contain U+0000 or an unpaired surrogate. White space at the ends belongs
   to the value.
 - Optional members can be \`null\`. For agents and conversations, \`null\` clears the stored value; otherwise it means omitted.
 - Unknown members are ignored. If a member occurs twice, the last one is used. A byte order mark before the body is skipped.
 - Integers are within int32. Timestamps are RFC 3339 with an offset and at most 9 fraction digits, from 1678 to 2261, and keep
-  their nanoseconds.
+  their nanoseconds. Leap seconds (\`23:59:60\`) are invalid: send the second before, \`23:59:59\`.
 - An unknown path or method is 404-01.
 
 Errors have the code \`<status>-01\`. Members in bold are required.

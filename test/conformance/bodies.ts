@@ -94,6 +94,7 @@ function encodings({ valid, accepted, unreadable: refused }: Writing): Case[] {
       'application/json; charset=utf-8',
       'application/json;charset=UTF-8',
       'application/json; charset="utf-8"',
+      'application/json; charset=utf8',
       'application/json; charset="UTF\\-8"',
       'Application/JSON',
       'application/json ; charset=utf-8',

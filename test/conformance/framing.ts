@@ -119,6 +119,25 @@ function requestLineCases({ method, path, valid, accepted, unreadable, raw }: Fr
       [unreadable('body')],
       'closed',
     ),
+    ...['example.com:', '[0:0:0:0:0:0:0:1]:8080', '127.1', ''].map((host) =>
+      raw(
+        `the Host ${JSON.stringify(host)}`,
+        (from) => [from.request({ headers: { Host: host }, body: valid() })],
+        [accepted],
+        'open',
+      ),
+    ),
+    raw(
+      'HTTP/1.0 with Expect',
+      (from) => {
+        const body = valid();
+        return [
+          `${method} ${path} HTTP/1.0\r\n${from.credentials}Content-Type: application/json\r\nExpect: 100-continue\r\n${length(body)}\r\n\r\n${body}`,
+        ];
+      },
+      [accepted],
+      'closed',
+    ),
     raw(
       'an absolute target',
       (from) => {

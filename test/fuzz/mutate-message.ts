@@ -68,6 +68,7 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['Host', ''],
   ['Host', 'a b'],
   ['Host', 'second.example'],
+  ['Host', '[0:0:0:0:0:0:0:1]:'],
   ['X-Request-Id', 'a\u00e9'],
   ['Cookie', 'a=b; '.repeat(500)],
   ['service-api-id', 'another'],

@@ -8,7 +8,7 @@ export type ContentCheck =
   | { readonly ok: false; readonly path: string; readonly message: string };
 
 /**
- * Checks Content-Type (application/json with any parameters, but only the charset utf-8) and
+ * Checks Content-Type (application/json with any parameters, but only the charset utf-8 or utf8) and
  * Content-Encoding (gzip or identity).
  */
 export function checkContentHeaders(type: string | undefined, encoding: string | undefined): ContentCheck {
@@ -26,6 +26,9 @@ export function checkContentHeaders(type: string | undefined, encoding: string |
 const PARAMETER =
   /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[^"\\]|\\.)*")[ \t]*(?:;|$)/;
 
+/** The charset of JSON, and the name that some HTTP clients send for it. */
+const CHARSETS = new Set(['utf-8', 'utf8']);
+
 function isJsonInUtf8(value: string): boolean {
   // The usual values are accepted without the cost of parsing.
   if (value === 'application/json' || value === 'application/json; charset=utf-8') return true;
@@ -37,7 +40,7 @@ function isJsonInUtf8(value: string): boolean {
     const parameter = PARAMETER.exec(rest);
     if (!parameter) return false;
     const [whole, name, quoted] = parameter as unknown as [string, string, string];
-    if (name.toLowerCase() === 'charset' && unquote(quoted).toLowerCase() !== 'utf-8') return false;
+    if (name.toLowerCase() === 'charset' && !CHARSETS.has(unquote(quoted).toLowerCase())) return false;
     rest = rest.slice(whole.length);
   }
   return true;

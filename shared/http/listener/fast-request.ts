@@ -1,3 +1,5 @@
+import { HEADERS_MAX, isHost } from './request-headers.ts';
+
 /** A request whose headers and body arrived in one piece, as far as Hono and the checks use it. */
 export interface FastRequest {
   readonly method: 'POST';
@@ -20,17 +22,14 @@ interface PlainHead {
 const LINE_END = '\r\n';
 const SPACE = 0x20;
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** The same limits as those of Node's parser (serve.ts). */
+/** The same limit as that of Node's parser (serve.ts). */
 const HEAD_BYTES_MAX = 16 * 1024;
-const HEADERS_MAX = 100;
 /** A path of letters, digits and a few signs, without a query: it means the same to every parser. */
 const REQUEST_LINE = /^(GET|POST|DELETE) (\/[A-Za-z0-9/_-]+) HTTP\/1\.1$/;
 const NAME = /^[A-Za-z0-9_-]+$/;
 /** Visible ASCII, with spaces inside. */
 const VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
 const LENGTH = /^(?:0|[1-9][0-9]{0,7})$/;
-/** The hosts that Hono's adapter for Node accepts without parsing a URL. */
-const HOST = /^[a-z0-9._-]+(?::(?:[1-5][0-9]{3,4}|[6-9][0-9]{3}))?$/;
 /** Headers that change how a request is read, or what happens to its connection. */
 const CONNECTION_HEADERS = new Set([
   'connection',
@@ -80,7 +79,7 @@ function readPlainHead(bytes: Buffer): PlainHead | undefined {
   const headers = path === undefined ? undefined : readHeaders(lines);
   if (!method || !path || !headers) return undefined;
   const length = headers.get('content-length') ?? '0';
-  if (!LENGTH.test(length) || !HOST.test(headers.get('host') ?? '')) return undefined;
+  if (!LENGTH.test(length) || !isHost(headers.get('host') ?? ' ')) return undefined;
   return { method, path, headers, bodyStart: headEnd + HEAD_END.length, bodyBytes: Number(length) };
 }
 

@@ -4,6 +4,7 @@ import type { FastPath } from './fast-path.ts';
 import { isPlainHead } from './fast-request.ts';
 import { closeLingering } from './lingering-close.ts';
 import { RequestBody } from './request-body.ts';
+import { TurnQueue } from './turn-queue.ts';
 
 /**
  * Maximum number of open responses of one connection. At this limit, no further request of the
@@ -71,6 +72,8 @@ class ConnectionParser {
   private readonly socket: Socket;
   private readonly shared: Shared;
   private readonly parse: (bytes: Buffer) => void;
+  /** Node's reactions to the end of the caller's side. They close the connection. */
+  private readonly endings: readonly (() => void)[];
   private openAnswers = 0;
   /** The body of the request whose headers were parsed last. */
   private body: RequestBody | undefined;
@@ -91,6 +94,8 @@ class ConnectionParser {
   private isEnded = false;
   /** Whether the connection is closed as soon as its open responses are written. */
   private isClosing = false;
+  /** Whether the caller has ended its side, and still waits for answers. */
+  private isHalfClosed = false;
 
   constructor(socket: Socket, shared: Shared) {
     this.socket = socket;
@@ -99,6 +104,12 @@ class ConnectionParser {
     this.parse = parse;
     socket.removeListener('data', parse);
     socket.on('data', (bytes: Buffer) => this.read(bytes));
+    this.endings = socket.listeners('end') as (() => void)[];
+    socket.removeAllListeners('end');
+    socket.on('end', () => {
+      this.isHalfClosed = true;
+      this.endIfAnswered();
+    });
     this.lingerInBody();
   }
 
@@ -135,6 +146,7 @@ class ConnectionParser {
     if (this.openAnswers > 1) this.shared.pipelinedAnswers -= 1;
     this.openAnswers -= 1;
     this.closeIfAnswered();
+    if (this.isHalfClosed) this.endIfAnswered();
     // Resuming here would alternate reading and responding without ever leaving this turn of the
     // event loop.
     if (this.isWaiting) this.shared.turns.add(this);
@@ -229,57 +241,22 @@ class ConnectionParser {
     this.closeIfAnswered();
   }
 
+  /**
+   * Lets Node close a connection whose caller has ended its side, after the open answers. A request
+   * that is incomplete at the end is refused immediately.
+   */
+  private endIfAnswered(): void {
+    const isWaiting = this.openAnswers > 0 && !this.body?.isArriving();
+    if (isWaiting || this.isEnded || this.socket.destroyed) return;
+    this.isHalfClosed = false;
+    for (const end of this.endings) end.call(this.socket);
+  }
+
   private closeIfAnswered(): void {
     if (!this.isClosing || this.openAnswers > 0 || this.socket.destroyed) return;
     this.isClosing = false;
     closeLingering(this.socket);
   }
-}
-
-/**
- * Lets connections with unparsed bytes parse them round-robin, one connection per turn of the event
- * loop.
- */
-class TurnQueue {
-  private readonly waiting = new Set<ConnectionParser>();
-  private served: ConnectionParser | undefined;
-  private turn = 0;
-  private isScheduled = false;
-
-  /** Returns the number of the current turn of the event loop. */
-  current(): number {
-    this.schedule();
-    return this.turn;
-  }
-
-  /** Returns whether the current turn belongs to this connection. */
-  isServed(connection: ConnectionParser): boolean {
-    return this.served === connection;
-  }
-
-  /**
-   * Adds a connection to the back of the queue. A connection that already waits keeps its place.
-   */
-  add(connection: ConnectionParser): void {
-    this.waiting.add(connection);
-    this.schedule();
-  }
-
-  private schedule(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    setImmediate(this.beginTurn);
-  }
-
-  private readonly beginTurn = (): void => {
-    this.isScheduled = false;
-    this.turn += 1;
-    [this.served] = this.waiting;
-    if (this.served === undefined) return;
-    this.waiting.delete(this.served);
-    this.schedule();
-    this.served.onTurn();
-  };
 }
 
 /**

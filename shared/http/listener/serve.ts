@@ -9,6 +9,7 @@ import { type ConnectionBounds, Connections, type RefusedConnection } from './co
 import { FastPath } from './fast-path.ts';
 import { OpenAnswers } from './open-answers.ts';
 import { Pipelining } from './pipelining.ts';
+import { headersProblem, neutralizeHeaders } from './request-headers.ts';
 import { answerUnparsable, refusal, refuseBusy } from './unparsable.ts';
 
 export interface ListenOptions {
@@ -67,8 +68,6 @@ export interface HttpServer {
 
 /** Maximum bytes of request line and headers. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Maximum number of headers. Node keeps the first 2000 headers and silently drops the others. */
-const HEADERS_MAX = 100;
 const HEADERS_TIMEOUT_MS = 15_000;
 const CONNECTIONS_MAX = 5000;
 const CHECK_TIMEOUTS_MS = 5000;
@@ -125,7 +124,7 @@ class Listener implements HttpServer {
       (request, { incoming, outgoing }) =>
         this.answer(request, incoming as IncomingMessage, outgoing as ServerResponse),
       {
-        // HTTP/1.0 clients may omit the Host header. The name has no effect.
+        // Clients may omit the Host header. The name has no effect.
         hostname: 'localhost',
         // Node discards the unread rest of a body, within the limits of request-body.ts. The
         // adapter would destroy the connection after 500 ms, and a caller that is still sending
@@ -133,7 +132,7 @@ class Listener implements HttpServer {
         autoCleanupIncoming: false,
         errorHandler: (error) =>
           error instanceof RequestError
-            ? refusal(options.nextId(), '400-01', 'target or Host header is malformed')
+            ? refusal(options.nextId(), '400-01', 'target is malformed')
             : refusal(options.nextId(), '500-01'),
       },
     );
@@ -189,6 +188,7 @@ class Listener implements HttpServer {
       socket.destroy();
       return;
     }
+    neutralizeHeaders(request);
     this.pipelining.onRequest(request, answer);
     this.answers.add(socket, answer, () => {
       this.pipelining.onAnswered(socket);
@@ -245,20 +245,6 @@ function connectionBounds(options: ListenOptions): ConnectionBounds {
     stallMs,
     onRefused: options.onRefused ?? (() => {}),
   };
-}
-
-/**
- * Returns why headers that Node accepts must be refused: Node would drop some of them, or proxies
- * may interpret them differently.
- */
-function headersProblem({ rawHeaders }: IncomingMessage): string | undefined {
-  if (rawHeaders.length > 2 * HEADERS_MAX) return `has more than ${HEADERS_MAX} headers`;
-  let hosts = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]!;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
-  }
-  return hosts > 1 ? 'has more than one Host header' : undefined;
 }
 
 /**

@@ -655,6 +655,19 @@ describe('Expect: 100-continue', () => {
     await connection.received(/HTTP\/1\.1 200 /);
   });
 
+  it('is ignored in HTTP/1.0, as the version requires', async () => {
+    const { server } = await start();
+    const wire = await openWire(`http://127.0.0.1:${server.port}`);
+    const request = `${head(SECRET).replace('HTTP/1.1', 'HTTP/1.0').replace('Host: x', 'Connection: keep-alive')}${BODY}`;
+    for (let count = 0; count < 2; count++) {
+      wire.write(request);
+      expect((await wire.next(5000)).status).toBe(200);
+    }
+    wire.write(request.replace(SECRET, 'wrong'));
+    expect((await wire.next(5000)).status).toBe(401);
+    expect(await wire.closes(100)).toBe(false);
+  });
+
   it('is not granted without an API key, and the connection closes', async () => {
     const { server } = await start();
     const connection = await openRaw(server.port);
@@ -664,12 +677,47 @@ describe('Expect: 100-continue', () => {
   });
 });
 
+describe('the Host header', () => {
+  it.each([
+    'localhost',
+    'Example.COM.',
+    'example.com:',
+    'example.com:80',
+    'example.com:443',
+    '127.0.0.1:8080',
+    '127.1',
+    '2130706433',
+    '0x7f000001',
+    '[::1]',
+    '[0:0:0:0:0:0:0:1]:8080',
+    '[::FFFF:127.0.0.1]',
+    '[fe80::1%eth0]',
+    'under_score',
+    'xn--bcher-kva.example',
+    '%31',
+    '',
+  ])('may be %s, on the path of Node and on the fast path', async (host) => {
+    const { server, publisher } = await start();
+    const wire = await openWire(`http://127.0.0.1:${server.port}`);
+    const headers = HEADERS.replace('Host: x', `Host: ${host}`);
+    for (let count = 1; count <= 3; count++) {
+      wire.write(`POST ${PATH} HTTP/1.1\r\n${headers}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+      expect((await wire.next(5000)).status).toBe(200);
+      expect(publisher.calls).toHaveLength(count);
+    }
+    wire.destroy();
+  });
+});
+
 describe('malformed requests', () => {
   it.each([
     ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nx-long: ${'x'.repeat(17 * 1024)}\r\n\r\n`],
     ['more than 100 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(101)}\r\n`],
     ['garbage', 'what is this\r\n\r\n'],
-    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
+    ...['a b', 'a/b', 'a@b', 'a?b', 'a#b', '[::1', '::1', '[::1]a', 'a:b', '%4', 'é'].map(
+      (host) =>
+        [`the Host ${host}`, `GET /health/live HTTP/1.1\r\nHost: ${host}\r\n\r\n`] as [string, string],
+    ),
     ['two Host headers', 'GET /health/live HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n'],
     ['the same Host twice', 'GET /docs HTTP/1.1\r\nHost: x\r\nhOST: x\r\n\r\n'],
     ['an empty second Host', 'GET /health/live HTTP/1.0\r\nHost: x\r\nHost:\r\n\r\n'],

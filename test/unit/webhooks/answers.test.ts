@@ -101,6 +101,18 @@ test.each([
   expect(receiver.written()).toBeLessThan(WRITTEN_MAX);
 });
 
+test('a host name with a trailing dot is sent without it in SNI, and matches the certificate', async () => {
+  const names: unknown[] = [];
+  const answer: Answer = (socket) => {
+    names.push((socket as TLSSocket).servername);
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+  };
+  const { url } = await startRawReceiver(answer, true);
+  const exchange = await createSender()(url.replace('receiver.test', 'receiver.test.'));
+  expect(exchange.outcome).toMatchObject(DELIVERED);
+  expect(names).toEqual(['receiver.test']);
+});
+
 test('an answer with endless 1xx over TLS is read up to the limit', async () => {
   const receiver = await startRawReceiver(endless('', 'HTTP/1.1 103 Early Hints\r\n\r\n'), true);
   const exchange = await createSender()(receiver.url);
