@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { CLOSE_BRACE, COMMA, OPEN_BRACE, SPACE, ZERO } from './json-bytes.ts';
+import { CLOSE_BRACE, COMMA, DOT, OPEN_BRACE, SPACE, ZERO } from './json-bytes.ts';
 import type { JsonScan } from './json-scan.ts';
 import { isTimestamp } from './timestamps.ts';
 
@@ -68,14 +68,10 @@ const PLAIN_NUMBER_MIN = 1e-6;
 /** Seconds of at most 15 digits, without zeros at the end of the fraction. */
 export const scanSeconds: ScanValue = (scan) => {
   const { at } = scan;
-  if (!scan.double() || scan.number < 0) return false;
-  if (Number.isInteger(scan.number)) return !hasFraction(scan, at);
-  return scan.number >= PLAIN_NUMBER_MIN && scan.bytes[scan.at - 1] !== ZERO;
+  if (scan.integer() && scan.bytes[scan.at] !== DOT) return scan.number >= 0;
+  scan.at = at;
+  return scan.double() && scan.number >= PLAIN_NUMBER_MIN && scan.bytes[scan.at - 1] !== ZERO;
 };
-
-function hasFraction({ bytes, at }: JsonScan, start: number): boolean {
-  return bytes.subarray(start, at).includes('.');
-}
 
 /** Lists without white space. */
 export function scanList(item: ScanValue, lengthMin: number, lengthMax: number): ScanValue {

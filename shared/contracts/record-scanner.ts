@@ -78,8 +78,7 @@ export class RecordScanner {
    */
   read(scan: JsonScan, budget: ParseBudget): ValidRecord | undefined {
     const start = scan.at;
-    if (!this.readMembers(scan, budget) || (this.present & ~this.nulls & this.required) !== this.required)
-      return undefined;
+    if (!this.readMembers(scan, budget) || (this.present & this.required) !== this.required) return undefined;
     const id = this.textOf(this.idIndex, scan);
     let entity = '';
     for (const index of this.entityIndexes) if (entity === '') entity = this.textOf(index, scan) ?? '';

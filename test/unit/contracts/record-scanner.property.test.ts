@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { eventIdField, objectOf, text256 } from '../../../shared/contracts/fields.ts';
 import {
   isJsonObject,
   type JsonObject,
@@ -7,13 +8,19 @@ import {
   type JsonValue,
   NO_RAW_MEMBERS,
 } from '../../../shared/contracts/json.ts';
-import type { ParsedRecord, ParsedWithJson, RecordRules } from '../../../shared/contracts/parsed.ts';
+import {
+  type ParsedRecord,
+  type ParsedWithJson,
+  parseRecord,
+  type RecordRules,
+} from '../../../shared/contracts/parsed.ts';
 import { readJson } from '../../../shared/contracts/read-json.ts';
 import { RecordScanner } from '../../../shared/contracts/record-scanner.ts';
 import { type ScanBody, scanItems, scanOne } from '../../../shared/contracts/scan-records.ts';
 import { agentRules, readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { conversationRules, readConversation } from '../../../shared/kinds/conversation-metadata.ts';
 import { messageSentRules, readMessageSent } from '../../../shared/kinds/message-sent.ts';
+import { BODIES, type Body } from './field-rules.ts';
 
 /**
  * The scanner is a second reader of requests. It may leave any record to the other reader, but it
@@ -28,11 +35,13 @@ interface ScannedKind {
   readonly read: (value: JsonValue) => ParsedWithJson<JsonObject>;
   /** A record with all members. */
   readonly complete: JsonObject;
+  readonly members: Body['members'];
 }
 
 const KINDS: Readonly<Record<string, ScannedKind>> = {
   agents: {
     rules: agentRules as never,
+    members: BODIES.agents!.members,
     read: readAgentItem as ScannedKind['read'],
     complete: {
       eventId: 'event-1',
@@ -64,6 +73,7 @@ const KINDS: Readonly<Record<string, ScannedKind>> = {
   },
   conversations: {
     rules: conversationRules as never,
+    members: BODIES.conversations!.members,
     read: readConversation as ScannedKind['read'],
     complete: {
       eventId: 'event-1',
@@ -88,19 +98,20 @@ const KINDS: Readonly<Record<string, ScannedKind>> = {
   },
   'messages sent': {
     rules: messageSentRules as never,
+    members: BODIES['message-sent events']!.members,
     read: readMessageSent as ScannedKind['read'],
     complete: {
       conversationId: 'conversation-1',
       messageId: 'message-1',
       augmentationType: ['AUTOSUGGEST', 'FREEHAND'],
-      numEdits: 3,
+      numEdits: 0,
       initialSuggestionsId: 'i',
       phraseAutocompletePresentedCt: 0,
       selectedSuggestionText: 'How can I help?',
       selectedSuggestionsId: 's',
       selectedSuggestionIndex: 1,
       timeToAction: 2.5,
-      craftingTime: 11,
+      craftingTime: 10,
       dwellTime: 0.000001,
       phraseAutocompleteSelectedCt: 1,
     },
@@ -247,7 +258,31 @@ describe.each(Object.entries(KINDS))('the scanner of %s', (_, kind) => {
     const body = Buffer.from(complete);
     const [record] = scan(scanOne(new RecordScanner(kind.rules)), body)!;
     expect(isReadEqually(kind, body)).toBe(true);
+    expect(JSON.parse((record as { json: Buffer }).json.toString())).toEqual(lowerCased(kind));
     if (!kind.rules.lowerCased) expect((record as { json: Buffer }).json.buffer).toBe(body.buffer);
+  });
+
+  it('never reads values at the limits of their rules differently', () => {
+    const values = Object.entries(kind.members).flatMap(([member, rule]) =>
+      [...rule.accepts, ...rule.refuses.map(([value]) => value), ...rule.otherTypes, null].map((value) =>
+        JSON.stringify({ ...kind.complete, [member]: value }),
+      ),
+    );
+    for (const json of values) isReadEqually(kind, Buffer.from(json));
+  });
+
+  it('never reads repeated members differently', () => {
+    for (const [member, value] of Object.entries(kind.complete)) {
+      for (const others of [
+        [null, value],
+        [value, null],
+        [value, 'x', value],
+        [null, null],
+      ]) {
+        const repeats = others.map((other) => `"${member}":${JSON.stringify(other)},`).join('');
+        isReadEqually(kind, Buffer.from(`{${repeats}${complete.slice(1)}`));
+      }
+    }
   });
 
   it('reads valid records in any order, with white space, escapes and any characters', () => {
@@ -316,6 +351,23 @@ describe.each(Object.entries(KINDS))('the scanner of %s', (_, kind) => {
     expect(read(`${' '.repeat(2000)}${complete}`)).toBe(false);
   });
 });
+
+it('hashes a record without its id when the id is the last member, or the only one', () => {
+  const schema = objectOf({ name: text256.nullish(), id: eventIdField.nullish() });
+  const rules = { schema, idMember: 'id', keepNull: true, entityMembers: ['name'] };
+  const read = (value: JsonValue) => parseRecord(value, rules);
+  const kind = { rules, read, complete: {}, members: {} } as unknown as ScannedKind;
+  for (const json of ['{"name":"n","id":"i"}', '{"id":"i"}', '{"id":null}', '{"name":"n"}']) {
+    expect(isReadEqually(kind, Buffer.from(json))).toBe(true);
+  }
+});
+
+/** Returns the complete record as it is stored. */
+function lowerCased({ rules, complete }: ScannedKind): JsonObject {
+  const { lowerCased: member } = rules as { readonly lowerCased?: string };
+  const texts = member === undefined ? [] : (complete[member] as string[]);
+  return member === undefined ? complete : { ...complete, [member]: texts.map((text) => text.toLowerCase()) };
+}
 
 function hex4(character: string): string {
   return character.charCodeAt(0).toString(16).padStart(4, '0');
