@@ -6,7 +6,9 @@ import type { CommandContext } from '../context.ts';
 import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
 import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
-import { checkDisk, checkNode, checkPort, checkSettings, type Listener } from '../doctor/machine.ts';
+import { instanceListeners, type Listener, listenersOf } from '../doctor/listeners.ts';
+import { checkDisk, checkNode, checkOpenFiles, checkSettings, openFilesMax } from '../doctor/machine.ts';
+import { checkPort } from '../doctor/ports.ts';
 import { checkDatabase, checkImports, checkLog, checkNotifications } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
 import { JSON_OPTION } from '../options.ts';
@@ -16,7 +18,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
   program
     .command('doctor')
     .description(
-      'check Node, settings, key ring, database, event log, clock, disk and ports, and print the next steps',
+      'check Node, settings, open files, key ring, database, event log, clock, disk and ports, and print the next steps',
     )
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: ./sluice doctor')
@@ -41,23 +43,30 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   const roles: [Role, ...Role[]] = embedded ? ['embedded', 'cli'] : ['gateway', 'worker', 'admin', 'cli'];
   const settings = usableSettings(env, roles);
   const { config } = settings;
-  const listeners: Listener[] = [
-    { setting: 'PORT', host: config.HOST, port: config.PORT },
-    { setting: 'ADMIN_PORT', host: config.ADMIN_HOST, port: config.ADMIN_PORT },
-    // The embedded instance has no separate listener for workers.
-    ...(embedded
-      ? []
-      : [{ setting: 'WORKER_PORT' as const, host: config.WORKER_HOST, port: config.WORKER_PORT }]),
-  ];
   const { keyRing, finding } = await findKeyRing(config, embedded);
+  const services = await examineServices(context, settings, keyRing);
   return [
     checkNode(process.version),
     ...checkSettings(settings.problems, roles),
+    checkOpenFiles(openFilesMax(), config),
     finding,
-    ...(await examineServices(context, settings, keyRing)),
+    ...services,
     ...(embedded ? await checkDisk(config.SLUICE_DATA_DIR) : []),
-    ...(await Promise.all(listeners.map(checkPort))),
+    ...(await Promise.all((await findListeners(config, embedded, services)).map(checkPort))),
   ];
+}
+
+/** Returns the listeners to check: those of the running instance, or those of the settings. */
+async function findListeners(
+  config: Config,
+  embedded: boolean,
+  services: readonly Finding[],
+): Promise<readonly Listener[]> {
+  if (!embedded) return listenersOf(config, { isRunning: true });
+  const isRunning = services.some(({ check, status }) => check === 'database' && status === 'ok');
+  const running = isRunning ? await instanceListeners(config.SLUICE_DATA_DIR) : undefined;
+  // The embedded instance has no separate listener for workers.
+  return running ?? listenersOf(config, { isRunning }).filter(({ setting }) => setting !== 'WORKER_PORT');
 }
 
 async function examineServices(

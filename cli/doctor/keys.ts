@@ -35,7 +35,8 @@ export async function findKeyRing(
     return await ringOf('SLUICE_CREDENTIALS_KEYS', () => createKeyRing(spec));
   }
   if (!embedded) {
-    const advice = 'set it; create a key with: openssl rand -base64 32';
+    const advice =
+      'set it to the key ring of the other parts; only if there is none yet, create a key once with: openssl rand -base64 32';
     return { finding: problem(CHECK, 'SLUICE_CREDENTIALS_KEYS is not set', advice) };
   }
   return await ringOf(keyRingFileName(config.SLUICE_DATA_DIR), () => readKeyRingFile(config.SLUICE_DATA_DIR));
@@ -73,12 +74,24 @@ export async function checkStoredKeys(pool: Pool, keyRing: KeyRing): Promise<rea
       ...(await sampleCredentials(pool, DEADLINE_MS)),
       ...(await sampleDeadLetters(pool, DEADLINE_MS)),
     ];
-    const problems = keyRingProblems(keyRing, samples);
-    const advice =
-      'put this key back into the ring of all parts, after the first one: no other key can decrypt them';
-    if (problems.length > 0) return problems.map((found) => problem(STORED, found, advice));
+    const problems = samples.flatMap((sample) =>
+      keyRingProblems(keyRing, [sample]).map((found) =>
+        problem(STORED, found, adviceFor(keyRing, sample.keyId)),
+      ),
+    );
+    if (problems.length > 0) return problems;
     if (samples.length === 0) return [ok(STORED, 'nothing is encrypted yet')];
     const ids = [...new Set(samples.map(({ keyId }) => keyId))];
     return [ok(STORED, `the ring decrypts the values of ${ids.join(', ')}`)];
   });
+}
+
+function adviceFor(keyRing: KeyRing, keyId: string): string {
+  if (!keyRing.keyIds.includes(keyId)) {
+    return 'put this key back into the ring of all parts, after the first one: no other key can decrypt them';
+  }
+  return (
+    `give the key ${keyId} of the ring an id that no key had, and put the earlier key ${keyId} back after it, in all parts: ` +
+    'no other key can decrypt them'
+  );
 }

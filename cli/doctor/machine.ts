@@ -1,7 +1,6 @@
 import { access, constants, stat, statfs } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
-import type { ConfigProblem, Role } from '../../shared/config/config.ts';
+import type { Config, ConfigProblem, Role } from '../../shared/config/config.ts';
 import { errorCode } from '../../shared/errors.ts';
 import { checking, type Finding, ok, problem } from './finding.ts';
 
@@ -10,7 +9,8 @@ import { checking, type Finding, ok, problem } from './finding.ts';
 const NODE_MIN = [20, 19] as const;
 const DISK_FREE_MIN_BYTES = 1024 ** 3;
 const GIB = 1024 ** 3;
-const HEALTH_TIMEOUT_MS = 2000;
+/** Open files of a gateway in addition to connections: of Postgres, brokers, webhooks and Node. */
+const OTHER_FILES_MAX = 200;
 
 export function checkNode(version: string): Finding {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
@@ -23,6 +23,32 @@ export function checkSettings(problems: readonly ConfigProblem[], roles: readonl
   if (problems.length === 0) return [ok('settings', `valid for ${roles.join(', ')}`)];
   return problems.map(({ name, problem: what, example }) =>
     problem('settings', `${name} ${what}`, `set it, for example ${name}=${example}`),
+  );
+}
+
+/** Returns how many files this process may open; undefined if there is no limit. */
+export function openFilesMax(): number | undefined {
+  const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+  const soft = report.userLimits?.open_files?.soft;
+  return typeof soft === 'number' ? soft : undefined;
+}
+
+/** Checks that a gateway started from this shell can hold its connections. */
+export function checkOpenFiles(
+  max: number | undefined,
+  config: Pick<Config, 'SLUICE_CONNECTIONS_MAX' | 'SLUICE_PROCESSES'>,
+): Finding {
+  const check = 'open files';
+  const connections = Math.ceil(config.SLUICE_CONNECTIONS_MAX / config.SLUICE_PROCESSES);
+  const needed = connections + OTHER_FILES_MAX;
+  if (max === undefined) return ok(check, 'no limit');
+  if (max >= needed) return ok(check, `${max} permitted per process, at most ${needed} needed`);
+  const fitting = (max - OTHER_FILES_MAX) * config.SLUICE_PROCESSES;
+  const instead = fitting > 0 ? `, or set SLUICE_CONNECTIONS_MAX to ${fitting} or less` : '';
+  return problem(
+    check,
+    `${max} permitted per process, ${needed} needed for ${connections} connections (SLUICE_CONNECTIONS_MAX)`,
+    `start the gateway after \`ulimit -n ${needed}\`${instead}`,
   );
 }
 
@@ -49,63 +75,5 @@ async function nearestFolder(folder: string): Promise<string> {
   } catch (error) {
     if (errorCode(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
     return await nearestFolder(dirname(folder));
-  }
-}
-
-export interface Listener {
-  readonly setting: 'PORT' | 'ADMIN_PORT' | 'WORKER_PORT';
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Checks that each port is free or in use by Sluice. */
-export async function checkPort({ setting, host, port }: Listener): Promise<Finding> {
-  const check = `port ${setting}`;
-  if (port === 0) return ok(check, 'any free port');
-  const error = await tryListen(host, port);
-  if (error === undefined) return ok(check, `${host}:${port} is free`);
-  if (errorCode(error) !== 'EADDRINUSE') {
-    return problem(
-      check,
-      `${host}:${port} cannot be opened for listening (${errorCode(error)})`,
-      `change ${setting} or ${setting.replace('PORT', 'HOST')}`,
-    );
-  }
-  const health = await healthAt(host, port);
-  if (health === 'ready') return ok(check, `${host}:${port} is in use by Sluice, which is ready`);
-  if (health === undefined) {
-    return problem(
-      check,
-      `${host}:${port} is in use by another program`,
-      `end that program, or change ${setting}`,
-    );
-  }
-  return problem(
-    check,
-    `${host}:${port} is in use by Sluice, which is not ready: ${health}`,
-    'fix the reported problem',
-  );
-}
-
-async function tryListen(host: string, port: number): Promise<Error | undefined> {
-  const server = createServer();
-  return await new Promise((settle) => {
-    server.once('error', settle);
-    server.listen({ host, port, exclusive: true }, () => server.close(() => settle(undefined)));
-  });
-}
-
-/** Returns `ready`, the reasons why Sluice is not ready, or undefined for another program. */
-async function healthAt(host: string, port: number): Promise<string | undefined> {
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  try {
-    const response = await fetch(`http://${name.includes(':') ? `[${name}]` : name}:${port}/health/ready`, {
-      signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS),
-    });
-    const { status, reasons } = (await response.json()) as { status?: string; reasons?: string[] };
-    if (status === 'ok') return 'ready';
-    return status === 'unavailable' ? (reasons ?? []).join('; ') : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -140,6 +140,7 @@ async function initialise(
   const unfinished = join(root, `${UNFINISHED_PREFIX}${process.pid}-${randomBytes(4).toString('hex')}`);
   const passwordFile = `${unfinished}.password`;
   const password = randomBytes(24).toString('base64url');
+  refusePaths(binaries.directory, unfinished);
   try {
     await mkdir(unfinished, { mode: 0o700 });
     await writeFile(passwordFile, password, { mode: PRIVATE, flag: 'wx' });
@@ -169,6 +170,23 @@ async function initialise(
     await rm(unfinished, { recursive: true, force: true });
     await rm(passwordFile, { force: true });
   }
+}
+
+/** initdb passes these paths to a shell, its own in double quotes. */
+function refusePaths(programs: string, dataDir: string): void {
+  const refused = (path: string, characters: string, advice: string) =>
+    new AppError(
+      'DATA_DIR_UNUSABLE',
+      `Postgres cannot use ${JSON.stringify(path)}: ${advice} without ${characters}`,
+    );
+  if (/["$`\\\r\n]/.test(programs)) {
+    throw refused(
+      programs,
+      'double quotes, $, backticks, backslashes and line breaks',
+      'move Sluice to a path',
+    );
+  }
+  if (/[\r\n]/.test(dataDir)) throw refused(dataDir, 'line breaks', 'set SLUICE_DATA_DIR to a path');
 }
 
 async function giveTo(user: ServerUser, ...paths: string[]): Promise<void> {

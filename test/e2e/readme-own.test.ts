@@ -44,6 +44,7 @@ describe.skipIf(brokers === '')('documented commands on your own Kafka and Postg
           ['127.0.0.0/8:9000', `127.0.0.0/8:${receiverPort}`],
           ['127.0.0.1:9000', `127.0.0.1:${receiverPort}`],
           ['--silent receiver', `--silent receiver -- ${receiverPort}`],
+          ['sluice.keys', join(folder, 'sluice.keys')],
           ['HEADERS=sluice.headers', `HEADERS=${join(folder, 'sluice.headers')}`],
         ],
         {

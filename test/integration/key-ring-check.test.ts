@@ -59,11 +59,11 @@ describe('doctor', () => {
     expect(await findings(BOTH)).toEqual([
       { check: 'stored keys', status: 'ok', found: expect.stringContaining(idOf(CREDENTIAL_KEYS)) },
     ]);
-    const problem = (found: string) => ({
+    const problem = (found: string, advice = /^put this key back/) => ({
       check: 'stored keys',
       status: 'problem',
       found,
-      advice: expect.stringMatching(/^put this key back/),
+      advice: expect.stringMatching(advice),
     });
     const lacking = (keys: string, of: string) =>
       problem(`SLUICE_CREDENTIALS_KEYS has no key ${idOf(keys)}, which encrypted stored ${of}`);
@@ -74,8 +74,11 @@ describe('doctor', () => {
     expect(await findings(`${HOOK_KEYS},${impostor(CREDENTIAL_KEYS)}`)).toEqual([
       problem(
         `the key ${idOf(CREDENTIAL_KEYS)} of SLUICE_CREDENTIALS_KEYS differs from the key that encrypted stored credentials`,
+        /^give the key \w+ of the ring an id that no key had, and put the earlier key \w+ back after it/,
       ),
     ]);
+    const renamed = `${HOOK_KEYS},renamed:${impostor(CREDENTIAL_KEYS).split(':')[1]},${CREDENTIAL_KEYS}`;
+    expect(await findings(renamed)).toMatchObject([{ status: 'ok' }]);
   });
 });
 
