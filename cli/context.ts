@@ -61,7 +61,7 @@ export interface CommandContext {
   print(...lines: string[]): void;
   /** Writes a text unchanged: input from outside must be made {@link printable} first. */
   printData(text: string): void;
-  /** Writes a table; each cell is made {@link printable}. */
+  /** Writes a table, without lines between its rows; each cell is made {@link printable}. */
   printTable(head: readonly string[], rows: readonly (readonly string[])[]): void;
 }
 
@@ -99,7 +99,7 @@ export function createContext(target: CommandProcess): CommandContext {
     },
     printData,
     printTable(head, rows) {
-      const table = new Table({ head: [...head], style: { head: [], border: [] } });
+      const table = new Table({ head: [...head], style: { head: [], border: [], compact: true } });
       for (const row of rows) table.push(row.map(printable));
       printData(table.toString());
     },

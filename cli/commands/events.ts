@@ -43,7 +43,7 @@ export function addEventsCommands(program: Command, context: CommandContext): vo
           event.kind,
           event.status,
           event.acceptedAt,
-          event.storedAt,
+          event.storedAt ?? '',
           String(event.conflicts),
           event.error ?? '',
         ]),
@@ -77,7 +77,7 @@ async function find(db: Queryable, prefix: string, id: string, options: EventsSh
         kind: event.kind,
         status: event.status,
         acceptedAt: new Date(event.acceptedAtMs).toISOString(),
-        storedAt: new Date(event.storedAtMs).toISOString(),
+        storedAt: event.status === 'stored' ? new Date(event.storedAtMs).toISOString() : null,
         ...(event.status === 'dead-lettered' && {
           deadLetter: firstPositionOf(prefix, event.kind, event.position),
         }),

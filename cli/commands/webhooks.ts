@@ -9,7 +9,7 @@ import { createWebhookEndpoint } from '../../shared/webhooks/create-endpoint.ts'
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION, webhookType } from '../options.ts';
 import { printable, timeOf } from '../printable.ts';
-import { listAttempts } from '../sql/webhooks.ts';
+import { countQueued, listAttempts, type QueuedWebhooks } from '../sql/webhooks.ts';
 import { requireTenant } from '../tenant-lookup.ts';
 import {
   allowRulesOf,
@@ -153,12 +153,14 @@ function addShow(webhooks: Command, context: CommandContext): void {
   webhooks
     .command('show')
     .argument('<id>', 'the endpoint')
-    .description('show an endpoint, its health, and its last 10 attempts within 24 hours')
+    .description(
+      'show an endpoint, its health, how many webhooks wait, and its last 10 attempts within 24 hours',
+    )
     .option('--tenant <name>', 'the tenant of the endpoint (default: any)')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample: ./sluice webhooks show 01J9ZQ5W3V7Y8X6T4R2P0N1M3K')
     .action(async (endpointId: string, options: TenantOptions) => {
-      const { endpoint, attempts } = await context.withDatabase(async (database) => {
+      const { endpoint, queued, attempts } = await context.withDatabase(async (database) => {
         const found = await requireEndpoint(database, options.tenant, endpointId);
         const nowMs = context.clock.nowMs();
         const last = await listAttempts(database.pool, found, {
@@ -167,15 +169,19 @@ function addShow(webhooks: Command, context: CommandContext): void {
           untilMs: nowMs + ATTEMPTS_WINDOW_MS,
           limit: ATTEMPTS_SHOWN,
         });
-        return { endpoint: found, attempts: last.map(attemptJson) };
+        const waiting = await countQueued(database.pool, found, nowMs);
+        return { endpoint: found, queued: waiting, attempts: last.map(attemptJson) };
       });
-      if (options.json) return context.printJson({ ...endpointJson(endpoint), attempts });
-      printEndpoint(context, endpoint);
+      if (options.json) {
+        return context.printJson({ ...endpointJson(endpoint), ...queuedJson(endpoint, queued), attempts });
+      }
+      printEndpoint(context, endpoint, queued);
       printAttempts(context, attempts);
     });
 }
 
-function printEndpoint(context: CommandContext, endpoint: NamedEndpoint): void {
+function printEndpoint(context: CommandContext, endpoint: NamedEndpoint, queued: QueuedWebhooks): void {
+  const { waiting, inFlight, nextAttemptAt } = queuedJson(endpoint, queued);
   context.printTable(
     ['', endpoint.endpointId],
     [
@@ -186,6 +192,9 @@ function printEndpoint(context: CommandContext, endpoint: NamedEndpoint): void {
       ['failures in a row', String(endpoint.failures)],
       ['last success', timeOf(endpoint.lastSuccessAtMs) || 'none'],
       ['last failure', timeOf(endpoint.lastFailureAtMs) || 'none'],
+      ['webhooks waiting', String(waiting)],
+      ['webhooks in flight', String(inFlight)],
+      ['next attempt', nextAttemptAt ?? 'none'],
       ['created', timeOf(endpoint.createdAtMs)],
       ['created by', endpoint.createdBy ?? ''],
     ],
@@ -229,6 +238,12 @@ function endpointJson(endpoint: NamedEndpoint) {
     createdAt: timeOf(endpoint.createdAtMs),
     createdBy: endpoint.createdBy,
   };
+}
+
+/** Returns the queue of an endpoint as `--json` prints it. A paused endpoint gets no attempts. */
+function queuedJson({ pausedUntilMs }: NamedEndpoint, { waiting, inFlight, nextAtMs }: QueuedWebhooks) {
+  const nextAttemptAt = nextAtMs === null ? null : timeOf(Math.max(nextAtMs, pausedUntilMs ?? 0));
+  return { waiting, inFlight, nextAttemptAt };
 }
 
 /** Returns the types that an endpoint receives, for a table. */

@@ -21,6 +21,28 @@ export async function listAttempts(
   return rows;
 }
 
+/** The webhooks of an endpoint that have not ended. */
+export interface QueuedWebhooks {
+  readonly waiting: number;
+  readonly inFlight: number;
+  /** When the first of the waiting webhooks is due; null if none waits. */
+  readonly nextAtMs: number | null;
+}
+
+/** Counts the webhooks in the queue of an endpoint. */
+export async function countQueued(db: Queryable, id: EndpointId, nowMs: number): Promise<QueuedWebhooks> {
+  // While a webhook is leased, its due time is the end of the lease.
+  const { rows } = await db.query<QueuedWebhooks>(
+    `select count(*) filter (where not in_flight)::int as waiting, count(*) filter (where in_flight)::int as "inFlight",
+            ${epochMs('min(due_at) filter (where not in_flight and not parked)')} as "nextAtMs"
+       from (select lease_token is not null and due_at > $3 as in_flight, parked, due_at
+               from webhook_queue
+              where tenant_id = $1 and endpoint_id = $2) as queued`,
+    [id.tenantId, id.endpointId, new Date(nowMs)],
+  );
+  return rows[0]!;
+}
+
 /**
  * Returns the signing secret of an endpoint, encrypted with the key ring; undefined if there is no
  * such endpoint.

@@ -240,6 +240,15 @@ export interface LogReader {
   close(): Promise<void>;
 }
 
+/** A member of a consumer group, which is one consumer of a worker process. */
+export interface GroupMember {
+  readonly memberId: string;
+  /** The address from which the member is connected. */
+  readonly host: string;
+  /** Empty while the group rebalances. */
+  readonly partitions: readonly number[];
+}
+
 export interface EventLog {
   createPublisher(options: PublisherOptions): Publisher;
   /**
@@ -257,6 +266,11 @@ export interface EventLog {
   partitionCounts(topics: readonly string[]): Promise<Map<string, number>>;
   /** Returns the properties of those topics that exist. Rejects like `partitionCounts`. */
   describeTopics(topics: readonly string[]): Promise<Map<string, TopicDescription>>;
+  /**
+   * Returns the members of consumer groups by group, each of which reads one topic. Undefined for
+   * the embedded log, which has no groups. Rejects like `partitionCounts`.
+   */
+  groupMembers(groups: readonly string[]): Promise<Map<string, GroupMember[]> | undefined>;
   /**
    * Closes this log's own connections and timers; publishers and consumers must be closed before.
    */

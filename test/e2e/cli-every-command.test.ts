@@ -264,7 +264,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
         code: 1,
         stdout: '',
         stderr:
-          'sluice: there is no tenant named nobody: see `sluice tenants list`, or create it with `sluice tenants create`\n',
+          'sluice: there is no tenant named nobody: see `./sluice tenants list`, or create it with `./sluice tenants create`\n',
       });
     },
   );

@@ -360,7 +360,7 @@ describe('refused lines', () => {
     );
 
     const people = await runSluice(['send', 'agents', file, '--refused', refused], env);
-    expect(people.stdout).toContain(`fix them there, then sluice send agents ${refused}\n`);
+    expect(people.stdout).toContain(`fix them there, then ./sluice send agents ${refused}\n`);
     await writeFile(refused, (await readFile(refused, 'utf8')).replace(/(also )?nonsense/g, 'a@example.org'));
     expect((await send(refused)).report).toMatchObject({ accepted: 2, refusedCount: 0 });
     expect(await stored()).toEqual({ records: 3, ids: 3, agents: 3 });

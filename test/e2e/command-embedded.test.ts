@@ -138,12 +138,13 @@ describe('sluice commands on a running embedded instance', () => {
       expect([code, stderr]).toEqual([
         1,
         expect.stringContaining(
-          `1 partitions (${topic}, partition ${partition}: the log ends before the stored position)`,
+          `1 partition (${topic}, partition ${partition}: the log ends before the stored position)`,
         ),
       ]);
       expect(JSON.parse(stdout).partitions).toMatchObject([
         { topic, partition, lag: 0, problem: expect.stringContaining('ends before') },
       ]);
+      expect(JSON.parse(stdout).topics).toMatchObject([{ topic, lag: 0, stalled: 1 }]);
       expect((await sluice('lag')).stdout).not.toContain('Everything is stored');
     } finally {
       await move(-1000);

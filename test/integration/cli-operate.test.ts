@@ -183,7 +183,7 @@ describe('keys', () => {
       stdout: '',
       stderr: expect.stringMatching(
         new RegExp(
-          `^sluice: ${apiKeyId} has two valid secrets until ${until}: .*--overlap 0.*sluice keys create.*\\n$`,
+          `^sluice: ${apiKeyId} has two valid secrets until ${until}: .*--overlap 0.*\\./sluice keys create.*\\n$`,
         ),
       ),
     });
@@ -318,11 +318,30 @@ describe('webhooks', () => {
 
     const shown = await json(`webhooks show ${endpointId}`);
     expect(shown).toMatchObject({ endpointId, url: receiver.url, state: 'enabled', failures: 0 });
+    expect(shown).toMatchObject({ waiting: 0, inFlight: 0, nextAttemptAt: null });
     expect(shown.attempts).toMatchObject([
       { status: 500, error: 'answered 500' },
       { webhookId: sent.webhookId, status: 200, error: null },
     ]);
+    const dueAt = new Date(Date.now() + 60_000);
+    // Three wait, one of them for an earlier one, and one is in flight.
+    await database.pool.query(
+      `insert into webhook_queue (tenant_id, endpoint_id, message_id, created_at, seq, due_at, lease_token, parked)
+       select tenant_id, endpoint_id, message, now(), 1, due, lease, parked
+         from webhook_endpoints,
+              (values ('a', $2::timestamptz, null, false), ('b', '2020-01-01Z', null, true),
+                      ('c', $2 + interval '1 s', 'token', false), ('d', '2100-01-01Z', null, false)) as q (message, due, lease, parked)
+        where endpoint_id = $1`,
+      [endpointId, dueAt],
+    );
+    expect(await json(`webhooks show ${endpointId}`)).toMatchObject({
+      waiting: 3,
+      inFlight: 1,
+      nextAttemptAt: dueAt.toISOString(),
+    });
     const table = (await sluice(`webhooks show ${endpointId}`)).stdout;
+    expect(table).toMatch(/webhooks waiting +│ 3 /);
+    expect(table).toContain(dueAt.toISOString());
     expect(table).toContain('answered 500');
     expect(table).not.toContain(secret);
 
@@ -331,7 +350,7 @@ describe('webhooks', () => {
       expect(await sluice(`webhooks ${verb} ${endpointId}`)).toEqual({
         code: 1,
         stdout: '',
-        stderr: `sluice: there is no webhook endpoint ${endpointId}: see \`sluice webhooks list\`\n`,
+        stderr: `sluice: there is no webhook endpoint ${endpointId}: see \`./sluice webhooks list\`\n`,
       });
     }
   });
@@ -559,5 +578,5 @@ it.each([
 ])('exits with 1 and prints the next step for: %s', async (args) => {
   const { code, stdout, stderr } = await sluice(args);
   expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/^sluice: there is no (tenant named|key) nobody: .*`sluice .*`\n$/);
+  expect(stderr).toMatch(/^sluice: there is no (tenant named|key) nobody: .*`\.\/sluice .*`\n$/);
 });

@@ -29,7 +29,7 @@ describe('the sluice command', () => {
       quota: 'none',
     });
     expect((await sluice('tenants create free --rate none')).stdout).toContain(
-      'Next: sluice keys create --tenant free',
+      'Next: ./sluice keys create --tenant free',
     );
     expect((await sluice('tenants create plain')).code).toBe(0);
     expect(await sluice('tenants create acme')).toEqual({
@@ -83,7 +83,7 @@ describe('the sluice command', () => {
     expect(await sluice('keys create --tenant nobody --scope *')).toMatchObject({
       code: 1,
       stderr:
-        'sluice: there is no tenant named nobody: see `sluice tenants list`, or create it with `sluice tenants create`\n',
+        'sluice: there is no tenant named nobody: see `./sluice tenants list`, or create it with `./sluice tenants create`\n',
     });
   });
 
@@ -121,16 +121,24 @@ describe('the sluice command', () => {
       [base, new Date('2026-01-01T00:00:00Z')],
     );
     expect(JSON.parse((await sluice('events show m-1 --json')).stdout)).toEqual([
-      expect.objectContaining({ kind: 'agent-metadata', deadLetter: '1/sluice.agent-metadata/2/7' }),
+      expect.objectContaining({
+        kind: 'agent-metadata',
+        storedAt: null,
+        deadLetter: '1/sluice.agent-metadata/2/7',
+      }),
       {
         ...shown,
         lastConflict: { at: '2026-01-02T00:00:00.000Z', deadLetter: '1/sluice.message-sent/3/1207' },
       },
     ]);
-    expect((await sluice('events show m-1')).stdout.split('\n').slice(-3)).toEqual([
-      'The agent-metadata record is a dead letter: sluice dead-letters show 1/sluice.agent-metadata/2/7',
+    const lines = (await sluice('events show m-1')).stdout.split('\n');
+    // The status, and nothing under "stored"; no line between the rows.
+    expect(lines[3]).toMatch(/dead-lettered │ 2026-01-01T00:00:00.000Z │ +│/);
+    expect(lines[4]).toMatch(/stored +│ 2026-01-01T00:00:00.000Z │ 2026-01-01T00:00:00.000Z │/);
+    expect(lines.slice(-3)).toEqual([
+      'The agent-metadata record is a dead letter: ./sluice dead-letters show 1/sluice.agent-metadata/2/7',
       expect.stringMatching(
-        /2026-01-02T00:00:00.000Z: sluice dead-letters show 1\/sluice.message-sent\/3\/1207$/,
+        /2026-01-02T00:00:00.000Z: .\/sluice dead-letters show 1\/sluice.message-sent\/3\/1207$/,
       ),
       '',
     ]);

@@ -59,7 +59,7 @@ describeDeadLetters('dead letters', (bench) => {
 
     const replayed = await bench.sluice('dead-letters replay --reason refused');
     expect(replayed).toMatchObject({ code: 0, stderr: '' });
-    expect(replayed.stdout).toMatch(/^2 dead letters were replayed\.\nNext: sluice lag/);
+    expect(replayed.stdout).toMatch(/^2 dead letters were replayed\.\nNext: .\/sluice lag/);
     await bench.allStored();
     expect(await bench.historyOf(bench.acme, 'a1')).toEqual(['e1', 'e2']);
     expect(await bench.historyOf(bench.other, 'b1')).toEqual(['e3']);
@@ -228,13 +228,13 @@ describeDeadLetters('dead letters', (bench) => {
       }
       expect(await bench.sluice(`dead-letters ${verb} nothing`)).toMatchObject({
         code: 1,
-        stderr: 'sluice: there is no dead letter nothing: `sluice dead-letters list` shows them\n',
+        stderr: 'sluice: there is no dead letter nothing: `./sluice dead-letters list` shows them\n',
       });
       expect((await bench.sluice(`dead-letters ${verb} --before yesterday`)).code).toBe(2);
     }
     expect(
       await runSluice('dead-letters replay --all', { ...bench.env, SLUICE_TOPIC_PREFIX: 'none.' }),
-    ).toMatchObject({ code: 1, stderr: expect.stringContaining('run `sluice topics create`') });
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining('run `./sluice topics create`') });
     await bench.publish([bench.undecodable()]);
     await bench.allStored();
     onTestFinished(() => bench.registerTopics());
@@ -242,7 +242,7 @@ describeDeadLetters('dead letters', (bench) => {
     expect(await bench.sluice('dead-letters replay --all')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `sluice: the layout of ${bench.topic} is not known: run \`sluice topics create\`\n`,
+      stderr: `sluice: the layout of ${bench.topic} is not known: run \`./sluice topics create\`\n`,
     });
   }, 60_000);
 });

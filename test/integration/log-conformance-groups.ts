@@ -29,6 +29,11 @@ export function testGroups(bench: LogBench): void {
       timeoutMs: 10_000,
       what: 'the group offset 30',
     });
+    const members = await bench.harness.log.groupMembers([group, `${group}-absent`]);
+    expect(members?.get(group)).toEqual([
+      { memberId: expect.any(String), host: '127.0.0.1', partitions: [0, 1, 2] },
+    ]);
+    expect(members?.get(`${group}-absent`)).toEqual([]);
   }, 60_000);
 
   it('takes over from a frozen process, which commits no offset after it was resumed', async () => {

@@ -210,6 +210,12 @@ describe.each(LOGS)('a lost log: $name', ({ open }) => {
     await publish('a');
     await untilStored('a');
     expect((await runSluice('lag', losable.env)).stdout).toContain('Everything is stored.');
+    const { partitions } = JSON.parse(
+      (await runSluice('lag --kind agent-metadata --partitions --json', losable.env)).stdout,
+    );
+    const held =
+      'KAFKA_BROKERS' in losable.env ? expect.stringMatching(/^sluice-test-\S+ at \S+$/) : undefined;
+    expect(partitions.map((one: { member?: string }) => one.member)).toEqual(partitions.map(() => held));
     await losable.deleteTopics();
     await losable.log.createTopics(specs().filter((spec) => spec.topic !== topic()));
     const { code, stdout, stderr } = await runSluice('lag', losable.env);

@@ -76,6 +76,7 @@ export function createScriptedLog(nowMs: () => number): ScriptedLog {
     createTopics: async () => [],
     partitionCounts: async () => new Map(),
     describeTopics: async () => new Map(),
+    groupMembers: async () => undefined,
     createReader() {
       throw new Error('the scripted log has no reader');
     },

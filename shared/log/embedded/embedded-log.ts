@@ -87,6 +87,8 @@ export function createEmbeddedLog(options: EmbeddedLogOptions): EventLog {
       return counts;
     },
 
+    groupMembers: async () => undefined,
+
     describeTopics: (topics) => queryLog(() => describeLogTopics(pool, topics)),
 
     async close() {

@@ -9,6 +9,7 @@ import { KafkaBrokers } from './brokers.ts';
 import { createKafkaClient, type KafkaConnection } from './client.ts';
 import { KafkaConsumer } from './consumer.ts';
 import { describeTopics } from './describe.ts';
+import { groupMembers } from './group-members.ts';
 import type { MemberTimes } from './member.ts';
 import { kafkaError, TOPIC_MISSING_TEXT } from './problem.ts';
 import { KafkaPublisher } from './publisher.ts';
@@ -70,6 +71,7 @@ export function createKafkaLog(options: KafkaLogOptions): EventLog {
       return new Map(found.map(({ topic, partitionMetadata }) => [topic, partitionMetadata.length]));
     },
     describeTopics: (topics) => withAdmin(connection, (admin) => describeTopics(admin, topics)),
+    groupMembers: (groups) => withAdmin(connection, (admin) => groupMembers(admin, groups)),
     async close() {
       await Promise.allSettled([watch.close(), topicBounds.idle()]);
     },
