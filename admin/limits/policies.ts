@@ -39,6 +39,6 @@ export function createAdminPolicies(perSecond: number) {
 
 function adminPolicy(name: 'requests' | 'key-requests', perSecond: number): RatePolicy {
   const whose = name === 'requests' ? '' : ' with this key';
-  const refusal = `that need one scope are at most ${perSecond} per second${whose}`;
+  const refusal = `requests that need one scope are limited to ${perSecond} per second${whose}`;
   return { ...requestPolicy(name, perSecond, 1), refusal };
 }

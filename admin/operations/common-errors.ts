@@ -7,7 +7,7 @@ const LIMITED: OwnErrors = {
     meaning:
       'The tenant, or the key if it has its own rate, makes too many requests that need this scope. Nothing was done. ' +
       'Retry after `Retry-After` seconds.',
-    details: [{ path: 'requests', message: 'that need one scope are at most 100 per second' }],
+    details: [{ path: 'requests', message: 'requests that need one scope are limited to 100 per second' }],
   },
 };
 

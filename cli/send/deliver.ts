@@ -77,6 +77,6 @@ function refusalOf(status: number, body: unknown): string {
     error?: { code?: string; message?: string; details?: { path: string; message: string }[] };
   };
   if (!error?.code) return `was answered ${status}`;
-  const details = (error.details ?? []).map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+  const details = (error.details ?? []).map(({ path, message }) => `${path}: ${message}`).join('; ');
   return `${error.code} ${error.message ?? ''}${details === '' ? '' : `: ${details}`}`;
 }

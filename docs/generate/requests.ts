@@ -48,7 +48,7 @@ interface Schema {
 }
 
 const INT32_MAX = 2 ** 31 - 1;
-/** Descriptions of string patterns. The page shows other patterns as regular expressions. */
+/** Descriptions of string patterns. Each pattern needs one: readers should not decode regular expressions. */
 const PATTERNS: Readonly<Record<string, string>> = {
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*$': 'no control characters',
   '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\ufeff\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$':
@@ -60,6 +60,8 @@ const PATTERNS: Readonly<Record<string, string>> = {
   '^[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*$': 'language tag',
   '^[^\\s@]+@[^\\s@]+\\.[^\\s@]+$': 'e-mail address',
   '^[0-7][0-9A-HJKMNP-TV-Z]{25}$': 'ULID in upper case',
+  '^[!-~]{1,128}$': 'cursor',
+  '^[0-9]{1,14}\\.[0-9A-Z]{1,32}$': 'cursor',
 };
 
 /** Returns the page. Errors that several operations share are listed once per listener. */
@@ -202,8 +204,15 @@ function rule(schema: Schema, document?: Document): string {
     maxLength === undefined
       ? []
       : [`${minLength ?? 0} to ${maxLength} characters`.replace(/^0 to /, 'at most ')];
-  const words = pattern === undefined ? [] : [PATTERNS[pattern] ?? `\`${pattern}\``];
+  const words = pattern === undefined ? [] : [patternInWords(pattern)];
   return ['string', ...length, ...words].join('; ').replace('; ', ': ');
+}
+
+function patternInWords(pattern: string): string {
+  const words = PATTERNS[pattern];
+  if (words === undefined)
+    throw new Error(`the pattern ${pattern} has no description in docs/generate/requests.ts`);
+  return words;
 }
 
 function arrayRule({ minItems = 0, maxItems, items = {} }: Schema, document?: Document): string {

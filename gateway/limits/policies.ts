@@ -75,7 +75,7 @@ function bytePolicy(perSecond: number, gateways: number): RatePolicy {
     name: 'bytes',
     ...share,
     item: `"bytes";q=${share.burst};w=${windowOf(share)};qu="content-bytes"`,
-    refusal: `of bodies, as unpacked, are at most ${perSecond} per second`,
+    refusal: `bytes of bodies, as unpacked, are limited to ${perSecond} per second`,
   };
 }
 
@@ -85,7 +85,7 @@ function recordPolicy(perSecond: number, gateways: number): RatePolicy {
     name: 'records',
     ...share,
     item: `"records";q=${share.burst};w=${windowOf(share)};qu="records"`,
-    refusal: `are at most ${perSecond} per second`,
+    refusal: `records are limited to ${perSecond} per second`,
   };
 }
 
@@ -94,6 +94,6 @@ function quotaPolicy(recordsMax: number): QuotaPolicy {
     name: 'quota',
     recordsMax,
     item: `"quota";q=${recordsMax};w=${DAY_SECONDS};qu="records"`,
-    refusal: `is ${recordsMax} records per day (UTC)`,
+    refusal: `the quota is ${recordsMax} records per day (UTC)`,
   };
 }

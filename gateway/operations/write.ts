@@ -95,5 +95,5 @@ export const TOO_LARGE_DETAIL = {
 
 /** Returns the detail of a record whose id was accepted before with other content. */
 export function conflictDetail(idMember: string): ErrorDetail {
-  return { path: idMember, message: 'was accepted before with other content' };
+  return { path: idMember, message: `this ${idMember} was accepted before with other content` };
 }

@@ -64,11 +64,11 @@ function usualDetails(code: ErrorCode, { scope, body }: OperationDescription): r
         ? [{ path: 'content-type', message: 'must be application/json, its charset utf-8' }]
         : [{ path: 'request', message: 'headers are larger than 16 KiB' }];
     case '403-01':
-      return [{ path: 'service-api-id', message: `lacks the scope ${scope}` }];
+      return [{ path: 'service-api-id', message: `the key lacks the scope ${scope}` }];
     case '413-01':
       return [{ path: 'body', message: `must be at most ${body!.bytesMax} bytes` }];
     case '429-01':
-      return [{ path: 'requests', message: 'of one operation are at most 1000 per second' }];
+      return [{ path: 'requests', message: 'requests of one operation are limited to 1000 per second' }];
     default:
       return [];
   }

@@ -78,7 +78,7 @@ describe('sluice commands on a running embedded instance', () => {
     await writeFile(file, '{"messageId":"m","augmentationType":["FREEHAND"]}\n{"messageId":"n"}\nnonsense\n');
     const { code, stdout } = await sluice('send', 'messages', file);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/│ 2 +│ 422-01 Unprocessable Entity: augmentationType is required/);
+    expect(stdout).toMatch(/│ 2 +│ 422-01 Unprocessable Entity: augmentationType: is required/);
     expect(stdout).toContain('and send it again: accepted records are not stored twice');
   });
 

@@ -41,6 +41,20 @@ describe('lines of the levels error and fatal', () => {
   });
 });
 
+describe('the tables on the page', () => {
+  const migrations = join(ROOT, 'shared/postgres/migrations');
+  const created = readdirSync(migrations)
+    .map((file) => readFileSync(join(migrations, file), 'utf8'))
+    .flatMap((sql) => [...sql.matchAll(/^create table (\w+)/gim)].map(([, table]) => table!));
+  const [, section = ''] = /^## Tables\n(.*?)^## /ms.exec(page) ?? [];
+  const rows = [...section.matchAll(/^\| (`.*?) \|/gm)].map(([, names]) => names!);
+  const named = rows.flatMap((names) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name));
+
+  it('are those of the migrations', () => {
+    expect(named.toSorted()).toEqual([...created, 'schema_migrations'].toSorted());
+  });
+});
+
 /** Number of characters after a log call's name within which its message is found. */
 const CALL_LENGTH_MAX = 400;
 

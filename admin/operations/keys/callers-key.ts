@@ -19,7 +19,7 @@ export interface Grant {
  */
 export function requireCurrentSecret(c: HttpContext): Response | undefined {
   if (!c.get('secretIsPrevious')) return undefined;
-  const message = 'is the previous one since the last rotation: use the new one';
+  const message = 'the secret is the previous one since the last rotation: use the new one';
   return fail(c, '403-01', [{ path: API_SECRET_HEADER, message }]);
 }
 

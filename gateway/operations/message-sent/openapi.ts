@@ -43,7 +43,7 @@ export const MESSAGE_SENT: OperationDescription = {
       status: 409,
       answer: exampleError('409-01', {
         path: 'messageId',
-        message: 'was accepted before with other content',
+        message: 'this messageId was accepted before with other content',
       }),
     },
     refused: {

@@ -64,7 +64,10 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
       summary: 'The id was accepted before with other content',
       body: { ...FULL, campaign: 'summer' },
       status: 409,
-      answer: exampleError('409-01', { path: 'eventId', message: 'was accepted before with other content' }),
+      answer: exampleError('409-01', {
+        path: 'eventId',
+        message: 'this eventId was accepted before with other content',
+      }),
     },
     refused: {
       summary: 'The record is invalid',

@@ -48,7 +48,7 @@ export function requireApiKey(keys: KeyCache, clock: Clock): Check {
     keys.keep(key);
     if (key.revoked || hasEnded(key.expiresAtMs, clock.nowMs())) return fail(c, '401-01');
     if (key.tenantDisabled) {
-      return fail(c, '403-01', [{ path: 'service-api-id', message: 'belongs to a tenant that is disabled' }]);
+      return fail(c, '403-01', [{ path: 'service-api-id', message: 'the tenant of the key is disabled' }]);
     }
     keys.used(key.apiKeyId);
     c.env?.onKeyShown?.();
@@ -100,7 +100,7 @@ function requireApiKeyAgain(keys: KeyCache, clock: Clock): Check {
 function requireScope(scope: Scope): Check {
   return (c) => {
     if (hasScope(c.get('apiKey').scopes, scope)) return undefined;
-    return fail(c, '403-01', [{ path: 'service-api-id', message: `lacks the scope ${scope}` }]);
+    return fail(c, '403-01', [{ path: 'service-api-id', message: `the key lacks the scope ${scope}` }]);
   };
 }
 

@@ -5,7 +5,7 @@ export interface Policy {
   readonly name: 'requests' | 'key-requests' | 'bytes' | 'records' | 'quota' | 'dead-letters';
   /** The limit's entry in the RateLimit-Policy field. */
   readonly item: string;
-  /** The detail of the 429-01 to a request over the limit. */
+  /** The detail of the 429-01 to a request over the limit. Understandable without the name. */
   readonly refusal: string;
 }
 
@@ -28,7 +28,7 @@ export function requestPolicy(
     name,
     ...share,
     item: `"${name}";q=${share.burst};w=${windowOf(share)}`,
-    refusal: `of one operation are at most ${perSecond} per second${whose}`,
+    refusal: `requests of one operation are limited to ${perSecond} per second${whose}`,
   };
 }
 

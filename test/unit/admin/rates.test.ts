@@ -40,7 +40,7 @@ it.each([
   expect(await last.json()).toMatchObject({
     error: {
       code: '429-01',
-      details: [{ path: 'requests', message: 'that need one scope are at most 100 per second' }],
+      details: [{ path: 'requests', message: 'requests that need one scope are limited to 100 per second' }],
     },
   });
 });

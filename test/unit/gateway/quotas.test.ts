@@ -52,7 +52,7 @@ function gatewayOf(quota: number | undefined = 10) {
   return { ...gateway, ...usage, clock, send, status, written };
 }
 
-const QUOTA_TEXT = 'is 10 records per day (UTC); 1 are left, and this request has 2';
+const QUOTA_TEXT = 'the quota is 10 records per day (UTC); 1 are left, and this request has 2';
 
 describe('the daily quota', () => {
   it('admits exactly its number of records, and refuses a request over it as a whole', async () => {

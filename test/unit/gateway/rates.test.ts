@@ -71,7 +71,7 @@ async function refusalOf(response: Response) {
   return {
     status: response.status,
     code: error.code,
-    by: error.details.map(({ path, message }) => `${path} ${message}`),
+    by: error.details.map(({ path, message }) => `${path}: ${message}`),
     retryAfter: response.headers.get('retry-after'),
   };
 }
@@ -105,7 +105,7 @@ describe('the request rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['requests of one operation are at most 5 per second'],
+      by: ['requests: requests of one operation are limited to 5 per second'],
       retryAfter: '1',
     });
   });
@@ -164,7 +164,7 @@ describe('the request rate', () => {
     expect(await status('key-1')).toBe(404);
     const refused = await limited(STATE, undefined);
     expect((await refusalOf(refused)).by).toEqual([
-      'key-requests of one operation are at most 1 per second with this key',
+      'key-requests: requests of one operation are limited to 1 per second with this key',
     ]);
     // The refusal for the key took nothing from the tenant.
     for (let i = 0; i < 4; i++) expect(await status('key-2')).toBe(404);
@@ -226,7 +226,7 @@ describe('the record rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['records are at most 2000 per second'],
+      by: ['records: records are limited to 2000 per second'],
       retryAfter: '1',
     });
     expect(publisher.calls).toHaveLength(calls);
@@ -248,7 +248,7 @@ describe('the record rate', () => {
     expect((await agents(999)).status).toBe(200);
     expect((await send(path, body)).status).toBe(status);
     const refused = await refusalOf(await send(path, body));
-    expect(refused).toMatchObject({ code: '429-01', by: ['records are at most 40 per second'] });
+    expect(refused).toMatchObject({ code: '429-01', by: ['records: records are limited to 40 per second'] });
   });
 
   it('admits the largest request however small the share is, and then reports how long to wait', async () => {
@@ -286,7 +286,7 @@ describe('the byte rate', () => {
     expect(await refusalOf(refused)).toEqual({
       status: 429,
       code: '429-01',
-      by: ['bytes of bodies, as unpacked, are at most 2097152 per second'],
+      by: ['bytes: bytes of bodies, as unpacked, are limited to 2097152 per second'],
       retryAfter: '1',
     });
     expect(fields(refused)).toEqual(['"bytes";q=4194304;w=2;qu="content-bytes"', '"bytes";r=1;t=1']);

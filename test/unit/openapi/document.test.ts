@@ -122,7 +122,7 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
           expect(error, `${route} ${code}`).toHaveProperty('details');
         }
         if (code === '403-01' && !/your key/.test(error.details![0]!.message)) {
-          expect(error.details![0]!.message).toBe(`lacks the scope ${scope}`);
+          expect(error.details![0]!.message).toBe(`the key lacks the scope ${scope}`);
         }
         const limited = code !== '401-01' && code !== '403-01';
         expect('RateLimit' in headers, `${route} ${code}`).toBe(limited);
