@@ -28,6 +28,12 @@ export const WRONG: readonly (readonly [SettingName, string, string])[] = [
     'postgres://db/x?sslrootcert=/nowhere',
     'has an sslrootcert that names a file that cannot be read (ENOENT)',
   ],
+  ['DATABASE_DIRECT_URL', `mysql://u:${PLANTED}@db/x`, DATABASE_URL],
+  [
+    'DATABASE_DIRECT_URL',
+    `postgres://u:${PLANTED}@db/x?sslmode=verify`,
+    'has an sslmode that is not known: it must be disable, require, verify-full or no-verify',
+  ],
   ['DATABASE_TLS_CA', '/nowhere', 'names a file that cannot be read (ENOENT)'],
   ['DATABASE_TLS_CA', 'package.json', 'names a file that holds no certificate in PEM form'],
   ['SLUICE_DATABASE_CONNECTIONS', '9', 'must be a whole number from 10 to 1000'],
