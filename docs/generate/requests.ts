@@ -31,6 +31,7 @@ interface Parameter {
 
 interface Schema {
   readonly $ref?: string;
+  readonly anyOf?: readonly Schema[];
   readonly type?: string | readonly string[];
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -245,6 +246,8 @@ function shape(given: Schema, document: Document): string {
 }
 
 function resolve(schema: Schema, { components }: Document): Schema {
-  if (schema.$ref === undefined) return schema;
-  return components.schemas[schema.$ref.split('/').at(-1)!]!;
+  if (schema.$ref !== undefined) return components.schemas[schema.$ref.split('/').at(-1)!]!;
+  // One type or null.
+  const one = schema.anyOf?.find(({ type }) => type !== 'null');
+  return one ? { ...one, ...schema } : schema;
 }

@@ -14,16 +14,27 @@ export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...made } = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
-    override: ({ jsonSchema }) => foldNull(jsonSchema as Record<string, unknown>),
+    override: ({ jsonSchema }) => {
+      foldNull(jsonSchema as Record<string, unknown>);
+      admitMembers(jsonSchema as Record<string, unknown>);
+    },
   });
   return made;
 }
 
-/** Returns `anyOf` of a type and null as a list of both types, which is easier to read. */
+/**
+ * Replaces `anyOf` of a type and null by a list of both types, which is easier to read. Enumerations
+ * stay as they are: from a list, generators of clients make an enumeration per type.
+ */
 function foldNull(made: Record<string, unknown>): void {
   const [one, none, ...others] = (made.anyOf ?? []) as Record<string, unknown>[];
-  if (!one || none?.type !== 'null' || others.length > 0 || typeof one.type !== 'string') return;
+  if (!one || none?.type !== 'null' || others.length > 0 || typeof one.type !== 'string' || one.enum) return;
   delete made.anyOf;
   Object.assign(made, { ...one, ...made, type: [one.type, 'null'] });
-  if (Array.isArray(one.enum)) made.enum = [...one.enum, null];
+}
+
+/** Declares the members of free-form objects. Without, generators of clients make an empty type. */
+function admitMembers(made: Record<string, unknown>): void {
+  const isObject = [made.type].flat().includes('object');
+  if (isObject && made.properties === undefined) made.additionalProperties ??= true;
 }

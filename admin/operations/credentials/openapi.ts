@@ -19,9 +19,9 @@ export const CREDENTIALS_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
         description: 'The value as sent, unchanged.',
         properties: {
           token: { type: 'string' },
-          body: { type: 'object' },
-          cookies: { type: 'object' },
-          headers: { type: 'object' },
+          body: { type: 'object', additionalProperties: true },
+          cookies: { type: 'object', additionalProperties: true },
+          headers: { type: 'object', additionalProperties: true },
         },
       },
       acceptedAt: { type: 'string', format: 'date-time' },

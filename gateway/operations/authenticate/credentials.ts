@@ -30,20 +30,15 @@ export const credentialsSchema = objectOf({
       refuse('auth', 'must hold at least one of token, body, cookies and headers');
     }
   })
+  // Generators of clients ignore `if`. Of `anyOf` and `not` beside members they make unusable types.
   .meta({
-    anyOf: [
-      present('token', { type: 'string' }),
-      present('auth', {
-        type: 'object',
-        anyOf: Object.keys(authSchema.shape).map((name) => present(name, { type: ['string', 'object'] })),
-      }),
-    ],
-    not: {
-      allOf: [
-        present('token', { type: 'string' }),
-        present('auth', { type: 'object', ...present('token', { type: 'string' }) }),
-      ],
-    },
+    if: present('token', { type: 'string' }),
+    // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+    then: { not: present('auth', { type: 'object', ...present('token', { type: 'string' }) }) },
+    else: present('auth', {
+      type: 'object',
+      anyOf: Object.keys(authSchema.shape).map((name) => present(name, { type: ['string', 'object'] })),
+    }),
   });
 
 /** Returns the JSON Schema of an object in which a member is required and has this schema. */

@@ -12,7 +12,11 @@ export const STATE_SCHEMA: JsonSchema = {
     state: { type: 'string', enum: AUTOMATION_STATES },
     lastAutomationAgentMessageId: { type: 'string', description: "The `eventId` of the agent's last reply." },
     currentTaskName: { type: 'string', description: 'The task that the agent is working on.' },
-    inputVariables: { type: 'object', description: 'The last reported input variables, unchanged.' },
+    inputVariables: {
+      type: 'object',
+      additionalProperties: true,
+      description: 'The last reported input variables, unchanged.',
+    },
   },
 };
 

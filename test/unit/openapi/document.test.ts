@@ -140,6 +140,22 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     }
   });
 
+  it('has types from which generators make clients', () => {
+    const schemas = schemasIn(document);
+    expect(schemas.length).toBeGreaterThan(50);
+    for (const schema of schemas) {
+      const shown = JSON.stringify(schema);
+      const isList = Array.isArray(schema.type);
+      // Generators make a union, or nothing that can be imported.
+      if (schema.properties)
+        for (const word of ['anyOf', 'oneOf', 'allOf', 'not']) expect(schema, shown).not.toHaveProperty(word);
+      // Generators make an empty type.
+      else if ([schema.type].flat().includes('object')) expect(schema.additionalProperties, shown).toBe(true);
+      // Generators make an enumeration per type.
+      if (schema.enum) expect(isList, shown).toBe(false);
+    }
+  });
+
   function answerOf(route: string, status: number): Answer {
     const [method, path] = route.split(' ') as [string, string];
     const paths = document.paths as Record<string, Record<string, { responses: Record<string, Answer> }>>;
@@ -150,6 +166,18 @@ describe.each(LISTENERS)('the OpenAPI document of the $name', ({ operations, doc
     return schemaErrors(compileSchema(document, (schema as { $ref: string }).$ref), value);
   }
 });
+
+/** Returns the schemas of members, items and bodies; not those of conditions. */
+function schemasIn(value: unknown): Record<string, unknown>[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { type } = value as Record<string, unknown>;
+  const own = typeof type === 'string' || Array.isArray(type) ? [value as Record<string, unknown>] : [];
+  const inner = Object.entries(value).filter(([name]) => !CONDITIONS.has(name));
+  return [...own, ...inner.flatMap(([, one]) => schemasIn(one))];
+}
+
+/** Keywords that generators ignore, and values of which no type is made. */
+const CONDITIONS = new Set(['if', 'then', 'else', 'examples', 'example', 'securitySchemes']);
 
 function refusesAnItem(answer: OperationDescription['examples'][string]['answer']): boolean {
   return typeof answer?.errorCount === 'number' && answer.errorCount > 0;
