@@ -1,10 +1,12 @@
 import { realpath, writeFile } from 'node:fs/promises';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { httpUrl, JSON_OPTION, oneCharacter, wholeNumber } from '../options.ts';
+import { isMember, memberNames } from '../send/csv-header.ts';
+import { DATE_FORMAT_TEXT, type DateFormat, isTimeZone, parseDateFormat } from '../send/dates.ts';
 import { formatOf, requireFile, STDIN, STDIN_NAME } from '../send/input.ts';
-import { FORMATS } from '../send/input-line.ts';
+import { FORMATS, type Mapping } from '../send/input-line.ts';
 import { KIND_BY_NAME, SEND_KINDS, type SendKind } from '../send/kinds.ts';
 import { writeRefusedLines } from '../send/refused-lines.ts';
 import { type FileReport, printReport, reasonsCsv } from '../send/report.ts';
@@ -14,6 +16,7 @@ import { findTarget, TARGET_SETTINGS, type TargetOptions } from '../send/target.
 interface SendOptions extends TargetOptions, SendFileOptions {
   readonly refused?: string;
   readonly reasons?: string;
+  readonly dryRun?: boolean;
 }
 
 export function addSendCommand(program: Command, context: CommandContext): void {
@@ -22,7 +25,7 @@ export function addSendCommand(program: Command, context: CommandContext): void 
 }
 
 function addKindCommand(send: Command, context: CommandContext, kind: SendKind): void {
-  send
+  const command = send
     .command(kind.name)
     .argument('[file...]', 'CSV, NDJSON or JSON files; - is standard input')
     .description(`send ${kind.about}`)
@@ -33,6 +36,11 @@ function addKindCommand(send: Command, context: CommandContext, kind: SendKind):
       ),
     )
     .option('--delimiter <character>', 'separator of the cells of a CSV file, or tab', oneCharacter, ',')
+    .option(
+      '--map <column=member>',
+      `send a CSV column with another name as this member, such as "Employee ID=${kind.entityMember}"; repeatable`,
+      mapping(kind),
+    )
     .option('--id-column <name>', `column or member whose value is the ${kind.idMember}`)
     .option(
       '--delivery <name>',
@@ -51,11 +59,53 @@ function addKindCommand(send: Command, context: CommandContext, kind: SendKind):
     .option('--no-resume', 'start at the first line and ignore the progress of an earlier run')
     .option('--refused <file>', 'write the refused lines to a file, to fix and send them')
     .option('--reasons <file>', 'write the reasons of refused lines to a CSV file: file, line, reason')
+    .option('--dry-run', 'check the files, report what would be refused, and send nothing')
     .option(...JSON_OPTION)
     .addHelpText('after', helpOf(kind))
     .action((files: string[], options: SendOptions, command: Command) =>
       run(context, command, kind, files, options),
     );
+  if (!hasTimes(kind)) return;
+  command
+    .option(
+      '--date-format <format>',
+      `format of times in CSV files, ${DATE_FORMAT_TEXT}; repeatable`,
+      dateFormat,
+    )
+    .option(
+      '--time-zone <name>',
+      'time zone of times in that format, such as Europe/Berlin (default: UTC)',
+      timeZone,
+    );
+}
+
+/** Parses `COLUMN=MEMBER` and adds it to the earlier mappings. */
+function mapping(kind: SendKind) {
+  return (text: string, before: readonly Mapping[] = []): Mapping[] => {
+    const at = text.lastIndexOf('=');
+    const [column, member] = [text.slice(0, Math.max(at, 0)).trim(), text.slice(at + 1).trim()];
+    if (column === '') {
+      throw new InvalidArgumentError(`It must be COLUMN=MEMBER, such as "Employee ID=${kind.entityMember}".`);
+    }
+    if (!isMember(member, kind)) {
+      throw new InvalidArgumentError(`"${member}" is not a member of ${kind.name}: ${memberNames(kind)}.`);
+    }
+    return [...before, { column, member }];
+  };
+}
+
+/** Parses a date format and adds it to the earlier ones. */
+function dateFormat(text: string, before: readonly DateFormat[] = []): DateFormat[] {
+  const format = parseDateFormat(text);
+  if (!format) throw new InvalidArgumentError(`It must be ${DATE_FORMAT_TEXT}.`);
+  return [...before, format];
+}
+
+function timeZone(name: string): string {
+  if (isTimeZone(name)) return name;
+  throw new InvalidArgumentError(
+    'It must be the name of a time zone, such as Europe/Berlin or America/New_York.',
+  );
 }
 
 async function run(
@@ -69,17 +119,19 @@ async function run(
   if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 2 });
   // Nothing is sent if a later file is missing.
   for (const file of files) if (file !== STDIN) await requireFile(file);
-  const target = await findTarget(options, context.config(TARGET_SETTINGS));
+  const target = options.dryRun ? undefined : await findTarget(options, context.config(TARGET_SETTINGS));
   const { signal } = interruption(context);
   const reports: FileReport[] = [];
   for (const file of options.sample === undefined ? files : [undefined]) {
     const report = await sendFile(context, { kind, target, ...(file && { file }) }, options, signal);
     reports.push(report);
     if (options.refused && !report.stopped) await writeRefused(kind, report, options.refused, options);
-    if (!options.json) printReport(context, report, options.refused);
+    if (!options.json) {
+      printReport(context, report, { refusedFile: options.refused, again: optionsAgain(options) });
+    }
     if (report.stopped) break;
   }
-  if (options.json) context.printJson({ url: target.url, files: reports.map(reportJson) });
+  if (options.json) context.printJson({ url: target?.url ?? null, files: reports.map(reportJson) });
   if (options.reasons !== undefined) await writeReasons(options.reasons, reports);
   const stopped = reports.at(-1)?.stopped;
   if (stopped) throw stopped;
@@ -87,8 +139,32 @@ async function run(
   if (refused > 0)
     throw new AppError(
       'LINES_REFUSED',
-      `${refused} of the ${kind.name} ${refused === 1 ? 'was' : 'were'} refused`,
+      options.dryRun
+        ? `${refused} of the ${kind.name} would be refused`
+        : `${refused} of the ${kind.name} ${refused === 1 ? 'was' : 'were'} refused`,
     );
+}
+
+/** Returns the options that the file with the refused lines needs too, each with a space in front. */
+function optionsAgain(options: SendOptions): string {
+  const { delimiter, map = [], dateFormat = [] } = options;
+  const again: [name: string, value: string | undefined][] = [
+    ['format', options.format],
+    ['delimiter', delimiter === ',' ? undefined : delimiter === '\t' ? 'tab' : delimiter],
+    ...map.map(({ column, member }) => ['map', `${column}=${member}`] as [string, string]),
+    ...dateFormat.map(({ text }) => ['date-format', text] as [string, string]),
+    ['time-zone', options.timeZone],
+    ['id-column', options.idColumn],
+  ];
+  return again
+    .flatMap(([name, value]) => (value === undefined ? [] : ` --${name} ${quoted(value)}`))
+    .join('');
+}
+
+/** Returns an argument as a shell needs it. */
+function quoted(text: string): string {
+  if (/^[\w./:+-]+$/.test(text)) return text;
+  return /["$`\\!]/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : `"${text}"`;
 }
 
 function usageProblem(kind: SendKind, files: readonly string[], options: SendOptions): string | undefined {
@@ -101,6 +177,13 @@ function usageProblem(kind: SendKind, files: readonly string[], options: SendOpt
   }
   if (fromStdin && !kind.onceForAll && options.delivery === undefined && options.idColumn === undefined) {
     return 'standard input needs --id-column, or --delivery NAME (the same name to send it again, another for a later report)';
+  }
+  if (options.timeZone !== undefined && options.dateFormat === undefined)
+    return '--time-zone needs --date-format';
+  const isForCsv = options.map ?? options.dateFormat;
+  const other = files.find((file) => (options.format ?? formatOf(file) ?? 'csv') !== 'csv');
+  if (isForCsv && other !== undefined) {
+    return `${options.map ? '--map' : '--date-format'} is for CSV files, and ${other} is not one`;
   }
   const unclear = files.find((file) => (options.format ?? formatOf(file)) === undefined);
   if (unclear === undefined) return undefined;
@@ -142,9 +225,8 @@ async function writeRefused(
   target: string,
   options: SendOptions,
 ): Promise<void> {
-  const lines = refused.map(({ line }) => line);
   const { delimiter, format = formatOf(file)! } = options;
-  await writeRefusedLines(file, target, { format, kind, delimiter, lines });
+  await writeRefusedLines(file, target, { format, kind, delimiter, refused });
 }
 
 async function writeReasons(file: string, reports: readonly FileReport[]): Promise<void> {
@@ -158,12 +240,13 @@ async function writeReasons(file: string, reports: readonly FileReport[]): Promi
 
 /** Returns the help of `sluice send KIND` below the options. */
 function helpOf(kind: SendKind): string {
-  const columns = [...Object.keys(kind.columns), ...(kind.attributes ? ['attributes.NAME'] : [])].join(', ');
+  const { name, entityMember, columns, attributes, onceForAll } = kind;
+  const names = [...Object.keys(columns), ...(attributes ? ['attributes.NAME'] : [])].join(', ');
   return `
 Files:
-  CSV: the header names the members. Entries of lists are separated by ';'. An empty cell leaves its member out. Blank
-  lines and sep=; before the header are skipped. Columns:
-${columns
+  CSV: the header names the members, or --map does. Entries of lists are separated by ';'. An empty cell leaves its
+  member out. Blank lines and sep=; before the header are skipped.${hasTimes(kind) ? TIMES_HELP : ''} Columns:
+${names
   .replace(/(.{1,100})(, |$)/g, '    $1$2\n')
   .replaceAll(' \n', '\n')
   .trimEnd()}
@@ -171,16 +254,32 @@ ${columns
 
 Refused lines:
   Each is reported with its number and reason, the other lines are sent, and the exit code is 1. --refused FILE writes
-  those lines to FILE, below the CSV header: fix them there and send FILE. After a CSV quote that is misplaced or never
-  closed, the rest of the file is refused too, as it may be part of a cell.
+  those lines to FILE: fix them there and send FILE. A CSV file has line and reason in front, in columns that are not
+  sent. After a CSV quote that is misplaced or never closed, the rest of the file is refused too, as it may be part of a
+  cell. --dry-run finds refused lines before anything is sent.
+
+Duplicates:
+  ${duplicatesOf(kind).replaceAll('\n', '\n  ')}
 
 Sending again:
   ${againOf(kind).replaceAll('\n', '\n  ')}
   A stopped or killed command resumes when the same command runs again.
 
-Example: ./sluice send ${kind.name} ${kind.name}.csv --refused refused.csv
-         ./sluice send ${kind.name} --sample 100
-         ./sluice send ${kind.name} - --format csv${kind.onceForAll ? '' : ' --delivery 2026-01-31'} < ${kind.name}.csv`;
+Example: ./sluice send ${name} ${name}.csv --refused refused.csv
+         ./sluice send ${name} export.csv --delimiter ';' --map "Our ID=${entityMember}" --dry-run
+         ./sluice send ${name} --sample 100
+         ./sluice send ${name} - --format csv${onceForAll ? '' : ' --delivery 2026-01-31'} < ${name}.csv`;
+}
+
+const TIMES_HELP = ` Times are RFC 3339, or as
+  --date-format and --time-zone say.`;
+
+const hasTimes = ({ columns }: SendKind) => Object.values(columns).includes('time');
+
+function duplicatesOf({ idOf, idMember, entityMember, onceForAll }: SendKind): string {
+  if (!idOf || onceForAll) return 'Lines with the same content are stored once, and reported as duplicates.';
+  return `A line that repeats the previous line of its ${entityMember}, or a line with the same ${idMember}, is stored once and reported
+as a duplicate. A change back to earlier values is not a duplicate.`;
 }
 
 function againOf({ name, idMember, onceForAll, idOf }: SendKind): string {
@@ -191,5 +290,6 @@ function againOf({ name, idMember, onceForAll, idOf }: SendKind): string {
   return `A record without ${idMember} gets an id derived from its content and the delivery, which is the whole file unless
 --delivery names it. The same file again changes nothing. Any other file is a new report of all its ${name},
 including unchanged ones. A file with fixed lines is another file: with the --delivery that the report named,
-only the fixed lines are new.`;
+only the fixed lines are new. A fixed line is stored last: if a later line about the same record was accepted before,
+the fixed line overwrites it. The report names these lines.`;
 }

@@ -6,7 +6,13 @@ import { RECORD_BYTES_MAX, tooLongProblem } from './input-line.ts';
 
 /** The cells of one record, or its problem. `number` is the first line of the record. */
 export type CsvRecord =
-  | { readonly number: number; readonly cells: readonly string[]; readonly problem?: undefined }
+  | {
+      readonly number: number;
+      readonly cells: readonly string[];
+      /** The separator of the cells in the file. */
+      readonly delimiter: string;
+      readonly problem?: undefined;
+    }
   | {
       readonly number: number;
       readonly problem: string;
@@ -185,7 +191,7 @@ class RecordReader {
     this.#columns ??= cells.length;
     if (content.length > RECORD_BYTES_MAX) this.#records.push({ number, problem: tooLongProblem() });
     else if (!isUtf8(raw)) this.#records.push({ number, problem: NOT_UTF8 });
-    else this.#records.push({ number, cells });
+    else this.#records.push({ number, cells, delimiter: this.#delimiter });
     this.#line += linesIn(raw);
     this.#held = this.#held.subarray(bytes);
     this.#parsedBytes += bytes;

@@ -2,22 +2,32 @@ import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../shared/contracts/event.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
-import { AGENT_RAW_MEMBERS, agentSchema } from '../../shared/kinds/agent-metadata.ts';
-import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
-import { CONVERSATION_RAW_MEMBERS, conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
+import type { ParsedRecord } from '../../shared/contracts/parsed.ts';
+import { AGENT_RAW_MEMBERS, agentSchema, readAgentItem } from '../../shared/kinds/agent-metadata.ts';
+import { automationEventSchema, readAutomationEvent } from '../../shared/kinds/automation-events.ts';
+import {
+  CONVERSATION_RAW_MEMBERS,
+  conversationSchema,
+  readConversation,
+} from '../../shared/kinds/conversation-metadata.ts';
 import { type CsvType, membersOf } from '../../shared/kinds/members.ts';
-import { MESSAGE_SENT_RAW_MEMBERS, messageSentSchema } from '../../shared/kinds/message-sent.ts';
+import {
+  MESSAGE_SENT_RAW_MEMBERS,
+  messageSentSchema,
+  readMessageSent,
+} from '../../shared/kinds/message-sent.ts';
 import { sampleAgent, sampleConversation, sampleEvent, sampleMessage } from './samples.ts';
 
 export const SEND_KINDS = ['agents', 'conversations', 'messages', 'events'] as const;
 export type SendKindName = (typeof SEND_KINDS)[number];
 
 /** The type of the cells in a column of a CSV file. */
-export type ColumnType = Exclude<CsvType, 'attributes'>;
+export type ColumnType = Exclude<CsvType, 'attributes'> | 'time';
 
 /** A kind of record that `sluice send` can send. The gateway validates the records. */
 export interface SendKind {
   readonly name: SendKindName;
+  readonly singular: string;
   /** Describes the records of this kind in help texts. */
   readonly about: string;
   readonly path: string;
@@ -36,6 +46,8 @@ export interface SendKind {
   readonly attributes: boolean;
   /** Columns that every CSV file must have. */
   readonly requiredColumns: readonly string[];
+  /** Validates a record as the gateway does. */
+  read(record: JsonObject): ParsedRecord;
   /** Derives the id of a record that has none. */
   idOf?(identity: string, record: JsonObject): string;
   /** Returns sample number `n`, from 1. The same number always returns the same sample. */
@@ -44,6 +56,7 @@ export interface SendKind {
 
 const AGENTS: SendKind = {
   name: 'agents',
+  singular: 'agent',
   about: 'metadata about human agents',
   path: '/metadata-ingestion/v1/many-agent-metadata',
   many: true,
@@ -52,12 +65,14 @@ const AGENTS: SendKind = {
   onceForAll: false,
   rawMembers: AGENT_RAW_MEMBERS,
   ...columnsOf(agentSchema),
+  read: readAgentItem,
   idOf: hexId,
   sample: sampleAgent,
 };
 
 const CONVERSATIONS: SendKind = {
   name: 'conversations',
+  singular: 'conversation',
   about: 'metadata about conversations',
   path: '/metadata-ingestion/v1/single-convo-metadata',
   many: false,
@@ -66,12 +81,14 @@ const CONVERSATIONS: SendKind = {
   onceForAll: false,
   rawMembers: CONVERSATION_RAW_MEMBERS,
   ...columnsOf(conversationSchema),
+  read: readConversation,
   idOf: hexId,
   sample: sampleConversation,
 };
 
 const MESSAGES: SendKind = {
   name: 'messages',
+  singular: 'message',
   about: 'how messages were composed (MessageSent)',
   path: '/compose-assist/v1/analytics/message-sent',
   many: false,
@@ -80,11 +97,13 @@ const MESSAGES: SendKind = {
   onceForAll: true,
   rawMembers: MESSAGE_SENT_RAW_MEMBERS,
   ...columnsOf(messageSentSchema),
+  read: readMessageSent,
   sample: sampleMessage,
 };
 
 const EVENTS: SendKind = {
   name: 'events',
+  singular: 'event',
   about: 'what the automated agent did',
   path: '/automation-agent/v1/events',
   many: true,
@@ -93,6 +112,7 @@ const EVENTS: SendKind = {
   onceForAll: true,
   rawMembers: AUTOMATION_EVENT_RAW_MEMBERS,
   ...columnsOf(automationEventSchema),
+  read: readAutomationEvent,
   idOf: ulidOf,
   sample: sampleEvent,
 };
@@ -107,9 +127,10 @@ export const KIND_BY_NAME: Readonly<Record<SendKindName, SendKind>> = {
 /** Returns the columns of a CSV file for records with this schema. */
 function columnsOf(schema: z.ZodType): Pick<SendKind, 'columns' | 'attributes' | 'requiredColumns'> {
   const members = membersOf(schema);
-  const columns = members.flatMap(({ name, csvType }) =>
-    csvType === 'attributes' ? [] : [[name, csvType] as const],
-  );
+  const columns = members.flatMap(({ name, csvType, column }) => {
+    if (csvType === 'attributes') return [];
+    return [[name, column.type === 'bigint' ? ('time' as const) : csvType] as const];
+  });
   return {
     columns: Object.fromEntries(columns),
     attributes: columns.length < members.length,

@@ -3,7 +3,14 @@ import { z } from 'zod';
 import { AppError, errorCode, errorMessage } from '../../shared/errors.ts';
 import { PRIVATE, replaceFile } from '../data-dir/replace-file.ts';
 
-const refusal = z.object({ line: z.int(), reason: z.string() });
+const refusal = z.object({
+  line: z.int(),
+  reason: z.string(),
+  /** The entity of the line, if the line can be read. */
+  entity: z.string().optional(),
+  /** A line of the same entity that comes after this line and was accepted. */
+  newerLine: z.int().optional(),
+});
 
 /** Identifies a run. Only a run with the same identity uses the progress. */
 const identity = z.object({
@@ -24,7 +31,7 @@ const schema = z.object({
   refusedCount: z.int().min(0),
 });
 
-export type Refusal = Readonly<z.output<typeof refusal>>;
+export type Refusal = z.output<typeof refusal>;
 export type RunIdentity = Readonly<z.output<typeof identity>>;
 export type Progress = Readonly<Omit<z.output<typeof schema>, 'version' | 'run'>>;
 

@@ -4,14 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeJson } from '../../shared/contracts/json.ts';
 import type { CommandContext } from '../context.ts';
 import { printable } from '../printable.ts';
+import { createTimeReader, type DateFormat } from './dates.ts';
+import { deliver } from './deliver.ts';
+import { problemOf } from './describe-problem.ts';
 import { createGatewayClient, type SendTarget } from './gateway-client.ts';
 import { digestOf, formatOf, openFile, readLines, STDIN, STDIN_NAME } from './input.ts';
-import type { Format, InputLine } from './input-line.ts';
+import type { Format, InputLine, Mapping } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
+import type { Prepared } from './prepare.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { createProgressFile } from './progress-file.ts';
 import type { FileReport } from './report.ts';
-import { sendSource } from './send-source.ts';
+import { type SendSourceOptions, sendSource } from './send-source.ts';
 
 /** Options for reading and sending files. */
 export interface SendFileOptions {
@@ -19,6 +23,9 @@ export interface SendFileOptions {
   readonly sample?: number;
   readonly format?: Format;
   readonly delimiter: string;
+  readonly map?: readonly Mapping[];
+  readonly dateFormat?: readonly DateFormat[];
+  readonly timeZone?: string;
   readonly idColumn?: string;
   readonly delivery?: string;
   readonly concurrency?: number;
@@ -36,10 +43,18 @@ export const CONCURRENCY = { many: 4, single: 16 };
 export const STATE_SUFFIX = '.sluice-state';
 const DELIVERY_LENGTH = 16;
 
-/** Sends one file, standard input, or samples if there is no file, and shows the progress. */
+export interface Source {
+  readonly kind: SendKind;
+  /** Undefined if the records are only checked. */
+  readonly target: SendTarget | undefined;
+  /** Undefined for samples. */
+  readonly file?: string;
+}
+
+/** Sends or checks one file, standard input or samples, and shows the progress. */
 export async function sendFile(
   context: CommandContext,
-  { kind, target, file }: { readonly kind: SendKind; readonly target: SendTarget; readonly file?: string },
+  { kind, target, file }: Source,
   options: SendFileOptions,
   signal: AbortSignal,
 ): Promise<FileReport> {
@@ -48,32 +63,34 @@ export async function sendFile(
   const path = file === STDIN ? undefined : file;
   const digest = path === undefined ? '' : await digestOf(await openFile(path));
   const delivery = kind.onceForAll ? '' : (options.delivery ?? digest.slice(0, DELIVERY_LENGTH));
-  const run = { kind: kind.name, url: target.url, apiKeyId: target.apiKeyId, file: digest, delivery };
   const name = file === undefined ? 'samples' : file === STDIN ? STDIN_NAME : file;
   const size = path === undefined ? (options.sample ?? 0) : (await stat(path)).size;
   const bar = createProgressBar(context.stderr, { name, total: size, visible: !options.json });
+  const checker = target ? undefined : createChecker(kind);
   const retryForMs = options.retryFor * 1000;
+  const receiver = target ? createSender({ kind, target, retryForMs, signal, bar, elapsedMs }) : checker!;
+  const progressFile =
+    path && target
+      ? createProgressFile(statePath(path, options), {
+          kind: kind.name,
+          url: target.url,
+          apiKeyId: target.apiKeyId,
+          file: digest,
+          delivery,
+        })
+      : undefined;
   try {
     const result = await sendSource({
       kind,
       lines: await openLines(kind, file, options, bar, signal),
-      client: createGatewayClient({
-        target,
-        fetch,
-        delay: (ms, stop) => delay(ms, undefined, { signal: stop }),
-        elapsedMs,
-        retryForMs,
-        signal,
-        onWaiting: (sentence) => bar.say(`sluice: ${sentence}`),
-      }),
+      deliver: receiver.deliver,
+      stop: receiver.stop,
       delivery,
       idColumn: options.idColumn,
       concurrency: options.concurrency ?? (kind.many ? CONCURRENCY.many : CONCURRENCY.single),
-      retryForMs,
       elapsedMs,
-      pause: (ms) => delay(ms),
       signal,
-      progressFile: path === undefined ? undefined : createProgressFile(statePath(path, options), run),
+      progressFile,
       resume: options.resume,
       onProgress: bar.counts,
     });
@@ -82,11 +99,71 @@ export async function sendFile(
       kind: kind.name,
       delivery,
       ...result,
+      ...(checker && { checked: checker.first() }),
       durationMs: Math.round(elapsedMs() - startedMs),
     };
   } finally {
     bar.stop();
   }
+}
+
+type Receiver = Pick<SendSourceOptions, 'deliver' | 'stop'>;
+
+/** Returns a receiver that sends the records to the gateway. */
+function createSender({
+  kind,
+  target,
+  retryForMs,
+  signal,
+  bar,
+  elapsedMs,
+}: {
+  readonly kind: SendKind;
+  readonly target: SendTarget;
+  readonly retryForMs: number;
+  readonly signal: AbortSignal;
+  readonly bar: ProgressBar;
+  readonly elapsedMs: () => number;
+}): Receiver {
+  const client = createGatewayClient({
+    target,
+    fetch,
+    delay: (ms, stop) => delay(ms, undefined, { signal: stop }),
+    elapsedMs,
+    retryForMs,
+    signal,
+    onWaiting: (sentence) => bar.say(`sluice: ${sentence}`),
+  });
+  const deps = { client, kind, pause: (ms: number) => delay(ms), elapsedMs, retryForMs };
+  return {
+    stop: () => client.stop(),
+    deliver: (batch, settled) =>
+      deliver(
+        {
+          ...deps,
+          settled: (record, refusal) =>
+            // The gateway knows neither the names of the columns nor repeats the values.
+            settled(record, refusal === undefined ? undefined : (problemOf(record, kind) ?? refusal)),
+        },
+        batch,
+      ),
+  };
+}
+
+/** Returns a receiver that only checks the records, and returns the first valid one. */
+function createChecker(kind: SendKind): Receiver & { first(): { line: number; text: string } | null } {
+  let first: Prepared | undefined;
+  return {
+    stop() {},
+    async deliver(batch, settled) {
+      for (const record of batch) {
+        const problem = problemOf(record, kind);
+        settled(record, problem);
+        if (problem === undefined && !(first && first.number < record.number)) first = record;
+      }
+    },
+    first: () => (first ? { line: first.number, text: first.text } : null),
+  };
 }
 
 const statePath = (file: string, { state }: SendFileOptions) => state ?? `${file}${STATE_SUFFIX}`;
@@ -106,6 +183,8 @@ async function openLines(
     kind,
     idColumn: options.idColumn,
     delimiter: options.delimiter,
+    mappings: options.map,
+    readTime: createTimeReader(options.dateFormat ?? [], options.timeZone ?? 'UTC'),
     warn: (sentence) => bar.say(`sluice: ${printable(sentence)}`),
   });
 }

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { createTimeReader, parseDateFormat } from '../../../cli/send/dates.ts';
 import { readLines } from '../../../cli/send/input.ts';
-import type { InputLine } from '../../../cli/send/input-line.ts';
+import type { InputLine, InputOptions } from '../../../cli/send/input-line.ts';
 import { KIND_BY_NAME, type SendKindName } from '../../../cli/send/kinds.ts';
 
 async function read(
@@ -9,6 +10,7 @@ async function read(
   kind: SendKindName = 'agents',
   delimiter = ',',
   pieceBytes = Number.MAX_SAFE_INTEGER,
+  extra: Partial<InputOptions> = {},
 ) {
   const bytes = Buffer.from(text);
   const pieces: Buffer[] = [];
@@ -19,6 +21,8 @@ async function read(
     format: 'csv' as const,
     kind: KIND_BY_NAME[kind],
     delimiter,
+    readTime: createTimeReader([], 'UTC'),
+    ...extra,
     warn: (sentence: string) => warnings.push(sentence),
   };
   for await (const line of readLines(Readable.from(pieces), options)) lines.push(line);
@@ -48,7 +52,9 @@ describe('a CSV file', () => {
       ],
       [3, { externalAgentId: 'a2', concurrency: 'many', attributes: [{ name: 'site', value: 'north' }] }],
     ]);
-    expect(warnings).toEqual(['columns that agents do not have are not sent: shoeSize']);
+    expect(warnings).toEqual([
+      'columns that agents do not have are not sent: shoeSize; to send one: --map "shoeSize=attributes.shoeSize"',
+    ]);
   });
 
   it('has nested members and JSON for events, and may use other separators', async () => {
@@ -212,5 +218,66 @@ describe('a CSV file', () => {
     ['externalAgentId,externalAgentId\na,b\n', 'has the column externalAgentId twice'],
   ])('is refused as a whole: %j', async (text, message) => {
     await expect(read(text)).rejects.toThrow(message);
+  });
+
+  const spreadsheet = (text: string, mappings: [column: string, member: string][], formats: string[] = []) =>
+    read(text, 'agents', ',', undefined, {
+      mappings: mappings.map(([column, member]) => ({ column, member })),
+      readTime: createTimeReader(
+        formats.map((format) => parseDateFormat(format)!),
+        'Europe/Berlin',
+      ),
+    });
+
+  it('may have columns with other names, which are mapped to members and attributes', async () => {
+    const { lines, warnings } = await spreadsheet('"Employee\nID",Desk  No,Team\nDE 1,4.17,Blue\n', [
+      ['Employee ID', 'externalAgentId'],
+      ['Desk No', 'attributes.desk'],
+    ]);
+    expect(lines).toEqual([[3, { externalAgentId: 'DE 1', attributes: [{ name: 'desk', value: '4.17' }] }]]);
+    expect(warnings).toEqual([expect.stringContaining('are not sent: Team; to send one: --map "Team=')]);
+  });
+
+  it.each([
+    [
+      [['Employee No', 'externalAgentId']],
+      '--map names the column "Employee No", but the header has "Employee ID", "Name"',
+    ],
+    [[], 'or map other names, such as --map "COLUMN=externalAgentId"'],
+    [
+      [
+        ['Employee ID', 'externalAgentId'],
+        ['Name', 'externalAgentId'],
+      ],
+      'has two columns for externalAgentId: "Employee ID" and "Name"',
+    ],
+  ] as [[string, string][], string][])(
+    'is refused with the mapping %j, and the columns are named',
+    async (mappings, message) => {
+      await expect(spreadsheet('Employee ID,Name\n1,x\n', mappings)).rejects.toThrow(message);
+    },
+  );
+
+  it('is refused with the separator that it seems to have', async () => {
+    await expect(read('externalAgentId;agentName\na;b\n')).rejects.toThrow("--delimiter ';'");
+    await expect(read('externalAgentId\tagentName\na\tb\n')).rejects.toThrow('--delimiter tab');
+    await expect(read('"a;""b"";c"x\n')).rejects.toThrow('--delimiter');
+  });
+
+  it('loses only the lines whose times cannot be read, with column, value and option', async () => {
+    const { lines } = await spreadsheet(
+      'externalAgentId,Start,ranking\na1,31.01.2026,\na2,1/31/2026,x\na3,2026-01-31T00:00:00Z,\n',
+      [['Start', 'startTs']],
+      ['DD.MM.YYYY'],
+    );
+    expect(lines).toEqual([
+      [2, { externalAgentId: 'a1', startTs: '2026-01-30T23:00:00Z' }],
+      [
+        3,
+        'column Start (startTs): "1/31/2026" is not a date in the format DD.MM.YYYY: add --date-format "MM/DD/YYYY"; ' +
+          'column ranking: "x" must be a whole number from -2147483648 to 2147483647',
+      ],
+      [4, { externalAgentId: 'a3', startTs: '2026-01-31T00:00:00Z' }],
+    ]);
   });
 });

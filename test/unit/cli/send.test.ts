@@ -31,7 +31,7 @@ describe('ids of records without an id', () => {
   it('come from the record or a column, and replace null', () => {
     expect(idsOf('agents', 'd', ['{"externalAgentId":"a","eventId":"e"}'])).toEqual(['e']);
     const rows = ['{"externalAgentId":"a","change":7}', '{"externalAgentId":"a"}'];
-    expect(idsOf('agents', 'd', rows, 'change')).toEqual(['7', 'has no change']);
+    expect(idsOf('agents', 'd', rows, 'change')).toEqual(['7', 'has no change (--id-column)']);
     expect(idsOf('agents', 'd', ['{"externalAgentId":"a","eventId":null}'])[0]).toMatch(/^send-/);
   });
 
@@ -84,6 +84,7 @@ function scripted(
     number: i + 1,
     entity: eventId,
     text: JSON.stringify({ eventId }),
+    isDuplicate: false,
   }));
   const deps = {
     client,
@@ -199,7 +200,12 @@ describe('a batch of records', () => {
 });
 
 describe('lanes', () => {
-  const record = (number: number, entity: string): Prepared => ({ number, entity, text: '{}' });
+  const record = (number: number, entity: string): Prepared => ({
+    number,
+    entity,
+    text: '{}',
+    isDuplicate: false,
+  });
 
   it('keep the order of an entity, send other records concurrently, and track unsettled records', async () => {
     const batches: number[][] = [];
