@@ -77,6 +77,8 @@ function refusalOf(status: number, body: unknown): string {
     error?: { code?: string; message?: string; details?: { path: string; message: string }[] };
   };
   if (!error?.code) return `was answered ${status}`;
-  const details = (error.details ?? []).map(({ path, message }) => `${path}: ${message}`).join('; ');
+  const details = (error.details ?? [])
+    .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
+    .join('; ');
   return `${error.code} ${error.message ?? ''}${details === '' ? '' : `: ${details}`}`;
 }

@@ -163,7 +163,7 @@ describe('a batch of records', () => {
     await run();
     expect(settled).toEqual([
       [1, undefined],
-      [2, '400-01 Bad request: items is odd'],
+      [2, '400-01 Bad request: items: is odd'],
       [3, undefined],
     ]);
   });
