@@ -103,6 +103,8 @@ export interface KafkaStartOptions extends StartOptions {
   readonly parts?: readonly Part[];
   /** Additional settings of all parts. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Additional settings of Postgres. */
+  readonly postgres?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -110,11 +112,16 @@ export interface KafkaStartOptions extends StartOptions {
  * and Postgres.
  */
 export async function startOnKafka(options: KafkaStartOptions = {}): Promise<LoadedProduct> {
-  const { root = ROOT, parts = ['gateway', 'workers', 'admin'], settings = {} } = options;
+  const {
+    root = ROOT,
+    parts = ['gateway', 'workers', 'admin'],
+    settings = {},
+    postgres: tuning = {},
+  } = options;
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
   const [broker, postgres, [port, adminPort, workerPort]] = await Promise.all([
     startKafkaBroker({ javaOptions: JAVA_OPTIONS }),
-    startEmbeddedPostgres({ dataDir, logger }),
+    startEmbeddedPostgres({ dataDir, logger, settings: tuning }),
     freePorts(3),
   ]);
   const env = {
