@@ -1,4 +1,3 @@
-import { runMain } from '../shared/process/main.ts';
-import { NAME, runWorker } from './process.ts';
+import { loadProgram } from '../shared/process/load-program.ts';
 
-await runMain(NAME, runWorker);
+await loadProgram('The worker', () => import('./run.ts'));

@@ -2,12 +2,13 @@ import type { Command } from 'commander';
 import type { Config, Role } from '../../shared/config/config.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { KeyRing } from '../../shared/keyring/keyring.ts';
+import { openFilesLimit } from '../../shared/process/load-program.ts';
 import type { CommandContext } from '../context.ts';
 import { type OpenDatabase, openDatabase } from '../database.ts';
 import { checking, type Finding, skipped } from '../doctor/finding.ts';
 import { checkStoredKeys, findKeyRing } from '../doctor/keys.ts';
 import { instanceListeners, type Listener, listenersOf } from '../doctor/listeners.ts';
-import { checkDisk, checkNode, checkOpenFiles, checkSettings, openFilesMax } from '../doctor/machine.ts';
+import { checkDisk, checkNode, checkOpenFiles, checkSettings } from '../doctor/machine.ts';
 import { checkPort } from '../doctor/ports.ts';
 import { checkDatabase, checkImports, checkLog, checkNotifications } from '../doctor/services.ts';
 import { type UsableSettings, usableSettings } from '../doctor/settings.ts';
@@ -48,7 +49,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   return [
     checkNode(process.version),
     ...checkSettings(settings.problems, roles),
-    checkOpenFiles(openFilesMax(), config),
+    checkOpenFiles(openFilesLimit(), config),
     finding,
     ...services,
     ...(embedded ? await checkDisk(config.SLUICE_DATA_DIR) : []),

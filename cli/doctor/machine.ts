@@ -26,13 +26,6 @@ export function checkSettings(problems: readonly ConfigProblem[], roles: readonl
   );
 }
 
-/** Returns how many files this process may open; undefined if there is no limit. */
-export function openFilesMax(): number | undefined {
-  const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
-  const soft = report.userLimits?.open_files?.soft;
-  return typeof soft === 'number' ? soft : undefined;
-}
-
 /** Checks that a gateway started from this shell can hold its connections. */
 export function checkOpenFiles(
   max: number | undefined,

@@ -1,0 +1,111 @@
+import cluster from 'node:cluster';
+import { systemClock } from '../shared/clock.ts';
+import {
+  BODY_BUFFER_BYTES_MIN,
+  type Config,
+  environment,
+  loadConfig,
+  PUBLISH_BUFFER_BYTES_MIN,
+  type SettingOf,
+} from '../shared/config/config.ts';
+import { createUlidGenerator } from '../shared/ids.ts';
+import { createKeyRing } from '../shared/keyring/keyring.ts';
+import { createKafkaLog } from '../shared/log/kafka/kafka-log.ts';
+import { kafkaOptionsOf } from '../shared/log/kafka/security.ts';
+import { watchTopics } from '../shared/log/kafka/topic-watch.ts';
+import { createLogger, type Logger } from '../shared/logging.ts';
+import { expectedTopics } from '../shared/postgres/log-topics.ts';
+import { createPool } from '../shared/postgres/pool.ts';
+import { requireSchema } from '../shared/postgres/require-schema.ts';
+import { cannotStart, runMain } from '../shared/process/main.ts';
+import { type Output, openOutput } from '../shared/process/output.ts';
+import { stopOnSignals } from '../shared/process/shutdown.ts';
+import { startGateway } from './start.ts';
+import { onSupervisorEnd, runSupervisor } from './supervisor.ts';
+
+type GatewayConfig = Config<SettingOf<'gateway'>>;
+
+const NAME = 'The gateway';
+/**
+ * Milliseconds that one of several processes waits until it is ready, while the others serve. After
+ * that it listens nevertheless, so that `/health/ready` can report the reasons.
+ */
+const READY_WAIT_MS = 5000;
+
+/** Runs a gateway, or the supervisor of several processes. */
+async function main(): Promise<void> {
+  const config = loadConfig(environment(), 'gateway');
+  const output = openOutput();
+  const logger = createLogger('gateway', config.SLUICE_LOG_LEVEL, output);
+  if (config.SLUICE_PROCESSES === 1) return await runGateway(config, logger, output);
+  if (cluster.isWorker) return await runGateway(config, logger.child({ pid: process.pid }), output);
+  runSupervisor({
+    processes: config.SLUICE_PROCESSES,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    logger,
+    output,
+  });
+}
+
+/** Runs one gateway process: starts the listener, and drains it on shutdown. */
+async function runGateway(config: GatewayConfig, logger: Logger, output: Output): Promise<void> {
+  let isStopping = false;
+  onSupervisorEnd(() => {
+    if (isStopping) return;
+    logger.warn('supervisor ended');
+    process.kill(process.pid, 'SIGTERM');
+  });
+  const pool = createPool({
+    connectionString: config.DATABASE_URL!,
+    max: config.SLUICE_DATABASE_CONNECTIONS,
+    applicationName: 'sluice-gateway',
+    logger,
+  });
+  const log = createKafkaLog({ ...kafkaOptionsOf(config), clientId: 'sluice-gateway', logger });
+  const options = optionsOf(config);
+  const { keyRing } = options;
+  await requireSchema({ pool, logger, keyRing, onUnfit: (error) => cannotStart(NAME, error) });
+  const gateway = await startGateway({ pool, log, logger, ...options });
+  const topics = watchTopics({ log, specs: expectedTopics(config.SLUICE_TOPIC_PREFIX), logger });
+  stopOnSignals({
+    logger,
+    output,
+    graceMs: config.SLUICE_SHUTDOWN_GRACE_MS,
+    async stop() {
+      isStopping = true;
+      topics.close();
+      await gateway.stop();
+      await log.close();
+      await pool.end();
+    },
+  });
+}
+
+/** Returns the options of one process. The limits of the gateway are divided between its processes. */
+function optionsOf(config: GatewayConfig) {
+  const processes = config.SLUICE_PROCESSES;
+  const shareOf = (bytes: number, min: number) => Math.max(min, Math.floor(bytes / processes));
+  return {
+    keyRing: createKeyRing(config.SLUICE_CREDENTIALS_KEYS!),
+    clock: systemClock,
+    nextId: createUlidGenerator(systemClock),
+    topicPrefix: config.SLUICE_TOPIC_PREFIX,
+    host: config.HOST,
+    port: config.PORT,
+    publishDeadlineMs: config.SLUICE_PUBLISH_DEADLINE_MS,
+    publishBufferBytesMax: shareOf(config.SLUICE_PUBLISH_BUFFER_BYTES, PUBLISH_BUFFER_BYTES_MIN),
+    deadLettersBytesMax: config.SLUICE_DEAD_LETTERS_BYTES_MAX,
+    drainDelayMs: config.SLUICE_DRAIN_DELAY_MS,
+    readyWaitMs: processes > 1 ? READY_WAIT_MS : 0,
+    gateways: config.SLUICE_GATEWAYS * processes,
+    bodyBufferBytesMax: shareOf(config.SLUICE_BODY_BUFFER_BYTES, BODY_BUFFER_BYTES_MIN),
+    connections: {
+      connectionsMax: Math.ceil(config.SLUICE_CONNECTIONS_MAX / processes),
+      trustedHops: config.SLUICE_TRUSTED_HOPS,
+      keepAliveMs: config.SLUICE_KEEP_ALIVE_MS,
+    },
+    docs: config.SLUICE_DOCS === 'on',
+  };
+}
+
+await runMain(NAME, main);

@@ -1,0 +1,4 @@
+import { runMain } from '../shared/process/main.ts';
+import { NAME, runWorker } from './process.ts';
+
+await runMain(NAME, runWorker);
