@@ -51,11 +51,16 @@ describe('documented commands on npm start', () => {
 
   it('run the daily commands of the operations page', async () => {
     await writeFile(join(folder, 'agents.csv'), 'externalAgentId,agentName\nagent-7,Grace\nagent-8,Alan\n');
+    await writeFile(
+      join(folder, 'export.csv'),
+      'Employee ID;Full name;Valid from;Desk\n7;Grace;31.01.2026;4.17\n8;Alan;31.01.2026 08:30;4.18\n9;Ada;01.02.2026;\n',
+    );
     const output = await runBlocks(await operationsBlocksOf('Commands'), [], {
       cwd: folder,
       timeoutMs: 110_000,
     });
     expect(output).toMatch(/2 .*accepted/);
+    expect(output).toMatch(/3 agents can be sent, 0 would be refused/);
   }, 120_000);
 
   it('create and rotate a key', async () => {
