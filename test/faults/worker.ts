@@ -22,8 +22,8 @@ const killedBy = process.env.KILLED_BY;
 if (killedBy !== undefined) {
   const query = pg.Client.prototype.query;
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
-    const isDeadLetter = String(args[0]).includes('insert into dead_letters');
-    if (!isDeadLetter && args.some((arg) => Array.isArray(arg) && textOf(arg).includes(killedBy))) {
+    const { text, values } = statementOf(args);
+    if (!text.includes('insert into dead_letters') && textOf(values).includes(killedBy)) {
       process.kill(process.pid, 'SIGKILL');
     }
     return (query as (...all: unknown[]) => unknown).apply(this, args);
@@ -31,6 +31,11 @@ if (killedBy !== undefined) {
 }
 
 await runMain(NAME, () => runWorker(failPoint === undefined ? {} : { onStep }));
+
+function statementOf([first, second]: readonly unknown[]): { text: string; values: unknown[] } {
+  const { text, values } = typeof first === 'object' ? (first as Partial<pg.QueryConfig>) : {};
+  return { text: text ?? String(first), values: values ?? (Array.isArray(second) ? second : []) };
+}
 
 function textOf(parameters: unknown[]): string {
   // Bulk statements send binary arrays, in which texts are UTF-8.
