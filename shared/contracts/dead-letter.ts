@@ -99,5 +99,5 @@ function partsOf(key: Buffer | null): [string, string] {
 }
 
 function idOrEmpty(text: unknown): string {
-  return requiredId.safeParse(text).success ? (text as string) : '';
+  return typeof text === 'string' && requiredId.safeParse(text).success ? text : '';
 }

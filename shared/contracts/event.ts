@@ -2,6 +2,7 @@ import { isJsonObject, type JsonObject, JsonSyntaxError, writeJson } from './jso
 import { CLOSE_BRACE } from './json-bytes.ts';
 import { isKind, type Kind } from './kinds.ts';
 import { readJson } from './read-json.ts';
+import { StacklessError } from './stackless-error.ts';
 
 /** A record in the log. */
 export interface AcceptedRecord {
@@ -139,16 +140,19 @@ function timeOf(ms: number): string {
  * Thrown for a value in the log that this release cannot read; holds the parts of the record's
  * identity that could be read.
  */
-export class EventError extends Error {
+export class EventError extends StacklessError {
   override readonly name = 'EventError';
   readonly reason: 'undecodable' | 'unknown-version';
   readonly tenantId: string | undefined;
   readonly id: string | undefined;
+  /** Whether the value is a JSON object, parts of which may be readable. */
+  readonly isObject: boolean;
 
   constructor(reason: 'undecodable' | 'unknown-version', message: string, event?: JsonObject) {
     super(message);
     this.reason = reason;
     this.tenantId = typeof event?.tenantid === 'string' ? event.tenantid : undefined;
+    this.isObject = event !== undefined;
     this.id = typeof event?.id === 'string' ? event.id : undefined;
   }
 }

@@ -1,3 +1,5 @@
+import { StacklessError } from './stackless-error.ts';
+
 /**
  * Lossless JSON values: free-form objects keep their text, and numbers are not rounded to integers.
  * JSON.parse guarantees neither (RFC 8259). read-json.ts reads them.
@@ -41,7 +43,7 @@ export interface JsonObject {
  * Thrown if bytes are not JSON, or exceed a limit. The message states the problem and its position.
  * The message contains nothing of the input, which may be secret.
  */
-export class JsonSyntaxError extends Error {
+export class JsonSyntaxError extends StacklessError {
   override readonly name = 'JsonSyntaxError';
 }
 

@@ -1,6 +1,6 @@
 import type { TopicPosition } from '../contracts/first-position.ts';
 import type { Kind } from '../contracts/kinds.ts';
-import { arrayParameter, type ColumnType } from './array-parameter.ts';
+import { type Column, insertRows } from './bulk-rows.ts';
 import type { Queryable } from './pool.ts';
 
 /** A record that could not be stored. */
@@ -38,11 +38,7 @@ const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
 /** Estimated bytes of a row in addition to key, value and headers. */
 const ROW_BYTES = 512;
 
-const COLUMNS: readonly {
-  readonly name: string;
-  readonly type: ColumnType;
-  value(letter: DeadLetter): unknown;
-}[] = [
+const COLUMNS: readonly Column<DeadLetter>[] = [
   { name: 'generation', type: 'integer', value: ({ generation }) => generation },
   { name: 'partition', type: 'integer', value: ({ partition }) => partition },
   { name: 'offset', type: 'bigint', value: ({ offset }) => offset },
@@ -52,8 +48,12 @@ const COLUMNS: readonly {
   { name: 'reason', type: 'text', value: ({ reason }) => reason },
   { name: 'stage', type: 'text', value: ({ stage }) => stage },
   { name: 'error', type: 'text', value: ({ error }) => error },
+  { name: 'key', type: 'bytea', value: ({ key }) => key },
+  { name: 'value', type: 'bytea', value: ({ value }) => value },
+  { name: 'headers', type: 'bytea', value: ({ headers }) => headers },
   { name: 'bytes', type: 'bigint', value: bytesOf },
   { name: 'key_id', type: 'text', value: ({ keyId }) => keyId },
+  { name: 'state', type: 'text', same: 'open' },
   { name: 'state_at', type: 'timestamptz', value: ({ failedAtMs }) => failedAtMs },
   { name: 'replay', type: 'integer', value: ({ replay }) => replay },
   { name: 'imported_offset', type: 'bigint', value: ({ importedOffset }) => importedOffset },
@@ -63,28 +63,11 @@ const COLUMNS: readonly {
   { name: 'expires_at', type: 'timestamptz', value: ({ expiresAtMs }) => expiresAtMs },
 ];
 
-/**
- * Columns that locate the bytes of each row. One parameter contains the bytes of all rows, because
- * an array of bytea would be sent as hexadecimal text.
- */
-const LENGTHS = ['start', 'key_length', 'value_length', 'headers_length'] as const;
-
-const names = COLUMNS.map(({ name }) => `"${name}"`);
-const INSERT = `
-  insert into dead_letters as d (topic, kind, state, key, value, headers, ${names.join(', ')})
-  select $1, $2, 'open',
-         substring($3::bytea from start for key_length),
-         substring($3::bytea from start + coalesce(key_length, 0) for value_length),
-         substring($3::bytea from start + coalesce(key_length, 0) + coalesce(value_length, 0) for headers_length),
-         ${names.join(', ')}
-    from unnest(${[...COLUMNS.map(({ type }) => type), ...LENGTHS.map(() => 'integer')]
-      .map((type, i) => `$${i + 4}::${type}[]`)
-      .join(', ')})
-      as sent (${[...names, ...LENGTHS].join(', ')})
-      on conflict (topic, generation, partition, "offset")
-      do update set state = 'open', state_at = excluded.failed_at, reason = excluded.reason, stage = excluded.stage,
-         error = excluded.error, failed_at = excluded.failed_at, expires_at = excluded.expires_at,
-         replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
+const REOPEN = `
+  on conflict (topic, generation, partition, "offset")
+  do update set state = 'open', state_at = excluded.failed_at, reason = excluded.reason, stage = excluded.stage,
+     error = excluded.error, failed_at = excluded.failed_at, expires_at = excluded.expires_at,
+     replay = greatest(d.replay, excluded.replay), imported_offset = excluded.imported_offset`;
 
 /**
  * The condition under which a failed record reopens its row. A failed replay reopens its row unless
@@ -114,9 +97,14 @@ export async function writeDeadLetters(
   letters: readonly DeadLetter[],
   from: 'worker' | 'import' = 'worker',
 ): Promise<void> {
-  const text = INSERT + (from === 'worker' ? FAILED_AGAIN : IMPORTED_AGAIN);
+  const columns: Column<DeadLetter>[] = [
+    { name: 'topic', type: 'text', same: place.topic },
+    { name: 'kind', type: 'text', same: place.kind },
+    ...COLUMNS,
+  ];
+  const suffix = REOPEN + (from === 'worker' ? FAILED_AGAIN : IMPORTED_AGAIN);
   for (const part of inStatements(letters)) {
-    await db.query(text, [place.topic, place.kind, ...valuesOf(part)]);
+    await insertRows(db, 'dead_letters as d', columns, part, suffix);
   }
 }
 
@@ -134,23 +122,6 @@ function* inStatements(letters: readonly DeadLetter[]): Generator<DeadLetter[]> 
     bytes += size;
   }
   if (part.length > 0) yield part;
-}
-
-function valuesOf(letters: readonly DeadLetter[]): unknown[] {
-  const parts = letters.map(({ key, value, headers }) => [key, value, headers]);
-  // substring() counts from 1.
-  let next = 1;
-  const starts = parts.map((ofRow) => {
-    const start = next;
-    for (const bytes of ofRow) next += bytes?.length ?? 0;
-    return start;
-  });
-  const lengths = [0, 1, 2].map((i) => parts.map((ofRow) => ofRow[i]?.length ?? null));
-  return [
-    Buffer.concat(parts.flat().filter((bytes) => bytes !== null)),
-    ...COLUMNS.map(({ type, value }) => arrayParameter(type, letters.map(value))),
-    ...[starts, ...lengths].map((numbers) => arrayParameter('integer', numbers)),
-  ];
 }
 
 function bytesOf({ key, value, headers, error }: DeadLetter): number {

@@ -187,12 +187,6 @@ const EXCEPTIONS: readonly {
     reason: 'steps through the queue by its index; the rows that it steps over may be millions',
   },
   {
-    file: 'shared/postgres/dead-letters.ts',
-    rule: 'counts an upsert by its returned rows',
-    part: 'insert into dead_letters',
-    reason: 'its count is not read',
-  },
-  {
     file: 'shared/postgres/api-key-lookup.ts',
     rule: 'names its columns',
     part: 'select found.*',

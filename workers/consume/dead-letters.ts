@@ -1,6 +1,8 @@
 import { contentHeaders, deadLetterKeptMs, identityOf } from '../../shared/contracts/dead-letter.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import { toPairs } from '../../shared/log/headers.ts';
+import type { LogHeader } from '../../shared/log/log.ts';
+import { mapInSlices } from '../../shared/map-in-slices.ts';
 import {
   comparePositions,
   type DeadLetter as DeadLetterRow,
@@ -40,7 +42,10 @@ export async function recordDeadLetters<Row>(
     (candidate) => candidate.replay !== undefined && !rejected.has(candidate),
   );
   if (deadLetters.length > 0) {
-    const rows = sorted(deadLetters).map((deadLetter) => toRow(kind, deadLetter, bare, nowMs));
+    const headersOf = createHeaderEncoder();
+    const rows = await mapInSlices(sorted(deadLetters), (deadLetter) =>
+      toRow(kind, deadLetter, { bare, nowMs, headersOf }),
+    );
     const allowed = bare ? rows : ((await kind.withoutErased?.(db, rows)) ?? rows);
     await writeDeadLetters(db, { topic, kind: kind.kind }, allowed);
   }
@@ -60,18 +65,21 @@ function sorted<Row>(deadLetters: readonly DeadLetter<Row>[]): DeadLetter<Row>[]
 
 const UNKNOWN = { tenantId: '', recordId: '', entity: '', acceptedAtMs: undefined, keyId: null };
 
+interface RowContext {
+  readonly bare: boolean;
+  readonly nowMs: number;
+  readonly headersOf: (headers: readonly LogHeader[]) => Buffer;
+}
+
 function toRow<Row>(
   { kind, valuesKeptMs }: RecordKind<Row>,
   { candidate, rejection }: DeadLetter<Row>,
-  bare: boolean,
-  nowMs: number,
+  { bare, nowMs, headersOf }: RowContext,
 ): DeadLetterRow {
-  const { log, firstPosition, replay = 0 } = candidate;
-  // A record that crashed the process is not decoded again.
-  const unread = rejection.reason === 'crash';
+  const { log, firstPosition, replay = 0, unreadable } = candidate;
   const { acceptedAtMs = log.timestampMs, ...identity } = bare
     ? UNKNOWN
-    : identityOf(unread ? null : log.value, log.key);
+    : identityOf(unreadable ? null : log.value, log.key);
   const accepted = Math.min(acceptedAtMs > 0 ? acceptedAtMs : nowMs, nowMs);
   return {
     ...firstPosition,
@@ -80,13 +88,23 @@ function toRow<Row>(
     error: bare ? '' : storable(rejection.text),
     key: log.key,
     value: log.value,
-    headers: Buffer.from(JSON.stringify(toPairs(contentHeaders(log.headers)))),
+    headers: headersOf(log.headers),
     acceptedAtMs: accepted,
     failedAtMs: nowMs,
     valueExpiresAtMs: valuesKeptMs === undefined ? null : accepted + valuesKeptMs,
     expiresAtMs: nowMs + deadLetterKeptMs(kind),
     replay,
     importedOffset: null,
+  };
+}
+
+/** Returns a function that encodes headers, once per list: records that were read together share it. */
+function createHeaderEncoder(): (headers: readonly LogHeader[]) => Buffer {
+  const known = new Map<readonly LogHeader[], Buffer>();
+  return (headers) => {
+    const encoded = known.get(headers) ?? Buffer.from(JSON.stringify(toPairs(contentHeaders(headers))));
+    known.set(headers, encoded);
+    return encoded;
   };
 }
 

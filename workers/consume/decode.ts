@@ -31,6 +31,8 @@ export interface Candidate<Row> {
   /** The number of the replay of a replayed dead letter; 0 if the replay has no number. */
   readonly replay: number | undefined;
   readonly identity: Identity | undefined;
+  /** Whether the value must not be read again: it is no JSON object, or it crashed the process. */
+  readonly unreadable: boolean;
   readonly outcome:
     | { readonly ok: true; readonly record: ReadRecord<Row> }
     | { readonly ok: false; readonly rejection: Rejection };
@@ -66,12 +68,14 @@ export function toCandidate<Row>(
     if (!(error instanceof EventError)) throw error;
     const rejection: Rejection = { reason: error.reason, stage: 'decode', text: error.message };
     const identity = partialIdentity(error, log);
-    return { log, firstPosition, replay, identity, outcome: { ok: false, rejection } };
+    const unreadable = !error.isObject;
+    return { log, firstPosition, replay, identity, unreadable, outcome: { ok: false, rejection } };
   }
   try {
     checkEnvelope(event, context);
     const record = { event, row: row ?? kind.read(event as AcceptedRecord), read, firstPosition };
-    return { log, firstPosition, replay, identity: event, outcome: { ok: true, record } };
+    const unreadable = false;
+    return { log, firstPosition, replay, identity: event, unreadable, outcome: { ok: true, record } };
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     const reason = error instanceof TimeError ? 'time' : 'invalid';
@@ -81,6 +85,7 @@ export function toCandidate<Row>(
       replay,
       // The id must stay traceable even if a hash or time cannot be stored.
       identity: { ...event, contentHash: undefined, acceptedAtMs: log.timestampMs },
+      unreadable: false,
       outcome: { ok: false, rejection: { reason, stage: 'check', text: error.message } },
     };
   }
@@ -102,6 +107,7 @@ export function rejectedUnread<Row>(
     log,
     ...firstPositionOf(log, context.topic, read),
     identity: undefined,
+    unreadable: true,
     outcome: { ok: false, rejection },
   };
 }

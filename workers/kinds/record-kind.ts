@@ -2,6 +2,7 @@ import { compareText } from '../../shared/compare-text.ts';
 import type { AcceptedRecord, Envelope } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
 import type { EventScanner } from '../../shared/contracts/scan-event.ts';
+import { StacklessError } from '../../shared/contracts/stackless-error.ts';
 import type { DeadLetter } from '../../shared/postgres/dead-letters.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import type { TimePartitionedTable } from '../../shared/postgres/time-partitions.ts';
@@ -56,7 +57,7 @@ export interface RecordKind<Row> {
 }
 
 /** Thrown if a record's data can never be stored. The message names a member, without its value. */
-export class DataError extends Error {
+export class DataError extends StacklessError {
   override readonly name = 'DataError';
 }
 
