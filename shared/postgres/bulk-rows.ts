@@ -1,4 +1,4 @@
-import { runInSlices } from '../map-in-slices.ts';
+import { LARGE_FROM, runInSlices } from '../map-in-slices.ts';
 import { arrayParameter, type ColumnType } from './array-parameter.ts';
 import { columnParameter, type EncodedRow } from './encoded-rows.ts';
 import type { Queryable } from './pool.ts';
@@ -29,7 +29,7 @@ export async function insertRows<Row, Returned = never>(
   suffix = '',
 ): Promise<Returned[]> {
   if (rows.length === 0) return [];
-  const unnested = await runInSlices(unnestColumnByColumn(columns, rows));
+  const unnested = await unnestInSlices(columns, rows);
   return (await db.query<Returned>(insertText(table, columns, unnested, suffix), unnested.values)).rows;
 }
 
@@ -76,8 +76,15 @@ export function unnestRows<Row>(columns: readonly Column<Row>[], rows: readonly 
   }
 }
 
-/** Computes {@link unnestRows}, yielding after each array. */
-export function* unnestColumnByColumn<Row>(
+/** Computes {@link unnestRows}, and yields to the event loop in between. */
+export function unnestInSlices<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): Promise<UnnestedRows> {
+  return runInSlices(unnestColumnByColumn(columns, rows), { isLarge: rows.length >= LARGE_FROM });
+}
+
+function* unnestColumnByColumn<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
 ): Generator<undefined, UnnestedRows, undefined> {

@@ -1,6 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { mapInSlices } from '../../shared/map-in-slices.ts';
 import type { Pool } from '../../shared/postgres/pool.ts';
 import { BATCH_STEPS, type BatchStep } from '../../workers/consume/store-batch.ts';
+import { createTransactionSlots, type TransactionSlots } from '../../workers/consume/transaction-slots.ts';
 import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
@@ -21,15 +25,18 @@ async function openInRounds({
   kind = agentMetadata,
   onStep = () => {},
   partitions = PARTITIONS,
+  slots,
 }: {
   kind?: typeof agentMetadata;
   partitions?: readonly number[];
+  slots?: TransactionSlots;
   onStep?: (step: BatchStep) => void | Promise<void>;
 } = {}) {
   const b = await createAgentBench(pool, kind);
   let begun = 0;
   let isOpen = false;
   const { consumer, worker, close } = b.startWorker({
+    ...(slots && { slots }),
     onStep: async (step) => {
       if (step === 'begun') begun += 1;
       if (isOpen) await onStep(step);
@@ -241,6 +248,26 @@ describe('a round', () => {
     expect(await Promise.all(MANY_PARTITIONS.map(b.nextOffset))).toEqual(MANY_PARTITIONS.map(() => 301n));
   });
 
+  it('does not run next to another one while another topic has rounds', async () => {
+    const slots = createTransactionSlots(4, systemClock);
+    let running = 0;
+    const runningAtBegin: number[] = [];
+    const b = await openInRounds({
+      partitions: MANY_PARTITIONS,
+      slots,
+      onStep: async (step) => {
+        if (step === 'begun') runningAtBegin.push(++running);
+        if (step === 'committed') running -= 1;
+        await slots.shared(() => Promise.resolve(), 'another topic');
+      },
+    });
+    const ids = appendMany(b, MANY_PARTITIONS, 300);
+    await slots.shared(() => Promise.resolve(), 'another topic');
+    await b.deliver(MANY_PARTITIONS);
+    expect(new Set(runningAtBegin)).toEqual(new Set([1]));
+    expect(await b.stored()).toEqual(ids);
+  });
+
   it.each(BATCH_STEPS)(
     'next to another one, of a worker that ends at the step %s, is stored once by the next worker',
     async (deadly) => {
@@ -287,6 +314,30 @@ describe('a round', () => {
     expect(sizes.toSorted((x, y) => y - x)).toEqual([1200, 600, 600, 400, 400, 400]);
     expect(sizes.slice(-2)).toEqual([600, 600]);
     expect(await b.stored()).toEqual([...before, ...after].sort());
+  });
+
+  it('of few records is stored while larger work of the process waits', async () => {
+    let done = 0;
+    let isDone = false;
+    const doneMeanwhile: number[] = [];
+    const b = await openInRounds({
+      onStep: async (step) => {
+        if (step !== 'begun') return;
+        const before = done;
+        for (let turn = 0; turn < 4; turn++) await nextTurn();
+        doneMeanwhile.push(done - before);
+        isDone = true;
+      },
+    });
+    const ids = b.appendToEach('a');
+    const larger = mapInSlices(Array.from({ length: 1000 }), () => {
+      for (const startedMs = performance.now(); !isDone && performance.now() - startedMs <= 1; );
+      done += 1;
+    });
+    await b.deliver();
+    await larger;
+    expect(doneMeanwhile).toEqual([0]);
+    expect(await b.stored()).toEqual(ids);
   });
 
   it('is limited in bytes', async () => {

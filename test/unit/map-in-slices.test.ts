@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { mapInSlices } from '../../shared/map-in-slices.ts';
+import { LARGE_FROM, mapInSlices, runUrgent } from '../../shared/map-in-slices.ts';
 
 describe('work in slices', () => {
   it('returns all results in order', async () => {
@@ -12,8 +13,7 @@ describe('work in slices', () => {
     let done = 0;
     const doneAtTurns: number[] = [];
     const working = mapInSlices(Array.from({ length: 40 }), () => {
-      const startedMs = performance.now();
-      while (performance.now() - startedMs < 1);
+      workForAMillisecond();
       done++;
     });
     setImmediate(function turn() {
@@ -25,6 +25,46 @@ describe('work in slices', () => {
     expect(new Set(doneAtTurns).size).toBeGreaterThan(3);
   });
 
+  it('continues one of several in each turn of the event loop', async () => {
+    let done = 0;
+    const step = () => {
+      workForAMillisecond();
+      done++;
+    };
+    const working = Promise.all([1, 2, 3].map(() => mapInSlices(Array.from({ length: 10 }), step)));
+    for (let before = done; done < 30; before = done) {
+      await nextTurn();
+      expect(done - before).toBeLessThanOrEqual(1);
+    }
+    await working;
+  });
+
+  it('continues only small work while urgent work runs', async () => {
+    const done = { large: 0, small: 0 };
+    const step = (size: keyof typeof done) => () => {
+      workForAMillisecond();
+      done[size]++;
+    };
+    const { urgent, end } = startUrgent();
+    const large = mapInSlices(Array.from({ length: LARGE_FROM }), step('large'));
+    const small = mapInSlices(Array.from({ length: LARGE_FROM - 1 }), step('small'));
+    for (let turn = 0; turn < 5; turn++) await nextTurn();
+    expect(done.large).toBe(1);
+    expect(done.small).toBeGreaterThan(2);
+    end();
+    await Promise.all([urgent, large, small]);
+    expect(done).toEqual({ large: LARGE_FROM, small: LARGE_FROM - 1 });
+  });
+
+  it('continues large work for half of the time while urgent work does not end', async () => {
+    const { urgent, end } = startUrgent();
+    const startedMs = performance.now();
+    await mapInSlices(Array.from({ length: LARGE_FROM }), workForAMillisecond);
+    expect(performance.now() - startedMs).toBeLessThan(4 * LARGE_FROM);
+    end();
+    await urgent;
+  });
+
   it('rejects with the error of the work', async () => {
     const failing = mapInSlices([1], () => {
       throw new Error('a defect');
@@ -32,3 +72,15 @@ describe('work in slices', () => {
     await expect(failing).rejects.toThrow('a defect');
   });
 });
+
+/** Starts urgent work that runs until `end` is called. */
+function startUrgent(): { urgent: Promise<void>; end: () => void } {
+  let end: () => void = () => {};
+  const urgent = runUrgent(() => new Promise<void>((resolve) => (end = resolve)));
+  return { urgent, end };
+}
+
+function workForAMillisecond(): void {
+  const startedMs = performance.now();
+  while (performance.now() - startedMs <= 1);
+}

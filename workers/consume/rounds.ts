@@ -1,6 +1,7 @@
 import { sleep } from '../../shared/async.ts';
 import type { LogBatch, LogRecord } from '../../shared/log/log.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { LARGE_FROM, runUrgent } from '../../shared/map-in-slices.ts';
 import type { RecordKind } from '../kinds/record-kind.ts';
 import { type BatchSize, bytesOf, createBatchSize, takeRecords } from './batch-size.ts';
 import type { Candidate } from './decode.ts';
@@ -49,7 +50,8 @@ const INTERVAL_MS = 10;
 
 /**
  * Rounds of a topic that may run concurrently while there is a backlog: one is decoded and encoded
- * while the database stores the other. Each has other partitions.
+ * while the database stores the other. Each has other partitions. Only one runs while other topics
+ * have rounds, which would wait for the CPU longer than for their own work.
  */
 const CONCURRENT_MAX = 2;
 /** A partition's part of a full round, at most, so that other partitions remain for the next one. */
@@ -95,7 +97,8 @@ export class Rounds<Row> {
   /** Returns whether another round may start next to those that are running. */
   #mayStart(running: number): boolean {
     if (running === 0) return this.#waiting.size > 0;
-    return this.#countWaiting() >= RECORDS_MAX / 2;
+    const { slots, topic } = this.#deps;
+    return !slots.areSharedWithOthers(topic) && this.#countWaiting() >= RECORDS_MAX / 2;
   }
 
   async #run(): Promise<void> {
@@ -151,7 +154,8 @@ export class Rounds<Row> {
     try {
       // Decoded in the slot, because a record that is stored alone must be the only suspect if the
       // process crashes.
-      const results = await this.#deps.slots.shared(() => this.#storeShares(shares));
+      const { slots, topic } = this.#deps;
+      const results = await slots.shared(() => this.#storeBySize(shares), topic);
       this.#onStored(shares, results);
     } catch (error) {
       const { topic, logger } = this.#deps;
@@ -164,6 +168,12 @@ export class Rounds<Row> {
       this.#size.halve(records);
       for (const { waiting } of shares) this.#end(waiting);
     }
+  }
+
+  /** A round of few records goes first, because its latency is that of single requests. */
+  #storeBySize(shares: readonly Share<Row>[]): Promise<Map<Share<Row>, StoreResult<Row>>> {
+    const store = () => this.#storeShares(shares);
+    return countRecords(shares) < LARGE_FROM ? runUrgent(store) : store();
   }
 
   async #storeShares(shares: readonly Share<Row>[]): Promise<Map<Share<Row>, StoreResult<Row>>> {

@@ -5,8 +5,8 @@ import type { Clock } from '../../shared/clock.ts';
  * of arrival.
  */
 export interface TransactionSlots {
-  /** Runs the work in one slot. */
-  shared<T>(work: () => Promise<T>): Promise<T>;
+  /** Runs the work in one slot. `topic`: the topic whose records it stores in a round. */
+  shared<T>(work: () => Promise<T>, topic?: string): Promise<T>;
   /** Runs the work in all slots, so that no other work runs. */
   alone<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -19,7 +19,11 @@ export interface TransactionSlots {
    * transactions.
    */
   successes(): number;
+  /** Returns whether a round of another topic began within the last second. */
+  areSharedWithOthers(topic: string): boolean;
 }
+
+const RECENT_MS = 1000;
 
 interface Waiting {
   readonly slots: number;
@@ -35,6 +39,7 @@ export function createTransactionSlots(slotsMax: number, clock: Clock): Transact
   let free = slotsMax;
   let endedAtMs = clock.nowMs();
   let successes = 0;
+  const roundsBegunMs = new Map<string, number>();
 
   function admit(): void {
     while (waiting[0] && waiting[0].slots <= free) {
@@ -61,9 +66,16 @@ export function createTransactionSlots(slotsMax: number, clock: Clock): Transact
   }
 
   return {
-    shared: (work) => run(1, work),
+    shared(work, topic) {
+      if (topic !== undefined) roundsBegunMs.set(topic, clock.nowMs());
+      return run(1, work);
+    },
     alone: (work) => run(slotsMax, work),
     sinceEndMs: () => clock.nowMs() - endedAtMs,
     successes: () => successes,
+    areSharedWithOthers(topic) {
+      const sinceMs = clock.nowMs() - RECENT_MS;
+      return [...roundsBegunMs].some(([other, begunMs]) => other !== topic && begunMs >= sinceMs);
+    },
   };
 }

@@ -1,6 +1,5 @@
-import { runInSlices } from '../../shared/map-in-slices.ts';
 import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
-import { type Column, insertRows, unnestColumnByColumn } from '../../shared/postgres/bulk-rows.ts';
+import { type Column, insertRows, unnestInSlices } from '../../shared/postgres/bulk-rows.ts';
 import { type EncodedRow, hasValue } from '../../shared/postgres/encoded-rows.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
@@ -78,7 +77,7 @@ export async function updateEntities(
     }),
     ...positions.map(({ name }) => `"${name}" = sent."${name}"`),
   ];
-  const { select, values } = await runInSlices(unnestColumnByColumn(columns, changes));
+  const { select, values } = await unnestInSlices(columns, changes);
   // Returns the few entities that were not updated, because the driver needs 1 us for each.
   const { rows } = await db.query<EntityId>(
     `with sent as (${select}),

@@ -1,11 +1,5 @@
 import type { Kind } from '../../shared/contracts/kinds.ts';
-import { runInSlices } from '../../shared/map-in-slices.ts';
-import {
-  type Column,
-  insertRows,
-  unnestColumnByColumn,
-  unnestRows,
-} from '../../shared/postgres/bulk-rows.ts';
+import { type Column, insertRows, unnestInSlices, unnestRows } from '../../shared/postgres/bulk-rows.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
@@ -105,7 +99,7 @@ export async function insertEventKeys(
   if (keys.length === 0) return [];
   const columns = compactColumnsOf(kind, keys);
   const names = columns.map(({ name }) => `"${name}"`).join(', ');
-  const { select, values } = await runInSlices(unnestColumnByColumn(columns, keys));
+  const { select, values } = await unnestInSlices(columns, keys);
   // Returns the few ids that exist, because the driver spends more on a returned row than the server
   // on the rest of the row.
   const { rows } = await db.query<EventKeyId>(
