@@ -47,16 +47,31 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { connectionString, logger, directory, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const pool = createPool({ connectionString, max: 1, applicationName: 'sluice-migrate', logger });
   try {
-    const facts = await readServerFacts(pool);
+    const { facts, schema } = await readDatabase(pool);
     requireServer(facts);
     requireWritable(facts);
     const applied: string[] = [];
-    for (const name of missingFrom(await readSchema(pool), migrationNames(directory))) {
+    for (const name of missingFrom(schema, migrationNames(directory))) {
       if (await applyMigration(pool, name, { directory, lockTimeoutMs })) applied.push(name);
     }
     return applied;
   } finally {
     await pool.end();
+  }
+}
+
+/** Reads facts and schema without the database's limit on the time of statements. */
+async function readDatabase(pool: Pool) {
+  const client = await pool.connect();
+  try {
+    await client.query('begin; set local statement_timeout = 0');
+    const read = { facts: await readServerFacts(client), schema: await readSchema(client) };
+    await client.query('commit');
+    client.release();
+    return read;
+  } catch (error) {
+    client.release(true);
+    throw error;
   }
 }
 
@@ -68,8 +83,8 @@ async function applyMigration(
 ): Promise<boolean> {
   const sql = await readFile(join(directory ?? migrationsDirectory(), `${name}.sql`), 'utf8');
   const apply = async (client: Queryable) => {
-    await takeLock(client, lockTimeoutMs);
     await client.query(SETTINGS);
+    await takeLock(client, lockTimeoutMs);
     const schema = await readSchema(client);
     if (!missingFrom(schema, migrationNames(directory)).includes(name)) return false;
     if (!schema) await requireOwnTables(client);
