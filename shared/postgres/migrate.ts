@@ -60,7 +60,10 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
   }
 }
 
-/** Reads facts and schema without the database's limit on the time of statements. */
+/**
+ * Reads facts and schema without the database's limit on the time of statements. `inTransaction`
+ * would set the client encoding, which is one of the facts.
+ */
 async function readDatabase(pool: Pool) {
   const client = await pool.connect();
   try {
