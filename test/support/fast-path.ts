@@ -1,40 +1,24 @@
 import { afterEach } from 'vitest';
 import type { ServedBindings } from '../../shared/http/env.ts';
-import { type HttpServer, type ListenOptions, listen } from '../../shared/http/listener/serve.ts';
-import { SECRET } from './gateway-app.ts';
+import type { HttpServer, ListenOptions } from '../../shared/http/listener/serve.ts';
 import { openWire, type Wire } from './http-wire.ts';
+import { HEADERS, startWith } from './listener.ts';
 import { waitFor } from './wait.ts';
 
-/** Listeners and connections for tests of the fast path, which are closed after each test. */
+/** Connections for tests of the fast path, which are closed after each test. */
 
 /** Milliseconds in which an answer must arrive. */
 export const MS = 5000;
-export const HEADERS = `Host: x\r\nservice-api-id: key-1\r\nservice-api-secret: ${SECRET}\r\nContent-Type: application/json\r\n`;
 
-const servers: HttpServer[] = [];
 const wires: Wire[] = [];
 afterEach(() => {
   for (const wire of wires.splice(0)) wire.destroy();
-  for (const server of servers.splice(0)) server.destroy();
 });
 
 /** Returns the bytes of a plain request. */
 export function post(path: string, body: string | Buffer = '{}', headers = HEADERS): Buffer {
   const head = `POST ${path} HTTP/1.1\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
   return Buffer.concat([Buffer.from(head), Buffer.from(body)]);
-}
-
-export async function startWith(fetch: ListenOptions['fetch'], options: Partial<ListenOptions> = {}) {
-  const server = await listen({
-    fetch,
-    host: '127.0.0.1',
-    port: 0,
-    portSetting: 'PORT',
-    nextId: () => 'id',
-    ...options,
-  });
-  servers.push(server);
-  return server;
 }
 
 /** Opens a connection that is closed after the test. */

@@ -1,7 +1,8 @@
 import type { Server } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { MS, open, openWarm, post, startHeld, startWith } from '../../support/fast-path.ts';
+import { MS, open, openWarm, post, startHeld } from '../../support/fast-path.ts';
+import { startWith } from '../../support/listener.ts';
 import { MemorySocket } from '../../support/memory-socket.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';

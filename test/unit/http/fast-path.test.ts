@@ -1,9 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { HttpServer, ListenOptions } from '../../../shared/http/listener/serve.ts';
-import { HEADERS, MS, open, openWarm, post, startWith } from '../../support/fast-path.ts';
+import { MS, open, openWarm, post } from '../../support/fast-path.ts';
 import { createGatewayApp, type GatewayAppOptions, SECRET } from '../../support/gateway-app.ts';
 import type { Answer } from '../../support/http-wire.ts';
+import { HEADERS, startWith } from '../../support/listener.ts';
 import { REFUSED } from '../../support/scripted-publisher.ts';
 
 const MESSAGE_PATH = '/compose-assist/v1/analytics/message-sent';

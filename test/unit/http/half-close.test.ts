@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { HEADERS, MS, open, openWarm, post, startHeld } from '../../support/fast-path.ts';
+import { MS, open, openWarm, post, startHeld } from '../../support/fast-path.ts';
 import type { Wire } from '../../support/http-wire.ts';
+import { HEADERS } from '../../support/listener.ts';
 
 /** Reads answers until the connection ends, and returns their bodies. */
 async function readAll(wire: Wire): Promise<string[]> {
