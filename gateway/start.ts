@@ -84,11 +84,6 @@ const BODY_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 const STORED_IDS_BUDGET_MS = 25;
 const DATABASE_UNAVAILABLE = 'unavailable, cached API keys still accepted';
 const UNUSED_PARTITIONS = 'the others are not used; see `./sluice topics accept --partitions`';
-/**
- * Deadline of a query for stored ids. The deadline is longer than a request waits, since the result
- * of a slow query still shows that the database works.
- */
-const STORED_IDS_DEADLINE_MS = 250;
 
 /**
  * Starts a gateway; resolves when the listener accepts connections. `health` reports when the
@@ -176,11 +171,8 @@ function createParts(options: GatewayOptions, health: Health) {
     }),
     inFlightIds: new InFlightIds(),
     findStored: new StoredIdLookup({
-      findEventKeys: (tenantId, kind, ids) =>
-        findEventKeys(pool, tenantId, kind, ids, {
-          nowMs: clock.nowMs(),
-          deadlineMs: STORED_IDS_DEADLINE_MS,
-        }),
+      findEventKeys: (tenantId, kind, ids, deadlineMs) =>
+        findEventKeys(pool, tenantId, kind, ids, { nowMs: clock.nowMs(), deadlineMs }),
       logger,
       budgetMs: options.storedIdsBudgetMs ?? STORED_IDS_BUDGET_MS,
     }).find,

@@ -263,6 +263,7 @@ Duplicates:
 
 Sending again:
   ${againOf(kind).replaceAll('\n', '\n  ')}
+  The report counts records that are stored already as already known.
   A stopped or killed command resumes when the same command runs again.
 
 Example: ./sluice send ${name} ${name}.csv --refused refused.csv

@@ -1,6 +1,7 @@
+import { indexesOf } from '../../shared/contracts/known-records.ts';
 import type { ItemResult } from '../../shared/contracts/results.ts';
 import { AppError } from '../../shared/errors.ts';
-import { CONTINUE_LATER, type GatewayClient } from './gateway-client.ts';
+import { type Answer, CONTINUE_LATER, type GatewayClient } from './gateway-client.ts';
 import type { SendKind } from './kinds.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -10,9 +11,14 @@ export interface DeliverDeps {
   readonly pause: (ms: number) => Promise<void>;
   readonly elapsedMs: () => number;
   readonly retryForMs: number;
-  /** Called once per record, with the reason if the record was refused. */
-  settled(record: Prepared, refusal: string | undefined): void;
+  readonly settled: Settled;
 }
+
+/**
+ * Called once per record: with the reason if it was refused, and whether it was accepted before
+ * this request.
+ */
+export type Settled = (record: Prepared, refusal: string | undefined, isKnown: boolean) => void;
 
 const UNAVAILABLE = 'FAIL_UNAVAILABLE';
 const UNAVAILABLE_PAUSE_MS = 500;
@@ -25,12 +31,14 @@ const UNAVAILABLE_PAUSE_MS = 500;
 export async function deliver(deps: DeliverDeps, records: readonly Prepared[]): Promise<void> {
   const startedMs = deps.elapsedMs();
   for (let left = records; left.length > 0; ) {
-    const { status, body } = await deps.client.post(deps.kind.path, bodyOf(deps.kind, left));
-    const results = resultsOf(body, left.length);
-    if (results === undefined) return await settleWhole(deps, left, status, body);
+    const answer = await deps.client.post(deps.kind.path, bodyOf(deps.kind, left));
+    const results = resultsOf(answer.body, left.length);
+    if (results === undefined) return await settleWhole(deps, left, answer);
+    const known = indexesOf(answer.known, left.length);
     for (const [i, record] of left.entries()) {
       const { error } = results[i]!;
-      if (!error.startsWith(UNAVAILABLE)) deps.settled(record, error === '' ? undefined : error);
+      if (error.startsWith(UNAVAILABLE)) continue;
+      deps.settled(record, error === '' ? undefined : error, known.has(i));
     }
     left = left.filter((_, i) => results[i]!.error.startsWith(UNAVAILABLE));
     if (left.length === 0) return;
@@ -61,11 +69,12 @@ function resultsOf(body: unknown, count: number): readonly ItemResult[] | undefi
 async function settleWhole(
   deps: DeliverDeps,
   records: readonly Prepared[],
-  status: number,
-  body: unknown,
+  { status, body, known }: Answer,
 ): Promise<void> {
-  if (status >= 200 && status < 300 && !deps.kind.many) return deps.settled(records[0]!, undefined);
-  if (records.length === 1) return deps.settled(records[0]!, refusalOf(status, body));
+  if (status >= 200 && status < 300 && !deps.kind.many) {
+    return deps.settled(records[0]!, undefined, indexesOf(known, 1).has(0));
+  }
+  if (records.length === 1) return deps.settled(records[0]!, refusalOf(status, body), false);
   const middle = Math.ceil(records.length / 2);
   await deliver(deps, records.slice(0, middle));
   await deliver(deps, records.slice(middle));

@@ -1,4 +1,5 @@
 import { backoffMs } from '../../shared/async.ts';
+import { KNOWN_EXACTLY, KNOWN_RECORDS_HEADER } from '../../shared/contracts/known-records.ts';
 import { AppError, errorMessage } from '../../shared/errors.ts';
 
 /** The gateway and the API key to send with. */
@@ -27,6 +28,8 @@ export interface GatewayClientOptions {
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  /** Indexes of the records that were accepted before, as ranges. */
+  readonly known: string;
 }
 
 /** The reason for a retry, and the delay if the gateway gave one. */
@@ -119,6 +122,7 @@ class Client implements GatewayClient {
           'service-api-id': target.apiKeyId,
           'service-api-secret': target.apiKeySecret,
           'content-type': 'application/json',
+          [KNOWN_RECORDS_HEADER]: KNOWN_EXACTLY,
         },
         body,
         signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), this.#signal]),
@@ -134,7 +138,7 @@ class Client implements GatewayClient {
     if ([408, 429, 502, 503, 504].includes(status)) {
       return { retryAfterMs: retryAfterOf(response), why: `answers ${status}` };
     }
-    return { status, body: parse(text) };
+    return { status, body: parse(text), known: response.headers.get(KNOWN_RECORDS_HEADER) ?? '' };
   }
 
   #patienceMs(): number {

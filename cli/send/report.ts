@@ -43,10 +43,12 @@ export function printReport(context: CommandContext, report: FileReport, options
 }
 
 function countsOf(report: FileReport): string {
-  const { file, kind, accepted, duplicates, refusedCount, resumedAtLine, stopped, durationMs } = report;
+  const { file, kind, accepted, known, duplicates, refusedCount, resumedAtLine, stopped, durationMs } =
+    report;
   const isCheck = report.checked !== undefined;
   const counts = [
-    `${countOf(accepted, kind)} ${isCheck ? 'can be sent' : 'accepted'}`,
+    `${countOf(accepted, known > 0 ? `new ${kind}` : kind)} ${isCheck ? 'can be sent' : 'accepted'}`,
+    ...(known > 0 ? [`${number(known)} already known`] : []),
     ...(duplicates > 0
       ? [
           `${countOf(duplicates, 'duplicate lines')} (stored once with the line that ${duplicates === 1 ? 'it repeats' : 'they repeat'})`,

@@ -141,9 +141,13 @@ function createSender({
       deliver(
         {
           ...deps,
-          settled: (record, refusal) =>
+          settled: (record, refusal, isKnown) =>
             // The gateway knows neither the names of the columns nor repeats the values.
-            settled(record, refusal === undefined ? undefined : (problemOf(record, kind) ?? refusal)),
+            settled(
+              record,
+              refusal === undefined ? undefined : (problemOf(record, kind) ?? refusal),
+              isKnown,
+            ),
         },
         batch,
       ),
@@ -158,7 +162,7 @@ function createChecker(kind: SendKind): Receiver & { first(): { line: number; te
     async deliver(batch, settled) {
       for (const record of batch) {
         const problem = problemOf(record, kind);
-        settled(record, problem);
+        settled(record, problem, false);
         if (problem === undefined && !(first && first.number < record.number)) first = record;
       }
     },

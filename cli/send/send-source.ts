@@ -1,4 +1,5 @@
 import { errorCode } from '../../shared/errors.ts';
+import type { Settled } from './deliver.ts';
 import type { InputLine } from './input-line.ts';
 import type { SendKind } from './kinds.ts';
 import { createLanes, type Lanes } from './lanes.ts';
@@ -8,11 +9,8 @@ import type { Progress, ProgressFile, Refusal } from './progress-file.ts';
 export interface SendSourceOptions {
   readonly kind: SendKind;
   readonly lines: AsyncIterable<InputLine>;
-  /** Sends a batch, and calls `settled` once per record, with the reason if it was refused. */
-  readonly deliver: (
-    batch: readonly Prepared[],
-    settled: (record: Prepared, refusal: string | undefined) => void,
-  ) => Promise<void>;
+  /** Sends a batch, and calls `settled` once per record. */
+  readonly deliver: (batch: readonly Prepared[], settled: Settled) => Promise<void>;
   /** Aborts the deliveries that wait for a retry. */
   readonly stop: () => void;
   readonly delivery: string;
@@ -30,8 +28,10 @@ export interface SendSourceOptions {
 
 /** The result of sending the records of a file. */
 export interface SendResult {
-  /** Number of records that were accepted in this run, without duplicates. */
+  /** Number of new records that were accepted in this run, without duplicates. */
   readonly accepted: number;
+  /** Number of records that the gateway had accepted before, without duplicates. */
+  readonly known: number;
   /** Number of accepted records that repeat an earlier line of the file. They are stored once. */
   readonly duplicates: number;
   readonly refusedCount: number;
@@ -73,6 +73,7 @@ class SendRun {
   readonly #overwritten: string[] = [];
   #refusedCount: number;
   #accepted = 0;
+  #known = 0;
   #duplicates = 0;
   #lastRead: number;
   /** Whether the input has a line. An input that cannot be read leaves no progress. */
@@ -91,7 +92,7 @@ class SendRun {
       lanes: options.concurrency,
       batchRecordsMax: options.kind.many ? BATCH_RECORDS_MAX : 1,
       batchBytesMax: BATCH_BYTES_MAX,
-      deliver: (batch) => options.deliver(batch, (record, refusal) => this.#settle(record, refusal)),
+      deliver: (batch) => options.deliver(batch, (...settled) => this.#settle(...settled)),
     });
   }
 
@@ -136,16 +137,18 @@ class SendRun {
     await this.#lanes.flush();
   }
 
-  #settle({ number, entity, isDuplicate, isOlder }: Prepared, refusal: string | undefined): void {
+  #settle(...[record, refusal, isKnown]: Parameters<Settled>): void {
+    const { number, entity, isDuplicate, isOlder } = record;
     if (refusal !== undefined) this.#refuse(number, refusal, entity);
     else {
       if (isDuplicate) this.#duplicates += 1;
+      else if (isKnown) this.#known += 1;
       else this.#accepted += 1;
       this.#markOlder(entity, number);
-      if (isOlder && this.#overwritten.length < OVERWRITTEN_MAX) this.#overwritten.push(entity);
+      if (isOlder && !isKnown && this.#overwritten.length < OVERWRITTEN_MAX) this.#overwritten.push(entity);
     }
     this.#options.onProgress({
-      settled: this.#accepted + this.#duplicates + this.#refusedCount,
+      settled: this.#accepted + this.#known + this.#duplicates + this.#refusedCount,
       refused: this.#refusedCount,
     });
   }
@@ -200,6 +203,7 @@ class SendRun {
   #result(stopped: Error | undefined): SendResult {
     return {
       accepted: this.#accepted,
+      known: this.#known,
       duplicates: this.#duplicates,
       refusedCount: this.#refusedCount,
       refused: this.#refused.sort((a, b) => a.line - b.line),

@@ -4,8 +4,13 @@ import type { EncodedRecord, WriteToLog } from '../publish/publish.ts';
 import type { Claim, InFlightIds } from './in-flight-ids.ts';
 import type { FindStored } from './stored-ids.ts';
 
-/** The outcome of a record. `accepted` includes records that were accepted before. */
-export type Outcome = 'accepted' | 'conflict' | 'too-large' | 'unavailable';
+/** The outcome of a record. `known`: it was accepted before, with the same content. */
+export type Outcome = 'accepted' | 'known' | 'conflict' | 'too-large' | 'unavailable';
+
+/** Returns whether the record is accepted, now or before. */
+export function isAccepted(outcome: Outcome): boolean {
+  return outcome === 'accepted' || outcome === 'known';
+}
 
 /**
  * Publishes records of one kind and tenant, and deduplicates them by id. Resolves with one outcome
@@ -16,6 +21,8 @@ export type Accept = (records: readonly EncodedRecord[], options: AcceptOptions)
 export interface AcceptOptions {
   /** Whether callers' ids are looked up in the store, in addition to the gateway's memory. */
   readonly lookUpStored: boolean;
+  /** Whether a slow store is waited for, so that all stored records are `known`. */
+  readonly isPatient?: boolean;
 }
 
 export interface AcceptorOptions {
@@ -104,7 +111,7 @@ async function acceptAll(
     let open: readonly number[] = firsts;
     while (open.length > 0) {
       const { claims, waiting, holders } = claimIds(run, open, deps);
-      const fresh = options.lookUpStored ? await withoutStored(run, claims, deps) : claims;
+      const fresh = options.lookUpStored ? await withoutStored(run, claims, options, deps) : claims;
       if (fresh.length > 0) settleAll(run, fresh, await publish(run, fresh, deps));
       open = waiting;
       if (open.length === 0) break;
@@ -184,19 +191,20 @@ function claimIds(run: Run, open: readonly number[], deps: AcceptorOptions) {
 async function withoutStored(
   run: Run,
   claims: readonly Claimed[],
+  { isPatient }: AcceptOptions,
   deps: AcceptorOptions,
 ): Promise<Claimed[]> {
   const held = claims.filter(({ heldId }) => heldId !== undefined);
   if (held.length === 0) return [...claims];
   const { tenantId, kind } = run.records[held[0]!.index]!.record;
   const ids = held.map(({ index }) => run.records[index]!.record.id);
-  const stored = await deps.findStored(tenantId, kind, ids);
+  const stored = await deps.findStored(tenantId, kind, ids, isPatient);
   return claims.filter(({ index, heldId }) => {
     const { record } = run.records[index]!;
     const found = heldId && stored.get(record.id);
     if (found?.status !== 'stored' || found.contentHash === undefined) return true;
     heldId?.settle({ outcome: 'stored', contentHash: found.contentHash });
-    run.outcomes[index] = found.contentHash === record.contentHash ? 'accepted' : 'conflict';
+    run.outcomes[index] = found.contentHash === record.contentHash ? 'known' : 'conflict';
     return false;
   });
 }

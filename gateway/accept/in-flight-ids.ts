@@ -20,7 +20,7 @@ export type Claim =
   /** The caller holds the id and must settle it; only the first call counts. */
   | { readonly state: 'claimed'; settle(result: ClaimResult): void }
   /** A record with this id and the same content was accepted before. */
-  | { readonly state: 'accepted' }
+  | { readonly state: 'known' }
   /** A record with this id and other content was accepted before. */
   | { readonly state: 'conflict' }
   /** The log may have a record with this id and other content. */
@@ -91,7 +91,7 @@ export class InFlightIds {
     const holder = this.holders.get(key);
     if (holder) return { state: 'in-flight', settled: settledPromise(holder) };
     const previous = this.recent.get(key, contentHash);
-    if (previous?.isCertain) return { state: previous.isSame ? 'accepted' : 'conflict' };
+    if (previous?.isCertain) return { state: previous.isSame ? 'known' : 'conflict' };
     if (previous && !previous.isSame) return { state: 'unavailable' };
     return this.hold(id.tenantId, key, contentHash);
   }

@@ -6,16 +6,26 @@ import { type Attempt, CircuitBreaker } from '../circuit-breaker.ts';
 import type { StoredKey } from '../sql/event-keys.ts';
 
 /**
- * Returns which of the callers' ids are stored; empty if the database does not answer in time.
- * Never rejects.
+ * Returns which of the callers' ids are stored; empty if the database does not answer in time. A
+ * patient call waits for up to 5 s instead of the budget. Never rejects.
  */
-export type FindStored = (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredIds>;
+export type FindStored = (
+  tenantId: string,
+  kind: Kind,
+  ids: readonly string[],
+  isPatient?: boolean,
+) => Promise<StoredIds>;
 
 export type StoredIds = ReadonlyMap<string, StoredKey>;
 
 export interface StoredIdLookupOptions {
-  /** Returns the ids among `ids` that are stored. Rejects after its own deadline. */
-  readonly findEventKeys: (tenantId: string, kind: Kind, ids: readonly string[]) => Promise<StoredKey[]>;
+  /** Returns the ids among `ids` that are stored. Rejects after the deadline. */
+  readonly findEventKeys: (
+    tenantId: string,
+    kind: Kind,
+    ids: readonly string[],
+    deadlineMs: number,
+  ) => Promise<StoredKey[]>;
   readonly logger: Logger;
   /** Milliseconds that a request waits for the result. Default 25. */
   readonly budgetMs?: number;
@@ -33,6 +43,13 @@ const TENANT_QUERIES_MAX = 3;
  */
 const WAITING_IDS_MAX = 20_000;
 const QUERY_IDS_MAX = 2000;
+/**
+ * Deadline of a query. The deadline is longer than a request waits, since the result of a slow query
+ * still shows that the database works.
+ */
+const QUERY_DEADLINE_MS = 250;
+/** Milliseconds that a patient call waits, and the deadline of its query. */
+const PATIENT_MS = 5000;
 /** Maximum consecutive slow or failed queries; after that, look-ups pause for OPEN_MS. */
 const FAILURES_MAX = 5;
 const OPEN_MS = 5000;
@@ -43,6 +60,7 @@ interface Group {
   readonly name: string;
   readonly tenantId: string;
   readonly kind: Kind;
+  readonly isPatient: boolean;
   readonly ids: Set<string>;
   attempt: Attempt | undefined;
   readonly found: Promise<StoredIds>;
@@ -82,24 +100,26 @@ export class StoredIdLookup {
     });
   }
 
-  readonly find: FindStored = async (tenantId, kind, ids) => {
+  readonly find: FindStored = async (tenantId, kind, ids, isPatient = false) => {
     if (ids.length === 0 || !this.waitingIds.take(tenantId, ids.length)) return NONE;
-    const attempt = this.breaker.begin();
-    if (!attempt) {
+    // Patient calls are not paused: a query for many ids takes longer than the budget, and would
+    // pause the calls of others.
+    const attempt = isPatient ? undefined : this.breaker.begin();
+    if (!attempt && !isPatient) {
       this.waitingIds.give(tenantId, ids.length);
       return NONE;
     }
-    const group = this.join(tenantId, kind, ids);
+    const group = this.join(tenantId, kind, ids, isPatient);
     group.attempt = attempt;
     this.startQueries();
-    return (await resultWithDeadline(group.found, this.budgetMs)) ?? NONE;
+    return (await resultWithDeadline(group.found, isPatient ? PATIENT_MS : this.budgetMs)) ?? NONE;
   };
 
-  private join(tenantId: string, kind: Kind, ids: readonly string[]): Group {
-    const name = `${tenantId} ${kind}`;
+  private join(tenantId: string, kind: Kind, ids: readonly string[], isPatient: boolean): Group {
+    const name = `${tenantId} ${kind} ${isPatient}`;
     let group = this.openGroups.get(name);
     if (!group || group.ids.size + ids.length > QUERY_IDS_MAX) {
-      group = createGroup(name, tenantId, kind);
+      group = createGroup(name, tenantId, kind, isPatient);
       this.openGroups.set(name, group);
       this.queue.push(group);
     }
@@ -141,10 +161,11 @@ export class StoredIdLookup {
     return next === undefined ? undefined : this.queue.splice(next, 1)[0];
   }
 
-  private async query({ tenantId, kind, ids, resolve, attempt }: Group): Promise<void> {
+  private async query({ tenantId, kind, isPatient, ids, resolve, attempt }: Group): Promise<void> {
     const startedAtMs = this.elapsedMs();
+    const deadlineMs = isPatient ? PATIENT_MS : QUERY_DEADLINE_MS;
     try {
-      const rows = await this.options.findEventKeys(tenantId, kind, [...ids]);
+      const rows = await this.options.findEventKeys(tenantId, kind, [...ids], deadlineMs);
       resolve(new Map(rows.map((row) => [row.key, row])));
       if (this.elapsedMs() - startedAtMs <= this.budgetMs) return attempt?.succeeded();
       this.lastError = undefined;
@@ -156,12 +177,12 @@ export class StoredIdLookup {
   }
 }
 
-function createGroup(name: string, tenantId: string, kind: Kind): Group {
+function createGroup(name: string, tenantId: string, kind: Kind, isPatient: boolean): Group {
   let resolve: Group['resolve'] = () => {};
   const found = new Promise<StoredIds>((resolveFound) => {
     resolve = resolveFound;
   });
-  return { name, tenantId, kind, ids: new Set(), attempt: undefined, found, resolve };
+  return { name, tenantId, kind, isPatient, ids: new Set(), attempt: undefined, found, resolve };
 }
 
 /** Resolves with the promise's value, or with undefined after `deadlineMs`. */

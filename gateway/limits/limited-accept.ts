@@ -3,7 +3,7 @@ import { type Buckets, takeFromAll } from '../../shared/http/rates/buckets.ts';
 import { bucketState, type LimitState, overLimit } from '../../shared/http/rates/limits.ts';
 import type { RatePolicy } from '../../shared/http/rates/policy.ts';
 import type { ApiKey } from '../../shared/postgres/api-key-lookup.ts';
-import type { Accept, AcceptOptions, Outcome } from '../accept/accept.ts';
+import { type Accept, type AcceptOptions, isAccepted, type Outcome } from '../accept/accept.ts';
 import type { EncodedRecord } from '../publish/publish.ts';
 import { type OpenDeadLetters, RETRY_AFTER_SECONDS } from './open-dead-letters.ts';
 import type { Policies, QuotaPolicy } from './policies.ts';
@@ -53,7 +53,7 @@ async function counted(
   let accepted = 0;
   try {
     const all = await outcomes;
-    accepted = all.filter((outcome) => outcome === 'accepted').length;
+    accepted = all.filter(isAccepted).length;
     return all;
   } finally {
     hold.settle(accepted);

@@ -1,6 +1,7 @@
 import type { ErrorDetail } from '../../shared/contracts/errors.ts';
 import type { JsonObject, JsonValue } from '../../shared/contracts/json.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import { indexRanges, KNOWN_RECORDS_HEADER } from '../../shared/contracts/known-records.ts';
 import type { ParsedRecord } from '../../shared/contracts/parsed.ts';
 import {
   failBadParams,
@@ -8,11 +9,11 @@ import {
   failUnavailable,
   type ItemResult,
 } from '../../shared/contracts/results.ts';
-import { answerJson } from '../../shared/http/answers.ts';
+import { answerJson, setHeader } from '../../shared/http/answers.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { fail, refuse } from '../../shared/http/failures.ts';
 import { mapInRequestSlices } from '../../shared/http/json-body/request-slices.ts';
-import type { Outcome } from '../accept/accept.ts';
+import { isAccepted, type Outcome } from '../accept/accept.ts';
 import { type EncodedRecord, encodeRecord } from '../publish/publish.ts';
 import {
   acceptRecords,
@@ -55,8 +56,9 @@ export function batchOperation(deps: WriteDeps, { kind, readItem }: BatchOptions
     const result = acceptRecords(c, deps, records, { lookUpStored: true });
     if (result.refusal) return refuse(c, result.refusal);
     const outcomes = await result.outcomes;
-    const accepted = outcomes.filter((outcome) => outcome === 'accepted').length;
+    const accepted = outcomes.filter(isAccepted).length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
+    if (outcomes.includes('known')) setHeader(c, KNOWN_RECORDS_HEADER, knownRecords(items, outcomes));
     const results = toResults(items, outcomes);
     return answerJson(c, { errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
   };
@@ -86,6 +88,12 @@ function toItem(facts: RequestFacts, kind: Kind, parsed: ParsedRecord, { nextId 
     : { eventId: record.id, error: failBadParams([TOO_LARGE_DETAIL]) };
 }
 
+/** Returns the indexes of the items that were accepted before. */
+function knownRecords(items: readonly Item[], outcomes: readonly Outcome[]): string {
+  const sent = items.flatMap(({ encoded }, index) => (encoded ? [index] : []));
+  return indexRanges(sent.filter((_, i) => outcomes[i] === 'known'));
+}
+
 function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemResult[] {
   let next = 0;
   return items.map((item) => {
@@ -98,6 +106,7 @@ function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemRe
 function outcomeError(outcome: Outcome): string {
   switch (outcome) {
     case 'accepted':
+    case 'known':
       return '';
     case 'conflict':
       return failConflict();

@@ -2,6 +2,8 @@ import type { Clock } from '../../shared/clock.ts';
 import type { ErrorDetail, Refusal } from '../../shared/contracts/errors.ts';
 import { type Envelope, RECORD_BYTES_MAX } from '../../shared/contracts/event.ts';
 import type { Kind } from '../../shared/contracts/kinds.ts';
+import { indexRanges, KNOWN_EXACTLY, KNOWN_RECORDS_HEADER } from '../../shared/contracts/known-records.ts';
+import { setHeader } from '../../shared/http/answers.ts';
 import type { HttpContext } from '../../shared/http/env.ts';
 import { reportLimits } from '../../shared/http/rates/limits.ts';
 import type { IdGenerator } from '../../shared/ids.ts';
@@ -54,6 +56,8 @@ export function toRecord(
   return { kind, ...facts, id: id ?? nextId(), idGenerated: id === undefined, entity, contentHash };
 }
 
+const PATIENT: AcceptOptions = { lookUpStored: true, isPatient: true };
+
 /**
  * Accepts the records of a request, and reports the checked limits in the headers of the response.
  */
@@ -63,14 +67,15 @@ export function acceptRecords(
   records: readonly EncodedRecord[],
   options: AcceptOptions,
 ): LimitedOutcomes {
-  const result = accept(c.get('apiKey'), records, options);
+  const isExact = c.req.header(KNOWN_RECORDS_HEADER) === KNOWN_EXACTLY;
+  const result = accept(c.get('apiKey'), records, isExact ? PATIENT : options);
   reportLimits(c, result.limits);
   return result;
 }
 
 /**
  * Accepts the only record of a request. A record that cannot be encoded is `too-large`, without
- * counting towards any limit.
+ * counting towards any limit. A header of the response reports a record that is known.
  */
 export async function acceptRecord(
   c: HttpContext,
@@ -84,6 +89,7 @@ export async function acceptRecord(
   const { outcomes, refusal } = acceptRecords(c, deps, [encoded], options);
   if (refusal) return { refusal };
   const [outcome] = await outcomes;
+  if (outcome === 'known') setHeader(c, KNOWN_RECORDS_HEADER, indexRanges([0]));
   return { outcome: outcome! };
 }
 

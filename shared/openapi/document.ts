@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../contracts/errors.ts';
 import { ERRORS } from '../contracts/errors.ts';
 import type { JsonSchema } from '../contracts/json-schema.ts';
+import { KNOWN_EXACTLY, KNOWN_RECORDS_HEADER } from '../contracts/known-records.ts';
 import { API_ID_HEADER, API_SECRET_HEADER } from '../http/headers.ts';
 import { packageVersion } from '../package-root.ts';
 import {
@@ -46,6 +47,7 @@ export function openApiDocument({
     const template = path.replace(/:(\w+)/g, '{$1}');
     paths[template] = { ...paths[template], [method.toLowerCase()]: operationObject(operation) };
   }
+  const hasKnown = Object.values(operations).some(({ reportsKnownRecords }) => reportsKnownRecords);
   return {
     openapi: '3.1.0',
     info: { title, version: packageVersion(), description },
@@ -55,8 +57,12 @@ export function openApiDocument({
     paths,
     components: {
       schemas: { ...schemas, Error: ERROR_SCHEMA },
-      headers: ANSWER_HEADERS,
-      parameters: { RequestId: REQUEST_ID, Traceparent: TRACEPARENT },
+      headers: { ...ANSWER_HEADERS, ...(hasKnown && { [KNOWN_RECORDS_HEADER]: KNOWN_RECORDS_ANSWER }) },
+      parameters: {
+        RequestId: REQUEST_ID,
+        Traceparent: TRACEPARENT,
+        ...(hasKnown && { KnownRecords: KNOWN_RECORDS }),
+      },
       securitySchemes: Object.fromEntries(
         Object.entries(SECURITY_SCHEMES).map(([name, header]) => [
           name,
@@ -84,10 +90,32 @@ const TRACEPARENT = {
   example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
 };
 
+/** The header of a response with known records. */
+const KNOWN_RECORDS_ANSWER = {
+  description:
+    'Indexes from 0 of the records that were accepted before with the same content, as far as the gateway knows ' +
+    '(see the request header of this name). Omitted if there are none.',
+  schema: { type: 'string', pattern: '^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$' },
+  example: '0-17,40',
+};
+
+const KNOWN_RECORDS = {
+  name: KNOWN_RECORDS_HEADER,
+  in: 'header',
+  description:
+    `\`${KNOWN_EXACTLY}\`: ids that the gateway no longer remembers are looked up in the database, for up to 5 s, so that ` +
+    `\`${KNOWN_RECORDS_HEADER}\` of the answer is complete. Slower.`,
+  schema: { type: 'string' },
+  example: KNOWN_EXACTLY,
+};
+
 function operationObject(operation: OperationDescription): JsonSchema {
   const { operationId, tag, summary, description, scope, parameters = [], body } = operation;
   const examples = Object.entries(operation.examples);
-  const names = scope === undefined ? [] : ['RequestId', 'Traceparent'];
+  const names = [
+    ...(scope === undefined ? [] : ['RequestId', 'Traceparent']),
+    ...(operation.reportsKnownRecords ? ['KnownRecords'] : []),
+  ];
   return {
     operationId,
     tags: [tag],
@@ -164,7 +192,8 @@ function response(operation: OperationDescription, status: number, code: ErrorCo
   if (code && !shown.some(([, { answer: shownAnswer }]) => shownAnswer && 'error' in shownAnswer)) {
     named.push([code, { summary: meaning, value: usualError(code, operation) }]);
   }
-  const headers = answerHeaders(operation, code);
+  const known = status === 200 && operation.reportsKnownRecords ? [KNOWN_RECORDS_HEADER] : [];
+  const headers = [...answerHeaders(operation, code), ...known];
   return {
     description: [answer?.description, meaning].filter(Boolean).join(' Or: '),
     ...(headers.length > 0 && {

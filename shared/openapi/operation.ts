@@ -45,6 +45,8 @@ export interface OperationDescription {
   readonly scope?: Scope;
   readonly parameters?: readonly OperationParameter[];
   readonly body?: { readonly schema: JsonSchema; readonly bytesMax: number };
+  /** Whether a 200 names the records that were accepted before. */
+  readonly reportsKnownRecords?: boolean;
   /** Responses by status, except the error envelope. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
   /** The error codes of the operation itself; `errorCodes` adds those of the preceding checks. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { vi } from 'vitest';
-import { type Accept, createAcceptor, type Outcome } from '../../gateway/accept/accept.ts';
+import { type Accept, createAcceptor, isAccepted, type Outcome } from '../../gateway/accept/accept.ts';
 import { InFlightIds } from '../../gateway/accept/in-flight-ids.ts';
 import type { FindStored, StoredIds } from '../../gateway/accept/stored-ids.ts';
 import type { EncodedRecord } from '../../gateway/publish/publish.ts';
@@ -144,7 +144,8 @@ export class AcceptWorld {
         assert.equal(await this.#probe(id, other), expected, `${id} ${other} again`);
       }
     }
-    assert.equal(await this.#probe(id, allowed), 'accepted', `${id} ${allowed} again`);
+    const again = content === undefined ? 'accepted' : 'known';
+    assert.equal(await this.#probe(id, allowed), again, `${id} ${allowed} again`);
     for (const other of others) {
       assert.equal(await this.#probe(id, other), 'conflict', `${id} ${other} at last`);
     }
@@ -266,9 +267,14 @@ export class AcceptWorld {
       const content = record.contentHash!;
       const outcome = answered[index]!;
       const what = `${id} ${content}, record ${index} of ${records.length}, is ${outcome}`;
-      if (outcome === 'accepted') {
+      if (isAccepted(outcome)) {
         this.#checkAccepted(record, what);
         assert.ok(!failedEntities.has(entity) || !sent.has(index), `${what} after a failed one`);
+        const first = records.findIndex(
+          (other) => other.record.id === id && other.record.contentHash === content,
+        );
+        const isSent = sent.has(record.idGenerated ? index : first);
+        assert.equal(outcome, isSent ? 'accepted' : 'known', what);
       }
       if (outcome === 'conflict') {
         const others = this.#log.some((written) => written.id === id && written.content !== content);
@@ -279,7 +285,7 @@ export class AcceptWorld {
       }
       const hasFailed = outcome === 'unavailable' || outcome === 'too-large';
       if (storeAnswers.has(id) && !hasFailed) {
-        const expected = storeAnswers.get(id) === content ? 'accepted' : 'conflict';
+        const expected = storeAnswers.get(id) === content ? 'known' : 'conflict';
         assert.equal(outcome, expected, `${what}, although other content is stored`);
       }
       if (hasFailed) failedEntities.add(entity);

@@ -21,6 +21,7 @@ export const AUTOMATION_EVENTS: OperationDescription = {
     'conversation, in the order in which events arrive. Items are accepted or refused one by one.',
   scope: 'automation:write',
   body: { schema: schemaRef('AutomationEventItems'), bytesMax: BATCH_BODY_BYTES_MAX },
+  reportsKnownRecords: true,
   answers: {
     ...MANY_ANSWERS,
     200: {

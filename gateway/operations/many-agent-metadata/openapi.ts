@@ -38,6 +38,7 @@ export const MANY_AGENT_METADATA: OperationDescription = {
     'Items are accepted or refused one by one; 200 if at least one is accepted.',
   scope: 'agent-metadata:write',
   body: { schema: schemaRef('AgentItems'), bytesMax: BATCH_BODY_BYTES_MAX },
+  reportsKnownRecords: true,
   answers: MANY_ANSWERS,
   refusals: ['422-01'],
   examples: {

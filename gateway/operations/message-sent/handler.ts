@@ -16,8 +16,8 @@ import {
 export const scanMessageSent = scanOne(new RecordScanner(messageSentRules));
 
 /**
- * Handles `POST /compose-assist/v1/analytics/message-sent`: accepts one MessageSent event. Never
- * queries the database.
+ * Handles `POST /compose-assist/v1/analytics/message-sent`: accepts one MessageSent event.
+ * Queries the database only if the request asks for exact known records.
  */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
@@ -29,6 +29,7 @@ export function messageSentOperation(deps: WriteDeps) {
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {
       case 'accepted':
+      case 'known':
         return answerEmpty(c, 200);
       case 'conflict':
         return fail(c, '409-01', [conflictDetail('messageId')]);

@@ -28,6 +28,7 @@ export const MESSAGE_SENT: OperationDescription = {
     'its time is when it was accepted.',
   scope: 'analytics:write',
   body: { schema: schemaRef('MessageSent'), bytesMax: BODY_BYTES_MAX },
+  reportsKnownRecords: true,
   answers: { 200: { description: 'The event is accepted. No body.' } },
   refusals: ['409-01', '422-01'],
   examples: {

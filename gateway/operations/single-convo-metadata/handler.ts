@@ -31,6 +31,7 @@ export function singleConvoMetadataOperation(deps: WriteDeps) {
     if (accepted.refusal) return refuse(c, accepted.refusal);
     switch (accepted.outcome) {
       case 'accepted':
+      case 'known':
         return answer(c, 200, record.id, '');
       case 'conflict':
         return fail(c, '409-01', [conflictDetail('eventId')]);

@@ -32,6 +32,7 @@ export const SINGLE_CONVO_METADATA: OperationDescription = {
     'A merge patch on the stored metadata of the conversation: an omitted member keeps the value, `null` clears it, an array replaces it.',
   scope: 'conversation-metadata:write',
   body: { schema: schemaRef('Conversation'), bytesMax: BODY_BYTES_MAX },
+  reportsKnownRecords: true,
   answers: {
     200: { description: 'The record is accepted.', schema: schemaRef('SingleResult') },
     400: {

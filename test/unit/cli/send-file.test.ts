@@ -22,13 +22,16 @@ beforeEach(async () => {
   stored = new Map();
   const server = createServer(async (request, response) => {
     const { items } = JSON.parse(await text(request)) as { items: JsonObject[] };
+    const known = items.flatMap(({ eventId }, i) => (stored.has(String(eventId)) ? [i] : []));
     const results = items.map((item) => {
       const eventId = String(item.eventId);
       if (!readAgentItem(item).ok) return { eventId, error: 'FAIL_BAD_PARAMS: ERROR: something' };
       if (!stored.has(eventId)) stored.set(eventId, item);
       return { eventId, error: '' };
     });
-    response.writeHead(200).end(JSON.stringify({ errorCount: 0, results }));
+    response
+      .writeHead(200, { 'sluice-known': known.join(',') })
+      .end(JSON.stringify({ errorCount: 0, results }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -72,6 +75,26 @@ describe('a sent file', () => {
       '2 agents accepted, 1 duplicate line (stored once with the line that it repeats)',
     );
     expect(stored.size).toBe(2);
+  });
+
+  it('has new, already known and duplicate lines counted', async () => {
+    await writeFile(file, 'externalAgentId,eventId\na,1\nb,2\n');
+    await send(file);
+    await writeFile(file, 'externalAgentId,eventId\na,1\nb,2\nb,2\nc,3\nc,3\n,4\n');
+    const { stdout } = await send(file);
+    expect(stdout).toContain(
+      'agents.csv: 1 new agent accepted, 2 already known, 2 duplicate lines (stored once with the line that they repeat), 1 refused in ',
+    );
+    expect(JSON.parse((await send(file, '--json')).stdout).files).toMatchObject([
+      { accepted: 0, known: 3, duplicates: 2, refusedCount: 1 },
+    ]);
+  });
+
+  it('of samples is already known the second time', async () => {
+    expect((await send('--sample', '3')).stdout).toContain('samples: 3 agents accepted, 0 refused in ');
+    expect((await send('--sample', '3')).stdout).toContain(
+      'samples: 0 new agents accepted, 3 already known, 0 refused in ',
+    );
   });
 
   it('is counted in the singular', async () => {
@@ -186,5 +209,6 @@ describe('refused lines', () => {
     expect((await send(refused())).stdout).toContain(
       'Warning: 2 fixed lines overwrote newer values of agents a, d. Newer lines were accepted before (column sluice.newer-line)',
     );
+    expect((await send(refused())).stdout).not.toContain('overwrote');
   });
 });

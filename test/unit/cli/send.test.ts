@@ -60,6 +60,7 @@ function scripted(
   const waits: number[] = [];
   const reports: string[] = [];
   const settled: [number, string | undefined][] = [];
+  const known: number[] = [];
   const pause = async (ms: number) => {
     waits.push(ms);
     nowMs += ms;
@@ -92,9 +93,12 @@ function scripted(
     pause,
     elapsedMs,
     retryForMs: 60_000,
-    settled: ({ number }: Prepared, refusal?: string) => settled.push([number, refusal]),
+    settled: ({ number }: Prepared, refusal: string | undefined, isKnown: boolean) => {
+      settled.push([number, refusal]);
+      if (isKnown) known.push(number);
+    },
   };
-  return { run: () => deliver(deps, records), requests, waits, reports, settled };
+  return { run: () => deliver(deps, records), requests, waits, reports, settled, known };
 }
 
 const results = (...errors: string[]) => ({ results: errors.map((error) => ({ eventId: 'x', error })) });
@@ -118,6 +122,15 @@ describe('a batch of records', () => {
       [3, 'FAIL_BAD_PARAMS: ERROR: x'],
       [2, undefined],
     ]);
+  });
+
+  it('has the records reported that were known before the request, of each retry by its own items', async () => {
+    const { run, known } = scripted([
+      () => [200, results('FAIL_UNAVAILABLE: later', '', 'FAIL_UNAVAILABLE: later'), { 'sluice-known': '1' }],
+      () => [200, results('', ''), { 'sluice-known': '1-999999999' }],
+    ]);
+    await run();
+    expect(known).toEqual([2, 3]);
   });
 
   it('is retried after 429, not before Retry-After', async () => {

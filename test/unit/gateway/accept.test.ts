@@ -51,7 +51,7 @@ describe('accept', () => {
   it('publishes an id once, accepts a repeat without a publish, and refuses other content', async () => {
     const { accept, publisher } = setUp();
     expect(await accept1(accept, 'a', 'x')).toBe('accepted');
-    expect(await accept1(accept, 'a', 'x')).toBe('accepted');
+    expect(await accept1(accept, 'a', 'x')).toBe('known');
     expect(await accept1(accept, 'a', 'y')).toBe('conflict');
     expect(publisher.accepted).toHaveLength(1);
   });
@@ -63,7 +63,7 @@ describe('accept', () => {
       [record('a', 'y'), record('a', 'x'), record('a', 'z'), record('b', 'x')],
       LOOK_UP,
     );
-    expect(outcomes).toEqual(['conflict', 'accepted', 'conflict', 'accepted']);
+    expect(outcomes).toEqual(['conflict', 'known', 'conflict', 'accepted']);
     expect(publisher.accepted).toHaveLength(2);
   });
 
@@ -74,7 +74,8 @@ describe('accept', () => {
     await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the first publish' });
     publisher.calls[0]!.answer('ok');
     const outcomes = await Promise.all(requests);
-    expect(outcomes.filter((outcome) => outcome === 'accepted')).toHaveLength(10);
+    expect(outcomes.filter((outcome) => outcome === 'accepted')).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome === 'known')).toHaveLength(9);
     expect(outcomes.filter((outcome) => outcome === 'conflict')).toHaveLength(10);
     expect(publisher.calls).toHaveLength(1);
   });
@@ -104,7 +105,7 @@ describe('accept', () => {
     expect(await accept1(accept, 'a', 'y')).toBe('accepted');
     admits = false;
     // A repeat of an accepted record needs no log.
-    expect(await accept1(accept, 'a', 'y')).toBe('accepted');
+    expect(await accept1(accept, 'a', 'y')).toBe('known');
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
   });
 
@@ -140,7 +141,7 @@ describe('accept', () => {
     expect(publisher.calls[1]!.records.map(({ id }) => id)).toEqual(['b']);
     publisher.calls[1]!.answer('ok');
     publisher.calls[0]!.answer('ok');
-    expect(await both).toEqual(['accepted', 'accepted']);
+    expect(await both).toEqual(['known', 'accepted']);
     expect(await holder).toEqual(['accepted']);
   });
 
@@ -151,7 +152,10 @@ describe('accept', () => {
       accept([record('a', 'x', '1'), record('b', 'x', '2')], LOOK_UP),
       accept([record('b', 'x', '2'), record('a', 'x', '1')], LOOK_UP),
     ]);
-    expect([...one, ...other]).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
+    expect([one, other]).toEqual([
+      ['accepted', 'accepted'],
+      ['known', 'known'],
+    ]);
     expect(publisher.accepted.map(({ id }) => id).sort()).toEqual(['a', 'b']);
   });
 
@@ -231,9 +235,9 @@ describe('accept', () => {
       new Map([key('same', 'x', 'stored'), key('other', 'y', 'stored'), key('dead', 'y', 'dead-lettered')]),
     );
     const records = ['same', 'other', 'dead', 'new'].map((id) => record(id, 'x', id));
-    expect(await accept(records, LOOK_UP)).toEqual(['accepted', 'conflict', 'accepted', 'accepted']);
+    expect(await accept(records, LOOK_UP)).toEqual(['known', 'conflict', 'accepted', 'accepted']);
     expect(publisher.accepted.map(({ id }) => id)).toEqual(['dead', 'new']);
-    expect(await accept1(accept, 'other', 'y')).toBe('accepted');
+    expect(await accept1(accept, 'other', 'y')).toBe('known');
     expect(publisher.accepted).toHaveLength(2);
   });
 

@@ -39,14 +39,14 @@ describe('the in-flight and recent ids', () => {
   it('evict the oldest recent id when they are full', () => {
     const { accept } = setUp({ recentMax: 2 });
     expect(['a', 'b', 'c'].map((id) => accept('tenant', id))).toEqual(['claimed', 'claimed', 'claimed']);
-    expect(['b', 'c', 'a'].map((id) => accept('tenant', id))).toEqual(['accepted', 'accepted', 'claimed']);
+    expect(['b', 'c', 'a'].map((id) => accept('tenant', id))).toEqual(['known', 'known', 'claimed']);
   });
 
   it('forget a recent id after the memory time', () => {
     const { accept, time } = setUp({ memoryMs: 100 });
     accept('tenant', 'a');
     time.elapsedMs = 99;
-    expect(accept('tenant', 'a')).toBe('accepted');
+    expect(accept('tenant', 'a')).toBe('known');
     time.elapsedMs = 100;
     expect(accept('tenant', 'a')).toBe('claimed');
   });

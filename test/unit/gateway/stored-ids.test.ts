@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { StoredIdLookup } from '../../../gateway/accept/stored-ids.ts';
@@ -84,5 +85,19 @@ describe('the stored ids look-up', () => {
     });
     for (let i = 0; i < 8; i++) await findStored('a', KIND, ['1']);
     expect(queries).toHaveLength(5);
+  });
+
+  it('waits over its budget in a patient call, also while look-ups are paused, and does not pause them', async () => {
+    const { findStored, time } = setUp(async (_tenant, keys) => {
+      if (keys[0] === 'slow') await delay(40);
+      time.nowMs += 21;
+      return keys.map(row);
+    });
+    const sizeOf = async (id: string, isPatient: boolean) =>
+      (await findStored('a', KIND, [id], isPatient)).size;
+    for (const id of ['slow', '1', '2', '3', '4', '5']) expect(await sizeOf(id, true)).toBe(1);
+    for (const id of ['1', '2', '3', '4', '5']) expect(await sizeOf(id, false)).toBe(1);
+    expect(await sizeOf('6', false)).toBe(0);
+    expect(await sizeOf('6', true)).toBe(1);
   });
 });
