@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../async.ts';
@@ -52,6 +52,7 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     requireWritable(facts);
     const applied: string[] = [];
     for (const name of missingFrom(schema, migrationNames(directory))) {
+      await buildIndexes(pool, name, { directory, logger });
       if (await applyMigration(pool, name, { directory, lockTimeoutMs })) applied.push(name);
     }
     return applied;
@@ -75,6 +76,32 @@ async function readDatabase(pool: Pool) {
   } catch (error) {
     client.release(true);
     throw error;
+  }
+}
+
+/**
+ * Runs the statements that `<name>.concurrently.sql` returns, if there is that file: they build
+ * indexes while the tables are in use, and so cannot be part of a transaction. Another run may do the
+ * same, or a time limit of the database may end a statement; the migration builds what is missing.
+ */
+async function buildIndexes(
+  pool: Pool,
+  name: string,
+  { directory, logger }: { readonly directory: string | undefined; readonly logger: Logger },
+): Promise<void> {
+  const file = join(directory ?? migrationsDirectory(), `${name}.concurrently.sql`);
+  if (!existsSync(file)) return;
+  try {
+    const { rows } = await pool.query<{ statement: string }>(await readFile(file, 'utf8'));
+    for (const [index, { statement }] of rows.entries()) {
+      logger.info({ migration: name, step: index + 1, steps: rows.length }, statement);
+      await pool.query(statement);
+    }
+  } catch (err) {
+    logger.warn(
+      { err, migration: name },
+      'an index was not built in advance: the migration builds it, and writers wait',
+    );
   }
 }
 
@@ -196,7 +223,7 @@ async function readSchema(db: Queryable): Promise<Schema | undefined> {
 
 function migrationNames(directory: string = migrationsDirectory()): string[] {
   return readdirSync(directory)
-    .filter((file) => /^\d{4}_.*\.sql$/.test(file))
+    .filter((file) => /^\d{4}_[^.]*\.sql$/.test(file))
     .map((file) => file.slice(0, -'.sql'.length))
     .sort();
 }

@@ -201,18 +201,20 @@ async function migrations(files: Record<string, string>): Promise<string> {
   return directory;
 }
 
-test('the audit accepts erasures in partitions created before the migration that added them', async () => {
+/** Empties the database and applies the migrations before the one with this number. */
+async function migrateUntil(number: string): Promise<void> {
   const source = join(ROOT, 'shared/postgres/migrations');
-  const before = (await readdir(source)).filter((file) => file < '0005');
+  const before = (await readdir(source)).filter((file) => file < number);
+  const contents = await Promise.all(before.map((file) => readFile(join(source, file), 'utf8')));
   const directory = await migrations(
-    Object.fromEntries(
-      await Promise.all(
-        before.map(async (file) => [file.replace(/\.sql$/, ''), await readFile(join(source, file), 'utf8')]),
-      ),
-    ),
+    Object.fromEntries(before.map((file, i) => [file.replace(/\.sql$/, ''), contents[i]!])),
   );
   await emptyDatabase();
   await migrate({ connectionString: database.url, logger, directory });
+}
+
+test('the audit accepts erasures in partitions created before the migration that added them', async () => {
+  await migrateUntil('0005');
   const { pool } = database;
   const nowMs = Date.parse('2026-06-10T12:00:00Z');
   await ensureTimePartitions(pool, 'credential_reads', nowMs, nowMs);
@@ -221,4 +223,87 @@ test('the audit accepts erasures in partitions created before the migration that
   await insertCredentialRead(pool, { ...line, readId: 'a', outcome: 'erasure', eventId: null });
   const { rows } = await pool.query('select outcome from credential_reads_p20260608');
   expect(rows).toEqual([{ outcome: 'erasure' }]);
+});
+
+describe('the migration that changes the keys of event_keys and message_sent', () => {
+  const ROWS = 2000;
+  const TIME = new Date('2026-06-10T12:00:00Z');
+  const store = (from: number, to: number) =>
+    database.pool.query(
+      `with keys as (
+         insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at,
+                                 updated_at, expires_at)
+         select 'tenant-' || i % 7, 'message-sent', 'id-' || i, 'stored', 1, 0, i, $3, $3, $3, $3
+           from generate_series($1::int, $2::int) as i
+             on conflict (tenant_id, kind, key) do nothing
+         returning tenant_id, key, "offset")
+       insert into message_sent (tenant_id, message_id, accepted_at, conversation_id, augmentation_type, num_edits,
+         initial_suggestions_id, phrase_autocomplete_presented_ct, selected_suggestion_text, selected_suggestions_id,
+         selected_suggestion_index, time_to_action, crafting_time, dwell_time, phrase_autocomplete_selected_ct, gaps,
+         generation, partition, "offset", request_id, stored_at)
+       select tenant_id, key, $3, 'c', '{}', 0, '', 0, '', '', 0, 0, 0, 0, 0, '{}', 1, 0, "offset", 'r', $3 from keys`,
+      [from, to, TIME],
+    );
+  const invalidIndexes = async () =>
+    (await database.pool.query('select indexrelid::regclass as name from pg_index where not indisvalid'))
+      .rows;
+
+  beforeEach(async () => {
+    await migrateUntil('0015');
+    await ensureTimePartitions(database.pool, 'message_sent', TIME.getTime(), TIME.getTime());
+    await store(1, ROWS);
+  });
+
+  test('runs while rows are written, and none is lost or stored twice', async () => {
+    let migrated = false;
+    let last = ROWS;
+    const write = async () => {
+      // The first half of each statement's ids repeats those of the statement before.
+      while (!migrated || last < ROWS + 200) {
+        await store(last - 20, last + 20);
+        last += 20;
+      }
+    };
+    const run = migrate({ connectionString: database.url, logger }).finally(() => {
+      migrated = true;
+    });
+    await Promise.all([run, write()]);
+    const { rows } = await database.pool.query(
+      `select (select count(*)::int from event_keys) as keys, (select count(*)::int from message_sent) as messages,
+              (select array_agg(distinct pg_get_indexdef(i.indexrelid, 1, true)) from pg_index i
+                join pg_inherits on inhrelid = i.indrelid where i.indisprimary
+                 and inhparent in ('event_keys'::regclass, 'message_sent'::regclass)) as "firstColumns"`,
+    );
+    expect(rows).toEqual([{ keys: last, messages: last, firstColumns: ['accepted_at', 'key'] }]);
+    expect(await invalidIndexes()).toEqual([]);
+    // Partitions that are created later have the new key too.
+    expect(
+      await ensureTimePartitions(
+        database.pool,
+        'message_sent',
+        TIME.getTime(),
+        TIME.getTime() + 7 * 86_400_000,
+      ),
+    ).toHaveLength(1);
+  });
+
+  test('builds an index again that an interrupted run left invalid, and builds what it could not', async () => {
+    for (const [index, table] of [
+      ['event_keys_00_by_key', 'event_keys_00 (key, tenant_id, kind)'],
+      ['message_sent_p20260608_by_time', 'message_sent_p20260608 (accepted_at, tenant_id, message_id)'],
+    ]) {
+      await database.pool.query(`create unique index ${index} on ${table}`);
+      await database.pool.query(
+        `update pg_index set indisvalid = false where indexrelid = '${index}'::regclass`,
+      );
+    }
+    // Ends the statements that run outside of the migration.
+    const hurried = new URL(database.url);
+    hurried.searchParams.set('options', '-c statement_timeout=1');
+    expect(await migrate({ connectionString: hurried.href, logger })).toContain('0015_keys_by_time');
+    expect(await invalidIndexes()).toEqual([]);
+    await store(1, ROWS + 1);
+    const { rows } = await database.pool.query('select count(*)::int as stored from message_sent');
+    expect(rows).toEqual([{ stored: ROWS + 1 }]);
+  });
 });
