@@ -86,7 +86,7 @@ export class RecentIds {
   /** Returns the last result of the id. `key` is a cryptographic hash that callers cannot predict. */
   get(key: string, contentHash: string): RecentId | undefined {
     const slot = this.find(key);
-    if (slot === NONE || this.isExpired(slot)) return undefined;
+    if (slot === NONE || this.isExpired(slot, this.options.elapsedMs())) return undefined;
     fold(contentHash, this.words);
     return { isSame: equals(this.contents, slot, this.words), isCertain: this.certain[slot] === 1 };
   }
@@ -95,7 +95,8 @@ export class RecentIds {
   set(tenantId: string, key: string, contentHash: string, isCertain: boolean): void {
     const previous = this.find(key);
     if (previous !== NONE) this.remove(previous);
-    for (let i = 0; i < SWEEP_SLOTS; i++) this.sweep();
+    const nowMs = this.options.elapsedMs();
+    for (let i = 0; i < SWEEP_SLOTS; i++) this.sweep(nowMs);
     if (this.count === this.options.idsMax) this.evictFor(tenantId);
     const slot = this.takeSlot();
     fold(key, this.words);
@@ -106,7 +107,7 @@ export class RecentIds {
     fold(contentHash, this.words);
     this.contents.set(this.words, slot * WORDS);
     this.certain[slot] = isCertain ? 1 : 0;
-    this.sinceMs[slot] = this.options.elapsedMs();
+    this.sinceMs[slot] = nowMs;
     this.append(this.tenant(tenantId), slot);
   }
 
@@ -118,15 +119,15 @@ export class RecentIds {
     return slot;
   }
 
-  private isExpired(slot: number): boolean {
-    return this.options.elapsedMs() - this.sinceMs[slot]! >= this.options.memoryMs;
+  private isExpired(slot: number, nowMs: number): boolean {
+    return nowMs - this.sinceMs[slot]! >= this.options.memoryMs;
   }
 
   /** Removes the id of the next slot if it has expired, so that idle tenants keep no room. */
-  private sweep(): void {
+  private sweep(nowMs: number): void {
     if (this.used === 0) return;
     this.swept = (this.swept % this.used) + 1;
-    if (this.tenantOf[this.swept] !== NONE && this.isExpired(this.swept)) this.remove(this.swept);
+    if (this.tenantOf[this.swept] !== NONE && this.isExpired(this.swept, nowMs)) this.remove(this.swept);
   }
 
   /** Removes the oldest id of the tenant that will have the most ids. */
