@@ -76,7 +76,10 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   };
   const { app, on } = createBaseApp({
     ...deps,
-    publicRoutes: [...healthRoutes(deps.health), ...referenceRoutes('Sluice admin', adminDocument)],
+    publicRoutes: [
+      ...healthRoutes(deps.health),
+      ...referenceRoutes('Sluice admin', { '/openapi.json': adminDocument }),
+    ],
   });
   addWebhookRoutes(on, deps, checks);
   addKeyRoutes(on, deps, checks);

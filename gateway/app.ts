@@ -21,6 +21,7 @@ import { CONVERSATION_RAW_MEMBERS } from '../shared/kinds/conversation-metadata.
 import { MESSAGE_SENT_RAW_MEMBERS } from '../shared/kinds/message-sent.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Accept } from './accept/accept.ts';
+import { asyncApiDocument } from './documents/asyncapi.ts';
 import { createByteRate } from './limits/byte-rate.ts';
 import { createLimitedAccept } from './limits/limited-accept.ts';
 import type { OpenDeadLetters } from './limits/open-dead-letters.ts';
@@ -56,7 +57,7 @@ export interface AppDeps {
    */
   readonly gateways: number;
   readonly bodyMemory: BodyMemory;
-  /** Whether the API reference and its document are served. */
+  /** Whether the API reference and the documents are served. */
   readonly docs: boolean;
   readonly readState: ReadState;
   readonly keyRing: KeyRing;
@@ -65,6 +66,8 @@ export interface AppDeps {
   readonly nextId: IdGenerator;
   readonly logger: Logger;
 }
+
+const DOCUMENTS = { '/openapi.json': gatewayDocument, '/asyncapi.json': asyncApiDocument };
 
 /** The body of an operation that writes, and the checks of the path before it. */
 interface WriteBody extends Pick<ReadBodyOptions, 'bytesMax' | 'rawMembers' | 'scan' | 'onUnreadable'> {
@@ -83,7 +86,7 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
   const writeDeps = { ...deps, accept: createLimitedAccept({ ...deps, ...rates }) };
   const bodies = { memory: deps.bodyMemory, byteRate: createByteRate(rates) };
   const health = healthRoutes(deps.health, { namesOnly: true });
-  const reference = deps.docs ? referenceRoutes('Sluice', gatewayDocument) : [];
+  const reference = deps.docs ? referenceRoutes('Sluice', DOCUMENTS) : [];
   const { app, on } = createBaseApp({ ...deps, publicRoutes: [...health, ...reference] });
 
   on('GET', PATHS.state, guarded(access.before('state:read'), readStateOperation(deps.readState)));

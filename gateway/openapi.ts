@@ -7,6 +7,7 @@ import { messageSentSchema } from '../shared/kinds/message-sent.ts';
 import { openApiDocument } from '../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
+import { openApiWebhooks, webhookSchemas } from './documents/openapi-webhooks.ts';
 import { BYTES_PER_SECOND, RECORDS_PER_REQUEST } from './limits/policies.ts';
 import { credentialsSchema } from './operations/authenticate/credentials.ts';
 import { AUTHENTICATE } from './operations/authenticate/openapi.ts';
@@ -40,8 +41,10 @@ export function gatewayDocument(): JsonSchema {
       credentials: "Customers' credentials.",
       automation: 'The automated agent.',
       health: 'For load balancers.',
+      webhooks: 'Requests that your webhook endpoints receive, signed as Standard Webhooks.',
     },
     operations: GATEWAY_OPERATIONS,
+    webhooks: openApiWebhooks(),
     schemas: {
       Agent: jsonSchemaOf(agentSchema),
       AgentItems: itemsOf('Agent'),
@@ -53,6 +56,7 @@ export function gatewayDocument(): JsonSchema {
       AutomationState: STATE_SCHEMA,
       ...RESULT_SCHEMAS,
       Health: HEALTH_SCHEMA,
+      ...webhookSchemas(),
     },
   });
 }

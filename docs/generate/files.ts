@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { adminDocument } from '../../admin/openapi.ts';
+import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../gateway/openapi.ts';
-import { asyncApiDocument } from './asyncapi.ts';
 import { requestsPage } from './requests.ts';
 import { envExample, settingsPage } from './settings.ts';
 import { stackSection } from './stack.ts';

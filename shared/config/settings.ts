@@ -44,7 +44,7 @@ const listeners = {
     schema: onOrOff.schema.default('on'),
     usedBy: ['embedded', 'gateway'],
     meaning:
-      'Serves /docs and /openapi.json on the gateway, without a key. The admin listener always serves its own.',
+      'Serves /docs, /openapi.json and /asyncapi.json on the gateway, without a key. The admin listener always serves its own.',
     example: 'off',
   },
   WORKER_PORT: {

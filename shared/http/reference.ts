@@ -10,6 +10,7 @@ import type { PublicRoute } from './env.ts';
 
 /** The script of the page, which the build copies (docs/decisions/0015). */
 const SCRIPT_FILE = 'scalar.js';
+const PAGE_PATH = '/docs';
 
 /** Allows this host only, so that the script cannot load fonts or services of its vendor. */
 const CONTENT_SECURITY_POLICY = [
@@ -25,6 +26,8 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const TO_PAGE = { location: PAGE_PATH, 'cache-control': 'no-cache', 'content-length': '0' };
+
 interface Content {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
@@ -37,12 +40,14 @@ interface Asset {
 }
 
 /**
- * Returns the routes `GET /openapi.json` and `GET /docs`, a page that shows the document and can
- * send requests with a key that the reader enters. Both routes are public, as the document is. Each
- * content is generated once, at its first request.
+ * Returns the routes of the documents, by path, and `GET /docs`, a page that shows `/openapi.json`
+ * and can send requests with a key that the reader enters. `GET /` leads to the page. All routes are
+ * public, as the documents are. Each content is generated once, at its first request.
  */
-export function referenceRoutes(title: string, document: () => JsonSchema): PublicRoute[] {
-  const json = once(async () => asset(JSON.stringify(document())));
+export function referenceRoutes(
+  title: string,
+  documents: Readonly<Record<string, () => JsonSchema>>,
+): PublicRoute[] {
   const page = once(async () => asset(pageOf(title)));
   const script = once(async () => asset(await readFile(join(packageRoot(), 'dist', SCRIPT_FILE))));
   const pageHeaders = {
@@ -55,9 +60,13 @@ export function referenceRoutes(title: string, document: () => JsonSchema): Publ
     handle: async (c: Context) => answer(c, await asset(), headers),
   });
   return [
-    serve('/openapi.json', json, { 'content-type': 'application/json' }),
-    serve('/docs', page, pageHeaders),
-    serve(`/docs/${SCRIPT_FILE}`, script, { 'content-type': 'text/javascript; charset=utf-8' }),
+    { path: '/', handle: (c) => c.body(null, 302, TO_PAGE) },
+    ...Object.entries(documents).map(([path, document]) => {
+      const json = once(async () => asset(JSON.stringify(document())));
+      return serve(path, json, { 'content-type': 'application/json' });
+    }),
+    serve(PAGE_PATH, page, pageHeaders),
+    serve(`${PAGE_PATH}/${SCRIPT_FILE}`, script, { 'content-type': 'text/javascript; charset=utf-8' }),
   ];
 }
 
@@ -143,7 +152,7 @@ function pageOf(title: string): string {
   <body>
     <noscript>This page needs JavaScript. The same as JSON: /openapi.json</noscript>
     <script id="api-reference" type="application/json" data-configuration='${JSON.stringify(configuration)}'></script>
-    <script src="/docs/${SCRIPT_FILE}"></script>
+    <script src="${PAGE_PATH}/${SCRIPT_FILE}"></script>
   </body>
 </html>
 `;

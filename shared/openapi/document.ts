@@ -20,6 +20,8 @@ export interface DocumentParts {
   readonly description: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly operations: Operations;
+  /** The requests that the product sends, by name. */
+  readonly webhooks?: JsonSchema;
   /** Schemas by name, for `schemaRef`. */
   readonly schemas: Readonly<Record<string, JsonSchema>>;
 }
@@ -39,6 +41,7 @@ export function openApiDocument({
   description,
   tags,
   operations,
+  webhooks,
   schemas,
 }: DocumentParts): JsonSchema {
   const paths: Record<string, Record<string, JsonSchema>> = {};
@@ -55,6 +58,7 @@ export function openApiDocument({
     security: [KEY],
     tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
     paths,
+    ...(webhooks && { webhooks }),
     components: {
       schemas: { ...schemas, Error: ERROR_SCHEMA },
       headers: { ...ANSWER_HEADERS, ...(hasKnown && { [KNOWN_RECORDS_HEADER]: KNOWN_RECORDS_ANSWER }) },

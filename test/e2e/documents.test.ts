@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADMIN_OPERATIONS } from '../../admin/openapi.ts';
-import { asyncApiDocument } from '../../docs/generate/asyncapi.ts';
+import { asyncApiDocument } from '../../gateway/documents/asyncapi.ts';
 import { GATEWAY_OPERATIONS } from '../../gateway/openapi.ts';
 import { EVENT_HEADERS, encodeEvent } from '../../shared/contracts/event.ts';
 import { topicOf } from '../../shared/contracts/kinds.ts';

@@ -23,7 +23,7 @@ async function codeOf(response: Response): Promise<string> {
 
 describe('the routes of the gateway', () => {
   it.each([
-    ['GET', '/'],
+    ['GET', '/unknown'],
     ['GET', AGENTS],
     ['POST', STATE],
     ['HEAD', STATE],
@@ -42,7 +42,7 @@ describe('the routes of the gateway', () => {
   it('use the caller’s request id if it is valid, else generate one', async () => {
     const { app } = createGatewayApp();
     const idFor = async (id: string) =>
-      (await app.request('/', { headers: { 'x-request-id': id } })).headers.get('x-request-id');
+      (await app.request('/unknown', { headers: { 'x-request-id': id } })).headers.get('x-request-id');
     expect(await idFor('My.id_1-2')).toBe('My.id_1-2');
     expect(await idFor('a'.repeat(129))).toMatch(ULID);
     expect(await idFor('no spaces')).toMatch(ULID);
@@ -53,7 +53,7 @@ describe('the routes of the gateway', () => {
     const secret = 'a-secret-of-20-chars';
     for (const id of [secret, `r-${secret}.1`]) {
       const headers = { 'x-request-id': id, 'service-api-secret': secret };
-      const answer = await app.request('/', { headers });
+      const answer = await app.request('/unknown', { headers });
       expect(answer.headers.get('x-request-id')).toMatch(ULID);
     }
   });

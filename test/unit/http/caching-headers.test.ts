@@ -25,7 +25,7 @@ describe('caching headers of answers', () => {
     [503, `${STATE}?externalId=broken`, {}],
     [401, `${STATE}?externalId=c`, { 'service-api-secret': 'wrong' }],
     [401, `${STATE}?externalId=c`, { 'service-api-id': '' }],
-    [404, '/', {}],
+    [404, '/unknown', {}],
     [404, '/health/other', {}],
     [404, '/docs/other', {}],
   ])(
@@ -53,7 +53,7 @@ describe('caching headers of answers', () => {
 
   it('forbid storing answers of the admin listener and of the workers', async () => {
     const admin = createAdminTestApp([]);
-    for (const path of ['/admin/v1/keys', '/internal/v1/conversations/C/credentials', '/']) {
+    for (const path of ['/admin/v1/keys', '/internal/v1/conversations/C/credentials', '/unknown']) {
       expect(markOf(await admin.request(path))).toEqual(PRIVATE);
     }
     const workers = createHealthApp(createHealth(), () => 'id');
@@ -65,7 +65,9 @@ describe('caching headers of answers', () => {
     for (const [path, rule] of [
       ['/health/live', 'no-store'],
       ['/health/ready', 'no-store'],
+      ['/', 'no-cache'],
       ['/openapi.json', 'no-cache'],
+      ['/asyncapi.json', 'no-cache'],
       ['/docs', 'no-cache'],
       ['/docs/scalar.js', 'no-cache'],
     ] as const) {

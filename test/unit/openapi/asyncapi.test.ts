@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { asyncApiDocument } from '../../../docs/generate/asyncapi.ts';
+import { asyncApiDocument } from '../../../gateway/documents/asyncapi.ts';
 import { GATEWAY_OPERATIONS } from '../../../gateway/openapi.ts';
 import { KINDS, topicOf } from '../../../shared/contracts/kinds.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';

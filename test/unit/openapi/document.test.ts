@@ -1,9 +1,11 @@
 import { validate } from '@scalar/openapi-parser';
 import { describe, expect, it } from 'vitest';
 import { ADMIN_OPERATIONS, adminDocument } from '../../../admin/openapi.ts';
+import { asyncApiDocument } from '../../../gateway/documents/asyncapi.ts';
 import { GATEWAY_OPERATIONS, gatewayDocument } from '../../../gateway/openapi.ts';
 import { ERRORS, type ErrorCode, type ErrorEnvelope } from '../../../shared/contracts/errors.ts';
 import { SCOPES } from '../../../shared/contracts/scopes.ts';
+import { WEBHOOK_TYPES } from '../../../shared/contracts/webhooks.ts';
 import { errorCodes } from '../../../shared/openapi/errors.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
@@ -19,7 +21,9 @@ interface Answer {
 }
 
 /** The routes of the documents, which the documents do not list. */
-const UNDESCRIBED = ['GET /openapi.json', 'GET /docs', 'GET /docs/scalar.js'];
+const UNDESCRIBED = ['/', '/openapi.json', '/asyncapi.json', '/docs', '/docs/scalar.js'].map(
+  (path) => `GET ${path}`,
+);
 
 const LISTENERS = [
   { name: 'gateway', operations: GATEWAY_OPERATIONS, document: gatewayDocument(), appOf: gatewayAppOf },
@@ -181,4 +185,27 @@ const CONDITIONS = new Set(['if', 'then', 'else', 'examples', 'example', 'securi
 
 function refusesAnItem(answer: OperationDescription['examples'][string]['answer']): boolean {
   return typeof answer?.errorCount === 'number' && answer.errorCount > 0;
+}
+
+it('the OpenAPI document of the gateway describes each webhook with the schema of AsyncAPI', () => {
+  const { webhooks } = gatewayDocument() as { webhooks: Record<string, { post: WebhookRequest }> };
+  expect(Object.keys(webhooks)).toEqual(WEBHOOK_TYPES);
+  const { schemas } = gatewayDocument().components as { schemas: Record<string, object> };
+  const asyncApi = asyncApiDocument().components as { schemas: Record<string, object> };
+  for (const [type, { post }] of Object.entries(webhooks)) {
+    const { $ref } = post.requestBody.content['application/json'].schema;
+    expect(schemas[$ref.split('/').at(-1)!]).toEqual(asyncApi.schemas[type]);
+    expect(post.parameters.map(({ name }) => name)).toEqual([
+      'webhook-id',
+      'webhook-timestamp',
+      'webhook-signature',
+    ]);
+  }
+});
+
+interface WebhookRequest {
+  readonly parameters: readonly { readonly name: string }[];
+  readonly requestBody: {
+    readonly content: { readonly 'application/json': { readonly schema: { readonly $ref: string } } };
+  };
 }

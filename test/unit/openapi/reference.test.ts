@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { asyncApiDocument } from '../../../gateway/documents/asyncapi.ts';
 import { gatewayDocument } from '../../../gateway/openapi.ts';
 import { createAdminTestApp } from '../../support/admin-app.ts';
 import { createGatewayApp } from '../../support/gateway-app.ts';
@@ -11,6 +12,15 @@ describe('the reference', () => {
     const answer = await app.request('/openapi.json');
     expect(answer.headers.get('content-type')).toBe('application/json');
     expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(gatewayDocument())));
+    const asyncApi = await app.request('/asyncapi.json');
+    expect(await asyncApi.json()).toEqual(JSON.parse(JSON.stringify(asyncApiDocument())));
+  });
+
+  it('is what / leads to', async () => {
+    for (const listener of [app, createAdminTestApp([])]) {
+      const answer = await listener.request('/');
+      expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs']);
+    }
   });
 
   it('of the admin listener is its own', async () => {
@@ -62,7 +72,7 @@ describe('the reference', () => {
   });
 
   it('is compressed for callers that accept gzip, with a different tag', async () => {
-    for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
+    for (const path of ['/openapi.json', '/asyncapi.json', '/docs', '/docs/scalar.js']) {
       const plain = await app.request(path);
       const headers = { 'accept-encoding': 'br, gzip;q=0.5' };
       const packed = await app.request(path, { headers });
@@ -85,7 +95,7 @@ describe('the reference', () => {
 
   it('is not served by a listener that disables it', async () => {
     const { app: other } = createGatewayApp({ docs: false });
-    for (const path of ['/openapi.json', '/docs', '/docs/scalar.js']) {
+    for (const path of ['/', '/openapi.json', '/asyncapi.json', '/docs', '/docs/scalar.js']) {
       expect((await other.request(path)).status).toBe(404);
     }
     expect((await other.request('/health/live')).status).toBe(200);
@@ -105,7 +115,7 @@ describe('the reference', () => {
   });
 
   it('returns the request id, as all answers do', async () => {
-    for (const path of ['/openapi.json', '/docs', '/health/live', '/health/ready']) {
+    for (const path of ['/', '/openapi.json', '/docs', '/health/live', '/health/ready']) {
       const answer = await app.request(path, { headers: { 'x-request-id': 'mine' } });
       expect(answer.headers.get('x-request-id')).toBe('mine');
     }
@@ -113,6 +123,7 @@ describe('the reference', () => {
 
   it.each([
     ['/openapi.json', 'application/json'],
+    ['/asyncapi.json', 'application/json'],
     ['/docs', 'text/html; charset=utf-8'],
     ['/docs/scalar.js', 'text/javascript; charset=utf-8'],
   ])('%s is kept by browsers until it changes', async (path, type) => {

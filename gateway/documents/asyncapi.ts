@@ -6,7 +6,7 @@ import { eventSchema } from './event-schema.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /**
- * Returns the AsyncAPI 3 document of the topics and the webhooks. `prefix` is the default of the
+ * Returns the answer to `GET /asyncapi.json`: the AsyncAPI 3 document of the topics and the webhooks. `prefix` is the default of the
  * setting for the topic prefix.
  */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {

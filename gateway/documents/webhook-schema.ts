@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { freeForm } from '../../shared/contracts/fields.ts';
 import { KINDS } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks.ts';
 
 /**
- * The schemas of webhooks, for the AsyncAPI document. A test compares the schemas with what the
+ * The schemas of webhooks, for the AsyncAPI and the OpenAPI document. A test compares the schemas with what the
  * workers send.
  */
 
@@ -12,7 +13,6 @@ const conversation = {
   conversationId: z.string().describe("The service's id of the conversation."),
   externalConversationId: z.string().describe('Id of the conversation in the chat or voice system.'),
 };
-const freeForm = z.record(z.string(), z.unknown());
 const latest = {
   currentTaskName: z.string().optional().describe('The task that the agent is working on.'),
   inputVariables: freeForm.optional().describe('The last input variables, byte for byte.'),

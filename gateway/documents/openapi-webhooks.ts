@@ -1,0 +1,54 @@
+import { type JsonSchema, jsonSchemaOf } from '../../shared/contracts/json-schema.ts';
+import { schemaRef } from '../../shared/openapi/document.ts';
+import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
+
+/** The schemas of webhooks by name, for the OpenAPI document. */
+export function webhookSchemas(): Readonly<Record<string, JsonSchema>> {
+  return Object.fromEntries(
+    WEBHOOK_SCHEMAS.map(([type, schema]) => [schemaName(type), jsonSchemaOf(schema)]),
+  );
+}
+
+/** Returns the `webhooks` of the OpenAPI document: the requests that endpoints receive, by type. */
+export function openApiWebhooks(): JsonSchema {
+  const parameters = headerParameters();
+  return Object.fromEntries(
+    WEBHOOK_SCHEMAS.map(([type]) => {
+      const operation = {
+        operationId: `receive-${type.replace(/[._]/g, '-')}`,
+        tags: ['webhooks'],
+        summary: type,
+        security: [],
+        parameters,
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: schemaRef(schemaName(type)) } },
+        },
+        responses: {
+          '2XX': { description: 'The webhook is delivered.' },
+          410: { description: 'The endpoint is disabled.' },
+          default: { description: 'The webhook is sent again later. Redirects are not followed.' },
+        },
+      };
+      return [type, { post: operation }];
+    }),
+  );
+}
+
+/** Returns a type as the name of a schema: `automation.reply` as `AutomationReply`. */
+function schemaName(type: string): string {
+  return type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function headerParameters(): JsonSchema[] {
+  const { properties } = jsonSchemaOf(webhookHeadersSchema) as {
+    properties: Record<string, JsonSchema & { description: string }>;
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema,
+  }));
+}
