@@ -1,6 +1,7 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
+import { LARGE_FROM, runUrgent } from '../../shared/map-in-slices.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
@@ -184,7 +185,7 @@ class EndpointDispatcher implements Dispatcher {
     try {
       const nowMs = this.#context.clock.nowMs();
       const works = tasks.map((task) => workOf(task, this.#backfill.neededFor(task.endpoint.id, nowMs)));
-      const dispatched = await dispatchEndpoints(this.#context, works);
+      const dispatched = await this.#dispatchBySize(works);
       this.#dispatchProblem = undefined;
       for (const [index, task] of tasks.entries()) {
         const result = dispatched[index];
@@ -202,6 +203,13 @@ class EndpointDispatcher implements Dispatcher {
       this.#dispatches -= 1;
       this.#startDispatches();
     }
+  }
+
+  /** A dispatch of few deliveries goes first, because its latency is that of single webhooks. */
+  #dispatchBySize(works: readonly EndpointWork[]): Promise<(Dispatched | undefined)[]> {
+    const dispatch = () => dispatchEndpoints(this.#context, works);
+    const deliveries = works.reduce((sum, { attempts, unsent }) => sum + attempts.length + unsent.length, 0);
+    return deliveries < LARGE_FROM ? runUrgent(dispatch) : dispatch();
   }
 
   /** Starts sending the claimed deliveries. */
