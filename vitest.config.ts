@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -37,13 +38,37 @@ const AGAIN = {
 /** Set if the composed services are running. */
 const composed = process.env.SLUICE_TEST_COMPOSED;
 
-/** Suites that take at least a minute. */
-const LONG = ['planted-secrets', 'cli-send', 'log-kafka', 'conformance', 'embedded-postgres', 'start'];
+/**
+ * Unit tests that need a process of their own: they mock modules or timers, or measure time or memory.
+ * All others share processes, so that modules are loaded once per process.
+ */
+const ISOLATED = readdirSync('test/unit', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => `test/unit/${name}`)
+  .filter((file) =>
+    /vi\.mock|useFakeTimers|memoryUsage|cpuUsage|performance\.now/.test(readFileSync(file, 'utf8')),
+  );
 
-/** Starts the longest suites first, which shortens the run. */
+/** Suites that take at least half a minute. */
+const LONG = [
+  'log-kafka',
+  'workers-heartbeats',
+  'planted-secrets',
+  'cli-send',
+  'output',
+  'embedded-postgres',
+  'processes-kafka',
+  'start',
+];
+
+/**
+ * Starts the longest suites first, which shortens the run. Unit tests are last, because they are
+ * short, and together, because a process is only shared by tests that follow each other.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      if (project.name !== 'services') return project.name === 'unit' ? LONG.length + 2 : LONG.length + 1;
       const found = LONG.findIndex((name) => moduleId.includes(`/${name}`));
       return found === -1 ? LONG.length : found;
     };
@@ -51,25 +76,37 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** The suites that start processes or use the servers of the run. */
+const withServices = again
+  ? [`test/integration/{${AGAIN.integration}}.test.ts`, `test/e2e/{${AGAIN.e2e}}.test.ts`]
+  : ['test/{containers,e2e,integration}/**/*.test.ts'];
+
 export default defineConfig({
   test: {
-    include: again
-      ? [
-          'test/unit/**/*.test.ts',
-          `test/integration/{${AGAIN.integration}}.test.ts`,
-          `test/e2e/{${AGAIN.e2e}}.test.ts`,
-        ]
-      : ['test/**/*.test.ts'],
-    exclude: [
-      // These tests need running containers, which .ci/containers starts.
-      ...(composed ? [] : ['test/containers/**']),
-      ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'services',
+          include: withServices,
+          exclude: [
+            // These tests need running containers, which .ci/containers starts.
+            ...(composed ? [] : ['test/containers/**']),
+            ...(docker === 'off' ? ['test/integration/postgres-17.test.ts'] : []),
+          ],
+          globalSetup: ['test/support/global-setup.ts'],
+        },
+      },
+      { extends: true, test: { name: 'unit-isolated', include: ISOLATED } },
+      {
+        extends: true,
+        test: { name: 'unit', include: ['test/unit/**/*.test.ts'], exclude: ISOLATED, isolate: false },
+      },
     ],
-    globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     // More workers than cores, because many tests wait for timers, brokers and disks.
-    maxWorkers: 3,
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],

@@ -1,19 +1,14 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { ServedBindings } from '../../shared/http/env.ts';
 import type { HttpServer, ListenOptions } from '../../shared/http/listener/serve.ts';
 import { openWire, type Wire } from './http-wire.ts';
 import { HEADERS, startWith } from './listener.ts';
 import { waitFor } from './wait.ts';
 
-/** Connections for tests of the fast path, which are closed after each test. */
+/** Connections for tests of the fast path, which are closed after the test. */
 
 /** Milliseconds in which an answer must arrive. */
 export const MS = 5000;
-
-const wires: Wire[] = [];
-afterEach(() => {
-  for (const wire of wires.splice(0)) wire.destroy();
-});
 
 /** Returns the bytes of a plain request. */
 export function post(path: string, body: string | Buffer = '{}', headers = HEADERS): Buffer {
@@ -24,7 +19,7 @@ export function post(path: string, body: string | Buffer = '{}', headers = HEADE
 /** Opens a connection that is closed after the test. */
 export async function open(server: HttpServer): Promise<Wire> {
   const wire = await openWire(`http://127.0.0.1:${server.port}`);
-  wires.push(wire);
+  onTestFinished(() => wire.destroy());
   return wire;
 }
 

@@ -1,19 +1,14 @@
-import { afterEach } from 'vitest';
-import { type HttpServer, type ListenOptions, listen } from '../../shared/http/listener/serve.ts';
+import { onTestFinished } from 'vitest';
+import { type ListenOptions, listen } from '../../shared/http/listener/serve.ts';
 import { createGatewayApp, type GatewayAppOptions, SECRET } from './gateway-app.ts';
 
-/** Listeners for tests, which are closed after each test, and parts of requests to the gateway. */
+/** Listeners for tests, which are closed after the test, and parts of requests to the gateway. */
 
 export const PATH = '/metadata-ingestion/v1/single-convo-metadata';
 export const HEADERS = `Host: x\r\nservice-api-id: key-1\r\nservice-api-secret: ${SECRET}\r\nContent-Type: application/json\r\n`;
 /** A body that PATH accepts. */
 export const BODY = '{"externalConversationId":"c"}';
 export const MIB = 1024 * 1024;
-
-const servers: HttpServer[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.destroy();
-});
 
 /** Starts a listener with the app on a free port. */
 export async function startWith(fetch: ListenOptions['fetch'], options: Partial<ListenOptions> = {}) {
@@ -25,7 +20,10 @@ export async function startWith(fetch: ListenOptions['fetch'], options: Partial<
     nextId: () => 'id',
     ...options,
   });
-  servers.push(server);
+  onTestFinished(async () => {
+    server.destroy();
+    await server.close();
+  });
   return server;
 }
 

@@ -1,13 +1,9 @@
 import { expect, it } from 'vitest';
-import { TenantSlots } from '../../../admin/limits/tenant-slots.ts';
+import { TenantSlots, type TenantSlotsOptions } from '../../../admin/limits/tenant-slots.ts';
 
 /** Returns functions that start and end named work, and the names of what has started. */
-function setUp(waitMaxMs?: number) {
-  const slots = new TenantSlots({
-    runningMax: 2,
-    tenantMax: 1,
-    ...(waitMaxMs === undefined ? {} : { waitMaxMs }),
-  });
+function setUp(options: Partial<TenantSlotsOptions> = {}) {
+  const slots = new TenantSlots({ runningMax: 2, tenantMax: 1, ...options });
   const started: string[] = [];
   const ends = new Map<string, () => void>();
   const run = (tenantId: string, name: string) =>
@@ -41,16 +37,12 @@ it('tenant slots run 2 at a time, 1 per tenant, and serve waiting tenants round-
 });
 
 it('tenant slots leave one for another tenant when a tenant may have several', async () => {
-  const slots = new TenantSlots({ runningMax: 3, tenantMax: 2 });
-  const started: string[] = [];
-  for (const name of ['a1', 'a2', 'a3', 'b1']) {
-    void slots.run(name[0]!, () => {
-      started.push(name);
-      return new Promise(() => {});
-    });
-  }
+  const { run, started, end } = setUp({ runningMax: 3, tenantMax: 2 });
+  const all = ['a1', 'a2', 'a3', 'b1'].map((name) => run(name[0]!, name));
   await slotsGiven();
   expect(started).toEqual(['a1', 'a2', 'b1']);
+  for (const name of ['a1', 'a2', 'a3', 'b1']) await end(name);
+  await Promise.all(all);
 });
 
 it('tenant slots start the next work when one fails', async () => {
@@ -62,7 +54,7 @@ it('tenant slots start the next work when one fails', async () => {
 });
 
 it('tenant slots reject work that waited too long, and run later work', async () => {
-  const { run, started, end } = setUp(20);
+  const { run, started, end } = setUp({ waitMaxMs: 20 });
   const first = run('a', 'a1');
   await expect(run('a', 'a2')).rejects.toMatchObject({ code: 'SLOT_TIMEOUT', retryable: true });
   await end('a1');
