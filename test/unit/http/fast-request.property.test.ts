@@ -58,6 +58,10 @@ function headOf(request: IncomingMessage): Omit<Seen, 'body'> {
   return { method: request.method!, path: request.url!, headers: JSON.stringify(request.headers) };
 }
 
+function isUpgradeWithBody({ headers }: Seen): boolean {
+  return headers.includes('"upgrade":') && /"(content-length|transfer-encoding)":/.test(headers);
+}
+
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -216,10 +220,13 @@ describe('the requests of a connection', () => {
     let fastCount = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 6 }), async (pieces) => {
+        const read = await readByNode(Buffer.from(pieces.join('')));
+        // After such a request, Node discards the rest of a piece.
+        fc.pre(!read.some(isUpgradeWithBody));
         const { server, seen } = await startListener();
         const socket = new MemorySocket(server);
         for (const bytes of pieces) await socket.receive(bytes);
-        const expected = (await readByNode(Buffer.from(pieces.join('')))).map((one) => JSON.stringify(one));
+        const expected = read.map((one) => JSON.stringify(one));
         // A request that the listener refuses does not reach the app.
         for (const one of [...seen.fast, ...seen.byNode].map((each) => JSON.stringify(each))) {
           expect(expected).toContain(one);
