@@ -75,7 +75,7 @@ describe('the key cache', () => {
     store.set('a', apiKey('a')).set('b', apiKey('b'));
     await use('a', 'b');
     store.set('a', apiKey('a', { version: 'v2', revoked: true })).delete('b');
-    await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
+    await waitFor(() => keys.peek('a')?.revoked && !keys.peek('b'), { timeoutMs: 5000, what: 'the refresh' });
   });
 
   it('accepts cached keys while the store is down, and reports it', async () => {
@@ -84,12 +84,12 @@ describe('the key cache', () => {
     await use('a');
     state.down = true;
     const before = refreshes.length;
-    await waitFor(() => refreshes.length > before + 2, { timeoutMs: 2000, what: 'refreshes that fail' });
+    await waitFor(() => refreshes.length > before + 2, { timeoutMs: 5000, what: 'refreshes that fail' });
     expect(keys.peek('a')).toBeDefined();
     await expect(keys.find('b')).rejects.toMatchObject({ code: 'KEYS_UNAVAILABLE', retryable: true });
     expect(problems.at(-1)).toBe('connection refused');
     state.down = false;
-    await waitFor(() => problems.at(-1) === undefined, { timeoutMs: 2000, what: 'the store' });
+    await waitFor(() => problems.at(-1) === undefined, { timeoutMs: 5000, what: 'the store' });
   });
 
   it('evicts the least recently used key of a tenant', async () => {
@@ -142,7 +142,8 @@ describe('the key cache', () => {
     for (const [i, id] of ended.entries()) {
       store.set(id, apiKey(id, { tenantId: `tenant-${i % 7}`, ...ends[i % 3] }));
     }
-    await use(...ended);
+    // Concurrent look-ups share statements.
+    await Promise.all(ended.map((id) => use(id)));
     expect(cached(...ended)).toHaveLength(500);
   });
 
@@ -151,12 +152,12 @@ describe('the key cache', () => {
     store.set('a', apiKey('a'));
     await use('a');
     store.set('a', apiKey('a', { version: 'v2', tenantDisabled: true }));
-    await waitFor(() => keys.peek('a')?.tenantDisabled, { timeoutMs: 2000, what: 'the refresh' });
+    await waitFor(() => keys.peek('a')?.tenantDisabled, { timeoutMs: 5000, what: 'the refresh' });
     store.set('b', apiKey('b'));
     await use('b');
     expect(keys.peek('a')).toBeDefined();
     store.set('a', apiKey('a', { version: 'v3' }));
-    await waitFor(() => !keys.peek('b'), { timeoutMs: 2000, what: 'the refresh' });
+    await waitFor(() => !keys.peek('b'), { timeoutMs: 5000, what: 'the refresh' });
     expect(keys.peek('a')).toMatchObject({ version: 'v3' });
   });
 
@@ -164,9 +165,9 @@ describe('the key cache', () => {
     const { keys, use, cached, store, refreshes } = setUp({ refreshMs: 5, keysMax: 1 });
     store.set('a', apiKey('a', { expiresAtMs: Date.now() + 50 }));
     await use('a');
-    await waitFor(() => Date.now() > keys.peek('a')!.expiresAtMs!, { timeoutMs: 2000, what: 'the expiry' });
+    await waitFor(() => Date.now() > keys.peek('a')!.expiresAtMs!, { timeoutMs: 5000, what: 'the expiry' });
     const before = refreshes.length;
-    await waitFor(() => refreshes.length > before + 1, { timeoutMs: 2000, what: 'a refresh' });
+    await waitFor(() => refreshes.length > before + 1, { timeoutMs: 5000, what: 'a refresh' });
     store.set('b', apiKey('b'));
     await use('b');
     expect(cached('a', 'b')).toEqual(['a', 'b']);

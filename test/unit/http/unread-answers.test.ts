@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type HttpServer, listen } from '../../../shared/http/listener/serve.ts';
+import { listen } from '../../../shared/http/listener/serve.ts';
 import { closeUnread } from '../../../shared/http/listener/unread-answers.ts';
 import { openRaw } from '../../support/raw-http.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -9,14 +9,9 @@ import { waitFor } from '../../support/wait.ts';
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 describe('a connection whose caller reads no answers', () => {
-  const servers: HttpServer[] = [];
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.destroy();
-  });
-
   /** Starts a listener with answers that the buffers of both ends cannot hold. */
-  async function start() {
-    const server = await listen({
+  const start = () =>
+    listen({
       fetch: () => new Response(Buffer.alloc(16 * 1024 * 1024)),
       host: '127.0.0.1',
       port: 0,
@@ -24,17 +19,15 @@ describe('a connection whose caller reads no answers', () => {
       nextId: String,
       keylessIdleMs: 500,
     });
-    servers.push(server);
-    return server;
-  }
 
-  it.each([
+  it.concurrent.for([
     ['blank lines', '', '\r\n'],
     ['the headers of another request', 'GET / HTTP/1.1\r\nx: ', 'x'],
     ['a body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n', 'x'],
     ['bytes after a malformed request', 'malformed\r\n\r\n', 'x'],
-  ])('is closed although it keeps sending %s', async (_what, first, drip) => {
+  ] as const)('is closed although it keeps sending %s', async ([_what, first, drip], { onTestFinished }) => {
     const server = await start();
+    onTestFinished(() => server.destroy());
     const deaf = await openRaw(server.port);
     deaf.socket.pause();
     await deaf.write(GET.repeat(3) + first);

@@ -20,10 +20,10 @@ beforeEach(async () => {
 
 afterEach(() => receiver.close());
 
-async function sendTo(url: string, resolve: Resolve): Promise<Exchange['outcome']> {
+async function sendTo(url: string, resolve: Resolve, deadlineMs = 5000): Promise<Exchange['outcome']> {
   const allow = parseAllowRules('127.0.0.0/8,224.0.0.0/4,255.255.255.255/32');
   const agent = createAgent({ allow, resolve });
-  const send = createSend({ agent, clock: { nowMs: Date.now }, deadlineMs: 5000 });
+  const send = createSend({ agent, clock: { nowMs: Date.now }, deadlineMs });
   try {
     const body = Buffer.from('{}');
     return (await send({ url, messageId: 'm', body, secrets: [Buffer.alloc(32)] })).outcome;
@@ -67,7 +67,7 @@ test.each([
   ['throws', () => Promise.reject(new Error('of a test'))],
   ['never settles', () => new Promise<string[]>(() => {})],
 ])('a look-up that %s is a failed attempt', async (_, resolve) => {
-  expect(await sendTo(receiverUrl(), resolve)).toMatchObject({ kind: 'failed', status: undefined });
+  expect(await sendTo(receiverUrl(), resolve, 500)).toMatchObject({ kind: 'failed', status: undefined });
 });
 
 test('without a free file descriptor attempts fail, and the process survives', async () => {
