@@ -56,7 +56,7 @@ test('the TCP proxy passes frozen bytes after the thaw, and loses half-open ones
   const errors = Promise.all([client.failure, late.failure]);
   proxy.heal();
   expect(await errors).toEqual(['ECONNRESET', 'ECONNRESET']);
-  await waitFor(() => serverSocket!.destroyed, { timeoutMs: 2000, what: 'the reset at the server' });
+  await waitFor(() => serverSocket!.destroyed, { timeoutMs: 5000, what: 'the reset at the server' });
   await (await connectClient()).ask('after');
 });
 
@@ -70,7 +70,7 @@ test('the TCP proxy hides the end of a client from the server of a half-open con
   await control.client.ask('a round trip elsewhere');
   expect(serverSockets[0]!.destroyed || serverSockets[0]!.readableEnded).toBe(false);
   proxy.heal();
-  await waitFor(() => serverSockets[0]!.destroyed, { timeoutMs: 2000, what: 'the reset at the server' });
+  await waitFor(() => serverSockets[0]!.destroyed, { timeoutMs: 5000, what: 'the reset at the server' });
 });
 
 test('the TCP proxy resets connections', async () => {
@@ -135,7 +135,7 @@ async function openClient(port: number): Promise<Client> {
       await waitFor(() => received.slice(before) === text, { timeoutMs: 5000, what: `the echo of ${text}` });
     },
     ownPieces: async (count) => {
-      await waitFor(() => written >= count, { timeoutMs: 2000, what: `${count} writes` });
+      await waitFor(() => written >= count, { timeoutMs: 5000, what: `${count} writes` });
     },
   };
 }

@@ -248,7 +248,8 @@ describe('a daily quota', () => {
     const began = performance.now();
     expect((await sendAgents(two, key, 80)).status).toBe(200);
     expect((await sendAgents(two, key, 11)).status).toBe(429);
-    expect(performance.now() - began).toBeLessThan(2000);
+    // Less than the time after which a connection would fail.
+    expect(performance.now() - began).toBeLessThan(4000);
     proxied.proxy.thaw();
     await counted(key, 90);
   });

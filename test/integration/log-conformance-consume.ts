@@ -134,7 +134,7 @@ export function testConsuming(bench: LogBench): void {
     await waitFor(() => seen.length >= 7, { timeoutMs: 10_000, what: 'the records from the position on' });
     expect(seen).toEqual([3n, 4n, 5n, 6n, 7n, 8n, 9n]);
     await waitFor(() => consumer.status().stopped.size === 0, {
-      timeoutMs: 1_000,
+      timeoutMs: 10_000,
       what: 'the reason to disappear',
     });
 

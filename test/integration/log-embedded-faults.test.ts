@@ -70,7 +70,7 @@ test('the embedded log ends an append to a silent server at its deadline when th
   void publisher.close().then(() => {
     closed = true;
   });
-  await waitFor(() => closed, { timeoutMs: 2000, what: 'the append to end' });
+  await waitFor(() => closed, { timeoutMs: 5000, what: 'the append to end' });
 });
 
 test('the embedded log terminates a session whose answer is lost before the next append when the clock is set back', async () => {

@@ -5,7 +5,7 @@ import { KafkaConsumer } from '../../shared/log/kafka/consumer.ts';
 import type { Member, MemberEvents } from '../../shared/log/kafka/member.ts';
 import { waitFor } from '../support/wait.ts';
 
-const WAIT = { timeoutMs: 2_000, what: 'the consumer' };
+const WAIT = { timeoutMs: 5000, what: 'the consumer' };
 const members: { readonly events: MemberEvents; crash(reason: string): void }[] = [];
 const times = { sessionTimeoutMs: 1, rebalanceTimeoutMs: 1, heartbeatIntervalMs: 1, fetchWaitMs: 1 };
 

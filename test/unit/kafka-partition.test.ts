@@ -15,7 +15,7 @@ import {
 } from '../../shared/log/log.ts';
 import { waitFor } from '../support/wait.ts';
 
-const WAIT = { timeoutMs: 2_000, what: 'the reader' };
+const WAIT = { timeoutMs: 5000, what: 'the reader' };
 
 describe('reader of one Kafka partition', () => {
   it('requests its start offset before it accepts records, and delivers batches of at most batchRecordsMax', async () => {

@@ -297,7 +297,7 @@ function scripted(leaderOf: (partition: number) => number | undefined = () => 1)
     onRefresh: (): void => {},
     onForget: (): void => {},
     waiting: () => pending.length,
-    next: () => waitFor(() => pending.shift(), { timeoutMs: 2_000, what: 'a produce request' }),
+    next: () => waitFor(() => pending.shift(), { timeoutMs: 5000, what: 'a produce request' }),
     storedValues: (partition: number) =>
       kept
         .filter((batch) => batch.partition === partition)

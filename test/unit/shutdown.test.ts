@@ -20,7 +20,7 @@ function setUp(stop: () => Promise<void>, graceMs = 10_000, sameSignalMs = 0, ou
   return { exits, signal: (name: string) => target.emit(name, name) };
 }
 
-const exited = (exits: number[]) => waitFor(() => exits.length > 0, { timeoutMs: 2000, what: 'the exit' });
+const exited = (exits: number[]) => waitFor(() => exits.length > 0, { timeoutMs: 5000, what: 'the exit' });
 
 describe('stopping on a signal', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'])(

@@ -85,7 +85,7 @@ describe('the check of topics', () => {
       },
     };
     const watch = watchTopics({ log, specs: SPECS, logger, retryMs: 1 });
-    await waitFor(() => lines.length === 2, { timeoutMs: 2_000, what: 'both lines' });
+    await waitFor(() => lines.length === 2, { timeoutMs: 5000, what: 'both lines' });
     watch.close();
     expect(asked).toBe(3);
     expect(lines[0]!.msg).toMatch(/topic check failed/);

@@ -71,7 +71,7 @@ describe('accept', () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const requests = Array.from({ length: 20 }, (_, i) => accept1(accept, 'a', i % 2 ? 'odd' : 'even'));
-    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the first publish' });
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the first publish' });
     publisher.calls[0]!.answer('ok');
     const outcomes = await Promise.all(requests);
     expect(outcomes.filter((outcome) => outcome === 'accepted')).toHaveLength(1);
@@ -85,10 +85,10 @@ describe('accept', () => {
     publisher.script = undefined;
     const first = accept1(accept, 'a', 'x');
     const second = accept1(accept, 'a', 'y');
-    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the first publish' });
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the first publish' });
     publisher.calls[0]!.answer(REFUSED);
     expect(await first).toBe('unavailable');
-    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the second publish' });
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 5000, what: 'the second publish' });
     publisher.calls[1]!.answer('ok');
     expect(await second).toBe('accepted');
     expect(await accept1(accept, 'a', 'x')).toBe('conflict');
@@ -135,9 +135,9 @@ describe('accept', () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const holder = accept([record('a', 'x', '1')], LOOK_UP);
-    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the holder' });
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the holder' });
     const both = accept([record('a', 'x', '1'), record('b', 'x', '2')], LOOK_UP);
-    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the free record' });
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 5000, what: 'the free record' });
     expect(publisher.calls[1]!.records.map(({ id }) => id)).toEqual(['b']);
     publisher.calls[1]!.answer('ok');
     publisher.calls[0]!.answer('ok');
@@ -163,17 +163,17 @@ describe('accept', () => {
     const { accept, publisher } = setUp();
     publisher.script = undefined;
     const holder = accept([record('a', 'x')], LOOK_UP);
-    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 1000, what: 'the holder' });
+    await waitFor(() => publisher.calls.length === 1, { timeoutMs: 5000, what: 'the holder' });
     const all = accept(
       [record('a', 'x'), record('b', 'x'), record('c', 'x', 'another'), record(undefined, 'x')],
       LOOK_UP,
     );
-    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 1000, what: 'the other entity' });
+    await waitFor(() => publisher.calls.length === 2, { timeoutMs: 5000, what: 'the other entity' });
     expect(publisher.calls[1]!.records.map(({ id }) => id)).toEqual(['c']);
     publisher.calls[1]!.answer('ok');
     publisher.calls[0]!.answer(REFUSED);
     expect(await holder).toEqual(['unavailable']);
-    await waitFor(() => publisher.calls.length === 3, { timeoutMs: 1000, what: 'the rest' });
+    await waitFor(() => publisher.calls.length === 3, { timeoutMs: 5000, what: 'the rest' });
     expect(publisher.calls[2]!.records.map(({ id }) => id)).toEqual(['a', 'b', 'generated']);
     publisher.calls[2]!.answer('ok');
     expect(await all).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);

@@ -95,7 +95,7 @@ describe('the topic layouts', () => {
       retryMs: 5,
     });
     expect(layouts.of('p.credentials')).toBeUndefined();
-    await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 2000, what: 'the layouts' });
+    await waitFor(() => health.readyReasons().length === 0, { timeoutMs: 5000, what: 'the layouts' });
     expect(layouts.of('p.credentials')).toEqual({ partitions: 12, tenantPartitions: 4 });
     expect([...reasons].join('\n')).toMatch(
       /database does not answer.*sluice migrate.*p\.message-sent.*topics create/s,

@@ -22,20 +22,20 @@ test('a kafkajs connection that was reset in the middle of a response reads the 
     fulfillRequest: ({ correlationId }: { correlationId: number }) => answers.push(correlationId),
   });
   const accept = (count: number) =>
-    waitFor(() => accepted[count - 1], { timeoutMs: 2_000, what: 'the connection' });
+    waitFor(() => accepted[count - 1], { timeoutMs: 5000, what: 'the connection' });
 
   await connection.connect();
   const first = await accept(1);
   // The length prefix of a 100-byte response, and its first 10 bytes.
   first.write(Buffer.concat([lengthOf(100), Buffer.alloc(10)]));
-  await waitFor(() => connection.bytesBuffered === 14, { timeoutMs: 2_000, what: 'half an answer' });
+  await waitFor(() => connection.bytesBuffered === 14, { timeoutMs: 5000, what: 'half an answer' });
   first.resetAndDestroy();
-  await waitFor(() => !connection.isConnected(), { timeoutMs: 2_000, what: 'the reset' });
+  await waitFor(() => !connection.isConnected(), { timeoutMs: 5000, what: 'the reset' });
 
   await connection.connect();
   const second = await accept(2);
   second.write(Buffer.concat([lengthOf(8), lengthOf(7), Buffer.alloc(4)]));
-  await waitFor(() => answers.length > 0, { timeoutMs: 2_000, what: 'an answer' });
+  await waitFor(() => answers.length > 0, { timeoutMs: 5000, what: 'an answer' });
   expect(answers).toEqual([7]);
   second.destroy();
 });

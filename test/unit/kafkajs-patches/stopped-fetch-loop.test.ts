@@ -36,7 +36,7 @@ test('a kafkajs consumer that is stopped while its brokers change leaves no fetc
     retry: { retries: 0 },
   });
   await runner.start();
-  await waitFor(() => asked.includes(1) && asked.includes(2), { timeoutMs: 2000, what: 'both to be asked' });
+  await waitFor(() => asked.includes(1) && asked.includes(2), { timeoutMs: 5000, what: 'both to be asked' });
   nodes = [1, 2, 3];
   // Fetcher 1 has noticed the new node and has ended.
   await delay(50);
