@@ -21,15 +21,15 @@ several times under traffic, and reconciles the records answered 2xx with the st
   --short        fewer records, and without names only the faults that are tested on every change
   --random M     for M minutes faults of brokers, gateways and workers in random order
   --plot FILE    the memory of the processes as an SVG image
-  --round-ms N   milliseconds between the starts of a caller's rounds (default 2500, short 3000); fewer mean more traffic
+  --round-ms N   milliseconds between the starts of a caller's rounds (default 2500, short 6000); fewer mean more traffic
   --seed S       repeats a run's random choices
   --table FILE   the table as Markdown
   --report FILE  the numbers of passed and failed faults, in the format of vitest's JSON reporter
 The faults on Kafka need Java 17 and Maven.`;
 
 const RECORDS = 20_000;
-const RECORDS_SHORT = 2_000;
-const ROUND_MS_SHORT = 3_000;
+const RECORDS_SHORT = 1_000;
+const ROUND_MS_SHORT = 6_000;
 const LOGS: readonly LogName[] = ['kafka', 'embedded'];
 
 // Exit handlers stop all started processes. A signal alone does not run them.
