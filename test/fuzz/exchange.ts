@@ -80,6 +80,8 @@ async function nextOrEnd(wire: Wire, timeoutMs: number): Promise<Answer | 'close
 }
 
 function answerProblem(answer: Answer): string | undefined {
+  // `GET /` leads to the page of the documents, which is public.
+  if (answer.status === 302 && answer.headers.get('location') === '/docs') return undefined;
   const problem = answer.status >= 500 ? `status ${answer.status}` : everyAnswerProblem(answer);
   return problem && `${problem}; the answer: ${answer.status} ${answer.body.slice(0, 300)}`;
 }
