@@ -28,7 +28,10 @@ export interface GatewayClientOptions {
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
-  /** Indexes of the records that were accepted before, as ranges. */
+  /**
+   * Indexes of the records that were accepted before, as ranges. Empty if an earlier attempt of the
+   * same request may have accepted them.
+   */
   readonly known: string;
 }
 
@@ -36,6 +39,8 @@ export interface Answer {
 interface Later {
   readonly retryAfterMs?: number | undefined;
   readonly why: string;
+  /** Whether the gateway certainly accepted nothing. */
+  readonly isRefused?: boolean;
 }
 
 export interface GatewayClient {
@@ -86,13 +91,15 @@ class Client implements GatewayClient {
     const { target, elapsedMs, delay } = this.#options;
     const startedMs = elapsedMs();
     let internalErrors = 0;
+    let mayBeAccepted = false;
     for (let failures = 1; ; failures++) {
       const result = await this.#attempt(path, body);
       const isAnswer = 'status' in result;
       if (isAnswer && result.status < 500) {
         this.#isStallReported = false;
-        return result;
+        return mayBeAccepted ? { ...result, known: '' } : result;
       }
+      mayBeAccepted ||= isAnswer || !result.isRefused;
       if (isAnswer && ++internalErrors >= INTERNAL_ERRORS_MAX) return result;
       const { retryAfterMs, why }: Later = isAnswer ? { why: `answers ${result.status}` } : result;
       const pauseMs = Math.max(retryAfterMs ?? 0, backoffMs(failures, BACKOFF));
@@ -136,7 +143,7 @@ class Client implements GatewayClient {
     const { status } = response;
     refuseFor(status, target);
     if ([408, 429, 502, 503, 504].includes(status)) {
-      return { retryAfterMs: retryAfterOf(response), why: `answers ${status}` };
+      return { retryAfterMs: retryAfterOf(response), why: `answers ${status}`, isRefused: status === 429 };
     }
     return { status, body: parse(text), known: response.headers.get(KNOWN_RECORDS_HEADER) ?? '' };
   }

@@ -133,6 +133,16 @@ describe('a batch of records', () => {
     expect(known).toEqual([2, 3]);
   });
 
+  it('has no records reported as known if an attempt without an answer may have accepted them', async () => {
+    const known = { 'sluice-known': '0-2' };
+    const lost = scripted([() => new TypeError('fetch failed'), () => [200, results('', '', ''), known]]);
+    await lost.run();
+    expect(lost.known).toEqual([]);
+    const limited = scripted([() => [429, {}], () => [200, results('', '', ''), known]]);
+    await limited.run();
+    expect(limited.known).toEqual([1, 2, 3]);
+  });
+
   it('is retried after 429, not before Retry-After', async () => {
     const limited = (seconds: string) => (): [number, unknown, object] => [
       429,
