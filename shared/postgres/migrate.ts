@@ -45,14 +45,15 @@ const SETTINGS = `set local statement_timeout = 0; set local idle_in_transaction
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const { connectionString, logger, directory, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
-  const pool = createPool({ connectionString, max: 1, applicationName: 'sluice-migrate', logger });
+  // One connection holds the lock, and the other one builds indexes outside of its transaction.
+  const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-migrate', logger });
   try {
     const { facts, schema } = await readDatabase(pool);
     requireServer(facts);
     requireWritable(facts);
     const applied: string[] = [];
     for (const name of missingFrom(schema, migrationNames(directory))) {
-      await buildIndexes(pool, name, { directory, logger });
+      await buildIndexes(pool, name, { directory, lockTimeoutMs, logger });
       if (await applyMigration(pool, name, { directory, lockTimeoutMs })) applied.push(name);
     }
     return applied;
@@ -79,44 +80,45 @@ async function readDatabase(pool: Pool) {
   }
 }
 
+interface LockOptions {
+  readonly directory: string | undefined;
+  readonly lockTimeoutMs: number;
+}
+
 /**
  * Runs the statements that `<name>.concurrently.sql` returns, if there is that file: they build
- * indexes while the tables are in use, and so cannot be part of a transaction. Another run may do the
- * same, or a time limit of the database may end a statement; the migration builds what is missing.
+ * indexes while the tables are in use, and so cannot be part of a transaction. If a time limit of the
+ * database ends one of them, the migration builds what is missing.
  */
 async function buildIndexes(
   pool: Pool,
   name: string,
-  { directory, logger }: { readonly directory: string | undefined; readonly logger: Logger },
+  { logger, ...options }: LockOptions & { readonly logger: Logger },
 ): Promise<void> {
-  const file = join(directory ?? migrationsDirectory(), `${name}.concurrently.sql`);
+  const file = join(options.directory ?? migrationsDirectory(), `${name}.concurrently.sql`);
   if (!existsSync(file)) return;
-  try {
-    const { rows } = await pool.query<{ statement: string }>(await readFile(file, 'utf8'));
-    for (const [index, { statement }] of rows.entries()) {
-      logger.info({ migration: name, step: index + 1, steps: rows.length }, statement);
-      await pool.query(statement);
+  const sql = await readFile(file, 'utf8');
+  // Two runs that build the same indexes would end each other's statements by deadlocks.
+  await underLock(pool, name, options, async () => {
+    try {
+      const { rows } = await pool.query<{ statement: string }>(sql);
+      for (const [index, { statement }] of rows.entries()) {
+        logger.info({ migration: name, step: index + 1, steps: rows.length }, statement);
+        await pool.query(statement);
+      }
+    } catch (err) {
+      logger.warn(
+        { err, migration: name },
+        'an index was not built in advance: the migration builds it, and writers wait',
+      );
     }
-  } catch (err) {
-    logger.warn(
-      { err, migration: name },
-      'an index was not built in advance: the migration builds it, and writers wait',
-    );
-  }
+  });
 }
 
 /** Applies one migration. Resolves with false if another run has applied it meanwhile. */
-async function applyMigration(
-  pool: Pool,
-  name: string,
-  { directory, lockTimeoutMs }: { readonly directory: string | undefined; readonly lockTimeoutMs: number },
-): Promise<boolean> {
-  const sql = await readFile(join(directory ?? migrationsDirectory(), `${name}.sql`), 'utf8');
-  const apply = async (client: Queryable) => {
-    await client.query(SETTINGS);
-    await takeLock(client, lockTimeoutMs);
-    const schema = await readSchema(client);
-    if (!missingFrom(schema, migrationNames(directory)).includes(name)) return false;
+async function applyMigration(pool: Pool, name: string, options: LockOptions): Promise<boolean> {
+  const sql = await readFile(join(options.directory ?? migrationsDirectory(), `${name}.sql`), 'utf8');
+  return await underLock(pool, name, options, async (client, schema) => {
     if (!schema) await requireOwnTables(client);
     // The columns are those of node-pg-migrate.
     await client.query(
@@ -126,30 +128,56 @@ async function applyMigration(
     await client.query(sql);
     const runOn = new Date(systemClock.nowMs());
     await client.query('insert into schema_migrations (name, run_on) values ($1, $2)', [name, runOn]);
+  });
+}
+
+/**
+ * Runs `work` in a transaction that holds the lock of the migrations. Resolves with false, without
+ * running it, if another run has applied the migration meanwhile.
+ */
+async function underLock(
+  pool: Pool,
+  name: string,
+  { directory, lockTimeoutMs }: LockOptions,
+  work: (client: Queryable, schema: Schema | undefined) => Promise<void>,
+): Promise<boolean> {
+  const attempt = async (client: Queryable) => {
+    await client.query(SETTINGS);
+    if (!(await tryLock(client))) return 'locked';
+    const schema = await readSchema(client);
+    if (!missingFrom(schema, migrationNames(directory)).includes(name)) return false;
+    await work(client, schema);
     return true;
   };
-  return await inTransaction(pool, apply);
+  const endMs = performance.now() + lockTimeoutMs;
+  for (;;) {
+    // Each attempt is a transaction of its own: `create index concurrently` of the run that holds the
+    // lock waits for the end of transactions that were reading.
+    const result = await inTransaction(pool, attempt);
+    if (result !== 'locked') return result;
+    if (performance.now() >= endMs) throw await lockedError(pool);
+    await sleep(LOCK_POLL_MS);
+  }
 }
 
 /** Takes the lock for the caller's transaction, which also works through a pooler. */
-async function takeLock(client: Queryable, timeoutMs: number): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
-  for (;;) {
-    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1) as taken', [
-      LOCK,
-    ]);
-    if (rows[0]!.taken) return;
-    if (performance.now() >= endMs) break;
-    await sleep(LOCK_POLL_MS);
-  }
-  const holder = await client.query<{ pid: number }>(
+async function tryLock(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1) as taken', [
+    LOCK,
+  ]);
+  return rows[0]!.taken;
+}
+
+/** Returns the error that names the session with the lock. */
+async function lockedError(db: Queryable): Promise<AppError> {
+  const holder = await db.query<{ pid: number }>(
     `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
         and database = (select oid from pg_database where datname = current_database())
         and (classid::bigint << 32) + objid::bigint = $1`,
     [LOCK],
   );
   const pid = holder.rows[0]?.pid ?? 'PID';
-  throw new AppError(
+  return new AppError(
     'MIGRATION_LOCKED',
     `another \`sluice migrate\` holds the lock of the migrations (process ${pid} of Postgres): wait until it has ended, or, if none runs, end the session with \`select pg_terminate_backend(${pid})\``,
     { retryable: true },

@@ -287,6 +287,18 @@ describe('the migration that changes the keys of event_keys and message_sent', (
     ).toHaveLength(1);
   });
 
+  test('is applied by one of several concurrent runs, without deadlocks or indexes that are left', async () => {
+    const warnings: string[] = [];
+    const stream = { write: (line: string) => warnings.push(line) };
+    const run = () => migrate({ connectionString: database.url, logger: pino({ level: 'warn' }, stream) });
+    expect((await Promise.all([run(), run(), run()])).flat()).toEqual(['0015_keys_by_time']);
+    expect(warnings).toEqual([]);
+    const { rows } = await database.pool.query(
+      `select relname from pg_class where relname ~ '^(event_keys|message_sent)_.*_by_(key|time)$'`,
+    );
+    expect(rows).toEqual([]);
+  });
+
   test('builds an index again that an interrupted run left invalid, and builds what it could not', async () => {
     for (const [index, table] of [
       ['event_keys_00_by_key', 'event_keys_00 (key, tenant_id, kind)'],
