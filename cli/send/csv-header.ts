@@ -65,10 +65,12 @@ export function readHeader(cells: readonly string[], options: InputOptions): Hea
   }
   const ignored = names.filter((name, i) => columns[i] === undefined && !isRefusedColumn(name));
   if (ignored.length > 0) {
-    const hint = kind.attributes
-      ? `; to send one: --map "${ignored[0]}=${ATTRIBUTE_PREFIX}${wordOf(ignored[0]!)}"`
+    const first = ignored[0]!;
+    const attribute = kind.attributes
+      ? `, or as an attribute: --map "${first}=${ATTRIBUTE_PREFIX}${wordOf(first)}"`
       : '';
-    warn(`columns that ${kind.name} do not have are not sent: ${ignored.join(', ')}${hint}`);
+    const hint = `to send one: --map "${first}=MEMBER" (--help lists the members)${attribute}`;
+    warn(`columns that ${kind.name} do not have are not sent: ${ignored.join(', ')}; ${hint}`);
   }
   const sentFrom = names.findIndex((name) => !isRefusedColumn(name));
   return {

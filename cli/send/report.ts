@@ -100,11 +100,14 @@ function nextSteps(report: FileReport, { refusedFile, again }: ReportOptions): s
         : refusedCount === 1
           ? 'The refused line is'
           : 'The refused lines are';
-    const columns = ', with line and reason in front';
+    const columns = refusedFile.endsWith('.csv') ? ', with line and reason in front' : '';
     const them = refusedCount === 1 ? 'it' : 'them';
-    return [
-      `${all} in ${refusedFile}${refusedFile.endsWith('.csv') ? columns : ''}. Next: fix ${them} there, then ./sluice send ${kind} ${refusedFile}${again}`,
-    ];
+    // A run without --dry-run writes the file again, so a fix in it would be lost.
+    const next =
+      checked === undefined
+        ? `fix ${them} there, then ./sluice send ${kind} ${refusedFile}${again}`
+        : `run the same command without --dry-run, which sends the other lines and writes ${refusedFile} again; then fix ${them} there.`;
+    return [`${all} in ${refusedFile}${columns}. Next: ${next}`];
   }
   if (checked !== undefined) {
     return [

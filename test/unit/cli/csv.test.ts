@@ -53,7 +53,8 @@ describe('a CSV file', () => {
       [3, { externalAgentId: 'a2', concurrency: 'many', attributes: [{ name: 'site', value: 'north' }] }],
     ]);
     expect(warnings).toEqual([
-      'columns that agents do not have are not sent: shoeSize; to send one: --map "shoeSize=attributes.shoeSize"',
+      'columns that agents do not have are not sent: shoeSize; to send one: --map "shoeSize=MEMBER" ' +
+        '(--help lists the members), or as an attribute: --map "shoeSize=attributes.shoeSize"',
     ]);
   });
 
