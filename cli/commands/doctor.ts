@@ -77,7 +77,11 @@ async function examineServices(
 ): Promise<readonly Finding[]> {
   const unreached = skipped('event log', 'not checked without the database');
   if (!databaseKnown) return [skipped('database', 'not checked: its settings are wrong'), unreached];
-  const found = await checking('database', 'correct the setting, or start the database', async () => {
+  const advice =
+    config.DATABASE_URL === undefined
+      ? 'run `npm start`, or correct the setting'
+      : 'correct the setting, or start the database';
+  const found = await checking('database', advice, async () => {
     const database = await openDatabase(config, context.logger);
     try {
       return [

@@ -17,7 +17,7 @@ interface EventsShowOptions {
 export function addEventsCommands(program: Command, context: CommandContext): void {
   program
     .command('events')
-    .description('records')
+    .description('the status of records')
     .command('show')
     .argument('<id>', 'eventId or messageId')
     .description('show the status of a record')
