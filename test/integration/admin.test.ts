@@ -221,7 +221,10 @@ test('an event is found by its id, and by its kind if several have the id', asyn
   });
   expect(codeOf(await call('GET', '/admin/v1/events/two?kind=nothing'))).toEqual([400, '400-01']);
   expect(codeOf(await call('GET', '/admin/v1/events/two?other=1'))).toEqual([400, '400-01']);
-  expect(codeOf(await call('GET', '/admin/v1/events/theirs'))).toEqual([404, '404-01']);
+  const theirs = await call('GET', '/admin/v1/events/theirs');
+  expect(codeOf(theirs)).toEqual([404, '404-01']);
+  // An unknown path has no details.
+  expect(theirs.body.error.details).toEqual([{ path: 'id', message: 'is not known (yet)' }]);
   expect(codeOf(await call('GET', '/admin/v1/events/two?kind=credentials'))).toEqual([404, '404-01']);
 });
 

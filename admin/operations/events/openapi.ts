@@ -95,7 +95,7 @@ export const EVENT_OPERATIONS: Operations = {
         summary: 'No worker has seen the record',
         parameters: { id: 'no-such-record' },
         status: 404,
-        answer: exampleError('404-01'),
+        answer: exampleError('404-01', { path: 'id', message: 'is not known (yet)' }),
       },
       unknownKind: {
         summary: 'The kind is unknown',

@@ -24,7 +24,7 @@ export function showEventOperation(pool: Pool) {
     const found = await withDatabase(c, () => findEvents(pool, c.var.apiKey.tenantId, id.id, kinds.value));
     if (found.refusal) return refuse(c, found.refusal);
     const [event, ...others] = found.value;
-    if (!event) return fail(c, '404-01');
+    if (!event) return fail(c, '404-01', [{ path: 'id', message: 'is not known (yet)' }]);
     if (others.length > 0) {
       const names = found.value.map(({ kind }) => kind).join(', ');
       return fail(c, '400-01', [
