@@ -34,16 +34,29 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       const problems = roles.flatMap((role) =>
         problemsOf(context, role).map((problem) => ({ role, ...problem })),
       );
-      if (options.json) context.printJson({ ok: problems.length === 0, roles, problems });
-      else if (problems.length > 0) {
-        context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
-      } else context.print(`The settings are valid for: ${roles.join(', ')}`);
+      const unknown = unknownNames(context);
+      if (options.json) context.printJson({ ok: problems.length === 0, roles, problems, unknown });
+      else {
+        if (problems.length > 0) {
+          context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
+        } else context.print(`The settings are valid for: ${roles.join(', ')}`);
+        for (const name of unknown) {
+          context.print(
+            `${name} is no setting, so it has no effect. \`./sluice config show\` lists all settings.`,
+          );
+        }
+      }
       if (problems.length > 0) {
         const count = new Set(problems.map(({ name }) => name)).size;
         const settings = count === 1 ? '1 setting is' : `${count} settings are`;
         throw new AppError('CONFIG_INVALID', `${settings} missing or wrong`);
       }
     });
+}
+
+/** Returns the variables that look like settings but are none, such as misspelled ones. */
+function unknownNames({ env }: CommandContext): string[] {
+  return Object.keys(env).filter((name) => name.startsWith('SLUICE_') && !(name in SETTINGS));
 }
 
 /** Returns one row per problem, with all roles that have the problem. */

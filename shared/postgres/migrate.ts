@@ -8,6 +8,7 @@ import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
 import { createPool, inTransaction, type Pool, type Queryable } from './pool.ts';
 import { readServerFacts, requireServer, requireWritable } from './server-facts.ts';
+import { SQLSTATE, sqlStateOf } from './sqlstate.ts';
 import { requireOwnTables } from './table-rights.ts';
 
 export interface MigrateOptions {
@@ -18,6 +19,8 @@ export interface MigrateOptions {
   readonly directory?: string;
   /** Milliseconds to wait for migrations of another process. Default 60,000. */
   readonly lockTimeoutMs?: number;
+  /** Milliseconds to wait for a table that another session uses. Default 10,000. */
+  readonly tableTimeoutMs?: number;
 }
 
 /**
@@ -27,6 +30,8 @@ export interface MigrateOptions {
 const LOCK = 7_241_865_325_823_964n;
 const LOCK_TIMEOUT_MS = 60_000;
 const LOCK_POLL_MS = 200;
+/** Short, because writers wait for the table behind the migration. */
+const TABLE_TIMEOUT_MS = 10_000;
 /**
  * Settings of a migration's transaction, in addition to those of every transaction. Migrations must
  * not depend on defaults or be cancelled by a timeout.
@@ -41,10 +46,13 @@ const SETTINGS = `set local statement_timeout = 0; set local idle_in_transaction
  * through a pooler that gives every transaction another session.
  *
  * Rejects with AppError `DATABASE_TOO_OLD`, `DATABASE_UNSUITABLE`, `DATABASE_READ_ONLY` or
- * `MIGRATION_LOCKED` (both retryable), or `SCHEMA_TOO_NEW`, or with the database's error; migrations before the failed one stay applied.
+ * `MIGRATION_LOCKED` (both retryable), or `SCHEMA_TOO_NEW`, or with the database's error; migrations
+ * before the failed one stay applied.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
-  const { connectionString, logger, directory, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  const { connectionString, logger, directory } = options;
+  const { lockTimeoutMs = LOCK_TIMEOUT_MS, tableTimeoutMs = TABLE_TIMEOUT_MS } = options;
+  const lock: LockOptions = { directory, lockTimeoutMs, tableTimeoutMs };
   // One connection holds the lock, and the other one builds indexes outside of its transaction.
   const pool = createPool({ connectionString, max: 2, applicationName: 'sluice-migrate', logger });
   try {
@@ -53,8 +61,8 @@ export async function migrate(options: MigrateOptions): Promise<string[]> {
     requireWritable(facts);
     const applied: string[] = [];
     for (const name of missingFrom(schema, migrationNames(directory))) {
-      await buildIndexes(pool, name, { directory, lockTimeoutMs, logger });
-      if (await applyMigration(pool, name, { directory, lockTimeoutMs })) applied.push(name);
+      await buildIndexes(pool, name, { ...lock, logger });
+      if (await applyMigration(pool, name, lock)) applied.push(name);
     }
     return applied;
   } finally {
@@ -83,6 +91,7 @@ async function readDatabase(pool: Pool) {
 interface LockOptions {
   readonly directory: string | undefined;
   readonly lockTimeoutMs: number;
+  readonly tableTimeoutMs: number;
 }
 
 /**
@@ -138,7 +147,7 @@ async function applyMigration(pool: Pool, name: string, options: LockOptions): P
 async function underLock(
   pool: Pool,
   name: string,
-  { directory, lockTimeoutMs }: LockOptions,
+  { directory, lockTimeoutMs, tableTimeoutMs }: LockOptions,
   work: (client: Queryable, schema: Schema | undefined) => Promise<void>,
 ): Promise<boolean> {
   const attempt = async (client: Queryable) => {
@@ -153,11 +162,21 @@ async function underLock(
   for (;;) {
     // Each attempt is a transaction of its own: `create index concurrently` of the run that holds the
     // lock waits for the end of transactions that were reading.
-    const result = await inTransaction(pool, attempt);
+    const result = await inTransaction(pool, attempt, { lockTimeoutMs: tableTimeoutMs }).catch(asTableError);
     if (result !== 'locked') return result;
     if (performance.now() >= endMs) throw await lockedError(pool);
     await sleep(LOCK_POLL_MS);
   }
+}
+
+/** Throws the error of a migration, with what to do if a table was in use. */
+function asTableError(error: unknown): never {
+  if (sqlStateOf(error) !== SQLSTATE.LOCK_NOT_AVAILABLE) throw error;
+  throw new AppError(
+    'MIGRATION_LOCKED',
+    'another session, such as a dump, uses a table that the migration changes: wait for its end, and run `./sluice migrate` again',
+    { retryable: true, cause: error },
+  );
 }
 
 /** Takes the lock for the caller's transaction, which also works through a pooler. */

@@ -27,6 +27,7 @@ export async function startListening(script: string): Promise<ListeningChild> {
       return answered as never;
     },
     async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
       const exited = once(child, 'exit');
       child.kill('SIGKILL');
       await exited;

@@ -192,6 +192,18 @@ describe('the sluice command', () => {
     expect((await sluice('config check --role gateway', {})).stdout).toContain('KAFKA_BROKERS');
   });
 
+  it('names misspelled settings', async () => {
+    const env = { SLUICE_WEBHOOK_ALOW: '10.0.0.0/8' };
+    expect(await sluice('config check', env)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('\nSLUICE_WEBHOOK_ALOW is no setting, so it has no effect.'),
+    });
+    expect(JSON.parse((await sluice('config check --json', env)).stdout)).toMatchObject({
+      ok: true,
+      unknown: ['SLUICE_WEBHOOK_ALOW'],
+    });
+  });
+
   it('shows the settings and their sources, with secrets masked', async () => {
     const env = {
       DATABASE_URL: 'postgres://u:p4ss:w@rd@host/db?password=p4ss',

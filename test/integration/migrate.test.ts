@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -9,8 +8,8 @@ import { createPool } from '../../shared/postgres/pool.ts';
 import { requireSchema } from '../../shared/postgres/require-schema.ts';
 import { ensureTimePartitions } from '../../shared/postgres/time-partitions.ts';
 import { runSluice } from '../support/command.ts';
+import { emptyDatabase, migrateUntil, migrations } from '../support/migrations.ts';
 import { copyTemplate, type TestDatabase } from '../support/postgres.ts';
-import { ROOT } from '../support/program.ts';
 
 const logger = pino({ level: 'silent' });
 const COMPATIBILITY = `CREATE TABLE schema_compatibility (min_compatible_version integer NOT NULL);
@@ -30,7 +29,7 @@ test('a migrated database satisfies this release', async () => {
 
 test('an empty database is reported with the command that migrates it', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
-  await emptyDatabase();
+  await emptyDatabase(database);
   await expect(checkSchema(database.pool, directory)).rejects.toMatchObject({
     code: 'SCHEMA_OUTDATED',
     message: expect.stringMatching(/\(0001_a, 0002_b\).*\.\/sluice migrate/),
@@ -39,7 +38,7 @@ test('an empty database is reported with the command that migrates it', async ()
 
 test('concurrent runs apply each migration once', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
-  await emptyDatabase();
+  await emptyDatabase(database);
   const runs = Array.from({ length: 4 }, () =>
     migrate({ connectionString: database.url, logger, directory }),
   );
@@ -52,7 +51,7 @@ test('a failed migration is rolled back, and the earlier ones stay', async () =>
     '0001_a': COMPATIBILITY,
     '0002_b': 'CREATE TABLE b (id int); SELECT 1/0',
   });
-  await emptyDatabase();
+  await emptyDatabase(database);
   await expect(migrate({ connectionString: database.url, logger, directory })).rejects.toMatchObject({
     code: '22012',
   });
@@ -64,7 +63,7 @@ test('a failed migration is rolled back, and the earlier ones stay', async () =>
 test('a newer schema is accepted while it declares itself compatible, and refused by name otherwise', async () => {
   const newer = await migrations({ '0001_a': COMPATIBILITY, '0002_b': 'CREATE TABLE b (id int)' });
   const older = await migrations({ '0001_a': COMPATIBILITY });
-  await emptyDatabase();
+  await emptyDatabase(database);
   await migrate({ connectionString: database.url, logger, directory: newer });
   await checkSchema(database.pool, older);
   expect(await migrate({ connectionString: database.url, logger, directory: older })).toEqual([]);
@@ -80,7 +79,7 @@ test('a newer schema is accepted while it declares itself compatible, and refuse
 
 test('a run waits for the lock of another one, and then names the session that holds it', async () => {
   const directory = await migrations({ '0001_a': COMPATIBILITY });
-  await emptyDatabase();
+  await emptyDatabase(database);
   const holder = await database.pool.connect();
   // As releases with node-pg-migrate lock, whose lock a pooler may keep.
   await holder.query('select pg_advisory_lock(7241865325823964)');
@@ -115,7 +114,7 @@ describe('a role without rights on the database', () => {
   let url: string;
 
   beforeEach(async () => {
-    await emptyDatabase();
+    await emptyDatabase(database);
     role = `role_${new URL(database.url).pathname.slice(1)}`;
     await database.pool.query(`create role ${role} login password 'secret'`);
     const ofRole = new URL(database.url);
@@ -190,31 +189,8 @@ describe('a role without rights on the database', () => {
   });
 });
 
-async function emptyDatabase(): Promise<void> {
-  await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
-}
-
-async function migrations(files: Record<string, string>): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-migrations-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  for (const [name, sql] of Object.entries(files)) await writeFile(join(directory, `${name}.sql`), sql);
-  return directory;
-}
-
-/** Empties the database and applies the migrations before the one with this number. */
-async function migrateUntil(number: string): Promise<void> {
-  const source = join(ROOT, 'shared/postgres/migrations');
-  const before = (await readdir(source)).filter((file) => file < number);
-  const contents = await Promise.all(before.map((file) => readFile(join(source, file), 'utf8')));
-  const directory = await migrations(
-    Object.fromEntries(before.map((file, i) => [file.replace(/\.sql$/, ''), contents[i]!])),
-  );
-  await emptyDatabase();
-  await migrate({ connectionString: database.url, logger, directory });
-}
-
 test('the audit accepts erasures in partitions created before the migration that added them', async () => {
-  await migrateUntil('0005');
+  await migrateUntil(database, '0005');
   const { pool } = database;
   const nowMs = Date.parse('2026-06-10T12:00:00Z');
   await ensureTimePartitions(pool, 'credential_reads', nowMs, nowMs);
@@ -223,99 +199,4 @@ test('the audit accepts erasures in partitions created before the migration that
   await insertCredentialRead(pool, { ...line, readId: 'a', outcome: 'erasure', eventId: null });
   const { rows } = await pool.query('select outcome from credential_reads_p20260608');
   expect(rows).toEqual([{ outcome: 'erasure' }]);
-});
-
-describe('the migration that changes the keys of event_keys and message_sent', () => {
-  const ROWS = 2000;
-  const TIME = new Date('2026-06-10T12:00:00Z');
-  const store = (from: number, to: number) =>
-    database.pool.query(
-      `with keys as (
-         insert into event_keys (tenant_id, kind, key, status, generation, partition, "offset", accepted_at, stored_at,
-                                 updated_at, expires_at)
-         select 'tenant-' || i % 7, 'message-sent', 'id-' || i, 'stored', 1, 0, i, $3, $3, $3, $3
-           from generate_series($1::int, $2::int) as i
-             on conflict (tenant_id, kind, key) do nothing
-         returning tenant_id, key, "offset")
-       insert into message_sent (tenant_id, message_id, accepted_at, conversation_id, augmentation_type, num_edits,
-         initial_suggestions_id, phrase_autocomplete_presented_ct, selected_suggestion_text, selected_suggestions_id,
-         selected_suggestion_index, time_to_action, crafting_time, dwell_time, phrase_autocomplete_selected_ct, gaps,
-         generation, partition, "offset", request_id, stored_at)
-       select tenant_id, key, $3, 'c', '{}', 0, '', 0, '', '', 0, 0, 0, 0, 0, '{}', 1, 0, "offset", 'r', $3 from keys`,
-      [from, to, TIME],
-    );
-  const invalidIndexes = async () =>
-    (await database.pool.query('select indexrelid::regclass as name from pg_index where not indisvalid'))
-      .rows;
-
-  beforeEach(async () => {
-    await migrateUntil('0015');
-    await ensureTimePartitions(database.pool, 'message_sent', TIME.getTime(), TIME.getTime());
-    await store(1, ROWS);
-  });
-
-  test('runs while rows are written, and none is lost or stored twice', async () => {
-    let migrated = false;
-    let last = ROWS;
-    const write = async () => {
-      // The first half of each statement's ids repeats those of the statement before.
-      while (!migrated || last < ROWS + 200) {
-        await store(last - 20, last + 20);
-        last += 20;
-      }
-    };
-    const run = migrate({ connectionString: database.url, logger }).finally(() => {
-      migrated = true;
-    });
-    await Promise.all([run, write()]);
-    const { rows } = await database.pool.query(
-      `select (select count(*)::int from event_keys) as keys, (select count(*)::int from message_sent) as messages,
-              (select array_agg(distinct pg_get_indexdef(i.indexrelid, 1, true)) from pg_index i
-                join pg_inherits on inhrelid = i.indrelid where i.indisprimary
-                 and inhparent in ('event_keys'::regclass, 'message_sent'::regclass)) as "firstColumns"`,
-    );
-    expect(rows).toEqual([{ keys: last, messages: last, firstColumns: ['accepted_at', 'key'] }]);
-    expect(await invalidIndexes()).toEqual([]);
-    // Partitions that are created later have the new key too.
-    expect(
-      await ensureTimePartitions(
-        database.pool,
-        'message_sent',
-        TIME.getTime(),
-        TIME.getTime() + 7 * 86_400_000,
-      ),
-    ).toHaveLength(1);
-  });
-
-  test('is applied by one of several concurrent runs, without deadlocks or indexes that are left', async () => {
-    const warnings: string[] = [];
-    const stream = { write: (line: string) => warnings.push(line) };
-    const run = () => migrate({ connectionString: database.url, logger: pino({ level: 'warn' }, stream) });
-    expect((await Promise.all([run(), run(), run()])).flat()).toEqual(['0015_keys_by_time']);
-    expect(warnings).toEqual([]);
-    const { rows } = await database.pool.query(
-      `select relname from pg_class where relname ~ '^(event_keys|message_sent)_.*_by_(key|time)$'`,
-    );
-    expect(rows).toEqual([]);
-  });
-
-  test('builds an index again that an interrupted run left invalid, and builds what it could not', async () => {
-    for (const [index, table] of [
-      ['event_keys_00_by_key', 'event_keys_00 (key, tenant_id, kind)'],
-      ['message_sent_p20260608_by_time', 'message_sent_p20260608 (accepted_at, tenant_id, message_id)'],
-    ]) {
-      await database.pool.query(`create unique index ${index} on ${table}`);
-      await database.pool.query(
-        `update pg_index set indisvalid = false where indexrelid = '${index}'::regclass`,
-      );
-    }
-    // Ends the statements that run outside of the migration.
-    const hurried = new URL(database.url);
-    hurried.searchParams.set('options', '-c statement_timeout=1');
-    expect(await migrate({ connectionString: hurried.href, logger })).toContain('0015_keys_by_time');
-    expect(await invalidIndexes()).toEqual([]);
-    await store(1, ROWS + 1);
-    const { rows } = await database.pool.query('select count(*)::int as stored from message_sent');
-    expect(rows).toEqual([{ stored: ROWS + 1 }]);
-  });
 });
