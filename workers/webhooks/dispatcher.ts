@@ -1,7 +1,6 @@
 import { backoffMs, settledWithDeadline } from '../../shared/async.ts';
 import { monotonicClock } from '../../shared/clock.ts';
 import { errorMessage } from '../../shared/errors.ts';
-import { LARGE_FROM, runUrgent } from '../../shared/map-in-slices.ts';
 import { databaseRefusal } from '../../shared/postgres/refusals.ts';
 import { isReadOnly, SQLSTATE, sqlStateOf } from '../../shared/postgres/sqlstate.ts';
 import type { EndpointId } from '../../shared/postgres/webhook-endpoints.ts';
@@ -11,13 +10,8 @@ import { createResolve } from '../../shared/webhooks/resolve.ts';
 import { createSend, type Send } from '../../shared/webhooks/send.ts';
 import type { ClaimedDelivery } from './attempt.ts';
 import { Backfill } from './backfill.ts';
-import {
-  type DispatchContext,
-  type Dispatched,
-  dispatchEndpoints,
-  EndpointLocked,
-  type EndpointWork,
-} from './dispatch.ts';
+import { type DispatchContext, type Dispatched, EndpointLocked, type EndpointWork } from './dispatch.ts';
+import { dispatchBySize } from './dispatch-by-size.ts';
 import type { EndpointQueue } from './endpoint-queue.ts';
 import { EndpointQueues } from './endpoint-queues.ts';
 import { Gathering } from './gathering.ts';
@@ -185,7 +179,7 @@ class EndpointDispatcher implements Dispatcher {
     try {
       const nowMs = this.#context.clock.nowMs();
       const works = tasks.map((task) => workOf(task, this.#backfill.neededFor(task.endpoint.id, nowMs)));
-      const dispatched = await this.#dispatchBySize(works);
+      const dispatched = await dispatchBySize(this.#context, works);
       this.#dispatchProblem = undefined;
       for (const [index, task] of tasks.entries()) {
         const result = dispatched[index];
@@ -203,13 +197,6 @@ class EndpointDispatcher implements Dispatcher {
       this.#dispatches -= 1;
       this.#startDispatches();
     }
-  }
-
-  /** A dispatch of few deliveries goes first, because its latency is that of single webhooks. */
-  #dispatchBySize(works: readonly EndpointWork[]): Promise<(Dispatched | undefined)[]> {
-    const dispatch = () => dispatchEndpoints(this.#context, works);
-    const deliveries = works.reduce((sum, { attempts, unsent }) => sum + attempts.length + unsent.length, 0);
-    return deliveries < LARGE_FROM ? runUrgent(dispatch) : dispatch();
   }
 
   /** Starts sending the claimed deliveries. */
