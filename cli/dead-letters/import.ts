@@ -3,11 +3,7 @@ import { type FirstPosition, writeFirstPosition } from '../../shared/contracts/f
 import { deadLetterTopicOf, KINDS, type Kind, topicOf } from '../../shared/contracts/kinds.ts';
 import type { LogReader, LogRecord } from '../../shared/log/log.ts';
 import { withoutErasedCredentials } from '../../shared/postgres/dead-letter-credentials.ts';
-import {
-  findImports,
-  type ImportRange,
-  readImportedOffsets,
-} from '../../shared/postgres/dead-letter-imports.ts';
+import { findImports, type ImportRange } from '../../shared/postgres/dead-letter-imports.ts';
 import { comparePositions, type DeadLetter, writeDeadLetters } from '../../shared/postgres/dead-letters.ts';
 import { loadTopicLayouts } from '../../shared/postgres/log-topics.ts';
 import { inTransaction, type Pool, type Queryable } from '../../shared/postgres/pool.ts';
@@ -36,13 +32,9 @@ export interface ImportStep {
  */
 export async function* importDeadLetters(deps: ImportDeps): AsyncGenerator<ImportStep> {
   const ranges = await findImports(deps.pool, deps.reader, deps.prefix);
-  const imported = await readImportedOffsets(
-    deps.pool,
-    ranges.map(({ topic }) => topic),
-  );
   for (const range of ranges) {
     const kind = KINDS.find((one) => deadLetterTopicOf(topicOf(deps.prefix, one)) === range.topic)!;
-    let before = imported.get(range.topic)?.get(range.partition);
+    let before = range.next;
     for await (const page of deps.reader.pages(range)) {
       const to = page.at(-1)!.offset + 1n;
       const step = await importPage(deps, kind, range, page, before, to);

@@ -6,12 +6,9 @@ import type { Queryable } from './pool.ts';
  * The offset at which the import of each partition continues, by topic. Leaves out partitions that
  * were never imported.
  */
-export type ImportedOffsets = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
+type ImportedOffsets = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
 
-export async function readImportedOffsets(
-  db: Queryable,
-  topics: readonly string[],
-): Promise<ImportedOffsets> {
+async function readImportedOffsets(db: Queryable, topics: readonly string[]): Promise<ImportedOffsets> {
   const { rows } = await db.query<{ topic: string; partition: number; nextOffset: bigint }>(
     'select topic, partition, next_offset as "nextOffset" from dead_letter_imports where topic = any($1::text[])',
     [topics],
@@ -32,6 +29,11 @@ export interface ImportRange {
   readonly partition: number;
   readonly from: bigint;
   readonly to: bigint;
+  /**
+   * The offset at which the import continues, which another import may move meanwhile; undefined if
+   * the partition was never imported.
+   */
+  readonly next: bigint | undefined;
 }
 
 /**
@@ -46,10 +48,10 @@ export async function findImports(db: Queryable, reader: LogReader, prefix: stri
     [...partitions]
       .sort(([a], [b]) => a - b)
       .flatMap(([partition, { earliest, latest }]) => {
-        const next = imported.get(topic)?.get(partition) ?? 0n;
+        const next = imported.get(topic)?.get(partition);
         // A partition that ends before the stored offset was recreated.
-        const from = next > earliest && next <= latest ? next : earliest;
-        return from < latest ? [{ topic, partition, from, to: latest }] : [];
+        const from = next !== undefined && next > earliest && next <= latest ? next : earliest;
+        return from < latest ? [{ topic, partition, from, to: latest, next }] : [];
       }),
   );
 }
