@@ -15,6 +15,11 @@ import { AppError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { JSON_OPTION } from '../options.ts';
 
+/** A problem of a setting for one role. */
+interface RoleProblem extends ConfigProblem {
+  readonly role: Role;
+}
+
 export function addConfigCommands(program: Command, context: CommandContext): void {
   const config = program.command('config').description('settings');
   addShow(config, context);
@@ -36,16 +41,7 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
       );
       const unknown = unknownNames(context);
       if (options.json) context.printJson({ ok: problems.length === 0, roles, problems, unknown });
-      else {
-        if (problems.length > 0) {
-          context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
-        } else context.print(`The settings are valid for: ${roles.join(', ')}`);
-        for (const name of unknown) {
-          context.print(
-            `${name} is no setting, so it has no effect. \`./sluice config show\` lists all settings.`,
-          );
-        }
-      }
+      else printCheck(context, roles, problems, unknown);
       if (problems.length > 0) {
         const count = new Set(problems.map(({ name }) => name)).size;
         const settings = count === 1 ? '1 setting is' : `${count} settings are`;
@@ -54,13 +50,26 @@ export function addConfigCommands(program: Command, context: CommandContext): vo
     });
 }
 
+function printCheck(
+  context: CommandContext,
+  roles: readonly Role[],
+  problems: readonly RoleProblem[],
+  unknown: readonly string[],
+): void {
+  if (problems.length === 0) context.print(`The settings are valid for: ${roles.join(', ')}`);
+  else context.printTable(['role', 'setting', 'problem', 'example'], rowsOf(problems));
+  for (const name of unknown) {
+    context.print(`${name} is no setting, so it has no effect. \`./sluice config show\` lists all settings.`);
+  }
+}
+
 /** Returns the variables that look like settings but are none, such as misspelled ones. */
 function unknownNames({ env }: CommandContext): string[] {
   return Object.keys(env).filter((name) => name.startsWith('SLUICE_') && !(name in SETTINGS));
 }
 
 /** Returns one row per problem, with all roles that have the problem. */
-function rowsOf(problems: readonly (ConfigProblem & { readonly role: Role })[]): string[][] {
+function rowsOf(problems: readonly RoleProblem[]): string[][] {
   const rows = new Map<string, { roles: Role[]; found: ConfigProblem }>();
   for (const { role, ...found } of problems) {
     const key = `${found.name} ${found.problem}`;

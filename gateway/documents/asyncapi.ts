@@ -6,8 +6,8 @@ import { eventSchema } from './event-schema.ts';
 import { WEBHOOK_SCHEMAS, webhookHeadersSchema } from './webhook-schema.ts';
 
 /**
- * Returns the answer to `GET /asyncapi.json`: the AsyncAPI 3 document of the topics and the webhooks. `prefix` is the default of the
- * setting for the topic prefix.
+ * Returns the answer to `GET /asyncapi.json`: the AsyncAPI 3 document of the topics and the webhooks.
+ * `prefix` is the default of the setting for the topic prefix.
  */
 export function asyncApiDocument(prefix = 'sluice.'): JsonSchema {
   const topics = KINDS.map(

@@ -4,8 +4,8 @@ import { KINDS } from '../../shared/contracts/kinds.ts';
 import { WEBHOOK_TYPES, type WebhookType } from '../../shared/contracts/webhooks.ts';
 
 /**
- * The schemas of webhooks, for the AsyncAPI and the OpenAPI document. A test compares the schemas with what the
- * workers send.
+ * The schemas of webhooks, for the AsyncAPI and the OpenAPI document. A test compares the schemas with
+ * what the workers send.
  */
 
 const conversation = {
