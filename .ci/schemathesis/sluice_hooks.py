@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation.meta import TestPhase
 
+MESSAGE_PATH = "/message-sent"
 ITEMS_PATHS = ("/many-agent-metadata", "/automation-agent/v1/events")
 URL_LENGTH_MAX = 2048
+TIMESTAMP = re.compile(r"(1[789]|2[012])\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 # Generates only years that the document's pattern allows.
@@ -24,7 +26,7 @@ schemathesis.openapi.format(
 
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
-    """Replaces URLs by one on a closed loopback port, so that no request leaves this machine."""
+    """Replaces URLs by one on a closed loopback port, so that no request leaves this machine, and times by a recent one."""
     # Keeps the key of the run, without which all later requests would be refused.
     parameters = case.path_parameters or {}
     if parameters.get("apiKeyId") == os.environ["SCHEMATHESIS_KEY_ID"]:
@@ -33,6 +35,11 @@ def before_call(ctx, case, kwargs):
         url = case.body.get("url")
         if isinstance(url, str) and url.strip() and len(url) <= URL_LENGTH_MAX and not CONTROL_CHARACTERS.search(url):
             case.body["url"] = f"http://127.0.0.1:9/{len(url)}"
+    if case.path.endswith(MESSAGE_PATH) and isinstance(case.body, dict):
+        occurred_at = case.body.get("occurredAt")
+        # The schema cannot express that a message must be recent.
+        if isinstance(occurred_at, str) and TIMESTAMP.fullmatch(occurred_at):
+            case.body["occurredAt"] = datetime.now(timezone.utc).isoformat()
 
 
 @schemathesis.check

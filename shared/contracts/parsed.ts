@@ -16,6 +16,8 @@ interface RecordFacts {
    * caller's id.
    */
   readonly contentHash: string | undefined;
+  /** The record's own time as sent, if its kind has one and the record has it. */
+  readonly time?: string | undefined;
 }
 
 export interface InvalidRecord {
@@ -47,6 +49,8 @@ export interface RecordRules<S extends z.ZodObject> {
   readonly keepNull: boolean;
   /** The members that hold the entity that the record describes: the first that is not empty. */
   readonly entityMembers: readonly string[];
+  /** The member that holds the record's own time: a timestamp. */
+  readonly timeMember?: string;
   /** A member that is stored in lower case: a list of texts in ASCII. */
   readonly lowerCased?: string;
 }
@@ -64,9 +68,10 @@ export function parseRecord<S extends z.ZodObject>(
   const contentHash = hash('sha256', id === undefined ? json : withoutMember(json, rules.idMember, id));
   const facts = {
     ok: true,
-    id: typeof id === 'string' ? id : undefined,
+    id: textOf(record as JsonObject, rules.idMember),
     entity: entityOf(record as JsonObject, rules.entityMembers),
     contentHash,
+    time: rules.timeMember === undefined ? undefined : textOf(record as JsonObject, rules.timeMember),
   } as const;
   const lowered = withLowerCase(record as JsonObject, rules.lowerCased);
   return lowered === record
@@ -74,10 +79,16 @@ export function parseRecord<S extends z.ZodObject>(
     : { ...facts, record: lowered as z.output<S>, json: writeJson(lowered) };
 }
 
+/** Returns a member that is a string; undefined if it is missing or null. */
+function textOf(record: JsonObject, member: string): string | undefined {
+  const text = record[member];
+  return typeof text === 'string' ? text : undefined;
+}
+
 function entityOf(record: JsonObject, members: readonly string[]): string {
   for (const name of members) {
-    const entity = record[name];
-    if (typeof entity === 'string' && entity !== '') return entity;
+    const entity = textOf(record, name);
+    if (entity) return entity;
   }
   return '';
 }

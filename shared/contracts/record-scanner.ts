@@ -38,6 +38,7 @@ export class RecordScanner {
   private readonly required: number;
   private readonly idIndex: number;
   private readonly entityIndexes: readonly number[];
+  private readonly timeIndex: number;
   private readonly keepNull: boolean;
   private readonly lowerCaseIndex: number;
 
@@ -55,7 +56,7 @@ export class RecordScanner {
   private target = Buffer.allocUnsafe(1024);
 
   constructor(rules: RecordRules<z.ZodObject>) {
-    const { schema, idMember, entityMembers, keepNull, lowerCased } = rules;
+    const { schema, idMember, entityMembers, timeMember, keepNull, lowerCased } = rules;
     const shape = Object.entries(schema.shape as Record<string, z.ZodType>);
     if (shape.length > MEMBERS_MAX) throw new Error(`a record has at most ${MEMBERS_MAX} members`);
     this.members = shape.map(([name, member]) => scannedMember(name, member));
@@ -66,6 +67,7 @@ export class RecordScanner {
     );
     this.idIndex = this.indexes.get(idMember)!;
     this.entityIndexes = entityMembers.map((name) => this.indexes.get(name)!);
+    this.timeIndex = timeMember === undefined ? -1 : this.indexes.get(timeMember)!;
     this.keepNull = keepNull;
     this.lowerCaseIndex = lowerCased === undefined ? -1 : this.indexes.get(lowerCased)!;
     this.starts = new Int32Array(shape.length);
@@ -83,10 +85,11 @@ export class RecordScanner {
     const id = this.textOf(this.idIndex, scan);
     let entity = '';
     for (const index of this.entityIndexes) if (entity === '') entity = this.textOf(index, scan) ?? '';
+    const time = this.timeIndex < 0 ? undefined : this.textOf(this.timeIndex, scan);
     let json = this.isVerbatim ? this.sliced(scan, start) : this.joined(scan);
     const contentHash = this.hashContent(json);
     json = this.withLowerCase(json);
-    return { ok: true, id, entity, contentHash, json };
+    return { ok: true, id, entity, contentHash, time, json };
   }
 
   private readMembers(scan: JsonScan, budget: ParseBudget): boolean {

@@ -9,9 +9,17 @@ import {
   secondsField,
   stringField,
   TEXT_LENGTH_MAX,
+  timestampField,
+  word,
 } from '../contracts/fields.ts';
 import { type JsonValue, NO_RAW_MEMBERS } from '../contracts/json.ts';
-import { type ParsedWithJson, parseRecord, type RecordRules } from '../contracts/parsed.ts';
+import {
+  type ParsedRecord,
+  type ParsedWithJson,
+  parseRecord,
+  type RecordRules,
+} from '../contracts/parsed.ts';
+import { parseTimestampNs } from '../contracts/timestamps.ts';
 
 export const AUGMENTATION_TYPES = [
   'FREEHAND',
@@ -25,6 +33,10 @@ export const AUGMENTATION_TYPES = [
   'FLUENCY_UNDO',
 ] as const;
 
+/**
+ * New members are appended: the content hash covers the members in this order, and records without
+ * the new ones must keep their hash.
+ */
 export const messageSentSchema = objectOf({
   conversationId: optionalId.nullish().describe("The service's id of the conversation."),
   messageId: requiredId.describe(
@@ -51,6 +63,15 @@ export const messageSentSchema = objectOf({
   craftingTime: secondsField.nullish().describe('Seconds from the first to the last action on this message.'),
   dwellTime: secondsField.nullish().describe('Seconds from the last action until the message was sent.'),
   phraseAutocompleteSelectedCt: int32(0).nullish().describe('Number of phrase completions that were used.'),
+  externalConversationId: word(256)
+    .nullish()
+    .describe("The conversation's id in your chat or voice system, as in the conversation's metadata."),
+  occurredAt: timestampField
+    .nullish()
+    .describe(
+      'Time at which the message was sent, kept to the nanosecond: at most 7 days before and 5 minutes after the request. ' +
+        'Omitted: the time of the request.',
+    ),
 });
 
 /** One MessageSent event as sent; omitted members get their defaults when it is stored. */
@@ -63,9 +84,25 @@ export const messageSentRules = {
   idMember: 'messageId',
   keepNull: false,
   entityMembers: ['conversationId', 'messageId'],
+  timeMember: 'occurredAt',
 } satisfies RecordRules<typeof messageSentSchema>;
 
 /** Reads the body of a MessageSent request. The event's id is the messageId, which is required. */
 export function readMessageSent(value: JsonValue): ParsedWithJson<MessageSentRecord> {
   return parseRecord(value, messageSentRules);
+}
+
+const NS_PER_MS = 1_000_000n;
+/** A feed that was down for a week can be repeated. */
+const AGE_MAX_NS = 7n * 86_400_000n * NS_PER_MS;
+/** The clocks of callers may be ahead. */
+const AHEAD_MAX_NS = 5n * 60_000n * NS_PER_MS;
+
+/** Returns the event, or its problem if it occurred too long before or after it is accepted. */
+export function checkOccurredAt(parsed: ParsedRecord, acceptedAtMs: number): ParsedRecord {
+  if (!parsed.ok || parsed.time === undefined) return parsed;
+  const aheadNs = parseTimestampNs(parsed.time)! - BigInt(acceptedAtMs) * NS_PER_MS;
+  if (aheadNs >= -AGE_MAX_NS && aheadNs <= AHEAD_MAX_NS) return parsed;
+  const message = 'must be at most 7 days before and 5 minutes after the request';
+  return { ok: false, id: parsed.id, details: [{ path: 'occurredAt', message }] };
 }

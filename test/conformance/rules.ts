@@ -12,7 +12,8 @@ export type Rule =
   | { readonly kind: 'text'; readonly max: number; readonly min?: number }
   | { readonly kind: 'integer'; readonly min: number }
   | { readonly kind: 'seconds' }
-  | { readonly kind: 'timestamp' }
+  /** `isRecent`: at most 7 days before and 5 minutes after the request. */
+  | { readonly kind: 'timestamp'; readonly isRecent?: boolean }
   | { readonly kind: 'ulid' }
   | { readonly kind: 'email' }
   | { readonly kind: 'language' }
@@ -72,7 +73,11 @@ export function samplesOf(rule: Rule, run: Run): Sample[] {
         ...otherTypes('number'),
       ];
     case 'timestamp':
-      return [...timestampSamples(), ...otherTypes('string')];
+      return [
+        ...(rule.isRecent ? recentSamples() : TIMESTAMPS.map((text) => ok(text, quoted(text)))),
+        ...badTimestampSamples(),
+        ...otherTypes('string'),
+      ];
     case 'ulid':
       return ulidSamples(run);
     case 'email':
@@ -163,14 +168,35 @@ function integerSamples(min: number): Sample[] {
   ];
 }
 
-function timestampSamples(): Sample[] {
-  const good = [
-    '2026-01-02T03:04:05Z',
-    '2026-01-02T03:04:05.123456789Z',
-    '2024-02-29T23:59:59.9-12:30',
-    '1678-01-01T00:00:00+23:59',
-    '2261-12-31T23:59:59.999999999-23:59',
+const TIMESTAMPS = [
+  '2026-01-02T03:04:05Z',
+  '2026-01-02T03:04:05.123456789Z',
+  '2024-02-29T23:59:59.9-12:30',
+  '1678-01-01T00:00:00+23:59',
+  '2261-12-31T23:59:59.999999999-23:59',
+];
+
+const MINUTE_MS = 60_000;
+const WEEK_MS = 7 * 24 * 60 * MINUTE_MS;
+
+/** Returns times around those that are accepted, with time for the run and for another clock. */
+function recentSamples(): Sample[] {
+  const at = (aheadMs: number, end = 'Z') =>
+    quoted(new Date(Date.now() + aheadMs).toISOString().replace('Z', end));
+  const text = /at most 7 days before and 5 minutes after the request/;
+  return [
+    ok('the time of the request', at(0)),
+    ok('with nanoseconds', at(0, '456789Z')),
+    ok('with an offset', at(60 * MINUTE_MS, '+01:00')),
+    ok('less than 7 days before', at(60 * MINUTE_MS - WEEK_MS)),
+    no('more than 7 days before', at(-MINUTE_MS - WEEK_MS), '', text),
+    ok('less than 5 minutes after', at(2 * MINUTE_MS)),
+    no('more than 5 minutes after', at(60 * MINUTE_MS), '', text),
+    no('in the distant past', quoted(TIMESTAMPS[3]!), '', text),
   ];
+}
+
+function badTimestampSamples(): Sample[] {
   const bad: Record<string, string> = {
     'ten fraction digits': '2026-01-02T03:04:05.1234567891Z',
     'no fraction digit': '2026-01-02T03:04:05.Z',
@@ -186,10 +212,7 @@ function timestampSamples(): Sample[] {
     'an offset without a colon': '2026-01-02T03:04:05+0100',
     empty: '',
   };
-  return [
-    ...good.map((text) => ok(text, quoted(text))),
-    ...Object.entries(bad).map(([what, text]) => no(what, quoted(text))),
-  ];
+  return Object.entries(bad).map(([what, text]) => no(what, quoted(text)));
 }
 
 function ulidSamples(run: Run): Sample[] {

@@ -75,7 +75,8 @@ test('one of several concurrent runs changes the keys, without deadlocks or inde
   const warnings: string[] = [];
   const stream = { write: (line: string) => warnings.push(line) };
   const run = () => migrate({ connectionString: database.url, logger: pino({ level: 'warn' }, stream) });
-  expect((await Promise.all([run(), run(), run()])).flat()).toEqual(['0015_keys_by_time']);
+  const applied = (await Promise.all([run(), run(), run()])).flat();
+  expect(applied.filter((name) => name === '0015_keys_by_time')).toHaveLength(1);
   expect(warnings).toEqual([]);
   const { rows } = await database.pool.query(
     `select relname from pg_class where relname ~ '^(event_keys|message_sent)_.*_by_(key|time)$'`,
@@ -114,5 +115,5 @@ test('a dump that reads a table ends the migration in a sentence, and lets write
   await store(1, ROWS + 1);
   await dump.query('commit');
   dump.release();
-  expect(await run()).toEqual(['0015_keys_by_time']);
+  expect(await run()).toContain('0015_keys_by_time');
 });

@@ -256,7 +256,7 @@ describe('rows of each kind', () => {
     await close();
   });
 
-  it('MessageSent events get defaults and a list of omitted members', async () => {
+  it('MessageSent events get defaults, a list of omitted members, and a set of omitted numbers', async () => {
     const bench = await createWorkerBench(pool, messageSent, 'messages.');
     const { consumer, close } = bench.startWorker();
     bench.append(
@@ -274,10 +274,24 @@ describe('rows of each kind', () => {
         craftingTime: 1e300,
         dwellTime: 5e-324,
         phraseAutocompleteSelectedCt: 2147483647,
+        externalConversationId: 'chat-1',
+        occurredAt: '2026-03-04T05:06:07.123456789+02:00',
       },
       { id: 'm1' },
     );
     bench.append({ messageId: 'm2', augmentationType: ['AUTOSUGGEST', 'PHRASE_AUTOCOMPLETE'] }, { id: 'm2' });
+    // Null, and in an order that only the reader of values accepts.
+    bench.append(
+      {
+        dwellTime: 0,
+        numEdits: 0,
+        timeToAction: null,
+        occurredAt: null,
+        messageId: 'm3',
+        augmentationType: ['FREEHAND'],
+      },
+      { id: 'm3' },
+    );
     await consumer.read(0);
     const { rows } = await pool.query(
       `select * from message_sent where tenant_id = 'messages.tenant' order by message_id`,
@@ -300,6 +314,9 @@ describe('rows of each kind', () => {
         dwell_time: 5e-324,
         phrase_autocomplete_selected_ct: 2147483647,
         gaps: [],
+        external_conversation_id: 'chat-1',
+        occurred_at_ns: 1772593567123456789n,
+        omitted: 0,
         generation: 1,
         partition: 0,
         offset: 0n,
@@ -319,6 +336,18 @@ describe('rows of each kind', () => {
           'phraseAutocompletePresentedCt',
           'selectedSuggestionIndex',
         ],
+        external_conversation_id: null,
+        occurred_at_ns: null,
+        omitted: 0b1111111,
+      }),
+      expect.objectContaining({
+        message_id: 'm3',
+        num_edits: 0,
+        time_to_action: 0,
+        dwell_time: 0,
+        external_conversation_id: null,
+        occurred_at_ns: null,
+        omitted: 0b1011110,
       }),
     ]);
     await close();

@@ -8,10 +8,11 @@ import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
 import { type EncodedRow, encodeRow, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
 import { sortedByTenant } from '../sql/by-tenant.ts';
 import {
+  defaultOf,
   insertMessageSent,
   MESSAGE_SENT_COLUMNS,
-  MESSAGE_SENT_DEFAULTS,
   MESSAGE_SENT_MEMBERS,
+  NUMBER_MEMBERS,
 } from '../sql/message-sent.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember, textListMember } from './members.ts';
@@ -19,7 +20,7 @@ import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
 /**
  * The kind of MessageSent events, with one row each. Omitted members get defaults; omitted members
- * that the used features require are listed as gaps.
+ * that the used features require are listed as gaps, and omitted numbers are marked as omitted.
  */
 export const messageSent: RecordKind<EncodedRow> = {
   kind: 'message-sent',
@@ -41,20 +42,29 @@ const members = new MemberScanner({
   allowNull: false,
 });
 
-/** Returns the data with defaults: empty strings and zeros. Throws DataError. */
+/** Returns the data with defaults. Throws DataError. */
 function readMessageSent({ data }: AcceptedRecord): EncodedRow {
-  const values: unknown[] = MESSAGE_SENT_MEMBERS.map(({ name, column }) => {
-    const value = columnMember(data, name, column.type) ?? MESSAGE_SENT_DEFAULTS[column.type];
-    if (value === undefined) throw new DataError(`${name} is missing`);
+  const values: unknown[] = MESSAGE_SENT_MEMBERS.map((member) => {
+    const { name, column, isRequired } = member;
+    const value = columnMember(data, name, column.type) ?? defaultOf(member);
+    if (value === undefined && isRequired) throw new DataError(`${name} is missing`);
     return value;
   });
   const sent = (name: string) => isSent(data, name);
   values.push(findGaps(sent, (type) => textListMember(data, 'augmentationType')!.includes(type)));
+  values.push(bitsOf(NUMBER_MEMBERS, ({ name }) => (data[name] ?? null) === null));
   return encodeRow(encoder, TYPES, values);
 }
 
 function isSent(data: JsonObject, member: string): boolean {
   return data[member] !== undefined && data[member] !== null && data[member] !== '';
+}
+
+/** Returns a set of bits: bit n is set if the n-th item is a match. */
+function bitsOf<T>(items: readonly T[], isMatch: (item: T) => boolean): number {
+  let bits = 0;
+  for (let i = 0; i < items.length; i++) if (isMatch(items[i]!)) bits |= 1 << i;
+  return bits;
 }
 
 /** Returns the names of members that the used features require, but that were not sent. */
@@ -80,7 +90,8 @@ const GAP_COLUMNS = [
   'phraseAutocompletePresentedCt',
   'selectedSuggestionIndex',
 ].map((name) => COLUMN_BY_MEMBER.get(name)!);
-/** More than the lengths of the columns, and all gaps. */
+const NUMBER_COLUMNS = NUMBER_MEMBERS.map(({ name }) => COLUMN_BY_MEMBER.get(name)!);
+/** More than the lengths of the columns, all gaps, and the set of omitted numbers. */
 const OVERHEAD_BYTES = 512;
 
 /** Reads the data as {@link readMessageSent} does, but leaves out defaults. */
@@ -98,6 +109,7 @@ function scanMessageSent(scan: JsonScan): EncodedRow | undefined {
     const list = Buffer.from(gaps.map((name) => `"${name}"`).join(','));
     encoder.textList(list, 0, list.length);
   }
+  encoder.int32(bitsOf(NUMBER_COLUMNS, isOmitted));
   return encoder.end();
 }
 
@@ -109,6 +121,10 @@ function hasColumn(column: number): boolean {
 }
 
 const LENGTH_BYTES = 4;
+
+function isOmitted(column: number): boolean {
+  return encoder.bytesOf(column) === 0;
+}
 
 /** Compares records of one tenant by time and message. */
 function compareRecords({ event: a }: ReadRecord<EncodedRow>, { event: b }: ReadRecord<EncodedRow>): number {

@@ -14,19 +14,27 @@ export const MESSAGE_SENT_MEMBERS: readonly Member[] = membersOf(messageSentSche
 
 /**
  * The columns of an event's encoded row: the members, then the members that the used features
- * require but that were not sent.
+ * require but that were not sent, and the numbers that were not sent ({@link NUMBER_MEMBERS}).
  */
 export const MESSAGE_SENT_COLUMNS: readonly { readonly name: string; readonly type: ColumnType }[] = [
   ...MESSAGE_SENT_MEMBERS.map(({ column }) => column),
   { name: 'gaps', type: 'text[]' },
+  { name: 'omitted', type: 'integer' },
 ];
 
-/** The value of an omitted member, by the type of its column. Members of other types are required. */
-export const MESSAGE_SENT_DEFAULTS: Readonly<Record<string, ColumnValue>> = {
-  text: '',
-  integer: 0,
-  'double precision': 0,
-};
+/** The members that are numbers. The n-th one is bit n of the column `omitted`, from bit 0. */
+export const NUMBER_MEMBERS: readonly Member[] = MESSAGE_SENT_MEMBERS.filter(
+  ({ column: { type } }) => type === 'integer' || type === 'double precision',
+);
+
+const DEFAULTS: Readonly<Record<string, ColumnValue>> = { text: '', integer: 0, 'double precision': 0 };
+/** Members that the contract's defaults do not cover. */
+const WITHOUT_DEFAULT: ReadonlySet<string> = new Set(['externalConversationId', 'occurredAt']);
+
+/** Returns the value of a member that was not sent; undefined is NULL. */
+export function defaultOf({ name, column }: Member): ColumnValue | undefined {
+  return WITHOUT_DEFAULT.has(name) ? undefined : DEFAULTS[column.type];
+}
 
 export interface MessageSentRow {
   readonly event: {
@@ -41,6 +49,9 @@ export interface MessageSentRow {
   readonly row: EncodedRow;
 }
 
+/** The values of columns without a value in a row. Every row has gaps and the omitted numbers. */
+const MISSING = MESSAGE_SENT_MEMBERS.map(defaultOf);
+
 const COLUMNS: readonly Column<MessageSentRow>[] = [
   { name: 'tenant_id', type: 'text', value: ({ event }) => event.tenantId },
   { name: 'message_id', type: 'text', value: ({ event }) => event.id },
@@ -51,7 +62,7 @@ const COLUMNS: readonly Column<MessageSentRow>[] = [
       type,
       encoded: ({ row }) => row,
       index,
-      missing: MESSAGE_SENT_DEFAULTS[type],
+      missing: MISSING[index],
     }),
   ),
   { name: 'generation', type: 'integer', value: ({ firstPosition }) => firstPosition.generation },

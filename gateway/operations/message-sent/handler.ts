@@ -3,7 +3,7 @@ import { scanOne } from '../../../shared/contracts/scan-records.ts';
 import { answerEmpty } from '../../../shared/http/answers.ts';
 import type { HttpContext } from '../../../shared/http/env.ts';
 import { fail, refuse } from '../../../shared/http/failures.ts';
-import { messageSentRules, readMessageSent } from '../../../shared/kinds/message-sent.ts';
+import { checkOccurredAt, messageSentRules, readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import {
   acceptRecord,
   conflictDetail,
@@ -21,9 +21,10 @@ export const scanMessageSent = scanOne(new RecordScanner(messageSentRules));
  */
 export function messageSentOperation(deps: WriteDeps) {
   return async (c: HttpContext): Promise<Response> => {
-    const parsed = c.get('scanned')?.records[0] ?? readMessageSent(c.get('body'));
-    if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const facts = requestFacts(c, deps.clock);
+    const read = c.get('scanned')?.records[0] ?? readMessageSent(c.get('body'));
+    const parsed = checkOccurredAt(read, facts.acceptedAtMs);
+    if (!parsed.ok) return fail(c, '422-01', parsed.details);
     const record = toRecord(facts, 'message-sent', parsed, deps.nextId);
     const accepted = await acceptRecord(c, deps, record, parsed.json, { lookUpStored: false });
     if (accepted.refusal) return refuse(c, accepted.refusal);

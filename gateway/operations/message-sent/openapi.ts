@@ -17,6 +17,7 @@ const FULL = {
   dwellTime: 0.75,
   phraseAutocompletePresentedCt: 4,
   phraseAutocompleteSelectedCt: 1,
+  externalConversationId: 'docs-1',
 };
 
 export const MESSAGE_SENT: OperationDescription = {
@@ -24,8 +25,8 @@ export const MESSAGE_SENT: OperationDescription = {
   tag: 'analytics',
   summary: 'Add a MessageSent event',
   description:
-    'How an agent wrote one message. Omitted members are stored as `""` or 0. The event has no time member: ' +
-    'its time is when it was accepted.',
+    'How an agent wrote one message. Omitted members are stored as `""` or 0, apart from `externalConversationId` and ' +
+    '`occurredAt`; which numbers were omitted is stored too. Without `occurredAt`, the time of the event is when it was accepted.',
   scope: 'analytics:write',
   body: { schema: schemaRef('MessageSent'), bytesMax: BODY_BYTES_MAX },
   reportsKnownRecords: true,
@@ -37,7 +38,7 @@ export const MESSAGE_SENT: OperationDescription = {
       body: { messageId: 'docs-message-1', augmentationType: ['FREEHAND'] },
       status: 200,
     },
-    full: { summary: 'Every member', body: FULL, status: 200 },
+    full: { summary: 'Every member but `occurredAt`, which must be recent', body: FULL, status: 200 },
     conflict: {
       summary: 'The message was accepted before with other content',
       body: { ...FULL, numEdits: 0 },

@@ -1,7 +1,7 @@
 import { type Case, failure, type Operation, one, type Run, type Writing } from '../case.ts';
 import { type Field, objectText } from '../fields.ts';
 import { repeatCases } from '../repeats.ts';
-import { COUNT, ID } from '../rules.ts';
+import { COUNT, ID, WORD } from '../rules.ts';
 import { writingCases } from '../writing.ts';
 
 const METHOD = 'POST';
@@ -19,7 +19,7 @@ const AUGMENTATION_TYPES = [
   'FLUENCY_UNDO',
 ];
 
-const FIELDS: readonly Field[] = [
+export const MESSAGE_FIELDS: readonly Field[] = [
   { path: 'messageId', rule: ID, required: true },
   {
     path: 'augmentationType',
@@ -37,6 +37,8 @@ const FIELDS: readonly Field[] = [
   { path: 'craftingTime', rule: { kind: 'seconds' } },
   { path: 'dwellTime', rule: { kind: 'seconds' } },
   { path: 'phraseAutocompleteSelectedCt', rule: COUNT },
+  { path: 'externalConversationId', rule: WORD },
+  { path: 'occurredAt', rule: { kind: 'timestamp', isRecent: true } },
 ];
 
 export const messageSent: Operation = {
@@ -55,7 +57,7 @@ export const messageSent: Operation = {
       withMember: (member, json) => objectText({ ...members(), [member]: json }),
     };
     return [
-      ...writingCases(writing, { method: METHOD, path: PATH, fields: FIELDS, run }),
+      ...writingCases(writing, { method: METHOD, path: PATH, fields: MESSAGE_FIELDS, run }),
       ...detailCases(run),
       ...repeats(run, writing),
     ];

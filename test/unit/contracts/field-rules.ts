@@ -162,6 +162,8 @@ export const BODIES: Readonly<Record<string, Body>> = {
       craftingTime: SECONDS,
       dwellTime: SECONDS,
       phraseAutocompleteSelectedCt: integer(0),
+      externalConversationId: word(256),
+      occurredAt: timestamp(),
     },
   },
   'automation events': {

@@ -114,6 +114,8 @@ const KINDS: Readonly<Record<string, ScannedKind>> = {
       craftingTime: 10,
       dwellTime: 0.000001,
       phraseAutocompleteSelectedCt: 1,
+      externalConversationId: 'chat-1',
+      occurredAt: '2026-01-02T03:04:05.123456789+01:00',
     },
   },
 };
@@ -132,8 +134,8 @@ function scan(body: ScanBody, bytes: Buffer): readonly ParsedRecord[] | undefine
 /** Returns the record without its values, and with its JSON as text. */
 function comparable(parsed: ParsedRecord): object {
   if (!parsed.ok) return parsed;
-  const { ok, id, entity, contentHash, json } = parsed;
-  return { ok, id, entity, contentHash, json: json.toString() };
+  const { ok, id, entity, contentHash, time, json } = parsed;
+  return { ok, id, entity, contentHash, time, json: json.toString() };
 }
 
 /** Reads a body as JSON; returns undefined if it is none. */

@@ -54,6 +54,8 @@ const READERS: readonly (readonly [Kind, (value: JsonValue) => Parsed<JsonObject
       numEdits: 1,
       timeToAction: 1.5,
       selectedSuggestionText: 't',
+      externalConversationId: 'c-1',
+      occurredAt: '2026-01-02T03:04:05Z',
     },
   ],
   [

@@ -5,7 +5,7 @@ import type { Parsed } from '../../../shared/contracts/parsed.ts';
 import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 import { readAutomationEvent } from '../../../shared/kinds/automation-events.ts';
 import { readConversation } from '../../../shared/kinds/conversation-metadata.ts';
-import { readMessageSent } from '../../../shared/kinds/message-sent.ts';
+import { checkOccurredAt, readMessageSent } from '../../../shared/kinds/message-sent.ts';
 import { bodyOf } from './records.ts';
 
 const accepted = <R>(parsed: Parsed<R>) => {
@@ -53,6 +53,34 @@ describe('the readers of records', () => {
   it('order messages by conversation, or by message without one', () => {
     expect(accepted(readMessageSent({ ...message, conversationId: 'c' })).entity).toBe('c');
     expect(accepted(readMessageSent({ ...message, conversationId: '' })).entity).toBe('m1');
+  });
+});
+
+describe('the time of a MessageSent event', () => {
+  const ACCEPTED_AT_MS = Date.UTC(2026, 0, 31, 12, 0, 0, 7);
+  const problemOf = (occurredAt: string | null) => {
+    const read = readMessageSent({ ...message, occurredAt });
+    const checked = checkOccurredAt(read, ACCEPTED_AT_MS);
+    if (checked.ok) expect(checked).toBe(read);
+    return checked.ok ? undefined : { id: checked.id, details: checked.details };
+  };
+
+  it.each([
+    ['7 days before the request', '2026-01-24T12:00:00.007Z', '2026-01-24T12:00:00.006999999Z'],
+    ['5 minutes after it', '2026-01-31T12:05:00.007000000Z', '2026-01-31T12:05:00.007000001Z'],
+    ['7 days before, with an offset', '2026-01-24T17:30:00.007+05:30', '2026-01-24T17:29:59+05:30'],
+  ])('may be up to %s', (_, accepted, refused) => {
+    expect(problemOf(accepted)).toBeUndefined();
+    expect(problemOf(refused)).toEqual({
+      id: 'm1',
+      details: [
+        { path: 'occurredAt', message: 'must be at most 7 days before and 5 minutes after the request' },
+      ],
+    });
+  });
+
+  it('may be omitted', () => {
+    expect(problemOf(null)).toBeUndefined();
   });
 });
 
@@ -111,6 +139,28 @@ describe('content hash', () => {
     const least = transfer({ transferToSystem: {} });
     expect(transfer({ transferToSystem: { currentTaskName: null }, currentTaskName: null })).toBe(least);
     expect(transfer({ transferToSystem: { currentTaskName: '' } })).not.toBe(least);
+  });
+
+  it('of MessageSent without the members that were added later is that of the first release', () => {
+    const first = {
+      conversationId: 'c',
+      ...message,
+      augmentationType: ['AUTOSUGGEST', 'FREEHAND'],
+      numEdits: 0,
+      selectedSuggestionText: 'How can I help?',
+      dwellTime: 0.5,
+      phraseAutocompleteSelectedCt: 1,
+    };
+    const hashes = [
+      first,
+      { ...first, externalConversationId: null, occurredAt: null },
+      { ...first, externalConversationId: 'chat-1' },
+      { ...first, occurredAt: '2026-01-02T03:04:05Z' },
+      { ...first, occurredAt: '2026-01-02T03:04:05.0Z' },
+    ].map((record) => hash(readMessageSent(record)));
+    expect(hashes[0]).toBe('edff54cfed5721c4a53d8954de752dffa3f52fb308ce3c37b89ae82bf9407c7b');
+    expect(hashes[1]).toBe(hashes[0]);
+    expect(new Set(hashes)).toHaveProperty('size', 4);
   });
 
   it('covers free-form objects by their bytes', () => {

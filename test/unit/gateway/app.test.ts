@@ -14,6 +14,14 @@ const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const convo = { externalConversationId: 'c-1' };
 const message = { messageId: 'm-1', augmentationType: ['FREEHAND'] };
 
+const DAY_MS = 86_400_000;
+/** Returns a time this long after the requests. */
+const time = (aheadMs: number) => new Date(NOW_MS + aheadMs).toISOString();
+const TIME_DETAIL = {
+  path: 'occurredAt',
+  message: 'must be at most 7 days before and 5 minutes after the request',
+};
+
 async function codeOf(response: Response): Promise<string> {
   const body = (await response.json()) as { error: { code: string; requestId: string } };
   expect(response.headers.get('x-request-id')).toBe(body.error.requestId);
@@ -428,6 +436,24 @@ describe('the message-sent operation', () => {
       error: { details: expect.arrayContaining([expect.objectContaining({ path: 'augmentationType' })]) },
     });
     expect(await codeOf(invalid)).toBe('422-01');
+  });
+
+  it('compares the time of the event with that of the request, however the event is written', async () => {
+    const { post } = createGatewayApp();
+    for (const space of ['', ' ']) {
+      const statusAt = async (occurredAt: string) =>
+        (
+          await post(
+            MESSAGE,
+            `{"messageId":"m","augmentationType":["FREEHAND"],${space}"occurredAt":"${occurredAt}"}`,
+          )
+        ).status;
+      expect(await statusAt(time(-7 * DAY_MS))).toBe(200);
+      expect(await statusAt(time(-7 * DAY_MS - 1).replace('Z', '999999Z'))).toBe(422);
+    }
+    const late = await post(MESSAGE, { ...message, occurredAt: time(300_001) });
+    expect(await late.clone().json()).toMatchObject({ error: { details: [TIME_DETAIL] } });
+    expect(await codeOf(late)).toBe('422-01');
   });
 });
 
