@@ -38,6 +38,7 @@ import { authenticateOperation } from './operations/authenticate/handler.ts';
 import { automationEventsOperation } from './operations/automation-events/handler.ts';
 import { type ReadState, readStateOperation } from './operations/automation-state/handler.ts';
 import { manyAgentMetadataOperation, scanAgentItems } from './operations/many-agent-metadata/handler.ts';
+import { manyMessageSentOperation, scanMessageItems } from './operations/many-message-sent/handler.ts';
 import { messageSentOperation, scanMessageSent } from './operations/message-sent/handler.ts';
 import {
   badJsonResult,
@@ -127,6 +128,12 @@ export function buildApp(deps: AppDeps): Hono<HttpEnv> {
     'analytics:write',
     { bytesMax: BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS, scan: scanMessageSent },
     messageSentOperation(writeDeps),
+  );
+  write(
+    PATHS.manyMessageSent,
+    'analytics:write',
+    { bytesMax: BATCH_BODY_BYTES_MAX, rawMembers: MESSAGE_SENT_RAW_MEMBERS, scan: scanMessageItems },
+    manyMessageSentOperation(writeDeps),
   );
   write(
     PATHS.automationEvents,

@@ -14,6 +14,7 @@ import { AUTHENTICATE } from './operations/authenticate/openapi.ts';
 import { AUTOMATION_EVENTS } from './operations/automation-events/openapi.ts';
 import { STATE, STATE_SCHEMA } from './operations/automation-state/openapi.ts';
 import { MANY_AGENT_METADATA } from './operations/many-agent-metadata/openapi.ts';
+import { MANY_MESSAGE_SENT } from './operations/many-message-sent/openapi.ts';
 import { MESSAGE_SENT } from './operations/message-sent/openapi.ts';
 import { itemsOf, RESULT_SCHEMAS } from './operations/results-openapi.ts';
 import { SINGLE_CONVO_METADATA } from './operations/single-convo-metadata/openapi.ts';
@@ -24,6 +25,7 @@ export const GATEWAY_OPERATIONS: Operations = {
   [`POST ${PATHS.manyAgentMetadata}`]: MANY_AGENT_METADATA,
   [`POST ${PATHS.singleConvoMetadata}`]: SINGLE_CONVO_METADATA,
   [`POST ${PATHS.messageSent}`]: MESSAGE_SENT,
+  [`POST ${PATHS.manyMessageSent}`]: MANY_MESSAGE_SENT,
   [`POST ${PATHS.authenticate}`]: AUTHENTICATE,
   [`POST ${PATHS.automationEvents}`]: AUTOMATION_EVENTS,
   [`GET ${PATHS.state}`]: STATE,
@@ -50,6 +52,7 @@ export function gatewayDocument(): JsonSchema {
       AgentItems: itemsOf('Agent'),
       Conversation: jsonSchemaOf(conversationSchema),
       MessageSent: jsonSchemaOf(messageSentSchema),
+      MessageSentItems: itemsOf('MessageSent'),
       Credentials: jsonSchemaOf(credentialsSchema),
       AutomationEvent: jsonSchemaOf(automationEventSchema),
       AutomationEventItems: itemsOf('AutomationEvent'),

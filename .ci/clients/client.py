@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import httpx
 from sluice_client import Client
-from sluice_client.api.analytics import add_message_sent
+from sluice_client.api.analytics import add_many_message_sent, add_message_sent
 from sluice_client.api.automation import add_automation_events, read_automation_state
 from sluice_client.api.credentials import authenticate
 from sluice_client.api.health import health_live, health_ready
@@ -26,6 +26,7 @@ from sluice_client.models import (
     CredentialsAuthType0,
     MessageSent,
     MessageSentAugmentationTypeItem,
+    MessageSentItems,
 )
 
 url = sys.argv[1]
@@ -58,6 +59,18 @@ def add_message():
     used = [MessageSentAugmentationTypeItem.AUTOSUGGEST, MessageSentAugmentationTypeItem.FREEHAND]
     message = MessageSent(message_id="py-message", augmentation_type=used, num_edits=3)
     return add_message_sent.sync_detailed(client=client, body=message, sluice_known="exact")
+
+
+def add_messages():
+    message = MessageSent(
+        message_id="py-message-2",
+        augmentation_type=[MessageSentAugmentationTypeItem.FREEHAND],
+        external_conversation_id="py-chat",
+        occurred_at=datetime.now(timezone.utc),
+    )
+    answer = add_many_message_sent.sync_detailed(client=client, body=MessageSentItems(items=[message]))
+    assert answer.parsed.error_count == 0, answer
+    return answer
 
 
 def add_credentials():
@@ -95,6 +108,7 @@ CALLS = {
     "add-many-agent-metadata": add_agents,
     "add-conversation-metadata": add_conversation,
     "add-message-sent": add_message,
+    "add-many-message-sent": add_messages,
     "authenticate": add_credentials,
     "add-automation-events": add_event,
     "read-automation-state": read_state,

@@ -34,6 +34,22 @@ const CALLS: Readonly<Record<string, () => Promise<{ response: Response }>>> = {
       body: { messageId: 'ts-message', augmentationType: ['AUTOSUGGEST', 'FREEHAND'], numEdits: 3 },
       params: { header: { 'sluice-known': 'exact' } },
     }),
+  'add-many-message-sent': async () => {
+    const answer = await client.POST('/compose-assist/v1/analytics/many-message-sent', {
+      body: {
+        items: [
+          {
+            messageId: 'ts-message-2',
+            augmentationType: ['FREEHAND'],
+            externalConversationId: 'ts-chat',
+            occurredAt: new Date().toISOString(),
+          },
+        ],
+      },
+    });
+    expect(answer.data?.errorCount, 0);
+    return answer;
+  },
   authenticate: () =>
     client.POST('/conversation/v1/conversations/{conversationId}/authenticate', {
       params: { path: { conversationId: 'TS1' } },

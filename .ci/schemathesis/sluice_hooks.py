@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation.meta import TestPhase
 
-MESSAGE_PATH = "/message-sent"
-ITEMS_PATHS = ("/many-agent-metadata", "/automation-agent/v1/events")
+MESSAGE_PATHS = ("/message-sent", "/many-message-sent")
+ITEMS_PATHS = ("/many-agent-metadata", "/many-message-sent", "/automation-agent/v1/events")
 URL_LENGTH_MAX = 2048
 TIMESTAMP = re.compile(r"(1[789]|2[012])\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -35,11 +35,13 @@ def before_call(ctx, case, kwargs):
         url = case.body.get("url")
         if isinstance(url, str) and url.strip() and len(url) <= URL_LENGTH_MAX and not CONTROL_CHARACTERS.search(url):
             case.body["url"] = f"http://127.0.0.1:9/{len(url)}"
-    if case.path.endswith(MESSAGE_PATH) and isinstance(case.body, dict):
-        occurred_at = case.body.get("occurredAt")
-        # The schema cannot express that a message must be recent.
-        if isinstance(occurred_at, str) and TIMESTAMP.fullmatch(occurred_at):
-            case.body["occurredAt"] = datetime.now(timezone.utc).isoformat()
+    if case.path.endswith(MESSAGE_PATHS) and isinstance(case.body, dict):
+        items = case.body.get("items")
+        for message in [case.body, *(items if isinstance(items, list) else [])]:
+            occurred_at = message.get("occurredAt") if isinstance(message, dict) else None
+            # The schema cannot express that a message must be recent.
+            if isinstance(occurred_at, str) and TIMESTAMP.fullmatch(occurred_at):
+                message["occurredAt"] = datetime.now(timezone.utc).isoformat()
 
 
 @schemathesis.check

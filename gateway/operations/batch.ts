@@ -7,6 +7,7 @@ import {
   failBadParams,
   failConflict,
   failUnavailable,
+  type IdMember,
   type ItemResult,
 } from '../../shared/contracts/results.ts';
 import { answerJson, setHeader } from '../../shared/http/answers.ts';
@@ -28,7 +29,15 @@ export const ITEMS_MAX = 1000;
 
 export interface BatchOptions {
   readonly kind: Kind;
+  readonly idMember: IdMember;
   readonly readItem: (value: JsonValue) => ParsedRecord;
+  /**
+   * Returns an item, or its problem if its time does not fit the time of acceptance. Default: every
+   * time fits.
+   */
+  readonly checkTime?: (parsed: ParsedRecord, acceptedAtMs: number) => ParsedRecord;
+  /** Whether stored ids are looked up. If not, workers decide conflicts with them. */
+  readonly lookUpStored: boolean;
 }
 
 /** A validated item: the reason of its refusal, or a record to accept. */
@@ -42,24 +51,25 @@ type Item =
  * accepted. Otherwise answers 503-01 if any record was unavailable, since a retry may succeed in
  * part. Answers 400 with the results in all other cases.
  */
-export function batchOperation(deps: WriteDeps, { kind, readItem }: BatchOptions) {
+export function batchOperation(deps: WriteDeps, options: BatchOptions) {
+  const { readItem, lookUpStored } = options;
   return async (c: HttpContext): Promise<Response> => {
     const scanned = c.get('scanned');
     const read = scanned ? undefined : readItems(c.get('body'));
     if (read?.ok === false) return fail(c, '422-01', read.details);
     const facts = requestFacts(c, deps.clock);
-    const encode = (parsed: ParsedRecord) => toItem(facts, kind, parsed, deps);
+    const encode = (parsed: ParsedRecord) => toItem(facts, parsed, options, deps);
     const items = await (scanned
       ? mapInRequestSlices(facts.tenantId, scanned.records, encode)
       : mapInRequestSlices(facts.tenantId, read!.items, (value) => encode(readItem(value))));
     const records = items.flatMap(({ encoded }) => encoded ?? []);
-    const result = acceptRecords(c, deps, records, { lookUpStored: true });
+    const result = acceptRecords(c, deps, records, { lookUpStored });
     if (result.refusal) return refuse(c, result.refusal);
     const outcomes = await result.outcomes;
     const accepted = outcomes.filter(isAccepted).length;
     if (accepted === 0 && outcomes.includes('unavailable')) return fail(c, '503-01');
     if (outcomes.includes('known')) setHeader(c, KNOWN_RECORDS_HEADER, knownRecords(items, outcomes));
-    const results = toResults(items, outcomes);
+    const results = toResults(items, outcomes, options.idMember);
     return answerJson(c, { errorCount: items.length - accepted, results }, accepted > 0 ? 200 : 400);
   };
 }
@@ -79,7 +89,13 @@ export function readItems(
   return { ok: true, items };
 }
 
-function toItem(facts: RequestFacts, kind: Kind, parsed: ParsedRecord, { nextId }: WriteDeps): Item {
+function toItem(
+  facts: RequestFacts,
+  read: ParsedRecord,
+  { kind, checkTime }: BatchOptions,
+  { nextId }: WriteDeps,
+): Item {
+  const parsed = checkTime ? checkTime(read, facts.acceptedAtMs) : read;
   if (!parsed.ok) return { eventId: parsed.id ?? nextId(), error: failBadParams(parsed.details) };
   const record = toRecord(facts, kind, parsed, nextId);
   const encoded = encodeRecord(record, parsed.json);
@@ -94,25 +110,25 @@ function knownRecords(items: readonly Item[], outcomes: readonly Outcome[]): str
   return indexRanges(sent.filter((_, i) => outcomes[i] === 'known'));
 }
 
-function toResults(items: readonly Item[], outcomes: readonly Outcome[]): ItemResult[] {
+function toResults(items: readonly Item[], outcomes: readonly Outcome[], idMember: IdMember): ItemResult[] {
   let next = 0;
   return items.map((item) => {
     const { eventId } = item;
-    return { eventId, error: item.encoded ? outcomeError(outcomes[next++]!) : item.error };
+    return { eventId, error: item.encoded ? outcomeError(outcomes[next++]!, idMember) : item.error };
   });
 }
 
 /** Returns the `error` of a record's result; empty if the record was accepted. */
-function outcomeError(outcome: Outcome): string {
+function outcomeError(outcome: Outcome, idMember: IdMember): string {
   switch (outcome) {
     case 'accepted':
     case 'known':
       return '';
     case 'conflict':
-      return failConflict();
+      return failConflict(idMember);
     case 'too-large':
       return failBadParams([TOO_LARGE_DETAIL]);
     case 'unavailable':
-      return failUnavailable();
+      return failUnavailable(idMember);
   }
 }

@@ -17,13 +17,13 @@ const ITEM_RESULT: JsonSchema = {
   properties: {
     eventId: {
       type: 'string',
-      description: 'The id of the item if it has a valid one, else a generated one.',
+      description: 'The `eventId` or `messageId` of the item if it has a valid one, else a generated id.',
     },
     error: {
       type: 'string',
       description:
         'Empty if the record is accepted. Else `FAIL_BAD_PARAMS: …`, `FAIL_BAD_JSON: …`, `FAIL_CONFLICT: …` or ' +
-        '`FAIL_UNAVAILABLE: …` (retry with the same `eventId`).',
+        '`FAIL_UNAVAILABLE: …` (retry with the same id).',
       pattern: '^$|^FAIL_(BAD_PARAMS|BAD_JSON|CONFLICT|UNAVAILABLE): ',
     },
   },

@@ -1,6 +1,12 @@
 import { DETAILS_MAX, type ErrorDetail } from './errors.ts';
 
-/** The result of one record of a request: `error` is empty if the record was accepted. */
+/** The member that holds the caller's id of a record. */
+export type IdMember = 'eventId' | 'messageId';
+
+/**
+ * The result of one record of a request: `error` is empty if the record was accepted. `eventId` is
+ * the messageId of a MessageSent event.
+ */
 export interface ItemResult {
   readonly eventId: string;
   readonly error: string;
@@ -31,10 +37,10 @@ export function failBadParams(details: readonly ErrorDetail[]): string {
   return `FAIL_BAD_PARAMS: ERROR: ${texts.join('; ')}`;
 }
 
-export function failConflict(): string {
-  return 'FAIL_CONFLICT: this eventId was accepted before with other content';
+export function failConflict(idMember: IdMember): string {
+  return `FAIL_CONFLICT: this ${idMember} was accepted before with other content`;
 }
 
-export function failUnavailable(): string {
-  return 'FAIL_UNAVAILABLE: not known to be stored, send it again with the same eventId';
+export function failUnavailable(idMember: IdMember): string {
+  return `FAIL_UNAVAILABLE: not known to be stored, send it again with the same ${idMember}`;
 }

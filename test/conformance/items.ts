@@ -35,15 +35,23 @@ export function itemsWriting(options: {
 }
 
 /** Returns cases for the rules of `items`, and for one result per item. */
-export function itemsCases(item: () => Record<string, string>, idOf: () => string): Case[] {
+export function itemsCases(
+  item: () => Record<string, string>,
+  idOf: () => string,
+  idMember: 'eventId' | 'messageId' = 'eventId',
+): Case[] {
   const text = () => objectText(item());
   const many = (count: number) => `{"items":[${Array.from({ length: count }, text).join(',')}]}`;
   const refused = failure('422-01', 'items');
   const items = (name: string, body: string, expect: Expected) => one('items', name, { body }, expect);
   const all = (count: number): Expected => ({ status: 200, results: Array(count).fill('') });
   const [first, second, third] = [idOf(), idOf(), idOf()];
-  const withId = (id: string) => objectText({ ...item(), eventId: JSON.stringify(id) });
-  const badWithId = (id: string) => objectText({ ...badItem(item()), eventId: JSON.stringify(id) });
+  const [plain, bad, alsoBad] = [item(), badItem(item()), badItem(item())];
+  /** Returns the id of an item; undefined if it has none, and gets a generated one. */
+  const ownId = ({ [idMember]: id }: Record<string, string>) =>
+    id === undefined ? undefined : (JSON.parse(id) as string);
+  const withId = (id: string) => objectText({ ...item(), [idMember]: JSON.stringify(id) });
+  const badWithId = (id: string) => objectText({ ...badItem(item()), [idMember]: JSON.stringify(id) });
   return [
     items('missing', '{}', refused),
     items('null', '{"items":null}', refused),
@@ -60,30 +68,26 @@ export function itemsCases(item: () => Record<string, string>, idOf: () => strin
     }),
     items(
       'valid and invalid items: one result each, in order, with the given ids',
-      `{"items":[${[
-        withId(first),
-        badWithId(second),
-        text(),
-        objectText(badItem(item())),
-        withId(third),
-      ].join(',')}]}`,
+      `{"items":[${[withId(first), badWithId(second), objectText(plain), objectText(bad), withId(third)].join(
+        ',',
+      )}]}`,
       {
         status: 200,
         results: ['', BAD_PARAMS, '', BAD_PARAMS, ''],
-        eventIds: [first, second, undefined, undefined, third],
+        eventIds: [first, second, ownId(plain), ownId(bad), third],
       },
     ),
-    items('only invalid items', `{"items":[${objectText(badItem(item()))},${objectText(badItem(item()))}]}`, {
+    items('only invalid items', `{"items":[${objectText(bad)},${objectText(alsoBad)}]}`, {
       status: 400,
       results: [BAD_PARAMS, BAD_PARAMS],
-      eventIds: [undefined, undefined],
+      eventIds: [ownId(bad), ownId(alsoBad)],
     }),
     items(
       'an invalid item with an invalid id gets a generated id',
-      `{"items":[${objectText({ ...item(), eventId: '"ä ö"' })}]}`,
+      `{"items":[${objectText({ ...item(), [idMember]: '"a\\u0007b"' })}]}`,
       {
         status: 400,
-        results: [refusedText('eventId')],
+        results: [refusedText(idMember)],
         eventIds: [undefined],
       },
     ),

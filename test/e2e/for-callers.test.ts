@@ -210,7 +210,7 @@ describe('documented shell blocks', () => {
     return await run({ file: 'bash', args, cwd: folder }, { ...settings(), ...env });
   }
 
-  it('are all executed by this suite', () => expect(blocks).toHaveLength(6));
+  it('are all executed by this suite', () => expect(blocks).toHaveLength(7));
 
   it('send agents', async () => {
     const output = await runBlock('sh-grace-1', ['unavailable', 'cut']);
@@ -226,8 +226,13 @@ describe('documented shell blocks', () => {
   });
 
   it('send a message', async () => {
-    expect(await runBlock('message-sent', ['cut'])).toBe('200\n');
+    expect(await runBlock('/message-sent', ['cut'])).toBe('200\n');
     expect(await caller.storedTimes('message_sent', 'sh-message-1')).toBe(1);
+  });
+
+  it('send messages', async () => {
+    expect(await runBlock('many-message-sent', ['cut'])).toContain('"errorCount":0');
+    expect(await caller.storedTimes('message_sent', 'sh-message-3')).toBe(1);
   });
 
   it('read the state', async () => {

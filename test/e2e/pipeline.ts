@@ -64,6 +64,7 @@ export function describePipeline(name: string, start: () => Promise<Product>): v
       ['stores agents with nanoseconds, null, omitted members and 256 four-byte characters', storesAgents],
       ['stores a conversation, accepts a repeat and answers different content with 409', storesConversation],
       ['stores a MessageSent event once, with defaults for omitted members', storesMessageOnce],
+      ['stores the events of a batch of MessageSent once, with their own times', storesMessagesOnce],
       ['stores credentials encrypted and sends a webhook without them', storesCredentialsEncrypted],
       ['returns the state after automation events and sends their webhooks in order', takesAutomationEvents],
       [
@@ -335,6 +336,50 @@ async function storesMessageOnce({ product, post, row, stored }: Pipeline): Prom
   });
   const count = await product.pool.query(
     "select count(*)::int as n from message_sent where message_id in ('message-1', 'message-2')",
+  );
+  expect(count.rows[0].n).toBe(2);
+}
+
+async function storesMessagesOnce({ product, post, row, stored }: Pipeline): Promise<void> {
+  const sentAtMs = Date.now() - 6 * 86_400_000;
+  const occurredAt = new Date(sentAtMs).toISOString().replace('Z', '456789Z');
+  const of = (messageId: string, more = {}) => ({ messageId, augmentationType: ['FREEHAND'], ...more });
+  const items = [
+    of('batch-1', { externalConversationId: 'chat-1', occurredAt, dwellTime: 0 }),
+    of('batch-2', { occurredAt: new Date(sentAtMs - 2 * 86_400_000).toISOString() }),
+    of('batch-3', { conversationId: 'MESSAGE2' }),
+  ];
+  const refused =
+    'FAIL_BAD_PARAMS: ERROR: occurredAt must be at most 7 days before and 5 minutes after the request';
+  for (const _ of [1, 2]) {
+    expect(await post('/compose-assist/v1/analytics/many-message-sent', { items })).toMatchObject({
+      status: 200,
+      json: {
+        errorCount: 1,
+        results: [
+          { eventId: 'batch-1', error: '' },
+          { eventId: 'batch-2', error: refused },
+          { eventId: 'batch-3', error: '' },
+        ],
+      },
+    });
+  }
+  await stored('batch-1');
+  await stored('batch-3');
+  expect(await row("select * from message_sent where message_id = 'batch-1'")).toMatchObject({
+    external_conversation_id: 'chat-1',
+    occurred_at_ns: BigInt(sentAtMs) * 1_000_000n + 456_789n,
+    dwell_time: 0,
+    omitted: 0b1011111,
+  });
+  expect(await row("select * from message_sent where message_id = 'batch-3'")).toMatchObject({
+    conversation_id: 'MESSAGE2',
+    external_conversation_id: null,
+    occurred_at_ns: null,
+    omitted: 0b1111111,
+  });
+  const count = await product.pool.query(
+    "select count(*)::int as n from message_sent where message_id like 'batch-%'",
   );
   expect(count.rows[0].n).toBe(2);
 }

@@ -14,6 +14,7 @@ const CREDENTIALS = '/conversation/v1/conversations/CHAT1/authenticate';
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVERSATION = '/metadata-ingestion/v1/single-convo-metadata';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+const MESSAGES = '/compose-assist/v1/analytics/many-message-sent';
 const EVENTS = '/automation-agent/v1/events';
 /** Commands whose output is searched. `{…}` is replaced by a value of the run. */
 const COMMANDS = [
@@ -195,7 +196,7 @@ async function plantEverywhere(planting: Planting): Promise<void> {
 
 /** Plants a valid and a wrong API secret where callers may put one. */
 async function plantApiSecrets({ product, plant, send }: Planting): Promise<void> {
-  const paths = [CREDENTIALS, AGENTS, CONVERSATION, MESSAGE, EVENTS, '/admin/v1/webhooks'];
+  const paths = [CREDENTIALS, AGENTS, CONVERSATION, MESSAGE, MESSAGES, EVENTS, '/admin/v1/webhooks'];
   const wrong = plant('a wrong API secret');
   for (const secret of [product.apiKeySecret, wrong]) {
     for (const path of paths) {
@@ -295,7 +296,7 @@ async function plantCredentialsElsewhere({
     occurredAt: '2026-01-02T03:04:05Z',
     reply: { messageId: 'r', text: open, ...members },
   };
-  for (const path of [AGENTS, CONVERSATION, MESSAGE, EVENTS, '/admin/v1/webhooks']) {
+  for (const path of [AGENTS, CONVERSATION, MESSAGE, MESSAGES, EVENTS, '/admin/v1/webhooks']) {
     await send(path, { body: members });
     await send(path, { body: `{"token":"${secret}"` });
     await send(path, { body: { items: [members, secret, [secret]] } });

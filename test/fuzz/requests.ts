@@ -15,7 +15,7 @@ const EVENT_TYPES = ['processingStart', 'processingEnd', 'confirmationRequired',
 /** Returns a valid request of a random operation, whose ids start with `id`. */
 export function validRequest(random: Random, id: string): ValidRequest {
   const post = (path: string, body: object): ValidRequest => ({ method: 'POST', path, body });
-  switch (random.below(6)) {
+  switch (random.below(7)) {
     case 0:
       return { method: 'GET', path: `/automation-agent/v1/state?externalId=${id}`, body: undefined };
     case 1:
@@ -50,14 +50,12 @@ export function validRequest(random: Random, id: string): ValidRequest {
         attributes: [{ name: 'n', value: 'v' }],
       });
     case 4:
-      return post('/compose-assist/v1/analytics/message-sent', {
-        messageId: id,
-        conversationId: random.of(['CONV1', '', null]),
-        augmentationType: [random.of(AUGMENTATIONS), random.of(AUGMENTATIONS)],
-        numEdits: random.below(100),
-        selectedSuggestionText: random.of(TEXTS),
-        selectedSuggestionIndex: 1 + random.below(3),
-        timeToAction: random.next() * 10,
+      return post('/compose-assist/v1/analytics/message-sent', messageSent(random, id));
+    case 5:
+      return post('/compose-assist/v1/analytics/many-message-sent', {
+        items: Array.from({ length: 1 + random.below(5) }, (_, index) =>
+          messageSent(random, `${id}-${index}`),
+        ),
       });
     default:
       return post('/automation-agent/v1/events', {
@@ -73,4 +71,17 @@ export function validRequest(random: Random, id: string): ValidRequest {
         })),
       });
   }
+}
+
+function messageSent(random: Random, messageId: string): object {
+  return {
+    messageId,
+    conversationId: random.of(['CONV1', '', null]),
+    augmentationType: [random.of(AUGMENTATIONS), random.of(AUGMENTATIONS)],
+    numEdits: random.below(100),
+    selectedSuggestionText: random.of(TEXTS),
+    selectedSuggestionIndex: 1 + random.below(3),
+    timeToAction: random.next() * 10,
+    externalConversationId: random.of(['chat-1', null]),
+  };
 }

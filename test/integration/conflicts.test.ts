@@ -41,7 +41,7 @@ beforeAll(async () => {
   ({ pool } = database);
 });
 
-describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted: $kind', (conflict) => {
+describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted: $name', (conflict) => {
   it('one is stored, the other is dead-lettered and reported once, whichever step a worker is killed at', async () => {
     const bench = await openConflictBench(conflict);
     const [one, other] = [await bench.startGateway(), await bench.startGateway()];
@@ -75,9 +75,9 @@ describe.each(CONFLICT_CASES)('two contents of an id that two gateways accepted:
 });
 
 async function openConflictBench(conflict: ConflictCase): Promise<ConflictBench> {
-  const { kind } = conflict;
-  const tenantId = `tenant-${kind}`;
-  const worker = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${kind}.`);
+  const { name, kind } = conflict;
+  const tenantId = `tenant-${name}`;
+  const worker = await createWorkerBench(pool, KINDS[kind] as RecordKind<never>, `${name}.`);
   await createTenant(pool, { tenantId, name: tenantId, rate: 'none', createdAtMs: 0 });
   await listenTo(tenantId);
   const newKey = { apiKeyId: tenantId, tenantId, scopes: ['*'], rate: undefined, createdAtMs: 0 };
@@ -112,7 +112,7 @@ class ConflictBench {
       clock: this.worker.clock,
       nextId: this.nextId,
       logger: pino({ level: 'silent' }),
-      topicPrefix: `${this.conflict.kind}.`,
+      topicPrefix: `${this.conflict.name}.`,
       host: '127.0.0.1',
       port: 0,
       publishDeadlineMs: 5000,
@@ -191,7 +191,7 @@ async function expectEachStoredOnce(bench: ConflictBench, ids: readonly string[]
   expect(await signalledIds(tenantId)).toEqual([...ids].sort());
   const deadLetters = await deadLettersByOrigin(bench.worker);
   expect([...deadLetters.values()].map(({ record }) => record.id).sort()).toEqual([...ids].sort());
-  const env = { DATABASE_URL: database.url, SLUICE_TOPIC_PREFIX: `${conflict.kind}.` };
+  const env = { DATABASE_URL: database.url, SLUICE_TOPIC_PREFIX: `${conflict.name}.` };
   for (const id of ids) {
     const [first, second] = bench.loggedOf(id);
     expect(rows.find(({ key }) => key === id)).toMatchObject({ status: 'stored', conflicts: 1 });

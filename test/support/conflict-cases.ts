@@ -5,6 +5,8 @@ import type { Queryable } from '../../shared/postgres/pool.ts';
  * An operation whose records have callers' ids. A number in each content identifies the content.
  */
 export interface ConflictCase {
+  /** Letters and hyphens, so that it can name a tenant and topics. */
+  readonly name: string;
   readonly kind: 'agent-metadata' | 'conversation-metadata' | 'message-sent' | 'automation-events';
   readonly path: string;
   /** Whether the gateway looks up stored records. */
@@ -34,8 +36,23 @@ async function numbers(db: Queryable, sql: string, values: string[]): Promise<nu
   return (await db.query<{ n: string }>(sql, values)).rows.map(({ n }) => Number(n));
 }
 
+const message = (id: string, content: number) => ({
+  messageId: id,
+  augmentationType: ['FREEHAND'],
+  numEdits: content,
+});
+
+const MESSAGES: Pick<ConflictCase, 'kind' | 'lookedUp' | 'numberIn' | 'stored'> = {
+  kind: 'message-sent',
+  lookedUp: false,
+  numberIn: (data) => Number(data.numEdits),
+  stored: (db, ...of) =>
+    numbers(db, 'select num_edits as n from message_sent where tenant_id = $1 and message_id = $2', of),
+};
+
 export const CONFLICT_CASES: readonly ConflictCase[] = [
   {
+    name: 'agents',
     kind: 'agent-metadata',
     path: '/metadata-ingestion/v1/many-agent-metadata',
     lookedUp: true,
@@ -50,6 +67,7 @@ export const CONFLICT_CASES: readonly ConflictCase[] = [
       ),
   },
   {
+    name: 'conversation',
     kind: 'conversation-metadata',
     path: '/metadata-ingestion/v1/single-convo-metadata',
     lookedUp: true,
@@ -64,16 +82,21 @@ export const CONFLICT_CASES: readonly ConflictCase[] = [
       ),
   },
   {
-    kind: 'message-sent',
+    ...MESSAGES,
+    name: 'message',
     path: '/compose-assist/v1/analytics/message-sent',
-    lookedUp: false,
-    body: (id, content) => ({ messageId: id, augmentationType: ['FREEHAND'], numEdits: content }),
+    body: message,
     outcome: single,
-    numberIn: (data) => Number(data.numEdits),
-    stored: (db, ...of) =>
-      numbers(db, 'select num_edits as n from message_sent where tenant_id = $1 and message_id = $2', of),
   },
   {
+    ...MESSAGES,
+    name: 'messages',
+    path: '/compose-assist/v1/analytics/many-message-sent',
+    body: (id, content) => ({ items: [message(id, content)] }),
+    outcome: batch,
+  },
+  {
+    name: 'automation-events',
     kind: 'automation-events',
     path: '/automation-agent/v1/events',
     lookedUp: true,

@@ -44,7 +44,7 @@ export async function startFaultyGateway(target: string): Promise<FaultyGateway>
       const [first, ...others] = JSON.parse(body.toString()).items as { eventId: string }[];
       const answer = await passOn(request, Buffer.from(JSON.stringify({ items: [first] })));
       const { errorCount, results } = JSON.parse(answer.text) as ItemResults;
-      const failed = others.map(({ eventId }) => ({ eventId, error: failUnavailable() }));
+      const failed = others.map(({ eventId }) => ({ eventId, error: failUnavailable('eventId') }));
       const all = { errorCount: errorCount + failed.length, results: [...results, ...failed] };
       response.writeHead(answer.status).end(JSON.stringify(all));
     } else {

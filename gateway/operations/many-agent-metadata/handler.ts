@@ -14,5 +14,10 @@ export const scanAgentItems = scanItems({
  * Handles `POST /metadata-ingestion/v1/many-agent-metadata`: accepts metadata of up to 1000 agents.
  */
 export function manyAgentMetadataOperation(deps: WriteDeps) {
-  return batchOperation(deps, { kind: 'agent-metadata', readItem: readAgentItem });
+  return batchOperation(deps, {
+    kind: 'agent-metadata',
+    idMember: 'eventId',
+    readItem: readAgentItem,
+    lookUpStored: true,
+  });
 }

@@ -99,6 +99,7 @@ const KIND_OF = {
   'message-sent': 'message-sent',
   credentials: 'credentials',
   agents: 'agent-metadata',
+  messages: 'message-sent',
   'automation-events': 'automation-events',
 } as const;
 

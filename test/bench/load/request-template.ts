@@ -4,10 +4,10 @@ import { writeJson } from '../../../shared/contracts/json.ts';
 import { agent, automationReply, credentials, messageSent } from './records.ts';
 
 /**
- * What a request sends: one MessageSent event, the credentials of one conversation, many agents, or
- * many replies of the automated agent.
+ * What a request sends: one MessageSent event, the credentials of one conversation, many agents, many
+ * MessageSent events, or many replies of the automated agent.
  */
-export type Operation = 'message-sent' | 'credentials' | 'agents' | 'automation-events';
+export type Operation = 'message-sent' | 'credentials' | keyof typeof LISTS;
 
 export interface TemplateOptions {
   readonly operation: Operation;
@@ -120,14 +120,15 @@ function bodyOf({ operation, records }: TemplateOptions): { readonly path: strin
     const path = PATHS.authenticate.replace(':conversationId', entityMark(0));
     return { path, body: writeJson(credentials(idMark(0))) };
   }
-  const itemOf = operation === 'agents' ? agent : automationReply;
+  const { path, itemOf } = LISTS[operation];
   const items = Array.from({ length: records }, (_, i) => itemOf(idMark(i), entityMark(i)));
-  return { path: LIST_PATHS[operation], body: writeJson({ items }) };
+  return { path, body: writeJson({ items }) };
 }
 
-const LIST_PATHS = {
-  agents: PATHS.manyAgentMetadata,
-  'automation-events': PATHS.automationEvents,
+const LISTS = {
+  agents: { path: PATHS.manyAgentMetadata, itemOf: agent },
+  messages: { path: PATHS.manyMessageSent, itemOf: messageSent },
+  'automation-events': { path: PATHS.automationEvents, itemOf: automationReply },
 };
 
 /** Texts that are replaced, as long as what replaces them. */

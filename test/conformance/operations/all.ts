@@ -2,6 +2,7 @@ import type { Operation } from '../case.ts';
 import { authenticate } from './authenticate.ts';
 import { automationEvents } from './automation-events.ts';
 import { manyAgentMetadata } from './many-agent-metadata.ts';
+import { manyMessageSent } from './many-message-sent.ts';
 import { messageSent } from './message-sent.ts';
 import { singleConvoMetadata } from './single-convo-metadata.ts';
 import { state } from './state.ts';
@@ -12,5 +13,6 @@ export const OPERATIONS: readonly Operation[] = [
   manyAgentMetadata,
   singleConvoMetadata,
   messageSent,
+  manyMessageSent,
   automationEvents,
 ];

@@ -47,6 +47,14 @@ it('the load generator builds requests of many agents that are valid and distinc
   expect(items[99]).toMatchObject({ externalAgentId: 'E000104' });
 });
 
+it('the load generator builds requests of many messages that are valid and distinct', () => {
+  const request = template('messages', 100);
+  request.renew(new IdSequence());
+  const { items } = bodyOf(request);
+  for (const item of items) expect(readMessageSent(item)).toMatchObject({ ok: true });
+  expect(new Set(items.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(100);
+});
+
 /** Sends a request to a server that writes these pieces, and resolves with the answer. */
 async function answerTo(write: (socket: Socket) => void): Promise<Answer> {
   const server = createServer((socket) => socket.on('data', () => write(socket))).listen(0, '127.0.0.1');

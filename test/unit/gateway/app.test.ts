@@ -8,6 +8,7 @@ const AUTHENTICATE = '/conversation/v1/conversations/CONV1/authenticate';
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVO = '/metadata-ingestion/v1/single-convo-metadata';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+const MESSAGES = '/compose-assist/v1/analytics/many-message-sent';
 const EVENTS = '/automation-agent/v1/events';
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -174,6 +175,7 @@ describe('the body reader', () => {
     [MESSAGE, 1024 * 1024],
     [CONVO, 1024 * 1024],
     [AGENTS, 4 * 1024 * 1024],
+    [MESSAGES, 4 * 1024 * 1024],
     [EVENTS, 4 * 1024 * 1024],
     [AUTHENTICATE, 64 * 1024],
   ])('answers 413-01 above the limit of %s, raw or unpacked, and accepts the limit', async (path, max) => {
@@ -454,6 +456,55 @@ describe('the message-sent operation', () => {
     const late = await post(MESSAGE, { ...message, occurredAt: time(300_001) });
     expect(await late.clone().json()).toMatchObject({ error: { details: [TIME_DETAIL] } });
     expect(await codeOf(late)).toBe('422-01');
+  });
+});
+
+describe('the many-message-sent operation', () => {
+  it('answers each item, and does not query the store', async () => {
+    const { post, publisher } = createGatewayApp({
+      findStored: async () => {
+        throw new Error('the store was queried');
+      },
+    });
+    const of = (messageId: string, more = {}) => ({ messageId, augmentationType: ['FREEHAND'], ...more });
+    const items = [
+      of('1', { occurredAt: time(0) }),
+      of('2', { occurredAt: time(-7 * DAY_MS - 1) }),
+      of('3', { occurredAt: time(300_000), externalConversationId: null }),
+      { augmentationType: ['FREEHAND'] },
+      of('1', { occurredAt: time(0) }),
+      of('1'),
+      of('4', { numEdits: -1 }),
+    ];
+    for (const _ of [1, 2]) {
+      const response = await post(MESSAGES, { items });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({
+        errorCount: 4,
+        results: [
+          { eventId: '1', error: '' },
+          { eventId: '2', error: `FAIL_BAD_PARAMS: ERROR: occurredAt ${TIME_DETAIL.message}` },
+          { eventId: '3', error: '' },
+          { eventId: expect.stringMatching(ULID), error: 'FAIL_BAD_PARAMS: ERROR: messageId is required' },
+          { eventId: '1', error: '' },
+          { eventId: '1', error: 'FAIL_CONFLICT: this messageId was accepted before with other content' },
+          {
+            eventId: '4',
+            error: 'FAIL_BAD_PARAMS: ERROR: numEdits must be a whole number from 0 to 2147483647',
+          },
+        ],
+      });
+    }
+    expect(publisher.accepted.map(({ id }) => id)).toEqual(['1', '3']);
+  });
+
+  it('answers 400 if no item is accepted, and 503-01 if none could be published', async () => {
+    const { post, publisher } = createGatewayApp();
+    expect((await post(MESSAGES, { items: [{ ...message, occurredAt: time(-8 * DAY_MS) }] })).status).toBe(
+      400,
+    );
+    publisher.script = (call) => call.answer(REFUSED);
+    expect(await codeOf(await post(MESSAGES, { items: [message] }))).toBe('503-01');
   });
 });
 

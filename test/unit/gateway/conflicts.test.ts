@@ -7,7 +7,7 @@ import { waitFor } from '../../support/wait.ts';
 const ID = '01HZZZZZZZZZZZZZZZZZZZZZZZ';
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 
-describe.each(CONFLICT_CASES)('requests with one id and two contents: $kind', (conflict) => {
+describe.each(CONFLICT_CASES)('requests with one id and two contents: $name', (conflict) => {
   const setUp = () => {
     const gateway = createGatewayApp({ waitMs: 5000 });
     gateway.publisher.script = undefined;

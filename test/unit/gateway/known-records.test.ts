@@ -6,6 +6,7 @@ import { createGatewayApp } from '../../support/gateway-app.ts';
 const AGENTS = '/metadata-ingestion/v1/many-agent-metadata';
 const CONVO = '/metadata-ingestion/v1/single-convo-metadata';
 const MESSAGE = '/compose-assist/v1/analytics/message-sent';
+const MESSAGES = '/compose-assist/v1/analytics/many-message-sent';
 
 const agent = (eventId?: string) => ({ externalAgentId: 'a', eventId });
 const known = (response: Response) => response.headers.get('sluice-known');
@@ -43,9 +44,12 @@ describe('the known records of a request', () => {
     const message = (messageId: string) => ({ messageId, augmentationType: ['FREEHAND'] });
     await post(MESSAGE, message('1'));
     await post(MESSAGE, message('2'), { 'sluice-known': 'exact' });
+    await post(MESSAGES, { items: [message('3')] });
+    await post(MESSAGES, { items: [message('4')] }, { 'sluice-known': 'exact' });
     await post(AGENTS, { items: [agent('1')] });
     await post(AGENTS, { items: [agent('2')] }, { 'sluice-known': 'exact' });
     expect(lookUps).toEqual([
+      ['message-sent', true],
       ['message-sent', true],
       ['agent-metadata', undefined],
       ['agent-metadata', true],

@@ -22,6 +22,12 @@ const OPERATIONS: readonly [name: string, path: string, body: unknown, status: n
   ['conversation', '/metadata-ingestion/v1/single-convo-metadata', { externalConversationId: 'c' }, 200],
   ['message', MESSAGE, { messageId: 'm', augmentationType: ['FREEHAND'] }, 200],
   [
+    'messages',
+    '/compose-assist/v1/analytics/many-message-sent',
+    { items: [{ messageId: 'm', augmentationType: ['FREEHAND'] }] },
+    200,
+  ],
+  [
     'events',
     EVENTS,
     {
