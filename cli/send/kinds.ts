@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
+import { systemClock } from '../../shared/clock.ts';
 import { AUTOMATION_EVENT_RAW_MEMBERS } from '../../shared/contracts/event.ts';
 import type { JsonObject } from '../../shared/contracts/json.ts';
 import type { ParsedRecord } from '../../shared/contracts/parsed.ts';
@@ -12,6 +13,7 @@ import {
 } from '../../shared/kinds/conversation-metadata.ts';
 import { type CsvType, membersOf } from '../../shared/kinds/members.ts';
 import {
+  checkOccurredAt,
   MESSAGE_SENT_RAW_MEMBERS,
   messageSentSchema,
   readMessageSent,
@@ -90,14 +92,14 @@ const MESSAGES: SendKind = {
   name: 'messages',
   singular: 'message',
   about: 'how messages were composed (MessageSent)',
-  path: '/compose-assist/v1/analytics/message-sent',
-  many: false,
+  path: '/compose-assist/v1/analytics/many-message-sent',
+  many: true,
   idMember: 'messageId',
   entityMember: 'messageId',
   onceForAll: true,
   rawMembers: MESSAGE_SENT_RAW_MEMBERS,
   ...columnsOf(messageSentSchema),
-  read: readMessageSent,
+  read: (record) => checkOccurredAt(readMessageSent(record), systemClock.nowMs()),
   sample: sampleMessage,
 };
 

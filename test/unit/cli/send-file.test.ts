@@ -7,25 +7,31 @@ import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { buildProgram } from '../../../cli/program.ts';
 import { runCommand } from '../../../cli/run.ts';
+import { KIND_BY_NAME } from '../../../cli/send/kinds.ts';
 import type { JsonObject } from '../../../shared/contracts/json.ts';
-import { readAgentItem } from '../../../shared/kinds/agent-metadata.ts';
 
 let folder: string;
 let file: string;
 let url: string;
-/** The agents that the gateway stored, one entry per id, in order. */
+/** The records that the gateway stored, one entry per id, in order. */
 let stored: Map<string, JsonObject>;
+/** The number of records in each request. */
+let requests: number[];
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-send-file-'));
   file = join(folder, 'agents.csv');
   stored = new Map();
+  requests = [];
   const server = createServer(async (request, response) => {
     const { items } = JSON.parse(await text(request)) as { items: JsonObject[] };
-    const known = items.flatMap(({ eventId }, i) => (stored.has(String(eventId)) ? [i] : []));
+    requests.push(items.length);
+    const kind = Object.values(KIND_BY_NAME).find(({ path }) => path === request.url)!;
+    const idOf = (item: JsonObject) => String(item[kind.idMember]);
+    const known = items.flatMap((item, i) => (stored.has(idOf(item)) ? [i] : []));
     const results = items.map((item) => {
-      const eventId = String(item.eventId);
-      if (!readAgentItem(item).ok) return { eventId, error: 'FAIL_BAD_PARAMS: ERROR: something' };
+      const eventId = idOf(item);
+      if (!kind.read(item).ok) return { eventId, error: 'FAIL_BAD_PARAMS: ERROR: something' };
       if (!stored.has(eventId)) stored.set(eventId, item);
       return { eventId, error: '' };
     });
@@ -42,7 +48,9 @@ beforeEach(async () => {
   };
 });
 
-async function send(...args: string[]) {
+const send = (...args: string[]) => sendKind('agents', ...args);
+
+async function sendKind(kind: string, ...args: string[]) {
   let stdout = '';
   let stderr = '';
   const env = { SLUICE_URL: url, SLUICE_API_KEY_ID: 'id', SLUICE_API_KEY_SECRET: 'secret' };
@@ -52,7 +60,7 @@ async function send(...args: string[]) {
   };
   const untilInterrupted = () => new Promise<void>(() => {});
   const program = await buildProgram({ env, ...streams, untilInterrupted }, 'send');
-  const code = await runCommand(program, ['node', 'sluice', 'send', 'agents', ...args]);
+  const code = await runCommand(program, ['node', 'sluice', 'send', kind, ...args]);
   return { code, stdout, stderr };
 }
 
@@ -140,6 +148,45 @@ describe('a sent file', () => {
     await writeFile(file, 'externalAgentId\na\n');
     const { code, stderr } = await send(file, ...args);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe('a file of messages', () => {
+  it('is sent in batches, without lines whose time is refused, and is known the second time', async () => {
+    const messages = join(folder, 'messages.csv');
+    const refused = join(folder, 'refused.csv');
+    const recent = new Date().toISOString();
+    await writeFile(
+      messages,
+      ['messageId,augmentationType,numEdits,sent', `m1,AUTOSUGGEST;FREEHAND,3,${recent}`]
+        .concat('m2,FREEHAND,,2026-01-31T00:00:00Z', `m3,FREEHAND,,`, '')
+        .join('\n'),
+    );
+    const args = [messages, '--map', 'sent=occurredAt', '--refused', refused];
+    const checked = await sendKind('messages', ...args, '--dry-run');
+    expect(checked.stdout).toContain('2 messages can be sent, 1 would be refused');
+    expect([stored.size, requests]).toEqual([0, []]);
+    for (const [counts, requestCount] of [
+      ['2 messages accepted, 1 refused', 1],
+      ['0 new messages accepted, 2 already known, 1 refused', 2],
+    ] as const) {
+      const { code, stdout } = await sendKind('messages', ...args, '--concurrency', '1');
+      expect(code).toBe(1);
+      expect(stdout).toContain(counts);
+      expect(requests).toEqual(Array(requestCount).fill(3));
+    }
+    expect((await readFile(refused, 'utf8')).split('\n')[1]).toContain(
+      'column sent (occurredAt): ""2026-01-31T00:00:00Z"" must be at most 7 days before and 5 minutes after the request',
+    );
+    expect([...stored.values()]).toEqual([
+      { messageId: 'm1', augmentationType: ['AUTOSUGGEST', 'FREEHAND'], numEdits: 3, occurredAt: recent },
+      { messageId: 'm3', augmentationType: ['FREEHAND'] },
+    ]);
+  });
+
+  it('may be samples', async () => {
+    expect((await sendKind('messages', '--sample', '3')).stdout).toContain('3 messages accepted');
+    expect([...stored.keys()].sort()).toEqual(['sample-message-1', 'sample-message-2', 'sample-message-3']);
   });
 });
 
