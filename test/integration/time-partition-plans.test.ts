@@ -189,8 +189,8 @@ const FILES: Record<string, string> = {
   'cli/sql/webhooks.ts': 'listAttempts',
   // Only inserts, which the inserted rows route.
   'workers/sql/message-sent.ts': 'none',
-  // Inserts, and the history of entities with a late record, which needs every week.
-  'workers/sql/entity-tables.ts': 'none',
+  // Names the tables of agents and conversations. Statements insert, or read the history of an entity, which needs every week.
+  'shared/postgres/entity-tables.ts': 'none',
   'workers/sql/automation-events.ts': 'none',
 };
 

@@ -3,7 +3,7 @@ import { KIND_BY_NAME } from '../../cli/send/kinds.ts';
 import { automationEventSchema } from '../../shared/kinds/automation-events.ts';
 import { type Member, membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
-import { AGENT_TABLES, CONVERSATION_TABLES } from '../../workers/sql/entity-tables.ts';
+import { AGENT_TABLES, CONVERSATION_TABLES } from '../../shared/postgres/entity-tables.ts';
 
 const columnTypes = (members: readonly Member[]) =>
   Object.fromEntries(members.map(({ column }) => [column.name, column.type]));

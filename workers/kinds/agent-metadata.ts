@@ -1,4 +1,4 @@
-import { AGENT_TABLES } from '../sql/entity-tables.ts';
+import { AGENT_TABLES } from '../../shared/postgres/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
 /** The kind of agents: every record is a merge patch on the agent's current row. */

@@ -1,4 +1,4 @@
-import { CONVERSATION_TABLES } from '../sql/entity-tables.ts';
+import { CONVERSATION_TABLES } from '../../shared/postgres/entity-tables.ts';
 import { mergePatchKind } from './merge-patch.ts';
 
 /** The kind of conversations: every record is a merge patch on the conversation's current row. */

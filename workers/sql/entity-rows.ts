@@ -1,6 +1,7 @@
 import type { ColumnType } from '../../shared/postgres/array-parameter.ts';
 import { type Column, insertRows, unnestInSlices } from '../../shared/postgres/bulk-rows.ts';
 import { type EncodedRow, hasValue } from '../../shared/postgres/encoded-rows.ts';
+import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { byTenant } from './by-tenant.ts';
@@ -8,7 +9,6 @@ import {
   assignExcluded,
   type EntityId,
   type EntityPositions,
-  type EntityTables,
   type OrderedAt,
   positionColumns,
 } from './entity-tables.ts';

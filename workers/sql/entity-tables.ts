@@ -1,47 +1,9 @@
-import type { z } from 'zod';
-import { agentSchema } from '../../shared/kinds/agent-metadata.ts';
-import { conversationSchema } from '../../shared/kinds/conversation-metadata.ts';
-import { type Member, membersOf } from '../../shared/kinds/members.ts';
 import { type Column, insertRows } from '../../shared/postgres/bulk-rows.ts';
 import type { EncodedRow } from '../../shared/postgres/encoded-rows.ts';
+import type { EntityTables } from '../../shared/postgres/entity-tables.ts';
 import { withoutAnswer } from '../../shared/postgres/pipelining.ts';
 import type { Queryable } from '../../shared/postgres/pool.ts';
 import { readInPages } from './read-in-pages.ts';
-
-/**
- * A table of current rows, made by merge patches, and a table of every patch. Agents and
- * conversations have such a pair of tables.
- */
-export interface EntityTables {
-  readonly current: string;
-  readonly history: string;
-  readonly idColumn: string;
-  /** All members of the schema, in its order. */
-  readonly sentMembers: readonly Member[];
-  /** The members without the ids. Merge patches change them. Each has a column. */
-  readonly members: readonly Member[];
-  /** Names of the members that are ids. */
-  readonly idMembers: readonly string[];
-}
-
-export const AGENT_TABLES: EntityTables = {
-  current: 'agents',
-  history: 'agent_records',
-  idColumn: 'external_agent_id',
-  ...membersWithIds(agentSchema, ['eventId', 'externalAgentId']),
-};
-
-export const CONVERSATION_TABLES: EntityTables = {
-  current: 'conversations',
-  history: 'conversation_records',
-  idColumn: 'external_conversation_id',
-  ...membersWithIds(conversationSchema, ['eventId', 'externalConversationId']),
-};
-
-function membersWithIds(schema: z.ZodType, idMembers: readonly string[]) {
-  const sentMembers = membersOf(schema);
-  return { sentMembers, members: sentMembers.filter(({ name }) => !idMembers.includes(name)), idMembers };
-}
 
 export interface EntityId {
   readonly tenantId: string;

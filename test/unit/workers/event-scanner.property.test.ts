@@ -9,11 +9,11 @@ import {
 import type { JsonObject, JsonValue } from '../../../shared/contracts/json.ts';
 import { type Member, membersOf } from '../../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../../shared/kinds/message-sent.ts';
+import { AGENT_TABLES, CONVERSATION_TABLES } from '../../../shared/postgres/entity-tables.ts';
 import { agentMetadata } from '../../../workers/kinds/agent-metadata.ts';
 import { conversationMetadata } from '../../../workers/kinds/conversation-metadata.ts';
 import { messageSent } from '../../../workers/kinds/message-sent.ts';
 import type { RecordKind } from '../../../workers/kinds/record-kind.ts';
-import { AGENT_TABLES, CONVERSATION_TABLES } from '../../../workers/sql/entity-tables.ts';
 
 /**
  * The scanner of a kind is a second reader of the same format. It may leave any event to the other
