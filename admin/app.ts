@@ -13,6 +13,7 @@ import { createBuckets } from '../shared/http/rates/buckets.ts';
 import type { RatePolicy } from '../shared/http/rates/policy.ts';
 import { referenceRoutes } from '../shared/http/reference.ts';
 import type { Logger } from '../shared/logging.ts';
+import { AGENTS, CONVERSATIONS } from '../shared/postgres/stored-entities.ts';
 import {
   ADMIN_REQUESTS_PER_SECOND,
   BODY_BUFFER_BYTES_MAX,
@@ -24,6 +25,8 @@ import { adminDocument } from './openapi.ts';
 import { eraseCredentialsOperation } from './operations/credentials/erase.ts';
 import { listCredentialReadsOperation } from './operations/credentials/list-reads.ts';
 import { readCredentialsOperation } from './operations/credentials/read.ts';
+import { listEntitiesOperation } from './operations/entities/list.ts';
+import { showEntityOperation } from './operations/entities/show.ts';
 import { showEventOperation } from './operations/events/show.ts';
 import { requireCurrentSecret } from './operations/keys/callers-key.ts';
 import { createKeyOperation } from './operations/keys/create.ts';
@@ -85,6 +88,7 @@ export function buildAdminApp(deps: AdminAppDeps): Hono<HttpEnv> {
   addKeyRoutes(on, deps, checks);
   const showEvent = checks.inSlot(showEventOperation(pool));
   on('GET', '/admin/v1/events/:id', guarded(checks.before('events:read'), showEvent));
+  addEntityRoutes(on, deps, checks);
   addCredentialRoutes(on, deps, checks);
   return app;
 }
@@ -114,6 +118,16 @@ function addKeyRoutes(on: AddRoute, deps: AdminAppDeps, { before, after, inBody,
   on('GET', `${path}/:apiKeyId`, guarded([...allowed, refuseQuery], inSlot(showKeyOperation(deps))));
   on('POST', `${path}/:apiKeyId/rotate`, withBody(rotateKeyOperation(deps)));
   on('DELETE', `${path}/:apiKeyId`, guarded(current, inSlot(revokeKeyOperation(deps))));
+}
+
+function addEntityRoutes(on: AddRoute, { pool }: AdminAppDeps, { before, inSlot }: Checks): void {
+  const allowed = before('records:read');
+  for (const entities of [AGENTS, CONVERSATIONS]) {
+    const { current, idMembers } = entities.tables;
+    const path = `/admin/v1/${current}`;
+    on('GET', path, guarded(allowed, inSlot(listEntitiesOperation(pool, entities))));
+    on('GET', `${path}/:${idMembers[1]}`, guarded(allowed, inSlot(showEntityOperation(pool, entities))));
+  }
 }
 
 function addCredentialRoutes(on: AddRoute, deps: AdminAppDeps, { before, inSlot }: Checks): void {

@@ -3,6 +3,8 @@ import { openApiDocument } from '../shared/openapi/document.ts';
 import { HEALTH_OPERATIONS, HEALTH_SCHEMA } from '../shared/openapi/health.ts';
 import type { Operations } from '../shared/openapi/operation.ts';
 import { CREDENTIALS_OPERATIONS, CREDENTIALS_SCHEMAS } from './operations/credentials/openapi.ts';
+import { ENTITY_OPERATIONS } from './operations/entities/openapi.ts';
+import { ENTITY_SCHEMAS } from './operations/entities/openapi-schemas.ts';
 import { EVENT_OPERATIONS, EVENT_SCHEMA } from './operations/events/openapi.ts';
 import { KEY_OPERATIONS } from './operations/keys/openapi.ts';
 import { KEY_SCHEMAS } from './operations/keys/openapi-schemas.ts';
@@ -13,6 +15,7 @@ export const ADMIN_OPERATIONS: Operations = {
   ...KEY_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...EVENT_OPERATIONS,
+  ...ENTITY_OPERATIONS,
   ...CREDENTIALS_OPERATIONS,
   ...HEALTH_OPERATIONS,
 };
@@ -28,6 +31,7 @@ export function adminDocument(): JsonSchema {
       keys: 'API keys.',
       webhooks: 'Webhook endpoints.',
       events: 'The status of records.',
+      entities: 'Agents and conversations as they are stored.',
       credentials: "Customers' credentials, for the automated agent.",
       health: 'For orchestrators.',
     },
@@ -36,6 +40,7 @@ export function adminDocument(): JsonSchema {
       ...KEY_SCHEMAS,
       ...WEBHOOK_SCHEMAS,
       Event: EVENT_SCHEMA,
+      ...ENTITY_SCHEMAS,
       ...CREDENTIALS_SCHEMAS,
       Health: HEALTH_SCHEMA,
     },

@@ -10,6 +10,7 @@ export const SCOPES = [
   'automation:write',
   'webhooks:manage',
   'events:read',
+  'records:read',
   'keys:manage',
 ] as const;
 

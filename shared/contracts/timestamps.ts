@@ -14,6 +14,7 @@ export const TIMESTAMP_PATTERN =
 /** Years whose nanoseconds fit into an int64, with any offset. */
 const YEAR_MIN = 1678;
 const YEAR_MAX = 2261;
+const NS_PER_SECOND = 1_000_000_000n;
 
 /**
  * Returns the nanoseconds since the Unix epoch of an RFC 3339 timestamp with offset and up to nine
@@ -41,6 +42,17 @@ export function parseTimestampNs(text: string): bigint | undefined {
   if (offsetHours > 23 || offsetMinutes > 59) return undefined;
   const offsetMs = (offsetHours * 60 + offsetMinutes) * 60_000 * (match[9] === '-' ? -1 : 1);
   return BigInt(date.getTime() - offsetMs) * 1_000_000n + BigInt((match[7] ?? '').padEnd(9, '0'));
+}
+
+/**
+ * Returns nanoseconds since the Unix epoch as an RFC 3339 timestamp in UTC, without trailing zeros of
+ * its fraction.
+ */
+export function writeTimestampNs(ns: bigint): string {
+  const fraction = ((ns % NS_PER_SECOND) + NS_PER_SECOND) % NS_PER_SECOND;
+  const seconds = new Date(Number((ns - fraction) / 1_000_000n)).toISOString().slice(0, SECONDS_END);
+  const digits = String(fraction).padStart(FRACTION_DIGITS_MAX, '0').replace(/0+$/, '');
+  return `${seconds}${digits === '' ? '' : `.${digits}`}Z`;
 }
 
 const UPPER_T = 'T'.charCodeAt(0);

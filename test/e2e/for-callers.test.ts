@@ -210,7 +210,7 @@ describe('documented shell blocks', () => {
     return await run({ file: 'bash', args, cwd: folder }, { ...settings(), ...env });
   }
 
-  it('are all executed by this suite', () => expect(blocks).toHaveLength(7));
+  it('are all executed by this suite', () => expect(blocks).toHaveLength(9));
 
   it('send agents', async () => {
     const output = await runBlock('sh-grace-1', ['unavailable', 'cut']);
@@ -261,8 +261,15 @@ describe('documented shell blocks', () => {
   it('report the status of a record', async () => {
     await runBlock('sh-grace-1', []);
     await expectAda('sh');
-    expect(await runBlock('SLUICE_ADMIN_URL', [])).toMatch(
+    expect(await runBlock('/admin/v1/events/', [])).toMatch(
       /"id":"sh-ada-1".*"status":"stored".*"conflicts":0/,
     );
+  });
+
+  it('read agents', async () => {
+    expect(await runBlock('history=true', [])).toMatch(
+      /"externalAgentId":"ada".*"jobTitle":"Lead".*"eventId":"sh-ada-1"/,
+    );
+    expect(await runBlock('groupId=billing', [])).toMatch(/^\{"items":\[/);
   });
 });

@@ -371,6 +371,8 @@ async function readCredentials({ product, receiver, planted, open, ask, send }: 
     timeoutMs: 20_000,
     what: 'the agent',
   });
+  expect(await send('/admin/v1/agents/agent-1?history=true')).toBe(200);
+  expect(await send('/admin/v1/conversations/chat-1?history=true')).toBe(200);
 }
 
 /** Ends processes in every way: failed starts, a wrong password for the log, a crash. */

@@ -4,10 +4,15 @@ import { type Admin, startAdmin } from '../../admin/start.ts';
 import { WEBHOOK_TYPES } from '../../shared/contracts/webhooks.ts';
 import { webhookSecretAad } from '../../shared/keyring/webhook-secret-aad.ts';
 import { createApiKey } from '../../shared/postgres/api-keys.ts';
+import { ROWS_SEARCHED_MAX } from '../../shared/postgres/entities.ts';
+import { PAGE_BYTES_MAX } from '../../shared/postgres/page-bytes.ts';
 import { parseAllowRules } from '../../shared/webhooks/addresses.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
+import { conversationMetadata } from '../../workers/kinds/conversation-metadata.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
+import { createWorkerBench } from '../support/worker-bench.ts';
 
 const { pool } = await createTestDatabase();
 const bench = createWebhookBench(pool);
@@ -231,4 +236,191 @@ test('an event is found by its id, and by its kind if several have the id', asyn
 test('a webhook endpoint can select every type', async () => {
   const body = { url: 'https://example.com/', eventTypes: WEBHOOK_TYPES };
   expect((await call('POST', '/admin/v1/webhooks', body)).body.eventTypes).toEqual(WEBHOOK_TYPES);
+});
+
+test('an agent is returned as stored, with its records in the order in which they were merged', async () => {
+  const worker = await createWorkerBench(pool, agentMetadata, 'merged.');
+  const reader = await keyOf(worker.tenantId, ['records:read']);
+  const externalAgentId = 'Ada / 1 %2F \u00e4';
+  const patches = [
+    {
+      externalAgentId,
+      startTs: '2026-03-04T05:06:07.123456789+02:00',
+      agentName: 'Ada',
+      languages: ['en-gb'],
+      ranking: -7,
+      attributes: [{ name: 'desk', value: '4.17' }],
+    },
+    { externalAgentId, agentName: null, lobId: 'lob-1' },
+    { externalAgentId, languages: [] },
+  ];
+  const { ms } = worker.clock;
+  for (const [i, patch] of patches.entries()) {
+    // The clock of the last gateway is late.
+    worker.append(patch, {
+      id: `event-${i}`,
+      entity: externalAgentId,
+      acceptedAtMs: i === 2 ? ms - 1000 : ms,
+    });
+  }
+  const { consumer, close } = worker.startWorker();
+  await consumer.read(0);
+  await close();
+
+  const path = `/admin/v1/agents/${encodeURIComponent(externalAgentId)}`;
+  const shown = {
+    externalAgentId,
+    startTs: '2026-03-04T03:06:07.123456789Z',
+    lobId: 'lob-1',
+    languages: [],
+    ranking: -7,
+    attributes: [{ name: 'desk', value: '4.17' }],
+    updatedAt: new Date(ms).toISOString(),
+  };
+  const read = (query: string) => call('GET', `${path}${query}`, undefined, reader);
+  expect(await read('')).toMatchObject({ status: 200, body: shown });
+  expect((await read('?history=false')).body).toEqual(shown);
+  const items = patches.map((patch, i) => ({
+    position: { generation: 1, partition: 0, offset: String(i) },
+    eventId: `event-${i}`,
+    acceptedAt: new Date(i === 2 ? ms - 1000 : ms).toISOString(),
+    patch,
+  }));
+  expect((await read('?history=true')).body).toEqual({ ...shown, history: { items } });
+
+  const first = (await read('?history=true&limit=2')).body.history;
+  expect(first.items).toEqual(items.slice(0, 2));
+  expect((await read(`?history=true&cursor=${first.next}`)).body.history).toEqual({ items: [items[2]] });
+  const unknown = [
+    { path: 'cursor', message: 'must be the next of an earlier answer, with the same filters' },
+  ];
+  const other = await call('GET', `/admin/v1/agents/x?history=true&cursor=${first.next}`, undefined, reader);
+  expect([other.status, other.body.error.details]).toEqual([400, unknown]);
+  for (const [query, detail] of [
+    ['?history=yes', { path: 'history', message: 'must be true or false' }],
+    ['?limit=1', { path: 'limit', message: 'needs history=true' }],
+    [`?cursor=${first.next}`, { path: 'cursor', message: 'needs history=true' }],
+    ['?history=true&limit=1001', { path: 'limit', message: 'must be a whole number from 1 to 1000' }],
+  ] as const) {
+    const refused = await read(query);
+    expect([query, refused.status, refused.body.error.details]).toEqual([query, 400, [detail]]);
+  }
+
+  // For another tenant, the agent is as unknown as one that does not exist.
+  const answers = await Promise.all([
+    call('GET', path, undefined, strangerHeaders),
+    call('GET', `${path}?history=true`, undefined, strangerHeaders),
+    call('GET', '/admin/v1/agents/nobody', undefined, strangerHeaders),
+    call('GET', '/admin/v1/conversations/nobody', undefined, reader),
+  ]);
+  expect(answers.map(({ status, body }) => [status, body.error.code, body.error.details[0].message])).toEqual(
+    answers.map(() => [404, '404-01', 'is not known (yet)']),
+  );
+  expect(codeOf(await call('GET', '/admin/v1/agents/a%00b', undefined, reader))).toEqual([404, '404-01']);
+});
+
+test('conversations are listed in pages that neither repeat nor skip one while others are stored', async () => {
+  const worker = await createWorkerBench(pool, conversationMetadata, 'listed.');
+  const reader = await keyOf(worker.tenantId, ['records:read']);
+  const { consumer, close } = worker.startWorker();
+  const store = async (...numbers: number[]) => {
+    for (const n of numbers) {
+      const id = `chat-${n}`;
+      const record = { externalConversationId: id, campaign: n % 2 === 0 ? 'even' : 'odd', platform: 'WEB' };
+      worker.append(record, { entity: id });
+    }
+    await consumer.read(0);
+  };
+  const list = (query: string, key = reader) =>
+    call('GET', `/admin/v1/conversations?${query}`, undefined, key);
+  const idsOf = ({ body }: Awaited<ReturnType<typeof list>>) =>
+    body.items.map((item: { externalConversationId: string }) => item.externalConversationId);
+
+  await store(2, 4, 6, 8);
+  const first = await list('limit=2');
+  expect(idsOf(first)).toEqual(['chat-2', 'chat-4']);
+  worker.clock.ms += 60_000;
+  await store(1, 3, 5, 8);
+  const second = await list(`limit=2&cursor=${first.body.next}`);
+  expect(idsOf(second)).toEqual(['chat-5', 'chat-6']);
+  const last = await list(`limit=2&cursor=${second.body.next}`);
+  expect(last.body).toEqual({
+    items: [
+      {
+        externalConversationId: 'chat-8',
+        campaign: 'even',
+        platform: 'WEB',
+        updatedAt: new Date(worker.clock.ms).toISOString(),
+      },
+    ],
+  });
+  await close();
+
+  expect(idsOf(await list('campaign=odd&platform=WEB'))).toEqual(['chat-1', 'chat-3', 'chat-5']);
+  expect(idsOf(await list('campaign=odd&platform=IOS'))).toEqual([]);
+  const since = encodeURIComponent(new Date(worker.clock.ms).toISOString());
+  expect(idsOf(await list(`updatedSince=${since}`))).toEqual(['chat-1', 'chat-3', 'chat-5', 'chat-8']);
+  const odd = await list('campaign=odd&limit=1');
+  expect(idsOf(await list(`campaign=odd&limit=5&cursor=${odd.body.next}`))).toEqual(['chat-3', 'chat-5']);
+
+  expect((await list('', strangerHeaders)).body).toEqual({ items: [] });
+  for (const [query, key] of [
+    [`cursor=${first.body.next}`, strangerHeaders],
+    [`campaign=even&cursor=${odd.body.next}`, reader],
+    [`cursor=${odd.body.next}`, reader],
+    ['cursor=chat-2', reader],
+  ] as const) {
+    const { status, body } = await list(query, key);
+    expect([status, body.error.code, body.error.details[0].path]).toEqual([400, '400-01', 'cursor']);
+  }
+  for (const [query, path] of [
+    ['platform=FAX', 'platform'],
+    ['updatedSince=yesterday', 'updatedSince'],
+    ['limit=0', 'limit'],
+    ['email=x', 'query'],
+    ['campaign=a&campaign=b', 'campaign'],
+  ]) {
+    const { status, body } = await list(query!);
+    expect([status, body.error.code, body.error.details[0].path]).toEqual([400, '400-01', path]);
+  }
+});
+
+test('a page of a filtered list searches a limited number of agents, and the next page continues', async () => {
+  const reader = await keyOf('tenant-many', ['records:read']);
+  await pool.query(
+    `insert into agents (tenant_id, external_agent_id, email_address, generation, "offset", read_generation,
+                         read_partition, read_offset, updated_at)
+     select 'tenant-many', 'agent-' || lpad(i::text, 6, '0'), 'a' || i || '@example.org', 1, i, 1, 0, i, $2
+       from generate_series(1, $1::int) as i`,
+    [ROWS_SEARCHED_MAX + 1, new Date(bench.clock.nowMs())],
+  );
+  const list = async (query: string) =>
+    (await call('GET', `/admin/v1/agents?emailAddress=${query}`, undefined, reader)).body;
+  const sought = `a${ROWS_SEARCHED_MAX + 1}@example.org`;
+  const { next, ...none } = await list(sought);
+  expect(none).toEqual({ items: [] });
+  const found = await list(`${sought}&cursor=${next}`);
+  expect(found).toEqual({ items: [expect.objectContaining({ emailAddress: sought })] });
+  // A page that is full ends where it is full.
+  const full = await list('a1@example.org&limit=1');
+  expect(full.items).toHaveLength(1);
+  expect(await list(`a1@example.org&limit=1&cursor=${full.next}`)).toEqual({ items: [] });
+});
+
+test('a page of large rows ends early, and the next page continues', async () => {
+  const reader = await keyOf('tenant-large', ['records:read']);
+  const rowBytes = 100_000;
+  const rows = 1 + Math.ceil(PAGE_BYTES_MAX / rowBytes);
+  await pool.query(
+    `insert into conversations (tenant_id, external_conversation_id, attributes, generation, "offset", read_generation,
+                                read_partition, read_offset, updated_at)
+     select 'tenant-large', 'chat-' || (100 + i), json_build_array(repeat('x', $2::int)), 1, i, 1, 0, i, $3
+       from generate_series(1, $1::int) as i`,
+    [rows, rowBytes, new Date(bench.clock.nowMs())],
+  );
+  const list = async (query: string) =>
+    (await call('GET', `/admin/v1/conversations?limit=1000&${query}`, undefined, reader)).body;
+  const first = await list('');
+  expect(first.items).toHaveLength(rows - 1);
+  expect(await list(`cursor=${first.next}`)).toEqual({ items: [expect.anything()] });
 });

@@ -5,7 +5,7 @@ import { exampleError } from '../../../shared/openapi/errors.ts';
 import type { Operations } from '../../../shared/openapi/operation.ts';
 import { DATABASE_ERRORS } from '../common-errors.ts';
 
-const POSITION_SCHEMA: JsonSchema = {
+export const POSITION_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['generation', 'partition', 'offset'],
   properties: {
