@@ -20,6 +20,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   webhooks: async () => (await import('./commands/webhooks.ts')).addWebhooksCommands,
   credentials: async () => (await import('./commands/credentials.ts')).addCredentialsCommands,
   events: async () => (await import('./commands/events.ts')).addEventsCommands,
+  agents: async () => (await import('./commands/entities.ts')).addAgentsCommands,
+  conversations: async () => (await import('./commands/entities.ts')).addConversationsCommands,
   send: async () => (await import('./commands/send.ts')).addSendCommand,
   lag: async () => (await import('./commands/lag.ts')).addLagCommand,
   'dead-letters': async () => (await import('./commands/dead-letters.ts')).addDeadLettersCommands,

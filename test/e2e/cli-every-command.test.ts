@@ -74,6 +74,10 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'credentials erase': { args: () => '--tenant acme --conversation CHAT1', needs: database },
   'credentials reencrypt': { args: () => '--dry-run', needs: database },
   'events show': { args: () => 'sample-message-1 --tenant acme', needs: database },
+  'agents show': { args: () => 'sample-agent-1 --history', needs: database },
+  'agents list': { args: () => '--tenant acme --group-id group-1', needs: database },
+  'conversations show': { args: () => 'sample-conversation-1 --tenant acme', needs: database },
+  'conversations list': { args: () => '--tenant acme', needs: database },
   'send agents': { args: () => '--sample 3', needs: gateway },
   'send conversations': { args: () => '--sample 3', needs: gateway },
   'send messages': { args: () => '--sample 3', needs: gateway },
@@ -176,7 +180,7 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     const endpoint = async () =>
       (await json(`webhooks create --tenant acme --url ${receiver.url} --type webhook.test`)).endpointId;
     const key = async () => (await json('keys create --tenant other --scope events:read')).apiKeyId;
-    await json('send messages --sample 1');
+    for (const kind of ['messages', 'agents', 'conversations']) await json(`send ${kind} --sample 1`);
     const firstPosition = `1/${product.topicPrefix}agent-metadata/0/7`;
     things = {
       endpointId: await endpoint(),

@@ -29,6 +29,8 @@ const COMMANDS = [
   'credentials reads --json',
   'credentials reencrypt --dry-run',
   'events show {open} --json',
+  'agents show agent-1 --history --json',
+  'conversations show chat-1 --history --json',
   'dead-letters list --topic credentials',
   'dead-letters show {firstPosition}',
   'lag',

@@ -15,6 +15,7 @@ import { insertCredentialRead } from '../../shared/postgres/credential-reads.ts'
 import { registerTopics, topicSpecs } from '../../shared/postgres/log-topics.ts';
 import { dayOf } from '../../shared/postgres/times.ts';
 import { parseWebhookSecret } from '../../shared/webhooks/secrets.ts';
+import { agentMetadata } from '../../workers/kinds/agent-metadata.ts';
 import { insertCredentials } from '../../workers/sql/credentials.ts';
 import { runSluice, startCommand } from '../support/command.ts';
 import { writeDataDir } from '../support/data-dir.ts';
@@ -22,6 +23,7 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/wait.ts';
 import { createWebhookBench } from '../support/webhooks.ts';
+import { createWorkerBench } from '../support/worker-bench.ts';
 
 const KEYS = generateKeySpec();
 const keyRing = createKeyRing(KEYS);
@@ -539,7 +541,78 @@ describe('credentials reads', () => {
   });
 });
 
+describe('agents', () => {
+  it('are listed in pages and shown with their records', async () => {
+    const worker = await createWorkerBench(database.pool, agentMetadata, 'operate.');
+    const [acme, other] = await json('tenants list');
+    const append = (tenantId: string, record: { externalAgentId: string; [member: string]: string }) =>
+      worker.append(record, { tenantId, entity: record.externalAgentId });
+    for (const n of [1, 2, 3]) {
+      append(acme.tenantId, { externalAgentId: `a-${n}`, agentName: `Agent ${n}`, groupId: `g-${n % 2}` });
+    }
+    append(other.tenantId, { externalAgentId: 'a-1', agentName: '\u202eEve' });
+    append(acme.tenantId, { externalAgentId: 'a-1', agentLocation: 'Leeds' });
+    const { consumer, close } = worker.startWorker();
+    await consumer.read(0);
+    await close();
+    const updatedAt = new Date(worker.clock.ms).toISOString();
+    const first = {
+      tenant: 'acme',
+      externalAgentId: 'a-1',
+      groupId: 'g-1',
+      agentName: 'Agent 1',
+      agentLocation: 'Leeds',
+      updatedAt,
+    };
+
+    expect(await json('agents show a-1 --tenant acme')).toEqual([first]);
+    expect(await json('agents show a-1')).toMatchObject([first, { tenant: 'other', agentName: '\u202eEve' }]);
+    const [{ history }] = await json('agents show a-1 --tenant acme --history');
+    expect(history).toEqual([
+      {
+        position: { generation: 1, partition: 0, offset: '0' },
+        eventId: 'id-1',
+        acceptedAt: updatedAt,
+        patch: { externalAgentId: 'a-1', agentName: 'Agent 1', groupId: 'g-1' },
+      },
+      {
+        position: { generation: 1, partition: 0, offset: '4' },
+        eventId: 'id-5',
+        acceptedAt: updatedAt,
+        patch: { externalAgentId: 'a-1', agentLocation: 'Leeds' },
+      },
+    ]);
+    const shown = (await sluice('agents show a-1 --history --limit 1')).stdout;
+    expect(shown).toMatch(/agentLocation .*Leeds/);
+    expect(shown).toMatch(/id-1 .*1\/0\/0 .*"agentName":"Agent 1"/);
+    expect(shown).toContain('There are more records: --limit N');
+    expect(shown).not.toContain('\u202e');
+
+    const idsOf = (agents: { externalAgentId: string }[]) =>
+      agents.map(({ externalAgentId }) => externalAgentId);
+    expect(await json('agents list --tenant acme')).toMatchObject([first, {}, {}]);
+    expect(idsOf(await json('agents list --tenant acme --group-id g-1'))).toEqual(['a-1', 'a-3']);
+    expect(await json(`agents list --tenant acme --updated-since ${updatedAt}`)).toHaveLength(3);
+    expect(await json('agents list --tenant acme --updated-since 2100-01-01T00:00:00Z')).toEqual([]);
+    const page = await sluice('agents list --tenant acme --limit 2 --json');
+    expect(idsOf(JSON.parse(page.stdout))).toEqual(['a-1', 'a-2']);
+    expect(page.stderr).toBe('More agents: ./sluice agents list --tenant acme --after a-2\n');
+    expect(idsOf(await json('agents list --tenant acme --limit 2 --after a-2'))).toEqual(['a-3']);
+    expect((await sluice('agents list --tenant acme')).stdout).toMatch(/a-1 .*Agent 1 .*g-1 .*Leeds/);
+    expect((await sluice('agents list --tenant acme --lob-id x')).stdout).toBe('No agents match.\n');
+    expect(await sluice('agents show nobody')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'sluice: there is no agent with the id nobody (yet)\n',
+    });
+  });
+});
+
 it.each([
+  ['agents list', "required option '--tenant <name>' not specified"],
+  ['agents list --tenant acme --email-address x', 'an e-mail address such as'],
+  ['conversations list --tenant acme --platform FAX', 'must be one of SMS'],
+  ['conversations list --tenant acme --updated-since today', 'RFC 3339 timestamp'],
   ['tenants update acme', 'give at least one of --rate, --bytes and --quota'],
   ['tenants update acme --quota 0', 'whole number from 1 to'],
   ['tenants update acme --quota default', 'none or a whole number'],
