@@ -4,19 +4,13 @@ import type { KafkaConnection } from './client.ts';
 import { createBrokerOpener, cut, type OpenBroker, requestMetadata, seedAddresses } from './connect.ts';
 import { LOG_ACCESS_REFUSED, refusalOf } from './problem.ts';
 import type { MetadataResponse } from './protocol/metadata.ts';
-import {
-  encodeProduceRequest,
-  type ProduceAnswer,
-  type ProduceBatch,
-  type ProduceResponse,
-  produceAnswers,
-} from './protocol/produce.ts';
+import { type ProduceAnswer, type ProduceBatch, sendProduceRequest } from './protocol/produce.ts';
 import { type Address, shuffled } from './sockets.ts';
 import type { ProduceTransport } from './transport.ts';
 
 /**
- * Sends produce requests directly to the leaders, with the connections and encoders of kafkajs but
- * without its producer. That producer has four faults:
+ * Sends produce requests directly to the leaders, with the connections of kafkajs but without its
+ * producer. That producer has four faults:
  * - It remembers acknowledgements per broker across retries, and so resolves with records that were
  * never written (kafkajs #1303).
  * - It discards the whole response if one partition of it failed.
@@ -53,19 +47,16 @@ export class KafkaBrokers implements ProduceTransport {
 
   async produce(leader: number, batches: readonly ProduceBatch[]): Promise<ProduceAnswer[]> {
     let sent = false;
-    try {
-      const broker = await this.brokerOf(leader);
-      const { request, body, response } = encodeProduceRequest(broker, batches, this.requestTimeoutMs);
-      const encode = async (): Promise<KafkajsEncodable> => {
+    const options = {
+      timeoutMs: this.requestTimeoutMs,
+      onSent: () => {
         sent = true;
-        return body;
-      };
-      const answer = await broker.connectionPool.send({
-        request: { ...request, encode },
-        response,
-        requestTimeout: this.requestTimeoutMs,
-      });
-      return produceAnswers(answer as ProduceResponse, batches);
+      },
+    };
+    try {
+      // Not awaited if connected, so that the request is written before other work.
+      const broker = this.connectedBroker(leader) ?? (await this.brokerOf(leader));
+      return await sendProduceRequest(broker, batches, options);
     } catch (error) {
       this.drop(leader);
       const cause = refusalOf(error, this.connection) ?? errorMessage(error);
@@ -91,6 +82,11 @@ export class KafkaBrokers implements ProduceTransport {
   close(): void {
     this.isClosed = true;
     for (const nodeId of [...this.connected.keys()]) this.drop(nodeId);
+  }
+
+  private connectedBroker(nodeId: number): Broker | undefined {
+    const broker = this.connected.get(nodeId);
+    return broker?.isConnected() ? broker : undefined;
   }
 
   private async brokerOf(nodeId: number): Promise<Broker> {

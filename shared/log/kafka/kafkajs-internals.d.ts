@@ -2,15 +2,10 @@
  * Types of the internal modules of kafkajs 2.2.4 that log/kafka/ uses. The package is pinned to
  * that version, the last one, so that these modules do not change.
  */
-interface KafkajsEncodable {
-  /** Memory that starts with the bytes. */
-  readonly buf: Buffer;
-  readonly buffer: Buffer;
-}
-
 interface KafkajsRequest {
   readonly apiKey: number;
-  encode(): Promise<KafkajsEncodable>;
+  readonly apiName: string;
+  readonly apiVersion: number;
 }
 
 interface KafkajsResponse {
@@ -28,7 +23,8 @@ interface KafkajsApi {
 }
 
 interface KafkajsConnectionPool {
-  readonly pool: { readonly socket?: import('node:net').Socket }[];
+  /** The first connection is for all requests but fetches. */
+  readonly pool: import('kafkajs/src/network/connection.js').default[];
   send(options: KafkajsProtocol & { readonly requestTimeout?: number }): Promise<unknown>;
 }
 
@@ -104,8 +100,11 @@ declare module 'kafkajs/src/network/connection.js' {
     chunks: Buffer[];
     bytesBuffered: number;
     bytesNeeded: number;
-    readonly requestQueue: object;
+    readonly clientId: string;
+    readonly socket: import('node:net').Socket | undefined;
+    readonly requestQueue: import('kafkajs/src/network/requestQueue/index.js').default;
     isConnected(): boolean;
+    nextCorrelationId(): number;
     connect(): Promise<unknown>;
   }
 }
@@ -131,6 +130,22 @@ declare module 'kafkajs/src/network/requestQueue/index.js' {
     readonly pending: readonly unknown[];
     readonly throttledUntil: number;
     throttleCheckTimeoutId: NodeJS.Timeout | null;
+    /** Sends the request immediately, unless the broker has asked for a pause. */
+    push(request: {
+      readonly entry: {
+        readonly apiKey: number;
+        readonly apiName: string;
+        readonly apiVersion: number;
+        readonly correlationId: number;
+        resolve(answer: { readonly payload: Buffer }): void;
+        reject(error: Error): void;
+      };
+      readonly expectResponse: boolean;
+      readonly requestTimeout: number;
+      readonly sendRequest: () => void;
+    }): void;
+    /** Pauses for some milliseconds, if any. */
+    maybeThrottle(ms: number | null): void;
     checkPendingRequests(): void;
     scheduleCheckPendingRequests(): void;
   }

@@ -142,8 +142,10 @@ export class ProduceLoop {
     batches.forEach((batch, index) => {
       this.takeAnswer(batch, answers[index]!);
     });
+    // The next request is sent before the answered calls continue, so that the leader works
+    // meanwhile.
+    this.run();
     this.reportFailures(leader, answers);
-    this.schedule();
   }
 
   private takeBatches(ready: readonly PartitionQueue[]): Batch[] {

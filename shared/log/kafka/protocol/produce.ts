@@ -3,8 +3,8 @@ import protocolErrors from 'kafkajs/src/protocol/error.js';
 import apiKeys from 'kafkajs/src/protocol/requests/apiKeys.js';
 import protocol from 'kafkajs/src/protocol/requests/index.js';
 import type { OutgoingRecord } from '../../log.ts';
-import { unchecked } from './metadata.ts';
 import { BATCH_HEAD_BYTES, writeBatch } from './record-batch.ts';
+import { sendRequest } from './send-request.ts';
 
 /** The records of one partition in one produce request: the leader stores all of them or none. */
 export interface ProduceBatch {
@@ -42,13 +42,6 @@ const MAYBE_STORED_CODES = new Set([7, 20]);
  */
 const UNKNOWN_SERVER_ERROR_CODE = -1;
 
-/** A produce request (acks of all in-sync replicas), encoded for a connected broker. */
-export interface EncodedProduceRequest {
-  readonly request: KafkajsRequest;
-  readonly body: KafkajsEncodable;
-  readonly response: KafkajsResponse;
-}
-
 const ACKS_OF_ALL = -1;
 /** Bytes of a request's body in addition to its topics. */
 const BODY_HEAD_BYTES = 12;
@@ -56,65 +49,89 @@ const BODY_HEAD_BYTES = 12;
 const TOPIC_BYTES = 6;
 const PARTITION_BYTES = 8;
 
+export interface ProduceOptions {
+  /** Milliseconds for the leader to collect acknowledgements, and to wait for its response. */
+  readonly timeoutMs: number;
+  /** Called just before the request is written to the connection. */
+  readonly onSent: () => void;
+}
+
 /**
- * Encodes record batches, uncompressed. The body has the same form in the versions 3 to 8 of the
- * request, of which kafkajs chooses one.
+ * Sends record batches (acks of all in-sync replicas, uncompressed) to a connected broker, and
+ * resolves with one answer per batch. The request is written before this function returns.
  */
-export function encodeProduceRequest(
+export async function sendProduceRequest(
   broker: Broker,
   batches: readonly ProduceBatch[],
-  timeoutMs: number,
-): EncodedProduceRequest {
+  { timeoutMs, onSent }: ProduceOptions,
+): Promise<ProduceAnswer[]> {
+  // Only for the version, which kafkajs chooses from 3 to 7, and the decoder.
   const { request, response } = broker.lookupRequest(
     apiKeys.Produce,
     protocol.requests.Produce,
   )({ acks: ACKS_OF_ALL, timeout: timeoutMs, compression: 0, topicData: [] });
-  return {
+  const connection = broker.connectionPool.pool[0]!;
+  const topics = byTopic(batches);
+  const payload = await sendRequest(connection, {
     request,
-    body: encodable(encodeBody(batches, timeoutMs)),
-    response: { decode: response.decode, parse: unchecked },
-  };
+    bodyBytesMax: bodyBytesMax(batches),
+    writeBody: (target, start) => writeBody(target, start, topics, timeoutMs),
+    timeoutMs,
+    onSent,
+  });
+  const decoded = (await response.decode(payload)) as ProduceResponse;
+  connection.requestQueue.maybeThrottle(decoded.clientSideThrottleTime ?? null);
+  return produceAnswers(decoded, batches);
 }
 
-function encodeBody(batches: readonly ProduceBatch[], timeoutMs: number): Buffer {
-  const byTopic = new Map<string, ProduceBatch[]>();
-  let bytesMax = BODY_HEAD_BYTES;
+function byTopic(batches: readonly ProduceBatch[]): Map<string, ProduceBatch[]> {
+  const topics = new Map<string, ProduceBatch[]>();
   for (const batch of batches) {
-    const { topic, bytes } = batch;
-    const ofTopic = byTopic.get(topic);
+    const ofTopic = topics.get(batch.topic);
     if (ofTopic) ofTopic.push(batch);
-    else byTopic.set(topic, [batch]);
-    bytesMax += TOPIC_BYTES + 3 * topic.length + PARTITION_BYTES + BATCH_HEAD_BYTES + bytes;
+    else topics.set(batch.topic, [batch]);
   }
-  const target = Buffer.allocUnsafe(bytesMax);
+  return topics;
+}
+
+function bodyBytesMax(batches: readonly ProduceBatch[]): number {
+  let max = BODY_HEAD_BYTES;
+  for (const { topic, bytes } of batches) {
+    max += TOPIC_BYTES + 3 * topic.length + PARTITION_BYTES + BATCH_HEAD_BYTES + bytes;
+  }
+  return max;
+}
+
+/** Writes the body of a request, which has the same form in the versions 3 to 8. */
+function writeBody(
+  target: Buffer,
+  start: number,
+  topics: ReadonlyMap<string, readonly ProduceBatch[]>,
+  timeoutMs: number,
+): number {
   const nowMs = Date.now();
   // No transactional id.
-  target.writeInt16BE(-1, 0);
-  target.writeInt16BE(ACKS_OF_ALL, 2);
-  target.writeInt32BE(timeoutMs, 4);
-  let at = target.writeInt32BE(byTopic.size, 8);
-  for (const [topic, ofTopic] of byTopic) {
+  target.writeInt16BE(-1, start);
+  target.writeInt16BE(ACKS_OF_ALL, start + 2);
+  target.writeInt32BE(timeoutMs, start + 4);
+  let at = target.writeInt32BE(topics.size, start + 8);
+  for (const [topic, batches] of topics) {
     const nameLength = target.write(topic, at + 2);
     target.writeInt16BE(nameLength, at);
-    at = target.writeInt32BE(ofTopic.length, at + 2 + nameLength);
-    for (const { partition, records } of ofTopic) {
+    at = target.writeInt32BE(batches.length, at + 2 + nameLength);
+    for (const { partition, records } of batches) {
       target.writeInt32BE(partition, at);
-      const start = at + PARTITION_BYTES;
-      const end = writeBatch(target, start, records, nowMs);
-      target.writeInt32BE(end - start, at + 4);
+      const batchStart = at + PARTITION_BYTES;
+      const end = writeBatch(target, batchStart, records, nowMs);
+      target.writeInt32BE(end - batchStart, at + 4);
       at = end;
     }
   }
-  return target.subarray(0, at);
-}
-
-/** Returns bytes in the form of kafkajs's encoder. */
-function encodable(buffer: Buffer): KafkajsEncodable {
-  return { buf: buffer, buffer };
+  return at;
 }
 
 /** Kafka's response as decoded by kafkajs, before kafkajs throws the first error inside. */
-export interface ProduceResponse {
+interface ProduceResponse {
   readonly topics: readonly {
     readonly topicName: string;
     readonly partitions: readonly {
@@ -123,12 +140,14 @@ export interface ProduceResponse {
       readonly baseOffset: string;
     }[];
   }[];
+  /** Milliseconds for which the broker asks the client to send nothing. */
+  readonly clientSideThrottleTime?: number;
 }
 
 /**
  * Returns the result of each batch. A batch that is missing in the response was not acknowledged.
  */
-export function produceAnswers(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
+function produceAnswers(response: ProduceResponse, batches: readonly ProduceBatch[]): ProduceAnswer[] {
   const named = new Map<string, { errorCode: number; baseOffset: string }>();
   for (const { topicName, partitions } of response.topics) {
     for (const answer of partitions) named.set(`${topicName}/${answer.partition}`, answer);
