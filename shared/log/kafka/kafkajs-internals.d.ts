@@ -125,6 +125,17 @@ declare module 'kafkajs/src/consumer/runner.js' {
   }
 }
 
+declare module 'kafkajs/src/consumer/consumerGroup.js' {
+  /** The member of a consumer group. */
+  export default class ConsumerGroup {
+    constructor(options: object);
+    /** Milliseconds that the next fetch waits for records. */
+    maxWaitTime: number;
+    resume(partitions: readonly { readonly topic: string; readonly partitions?: readonly number[] }[]): void;
+    fetch(nodeId: number): Promise<unknown[]>;
+  }
+}
+
 declare module 'kafkajs/src/network/requestQueue/index.js' {
   export default class RequestQueue {
     readonly pending: readonly unknown[];

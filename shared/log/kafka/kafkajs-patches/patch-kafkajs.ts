@@ -1,4 +1,5 @@
 import { patchFetchDecoding } from './fetch-decoding.ts';
+import { patchFetchWait } from './fetch-wait.ts';
 import { patchIdleQueueTimer } from './idle-queue-timer.ts';
 import { patchLeaderlessPartition } from './leaderless-partition.ts';
 import { patchPartialResponse } from './partial-response.ts';
@@ -10,6 +11,7 @@ import { patchStoppedFetchLoop } from './stopped-fetch-loop.ts';
  */
 export function patchKafkajs(): void {
   patchFetchDecoding();
+  patchFetchWait();
   patchIdleQueueTimer();
   patchLeaderlessPartition();
   patchPartialResponse();
