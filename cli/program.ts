@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   topics: async () => (await import('./commands/topics.ts')).addTopicsCommands,
   tenants: async () => (await import('./commands/tenants.ts')).addTenantsCommands,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommands,
+  readers: async () => (await import('./commands/readers.ts')).addReadersCommands,
   webhooks: async () => (await import('./commands/webhooks.ts')).addWebhooksCommands,
   credentials: async () => (await import('./commands/credentials.ts')).addCredentialsCommands,
   events: async () => (await import('./commands/events.ts')).addEventsCommands,

@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../async.ts';
 import { systemClock } from '../clock.ts';
-import { AppError } from '../errors.ts';
+import { AppError, errorMessage } from '../errors.ts';
 import type { Logger } from '../logging.ts';
 import { packageRoot } from '../package-root.ts';
 import { createPool, inTransaction, type Pool, type Queryable } from './pool.ts';
-import { readServerFacts, requireServer, requireWritable } from './server-facts.ts';
+import { DATABASE_UNSUITABLE, readServerFacts, requireServer, requireWritable } from './server-facts.ts';
 import { SQLSTATE, sqlStateOf } from './sqlstate.ts';
 import { requireOwnTables } from './table-rights.ts';
 
@@ -162,16 +162,23 @@ async function underLock(
   for (;;) {
     // Each attempt is a transaction of its own: `create index concurrently` of the run that holds the
     // lock waits for the end of transactions that were reading.
-    const result = await inTransaction(pool, attempt, { lockTimeoutMs: tableTimeoutMs }).catch(asTableError);
+    const result = await inTransaction(pool, attempt, { lockTimeoutMs: tableTimeoutMs }).catch(explainError);
     if (result !== 'locked') return result;
     if (performance.now() >= endMs) throw await lockedError(pool);
     await sleep(LOCK_POLL_MS);
   }
 }
 
-/** Throws the error of a migration, with what to do if a table was in use. */
-function asTableError(error: unknown): never {
-  if (sqlStateOf(error) !== SQLSTATE.LOCK_NOT_AVAILABLE) throw error;
+/**
+ * Throws the error of a migration, with what to do if a table was in use. The text of an exception
+ * that a migration raises says what to do.
+ */
+function explainError(error: unknown): never {
+  const code = sqlStateOf(error);
+  if (code === SQLSTATE.RAISE_EXCEPTION) {
+    throw new AppError(DATABASE_UNSUITABLE, errorMessage(error), { cause: error });
+  }
+  if (code !== SQLSTATE.LOCK_NOT_AVAILABLE) throw error;
   throw new AppError(
     'MIGRATION_LOCKED',
     'another session, such as a dump, uses a table that the migration changes: wait for its end, and run `./sluice migrate` again',

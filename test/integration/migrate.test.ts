@@ -148,6 +148,13 @@ describe('a role without rights on the database', () => {
       /may use no schema of its search_path \("\$user", public\)/,
     );
     await database.pool.query(`grant usage, create on schema public to ${role}`);
+    expect((await migrateByCommand()).stderr).toBe(
+      `sluice: the role ${role} may not create the schema analytics: let the owner of the database run \`create schema analytics authorization ${role}\`\n`,
+    );
+    await database.pool.query('create schema analytics');
+    const { stderr } = await migrateByCommand();
+    const [grant] = /grant usage, create on schema analytics to \w+/.exec(stderr) ?? [];
+    await database.pool.query(grant!);
     expect(await migrateByCommand()).toMatchObject({ code: 0 });
     expect(await schemasOf('schema_migrations', 'tenants')).toEqual(['public', 'public']);
   });
@@ -158,14 +165,44 @@ describe('a role without rights on the database', () => {
       const schema = searchPath === 'own' ? `own_${role}` : role;
       await database.pool.query(`create schema ${schema} authorization ${role}`);
       if (searchPath === 'own') await database.pool.query(`alter role ${role} set search_path = ${schema}`);
+      await database.pool.query(`create schema analytics authorization ${role}`);
       expect(await migrateByCommand()).toMatchObject({ code: 0 });
       expect(await migrateByCommand()).toMatchObject({ stdout: 'The database is up to date.\n' });
       expect(await schemasOf('schema_migrations', 'tenants')).toEqual([schema, schema]);
     },
   );
 
+  test('creates readers of its views once it may create roles, for tables in another schema', async () => {
+    await database.pool.query(`create schema ${role} authorization ${role}`);
+    await database.pool.query(`create schema analytics authorization ${role}`);
+    await migrateByCommand();
+    const sluice = (args: string) => runSluice(args, { DATABASE_URL: url });
+    const { tenantId } = JSON.parse((await sluice('tenants create acme --json')).stdout);
+    await sluice('tenants create other');
+    expect((await sluice('readers create')).stderr).toBe(
+      `sluice: the role ${role} may not create roles: let a superuser run \`alter role ${role} createrole\`\n`,
+    );
+    await database.pool.query(`alter role ${role} createrole`);
+    const created = await sluice(`readers create --tenant acme --name reader_of_${role} --json`);
+    expect(created).toMatchObject({ code: 0, stderr: '' });
+    const address = new URL(url);
+    address.username = `reader_of_${role}`;
+    address.password = JSON.parse(created.stdout).password;
+    const reader = createPool({
+      connectionString: address.href,
+      max: 1,
+      applicationName: 'sluice-test',
+      logger,
+    });
+    const { rows } = await reader.query('select tenant_id from tenants');
+    await reader.end();
+    expect(rows).toEqual([{ tenant_id: tenantId }]);
+    expect(await sluice(`readers delete reader_of_${role}`)).toMatchObject({ code: 0 });
+  });
+
   test('is told to move the list of migrations that an earlier release stored in public', async () => {
     await database.pool.query(`create schema own_${role} authorization ${role}`);
+    await database.pool.query(`create schema analytics authorization ${role}`);
     await database.pool.query(`alter role ${role} set search_path = own_${role}`);
     await migrateByCommand();
     await database.pool.query(`alter table own_${role}.schema_migrations set schema public`);

@@ -8,7 +8,9 @@ import type { TestDatabase } from './postgres.ts';
 import { ROOT } from './program.ts';
 
 export async function emptyDatabase({ pool }: TestDatabase): Promise<void> {
-  await pool.query('drop schema public cascade; create schema public');
+  await pool.query(
+    'drop schema public cascade; create schema public; drop schema if exists analytics cascade',
+  );
 }
 
 /** Resolves with a folder of migrations, given by their names without `.sql`. */

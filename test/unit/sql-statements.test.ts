@@ -16,6 +16,7 @@ const NOT_SHARDED: Readonly<Record<string, string>> = {
   tenants: 'every shard holds a copy: foreign keys lead to it',
   api_keys: 'secrets are unique over all tenants',
   dead_letters: 'written with the position of its partition, which belongs to no tenant',
+  analytics_readers: 'named after roles, which belong to the server',
   tenant_usage: 'small, and swept over all tenants',
   credential_erasures: 'small, and swept over all tenants',
 };
