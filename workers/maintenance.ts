@@ -4,6 +4,7 @@ import type { Logger } from '../shared/logging.ts';
 import type { Pool } from '../shared/postgres/pool.ts';
 import { ensureTimePartitions, TIME_PARTITIONED_TABLES } from '../shared/postgres/time-partitions.ts';
 import { dayOf, earlierNow } from '../shared/postgres/times.ts';
+import { compactDeltas } from './compact-deltas.ts';
 import { classifyFault } from './consume/faults.ts';
 import { sweepErasures } from './sql/credential-erasures.ts';
 import { eraseExpiredCredentials } from './sql/credentials.ts';
@@ -42,8 +43,8 @@ const ROWS_MAX = 1000;
 const STATEMENTS_MAX = 100;
 
 /**
- * Creates time partitions ahead, and deletes expired rows, immediately and then at every interval.
- * Any number of processes may run it concurrently.
+ * Creates time partitions ahead, deletes expired rows, and compacts deltas, immediately and then at
+ * every interval. Any number of processes may run it concurrently.
  */
 export function startMaintenance(deps: MaintenanceDeps): { close(): Promise<void> } {
   const stopped = new AbortController();
@@ -98,6 +99,7 @@ const TASKS: Readonly<Record<string, Task>> = {
     (pool, expiredByMs, rowsMax) => sweepTenantUsage(pool, dayOf(expiredByMs), rowsMax),
     () => USAGE_DAYS * DAY_MS,
   ),
+  'deltas of messages': compactDeltas,
 };
 
 /** Creates every table's partitions for this week and the next two. */

@@ -8,12 +8,12 @@ import { type ColumnType, encodeValue, oidOf, writeArrayHeader } from './array-p
 /** One row; see {@link RowEncoder}. */
 export class EncodedRow {
   /** The values as elements of binary arrays: int32 number of bytes, then the bytes. */
-  readonly bytes: Uint8Array;
+  readonly bytes: Buffer;
   /** The start of each value in `bytes`, from index `at` on, and the end of the last value. */
   readonly offsets: Int32Array;
   readonly at: number;
 
-  constructor(bytes: Uint8Array, offsets: Int32Array, at: number) {
+  constructor(bytes: Buffer, offsets: Int32Array, at: number) {
     this.bytes = bytes;
     this.offsets = offsets;
     this.at = at;
@@ -23,6 +23,41 @@ export class EncodedRow {
 /** Returns whether the row has a value (which may be NULL) in this column. */
 export function hasValue({ offsets, at }: EncodedRow, column: number): boolean {
   return offsets[at + column] !== offsets[at + column + 1];
+}
+
+/** Returns whether the row has a text or list in this column that is neither empty nor NULL. */
+export function hasText(row: EncodedRow, column: number): boolean {
+  return bytesOf(row, column) > LENGTH_BYTES;
+}
+
+/** Returns the start of the bytes of a text or list in the row's buffer, without their length. */
+export function textStart({ offsets, at }: EncodedRow, column: number): number {
+  return offsets[at + column]! + LENGTH_BYTES;
+}
+
+/** Returns the end of the bytes of a text or list: the start if there is no value, or NULL. */
+export function textEnd(row: EncodedRow, column: number): number {
+  return Math.max(textStart(row, column), row.offsets[row.at + column + 1]!);
+}
+
+/** Returns a text, or the array literal of a list; empty if there is no value, or NULL. */
+export function textOf(row: EncodedRow, column: number): string {
+  return row.bytes.toString('utf8', textStart(row, column), textEnd(row, column));
+}
+
+/** Returns an int32 of the row, which must have it. */
+export function int32Of({ bytes, offsets, at }: EncodedRow, column: number): number {
+  return bytes.readInt32BE(offsets[at + column]! + LENGTH_BYTES);
+}
+
+/** Returns a double of the row, which must have it. */
+export function doubleOf({ bytes, offsets, at }: EncodedRow, column: number): number {
+  return bytes.readDoubleBE(offsets[at + column]! + LENGTH_BYTES);
+}
+
+/** Returns an int64 of the row, which must have it. */
+export function int64Of({ bytes, offsets, at }: EncodedRow, column: number): bigint {
+  return bytes.readBigInt64BE(offsets[at + column]! + LENGTH_BYTES);
 }
 
 /** Rows share buffers of this size. A longer row has a buffer of its own. */

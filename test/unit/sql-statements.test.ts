@@ -166,6 +166,7 @@ const EXCEPTIONS: readonly {
       ['cli/sql/encrypted-values.ts', 'key_id <> $1', 'finds the values of all tenants'],
       ['workers/sql/credentials.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
       ['workers/sql/event-keys.ts', 'where expires_at <= $1', 'finds what to sweep, per tenant'],
+      ['workers/sql/message-sent-deltas.ts', 'group by tenant_id', 'finds what to compact, per tenant'],
       ['workers/sql/event-keys.ts', 'with sent as (§)', 'inserts rows of given tenants and returns theirs'],
       ['workers/webhooks/sql/backfill-queue.ts', 'select distinct', 'finds the endpoints of all tenants'],
       [

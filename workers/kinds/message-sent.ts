@@ -5,6 +5,7 @@ import type { JsonScan } from '../../shared/contracts/json-scan.ts';
 import { EventScanner } from '../../shared/contracts/scan-event.ts';
 import { membersOf } from '../../shared/kinds/members.ts';
 import { messageSentSchema } from '../../shared/kinds/message-sent.ts';
+import { LARGE_FROM, runInSlices } from '../../shared/map-in-slices.ts';
 import { type EncodedRow, encodeRow, RowEncoder } from '../../shared/postgres/encoded-rows.ts';
 import { sortedByTenant } from '../sql/by-tenant.ts';
 import {
@@ -14,12 +15,14 @@ import {
   MESSAGE_SENT_MEMBERS,
   NUMBER_MEMBERS,
 } from '../sql/message-sent.ts';
+import { insertDeltas } from '../sql/message-sent-deltas.ts';
+import { countMessages } from './count-messages.ts';
 import { MemberScanner } from './member-scanner.ts';
 import { columnMember, textListMember } from './members.ts';
 import { DataError, type ReadRecord, type RecordKind } from './record-kind.ts';
 
 /**
- * The kind of MessageSent events, with one row each. Omitted members get defaults; omitted members
+ * The kind of MessageSent events, with one row each, and with their counts. Omitted members get defaults; omitted members
  * that the used features require are listed as gaps, and omitted numbers are marked as omitted.
  */
 export const messageSent: RecordKind<EncodedRow> = {
@@ -30,6 +33,8 @@ export const messageSent: RecordKind<EncodedRow> = {
   async write(db, records, { nowMs }) {
     const sorted = sortedByTenant(records, ({ event }) => event.tenantId, compareRecords);
     await insertMessageSent(db, sorted, nowMs);
+    const isLarge = sorted.length >= LARGE_FROM;
+    await insertDeltas(db, await runInSlices(countMessages(sorted), { isLarge }));
     return [];
   },
 };

@@ -1,0 +1,201 @@
+import { addCounts, COUNT_NAMES, type Counts } from './counts.ts';
+import { Histogram } from './histogram.ts';
+
+/**
+ * The bytes of deltas, the counts of one batch. Numbers are varints: 7 bits per byte, the lowest
+ * first, the eighth bit set in all bytes but the last. A text is its number of bytes in UTF-8, then
+ * the bytes.
+ *
+ * - A histogram is a list of pairs, bucket and number of values. Histograms are added by joining
+ *   their bytes: a bucket may be there more than once.
+ * - The rollups of a batch are, for each type: type, counts, and for each time the number of bytes of
+ *   its histogram, and the histogram.
+ * - The conversations of a batch are, for each of its messages: conversationId,
+ *   externalConversationId, counts.
+ */
+
+/** The members with a histogram, in the order of their columns and bytes. */
+export const TIMES = ['timeToAction', 'craftingTime', 'dwellTime'] as const;
+
+export type TimeName = (typeof TIMES)[number];
+
+/** The counts of one type, with one item per time. */
+export interface TypeSums<Times> {
+  readonly counts: Counts;
+  readonly times: readonly Times[];
+}
+
+/** The counts of one conversation. An id that its messages do not have is empty. */
+export interface ConversationSums {
+  readonly conversationId: string;
+  readonly externalConversationId: string;
+  readonly counts: Counts;
+}
+
+/** Encodes the rollups of a batch; the times are encoded histograms. */
+export function encodeRollups(types: ReadonlyMap<string, TypeSums<Buffer>>): Buffer {
+  const writer = new DeltaWriter();
+  for (const [type, { counts, times }] of types) {
+    const name = Buffer.from(type);
+    writer.text(name, 0, name.length);
+    writer.counts(counts);
+    for (const histogram of times) writer.text(histogram, 0, histogram.length);
+  }
+  return writer.bytes();
+}
+
+/** Calls `add` for each type of a batch; the times are encoded histograms. */
+export function decodeRollups(bytes: Buffer, add: (type: string, sums: TypeSums<Buffer>) => void): void {
+  const reader = new Reader(bytes);
+  while (!reader.isAtEnd()) {
+    const type = reader.text();
+    add(type, { counts: reader.counts(), times: TIMES.map(() => reader.bytes()) });
+  }
+}
+
+/** Adds the conversations of a batch to sums by {@link conversationKey}. */
+export function addConversations(sums: Map<string, ConversationSums>, bytes: Buffer): void {
+  const reader = new Reader(bytes);
+  while (!reader.isAtEnd()) {
+    const conversationId = reader.text();
+    const externalConversationId = reader.text();
+    addConversation(sums, { conversationId, externalConversationId, counts: reader.counts() });
+  }
+}
+
+/** Adds the counts of a conversation to sums by {@link conversationKey}, which may keep the object. */
+export function addConversation(sums: Map<string, ConversationSums>, added: ConversationSums): void {
+  const key = conversationKey(added.conversationId, added.externalConversationId);
+  const sum = sums.get(key);
+  if (sum) addCounts(sum.counts, added.counts);
+  else sums.set(key, added);
+}
+
+/** Returns a text that differs for different pairs of ids. */
+function conversationKey(conversationId: string, externalConversationId: string): string {
+  return externalConversationId === '' ? conversationId : `${conversationId}\0${externalConversationId}`;
+}
+
+export function encodeHistogram(histogram: Histogram): Buffer {
+  const writer = new DeltaWriter();
+  for (const [bucket, count] of histogram.filled()) {
+    writer.varint(bucket);
+    writer.varint(count);
+  }
+  return writer.bytes();
+}
+
+/** Encodes the histogram of these buckets, which may be there more than once, in any order. */
+export function encodeBuckets(buckets: readonly number[]): Buffer {
+  const writer = new DeltaWriter();
+  const sorted = buckets.length > 1 ? Uint16Array.from(buckets).sort() : buckets;
+  for (let i = 0; i < sorted.length; ) {
+    const from = i;
+    while (i < sorted.length && sorted[i] === sorted[from]) i++;
+    writer.varint(sorted[from]!);
+    writer.varint(i - from);
+  }
+  return writer.bytes();
+}
+
+/** Decodes a histogram, or the joined bytes of several. */
+export function decodeHistogram(bytes: Buffer): Histogram {
+  const histogram = new Histogram();
+  const reader = new Reader(bytes);
+  while (!reader.isAtEnd()) histogram.add(reader.varint(), reader.varint());
+  return histogram;
+}
+
+const VARINT_BYTES_MAX = 10;
+const LOW_BITS = 0x7f;
+const MORE = 0x80;
+const FIRST_BYTES = 256;
+/** Shorter texts are copied faster by a loop than by a call of native code. */
+const LOOP_BYTES_MAX = 96;
+
+export class DeltaWriter {
+  private target = Buffer.allocUnsafe(FIRST_BYTES);
+  private at = 0;
+
+  varint(value: number): void {
+    this.reserve(VARINT_BYTES_MAX);
+    let rest = value;
+    for (; rest > LOW_BITS; rest = Math.floor(rest / MORE)) this.target[this.at++] = (rest % MORE) | MORE;
+    this.target[this.at++] = rest;
+  }
+
+  counts(counts: readonly number[]): void {
+    this.reserve(VARINT_BYTES_MAX * counts.length);
+    const { target } = this;
+    let { at } = this;
+    for (let i = 0; i < counts.length; i++) {
+      let rest = counts[i]!;
+      for (; rest > LOW_BITS; rest = Math.floor(rest / MORE)) target[at++] = (rest % MORE) | MORE;
+      target[at++] = rest;
+    }
+    this.at = at;
+  }
+
+  /** Writes a text from its bytes in UTF-8, or other bytes with their number. */
+  text(source: Buffer, start: number, end: number): void {
+    const bytes = end - start;
+    this.varint(bytes);
+    this.reserve(bytes);
+    const { target, at } = this;
+    if (bytes > LOOP_BYTES_MAX) source.copy(target, at, start, end);
+    else for (let i = 0; i < bytes; i++) target[at + i] = source[start + i]!;
+    this.at += bytes;
+  }
+
+  /** Returns what was written. */
+  bytes(): Buffer {
+    return this.target.subarray(0, this.at);
+  }
+
+  private reserve(bytes: number): void {
+    if (this.at + bytes <= this.target.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.at + bytes, this.target.length * 4));
+    this.target.copy(larger, 0, 0, this.at);
+    this.target = larger;
+  }
+}
+
+class Reader {
+  private readonly source: Buffer;
+  private at = 0;
+
+  constructor(source: Buffer) {
+    this.source = source;
+  }
+
+  isAtEnd(): boolean {
+    return this.at >= this.source.length;
+  }
+
+  varint(): number {
+    let value = 0;
+    for (let factor = 1; ; factor *= MORE) {
+      const byte = this.source[this.at++];
+      if (byte === undefined) throw new RangeError('a delta ends within a number');
+      value += (byte & LOW_BITS) * factor;
+      if (byte < MORE) return value;
+    }
+  }
+
+  counts(): number[] {
+    const counts: number[] = [];
+    for (let i = 0; i < COUNT_NAMES.length; i++) counts.push(this.varint());
+    return counts;
+  }
+
+  bytes(): Buffer {
+    const length = this.varint();
+    const start = this.at;
+    this.at += length;
+    return this.source.subarray(start, this.at);
+  }
+
+  text(): string {
+    return this.bytes().toString();
+  }
+}

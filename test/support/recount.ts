@@ -1,0 +1,186 @@
+import { readConversationSums, readRollups } from '../../shared/postgres/message-sent-rollups.ts';
+import type { Pool, Queryable } from '../../shared/postgres/pool.ts';
+
+/** A row of message_sent, with what is counted. */
+interface Row {
+  readonly quarter_hour: string;
+  readonly conversation_id: string;
+  readonly external_conversation_id: string | null;
+  readonly augmentation_type: string[];
+  readonly num_edits: number;
+  readonly initial_suggestions_id: string;
+  readonly phrase_autocomplete_presented_ct: number;
+  readonly selected_suggestion_text: string;
+  readonly selected_suggestions_id: string;
+  readonly selected_suggestion_index: number;
+  readonly time_to_action: number;
+  readonly crafting_time: number;
+  readonly dwell_time: number;
+  readonly phrase_autocomplete_selected_ct: number;
+  readonly omitted: number;
+}
+
+/** Names of the numbers, in the order of their bits; see the column `omitted`. */
+const NUMBERS = [
+  'num_edits',
+  'phrase_autocomplete_presented_ct',
+  'selected_suggestion_index',
+  'time_to_action',
+  'crafting_time',
+  'dwell_time',
+  'phrase_autocomplete_selected_ct',
+] as const;
+
+const FROM_MS = Date.parse('2000-01-01T00:00:00Z');
+const TO_MS = Date.parse('2100-01-01T00:00:00Z');
+const QUANTILES = [0, 0.5, 0.95, 1];
+const ERROR_MAX = 0.02;
+
+type Counted = Readonly<Record<string, Readonly<Record<string, number | string>>>>;
+
+/**
+ * Resolves with the counts of a tenant's messages twice: as its rollups and deltas have them, and
+ * counted from its rows in the same snapshot. The times of a group are `ok`, or the estimated and
+ * the exact quantiles if these differ by more than 2%.
+ */
+export async function countTwice(
+  pool: Pool,
+  tenantId: string,
+): Promise<{ readonly rolledUp: Counted; readonly recounted: Counted }> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin isolation level repeatable read');
+    const rows = await readRows(client, tenantId);
+    const range = { tenantId, fromMs: FROM_MS, toMs: TO_MS };
+    const byQuarterHour = await readRollups(client, { ...range, byQuarterHour: true });
+    const total = await readRollups(client, { ...range, byQuarterHour: false });
+    const conversations = await readConversationSums(client, range);
+    await client.query('commit');
+
+    const recounted: Record<string, Record<string, number | string>> = {};
+    const rolledUp: Record<string, Record<string, number | string>> = {};
+    const names = Object.keys(byQuarterHour[0]?.counts ?? {});
+    for (const { quarterHourMs, augmentationType, counts, histogramOf } of [...byQuarterHour, ...total]) {
+      const [when, type] = [timeText(quarterHourMs), augmentationType ?? 'all'];
+      const group = rows.filter(
+        (row) =>
+          (when === 'always' || row.quarter_hour === when) &&
+          (type === 'all' || row.augmentation_type.includes(type)),
+      );
+      rolledUp[`${when} ${type}`] = {
+        ...counts,
+        timeToAction: compareTimes(histogramOf('timeToAction'), sent(group, 'time_to_action')),
+        craftingTime: compareTimes(histogramOf('craftingTime'), sent(group, 'crafting_time')),
+        dwellTime: compareTimes(histogramOf('dwellTime'), sent(group, 'dwell_time')),
+      };
+    }
+    for (const { conversationId, externalConversationId, counts } of conversations) {
+      const values = names.map((name, i) => [name, counts[i]!]);
+      rolledUp[`conversation ${conversationId}/${externalConversationId}`] = Object.fromEntries(values);
+    }
+
+    const add = (key: string, group: readonly Row[], type?: string, times = {}) => {
+      if (group.length > 0) recounted[key] = { ...recount(group, type), ...times };
+    };
+    const ok = { timeToAction: 'ok', craftingTime: 'ok', dwellTime: 'ok' };
+    for (const when of ['always', ...new Set(rows.map(({ quarter_hour }) => quarter_hour))]) {
+      const then = rows.filter((row) => when === 'always' || row.quarter_hour === when);
+      add(`${when} all`, then, undefined, ok);
+      for (const type of new Set(then.flatMap((row) => row.augmentation_type))) {
+        add(
+          `${when} ${type}`,
+          then.filter((row) => row.augmentation_type.includes(type)),
+          type,
+          ok,
+        );
+      }
+    }
+    for (const key of new Set(rows.map(conversationOf))) {
+      add(
+        `conversation ${key}`,
+        rows.filter((row) => conversationOf(row) === key),
+      );
+    }
+    return { rolledUp, recounted };
+  } finally {
+    client.release();
+  }
+}
+
+async function readRows(db: Queryable, tenantId: string): Promise<Row[]> {
+  const { rows } = await db.query<Row>(
+    `select to_char(date_bin('15 minutes', coalesce(timestamptz '1970-01-01 00:00Z' +
+              make_interval(secs => div(occurred_at_ns, 1000000000)::float8), accepted_at),
+              timestamptz '2000-01-01 00:00Z') at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as quarter_hour, *
+       from message_sent where tenant_id = $1`,
+    [tenantId],
+  );
+  return rows;
+}
+
+function timeText(ms: number | undefined): string {
+  return ms === undefined ? 'always' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+function conversationOf({ conversation_id, external_conversation_id }: Row): string {
+  return `${conversation_id}/${external_conversation_id ?? ''}`;
+}
+
+/** Returns the values of a number in the rows in which it was sent. */
+function sent(rows: readonly Row[], name: (typeof NUMBERS)[number]): number[] {
+  const bit = NUMBERS.indexOf(name);
+  return rows.filter(({ omitted }) => Math.floor(omitted / 2 ** bit) % 2 === 0).map((row) => row[name]);
+}
+
+function recount(rows: readonly Row[], type?: string): Record<string, number> {
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const indexes = sent(rows, 'selected_suggestion_index');
+  const used = rows.filter(
+    (row) =>
+      row.augmentation_type.includes('AUTOSUGGEST') ||
+      row.selected_suggestion_text + row.selected_suggestions_id !== '' ||
+      sent([row], 'selected_suggestion_index').length > 0,
+  );
+  const us = (name: 'time_to_action' | 'crafting_time' | 'dwell_time') =>
+    sum(sent(rows, name).map((seconds) => Math.round(Math.min(seconds, 1e6) * 1e6)));
+  return {
+    messages: rows.length,
+    uses: sum(rows.map((row) => row.augmentation_type.filter((used) => !type || used === type).length)),
+    edits: sum(sent(rows, 'num_edits')),
+    sentUnedited: sent(used, 'num_edits').filter((edits) => edits === 0).length,
+    suggestionsShown: rows.filter((row) => row.initial_suggestions_id !== '' || used.includes(row)).length,
+    suggestionsUsed: used.length,
+    selectedFirst: indexes.filter((index) => index === 1).length,
+    selectedSecond: indexes.filter((index) => index === 2).length,
+    selectedThird: indexes.filter((index) => index === 3).length,
+    selectedLater: indexes.filter((index) => index > 3).length,
+    phrasesPresented: sum(sent(rows, 'phrase_autocomplete_presented_ct')),
+    phrasesSelected: sum(sent(rows, 'phrase_autocomplete_selected_ct')),
+    withNumEdits: sent(rows, 'num_edits').length,
+    withPhrasesPresented: sent(rows, 'phrase_autocomplete_presented_ct').length,
+    withPhrasesSelected: sent(rows, 'phrase_autocomplete_selected_ct').length,
+    withTimeToAction: sent(rows, 'time_to_action').length,
+    withCraftingTime: sent(rows, 'crafting_time').length,
+    withDwellTime: sent(rows, 'dwell_time').length,
+    timeToActionUs: us('time_to_action'),
+    craftingTimeUs: us('crafting_time'),
+    dwellTimeUs: us('dwell_time'),
+  };
+}
+
+interface Quantiles {
+  readonly count: number;
+  quantile(q: number): number | undefined;
+}
+
+function compareTimes(histogram: Quantiles, times: readonly number[]): string {
+  if (histogram.count !== times.length) return `${histogram.count} times instead of ${times.length}`;
+  const sorted = times.map((seconds) => Math.min(seconds, 1e6)).sort((a, b) => a - b);
+  const wrong = QUANTILES.flatMap((q) => {
+    const exact = sorted[Math.floor(q * (sorted.length - 1))];
+    const estimate = histogram.quantile(q);
+    if (exact === undefined || Math.abs(estimate! - exact) <= ERROR_MAX * exact) return [];
+    return [`p${q * 100} is ${estimate} instead of ${exact}`];
+  });
+  return wrong.join(', ') || 'ok';
+}
