@@ -6,6 +6,7 @@ import type { Pool } from '../../postgres/pool.ts';
 import { isTransient, sqlStateOf } from '../../postgres/sqlstate.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
 import { TenantShares } from '../../tenant-shares.ts';
+import { CallDeadlines } from '../call-deadlines.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
 import { PublishBacklog } from '../publish-backlog.ts';
@@ -55,6 +56,11 @@ export class EmbeddedPublisher implements Publisher {
   private readonly session: AppendSession;
   private readonly memory: TenantShares;
   private readonly queue = new PublishBacklog<PublishCall>();
+  private readonly open = new CallDeadlines<PublishCall>((due) => {
+    for (const call of due) {
+      call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
+    }
+  });
   /** Number of calls that were ever queued. */
   private calls = 0;
   private closed = false;
@@ -86,9 +92,6 @@ export class EmbeddedPublisher implements Publisher {
 
   private enqueue(topic: string, { records, bytes }: PreparedCall, tenantId: string): Promise<CallOutcome> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        call.resolve({ failed: 'timeout', outcomeUnknown: call.inFlight || call.maybeStored });
-      }, this.deadlineMs);
       const call: PublishCall = {
         tenantId,
         topic,
@@ -101,12 +104,13 @@ export class EmbeddedPublisher implements Publisher {
         resolve: (outcome) => {
           if (call.settled) return;
           call.settled = true;
-          clearTimeout(timer);
+          this.open.delete(call);
           // A call in flight keeps its memory until the statement ends.
           if (!call.inFlight) this.release(call);
           resolve(outcome);
         },
       };
+      this.open.add(call);
       this.queue.add(call);
       this.calls += 1;
       this.draining ??= this.drain();

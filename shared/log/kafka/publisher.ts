@@ -1,5 +1,6 @@
 import type { Logger } from '../../logging.ts';
 import { TenantShares } from '../../tenant-shares.ts';
+import { CallDeadlines } from '../call-deadlines.ts';
 import type { OutgoingRecord, Publisher, PublisherOptions, PublishFailure, PublishOutcome } from '../log.ts';
 import { tenantOfKey } from '../partition.ts';
 import { ProduceLoop } from './produce-loop.ts';
@@ -19,11 +20,7 @@ export class KafkaPublisher implements Publisher {
   private readonly deadlineMs: number;
   private readonly memory: TenantShares;
   private readonly loop: ProduceLoop;
-  /**
-   * The calls in flight, oldest first. All have the same timeout, so the oldest call is due first.
-   */
-  private readonly calls = new Set<PublishCall>();
-  private deadlineTimer: NodeJS.Timeout | undefined;
+  private readonly calls = new CallDeadlines<PublishCall>((due) => this.expire(due));
   private isClosed = false;
   private onDrained: (() => void) | undefined;
 
@@ -49,7 +46,8 @@ export class KafkaPublisher implements Publisher {
         deadlineAtMs: performance.now() + this.deadlineMs,
         unsettled: records.length - refusals.size,
         resolve: (settled) => {
-          this.forget(call);
+          this.calls.delete(call);
+          if (this.calls.size === 0) this.onDrained?.();
           resolve(settled);
         },
       };
@@ -70,7 +68,6 @@ export class KafkaPublisher implements Publisher {
         call.entries.push(entry);
         this.loop.add(entry);
       });
-      this.armDeadline();
     });
   }
 
@@ -83,34 +80,15 @@ export class KafkaPublisher implements Publisher {
     await this.loop.close(drained);
   }
 
-  private forget(call: PublishCall): void {
-    this.calls.delete(call);
-    if (this.calls.size > 0) return;
-    clearTimeout(this.deadlineTimer);
-    this.deadlineTimer = undefined;
-    this.onDrained?.();
-  }
-
-  private armDeadline(): void {
-    const [oldest] = this.calls;
-    if (this.deadlineTimer !== undefined || oldest === undefined) return;
-    const inMs = Math.max(0, oldest.deadlineAtMs - performance.now());
-    this.deadlineTimer = setTimeout(() => this.expire(), inMs);
-  }
-
-  private expire(): void {
-    this.deadlineTimer = undefined;
-    const nowMs = performance.now();
+  private expire(due: readonly PublishCall[]): void {
     const touched = new Set<PartitionQueue>();
-    for (const call of this.calls) {
-      if (call.deadlineAtMs > nowMs) break;
+    for (const call of due) {
       for (const entry of call.entries) {
         touched.add(entry.queue);
         fail(entry, 'timeout');
       }
     }
     for (const queue of touched) this.loop.dropSettled(queue);
-    this.armDeadline();
   }
 }
 
