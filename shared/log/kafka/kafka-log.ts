@@ -30,7 +30,7 @@ const DEFAULT_TIMES: MemberTimes = {
   sessionTimeoutMs: 30_000,
   rebalanceTimeoutMs: 60_000,
   heartbeatIntervalMs: 3_000,
-  fetchWaitMs: 200,
+  fetchWaitMs: 500,
 };
 
 /** Minimum timeout of a produce request. The timeout is otherwise the deadline of its callers. */

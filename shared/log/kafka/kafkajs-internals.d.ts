@@ -131,6 +131,7 @@ declare module 'kafkajs/src/consumer/consumerGroup.js' {
     constructor(options: object);
     /** Milliseconds that the next fetch waits for records. */
     maxWaitTime: number;
+    pause(partitions: readonly { readonly topic: string; readonly partitions?: readonly number[] }[]): void;
     resume(partitions: readonly { readonly topic: string; readonly partitions?: readonly number[] }[]): void;
     fetch(nodeId: number): Promise<unknown[]>;
   }

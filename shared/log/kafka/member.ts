@@ -15,8 +15,8 @@ export interface MemberTimes {
   readonly rebalanceTimeoutMs: number;
   readonly heartbeatIntervalMs: number;
   /**
-   * Milliseconds that a fetch waits for records. A partition that was paused may be fetched again
-   * this much later.
+   * Milliseconds that a fetch waits for records. A partition that was paused for more than a second
+   * may be fetched again this much later.
    */
   readonly fetchWaitMs: number;
 }

@@ -5,7 +5,7 @@ import { patchFetchWait } from '../../../shared/log/kafka/kafkajs-patches/fetch-
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('a kafkajs fetch waits for a short time while partitions are resumed, so that it soon includes them', async () => {
+test('a kafkajs fetch waits for a short time while partitions are paused and resumed', async () => {
   patchFetchWait();
   const group = groupWithoutPartitions();
   expect(await fetchMs(group)).toBe(200);
@@ -15,7 +15,7 @@ test('a kafkajs fetch waits for a short time while partitions are resumed, so th
   expect(await fetchMs(group)).toBe(10);
   await vi.advanceTimersByTimeAsync(100);
   expect(await fetchMs(group)).toBe(200);
-  group.resume([{ topic: 't', partitions: [0] }]);
+  group.pause([{ topic: 't', partitions: [0] }]);
   expect(await fetchMs(group)).toBe(10);
 });
 
@@ -26,7 +26,7 @@ function groupWithoutPartitions(): ConsumerGroup {
     logger: { info: () => {} },
     cluster: { refreshMetadataIfNecessary: async () => {} },
     offsetManager: { committedOffsets: () => ({}) },
-    subscriptionState: { assigned: () => [], resume: () => {} },
+    subscriptionState: { assigned: () => [], pause: () => {}, resume: () => {} },
     checkForStaleAssignment: () => {},
     filterPartitionsByNode: () => [],
     seekOffsets: async () => {},
