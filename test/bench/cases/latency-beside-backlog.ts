@@ -25,6 +25,7 @@ const DEAD_LETTERS_BYTES_MAX = 64 * 1024 ** 3;
 /** The time of a full run, for which a backlog lasts. Shorter runs have smaller backlogs. */
 const FULL_MS = 40_000;
 const DRAIN_TIMEOUT_MS = 1_800_000;
+const VACUUM_TIMEOUT_MS = 600_000;
 
 /** Backlogs next to which the first tenant's latencies are measured. */
 const BACKLOGS = [
@@ -76,6 +77,7 @@ class BacklogFiller {
   }
 
   async round(): Promise<Round> {
+    await this.untilVacuumed();
     const alone = await this.measure();
     const beside: Partial<Record<BacklogKind, LatencyReport>> = {};
     const endedEarly: BacklogKind[] = [];
@@ -116,6 +118,17 @@ class BacklogFiller {
     );
     await fillTopic(this.product, 'agent-metadata', records);
     this.filled += agents + unreadable;
+  }
+
+  /** Waits until Postgres no longer cleans up after the previous backlog. */
+  private async untilVacuumed(): Promise<void> {
+    const isDone = async () => {
+      const { rows } = await this.product.pool.query(
+        `select from pg_stat_activity where backend_type = 'autovacuum worker'`,
+      );
+      return rows.length === 0;
+    };
+    await waitFor(isDone, { timeoutMs: VACUUM_TIMEOUT_MS, what: 'the end of vacuuming', everyMs: 1_000 });
   }
 
   private async isDrained(): Promise<boolean> {
