@@ -11,13 +11,27 @@ export const LARGE_FROM = 200;
 /** Milliseconds for which large work may wait for urgent work without a slice of its own. */
 const WAIT_MAX_MS = 20;
 
+/** Milliseconds for which large work may wait for requests, per millisecond of its own. */
+const REQUESTS_SHARE = 3;
+
 /** The turn of the event loop that was last given to a slice. */
 let lastTurn: Promise<void> = Promise.resolve();
+/** Requests that this process has begun to store; see {@link noteRequest}. */
+let requests = 0;
 let urgent = 0;
 let endOfUrgent: Promise<void> = Promise.resolve();
 let noteEndOfUrgent = () => {};
 /** Milliseconds for which large work may wait at present. It has to run for as long as it waited. */
 let creditMs = WAIT_MAX_MS;
+
+/**
+ * Notes that a request is about to be stored. Large work waits while each turn of the event loop
+ * brings requests, for three quarters of the time at most. So it is done while the process waits
+ * for the log.
+ */
+export function noteRequest(): void {
+  requests += 1;
+}
 
 /**
  * Runs urgent work, which waits for other processes. Meanwhile, large work waits between two of its
@@ -54,8 +68,10 @@ export async function runInSlices<R>(
     }
     if (step.done) return step.value;
     if (isLarge) await waitForUrgent(endMs - startMs);
+    const requestsBefore = requests;
     lastTurn = lastTurn.then(() => nextTurn());
     await lastTurn;
+    if (isLarge) await waitForRequests(requestsBefore, endMs - startMs);
   }
 }
 
@@ -67,6 +83,16 @@ async function waitForUrgent(workedMs: number): Promise<void> {
   await Promise.race([endOfUrgent, sleep(creditMs, { signal: timer.signal })]);
   timer.abort();
   creditMs -= performance.now() - startMs;
+}
+
+/** Waits while each turn of the event loop brings requests, after there were `before`. */
+async function waitForRequests(before: number, workedMs: number): Promise<void> {
+  const untilMs = performance.now() + REQUESTS_SHARE * workedMs;
+  let known = before;
+  while (requests > known && performance.now() < untilMs) {
+    known = requests;
+    await nextTurn();
+  }
 }
 
 /** Returns `values.map(work)`, and yields to the event loop in between. */

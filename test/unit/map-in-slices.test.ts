@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { LARGE_FROM, mapInSlices, runUrgent } from '../../shared/map-in-slices.ts';
+import { LARGE_FROM, mapInSlices, noteRequest, runUrgent } from '../../shared/map-in-slices.ts';
 
 describe('work in slices', () => {
   it('returns all results in order', async () => {
@@ -66,6 +66,39 @@ describe('work in slices', () => {
     await urgent;
   });
 
+  it('continues only small work while each turn brings requests', async () => {
+    const done = { large: 0, small: 0 };
+    const large = mapInSlices(Array.from({ length: LARGE_FROM }), () => {
+      // Large work may wait three times as long as its last slice took.
+      workFor(done.large++ === 0 ? 20 : 0);
+    });
+    const small = mapInSlices(Array.from({ length: LARGE_FROM - 1 }), () => {
+      workForAMillisecond();
+      done.small++;
+    });
+    for (let turn = 0; turn < 5; turn++) {
+      noteRequest();
+      await nextTurn();
+    }
+    expect(done.large).toBe(1);
+    expect(done.small).toBeGreaterThan(2);
+    await Promise.all([large, small]);
+    expect(done).toEqual({ large: LARGE_FROM, small: LARGE_FROM - 1 });
+  });
+
+  it('continues large work for a quarter of the time while requests do not end', async () => {
+    const large = () => mapInSlices(Array.from({ length: LARGE_FROM }), workForAMillisecond);
+    const aloneMs = await timeOf(large);
+    let ended = false;
+    setImmediate(function turn() {
+      noteRequest();
+      if (!ended) setImmediate(turn);
+    });
+    // Four times the time, and a margin for a machine that became busier meanwhile.
+    expect(await timeOf(large)).toBeLessThan(8 * aloneMs);
+    ended = true;
+  });
+
   it('rejects with the error of the work', async () => {
     const failing = mapInSlices([1], () => {
       throw new Error('a defect');
@@ -88,6 +121,10 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 function workForAMillisecond(): void {
+  workFor(1);
+}
+
+function workFor(ms: number): void {
   const startedMs = performance.now();
-  while (performance.now() - startedMs <= 1);
+  while (performance.now() - startedMs <= ms);
 }

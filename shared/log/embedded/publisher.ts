@@ -2,6 +2,7 @@ import { type Backoff, backoffMs, sleep } from '../../async.ts';
 import type { Clock } from '../../clock.ts';
 import { errorMessage } from '../../errors.ts';
 import type { Logger } from '../../logging.ts';
+import { noteRequest } from '../../map-in-slices.ts';
 import type { Pool } from '../../postgres/pool.ts';
 import { isTransient, sqlStateOf } from '../../postgres/sqlstate.ts';
 import { createRateLimitedLog, type RateLimitedLog } from '../../rate-limited-log.ts';
@@ -113,6 +114,7 @@ export class EmbeddedPublisher implements Publisher {
       this.open.add(call);
       this.queue.add(call);
       this.calls += 1;
+      noteRequest();
       this.draining ??= this.drain();
     });
   }
