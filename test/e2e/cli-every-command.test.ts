@@ -32,10 +32,17 @@ interface Things {
   readonly endpointId: string;
   readonly spareEndpointIds: string[];
   readonly apiKeyIds: string[];
+  readonly readers: string[];
   readonly firstPosition: string;
 }
 
-const NO_THINGS: Things = { endpointId: 'x', spareEndpointIds: ['x'], apiKeyIds: ['x'], firstPosition: 'x' };
+const NO_THINGS: Things = {
+  endpointId: 'x',
+  spareEndpointIds: ['x'],
+  apiKeyIds: ['x'],
+  readers: ['x'],
+  firstPosition: 'x',
+};
 
 const NO_DATABASE = /^sluice: the database does not answer \(/;
 const NO_KAFKA = /^sluice: .*KAFKA_BROKERS/;
@@ -78,6 +85,9 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'agents list': { args: () => '--tenant acme --group-id group-1', needs: database },
   'conversations show': { args: () => 'sample-conversation-1 --tenant acme', needs: database },
   'conversations list': { args: () => '--tenant acme', needs: database },
+  'readers create': { args: () => '--tenant acme', needs: database },
+  'readers list': { args: () => '', needs: database },
+  'readers delete': { args: ({ readers }, n) => readers[n]!, needs: database },
   'send agents': { args: () => '--sample 3', needs: gateway },
   'send conversations': { args: () => '--sample 3', needs: gateway },
   'send messages': { args: () => '--sample 3', needs: gateway },
@@ -180,12 +190,14 @@ describe.skipIf(brokers === '')('sluice commands on Kafka and Postgres', () => {
     const endpoint = async () =>
       (await json(`webhooks create --tenant acme --url ${receiver.url} --type webhook.test`)).endpointId;
     const key = async () => (await json('keys create --tenant other --scope events:read')).apiKeyId;
+    const reader = async () => (await json('readers create --tenant acme')).role;
     for (const kind of ['messages', 'agents', 'conversations']) await json(`send ${kind} --sample 1`);
     const firstPosition = `1/${product.topicPrefix}agent-metadata/0/7`;
     things = {
       endpointId: await endpoint(),
       spareEndpointIds: [await endpoint(), await endpoint()],
       apiKeyIds: [await key(), await key(), await key()],
+      readers: [await reader(), await reader()],
       firstPosition,
     };
     const value = Buffer.from(JSON.stringify({ tenantid: product.tenantId, id: 'broken-1', data: {} }));
