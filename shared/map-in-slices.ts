@@ -51,7 +51,7 @@ export async function runUrgent<T>(work: () => Promise<T>): Promise<T> {
 /**
  * Runs a generator to its end. Yields to the event loop at the first pause after {@link SLICE_MS}.
  * In each turn of the event loop, only one generator continues. `isLarge`: whether the work waits
- * for urgent work.
+ * for urgent work and for requests.
  */
 export async function runInSlices<R>(
   work: Generator<undefined, R, undefined>,

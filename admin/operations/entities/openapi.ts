@@ -1,6 +1,7 @@
 import { type JsonSchema, jsonSchemaOf } from '../../../shared/contracts/json-schema.ts';
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { exampleError } from '../../../shared/openapi/errors.ts';
+import { AGENT_EXAMPLE, CONVERSATION_EXAMPLE } from '../../../shared/openapi/example-records.ts';
 import type {
   OperationDescription,
   OperationExample,
@@ -150,51 +151,8 @@ function showOperation(
 
 const UPDATED_AT = '2026-01-02T03:04:05.789Z';
 
-const AGENT = {
-  externalAgentId: 'agent-1',
-  startTs: '2026-01-02T02:04:05.123456789Z',
-  lobId: 'lob-1',
-  lobName: 'Support',
-  groupId: 'group-1',
-  groupName: 'Billing',
-  agentName: 'Ada',
-  agentLocation: 'Leeds',
-  supervisorId: 'agent-9',
-  supervisorName: 'Grace',
-  languages: ['en-gb', 'de'],
-  concurrency: 3,
-  categoryLabel: 'senior',
-  accountAccessLevel: 'standard',
-  ranking: 4,
-  vendor: 'in-house',
-  jobTitle: 'Agent',
-  jobRole: 'billing',
-  workShift: 'early',
-  emailAddress: 'ada@example.org',
-  attributes: [{ name: 'desk', value: '4.17' }],
-  updatedAt: UPDATED_AT,
-};
-
-const CONVERSATION = {
-  externalConversationId: 'docs-1',
-  lobId: 'lob-1',
-  lobName: 'Support',
-  groupId: 'group-1',
-  groupName: 'Billing',
-  agentRoutingCode: 'R_1',
-  campaign: 'spring',
-  deviceType: 'PHONE',
-  platform: 'IOS',
-  companySegment: ['gold', 'north'],
-  companySubdivision: 'retail',
-  businessRule: 'Answer within a day',
-  entryType: 'app',
-  operatingSystem: 'IOS',
-  browserType: 'none',
-  browserVersion: '17.4',
-  attributes: [{ name: 'plan', value: 'yearly' }],
-  updatedAt: UPDATED_AT,
-};
+const AGENT = { ...AGENT_EXAMPLE, startTs: '2026-01-02T02:04:05.123456789Z', updatedAt: UPDATED_AT };
+const CONVERSATION = { ...CONVERSATION_EXAMPLE, updatedAt: UPDATED_AT };
 
 export const ENTITY_OPERATIONS: Operations = {
   'GET /admin/v1/agents': listOperation(AGENTS, 'StoredAgents', {

@@ -1,33 +1,11 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import { AGENT_EXAMPLE } from '../../../shared/openapi/example-records.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
 import { BATCH_BODY_BYTES_MAX } from '../../limits/policies.ts';
 import { MANY_ANSWERS } from '../results-openapi.ts';
 
-const FULL = {
-  eventId: 'docs-agent-1',
-  externalAgentId: 'agent-1',
-  startTs: '2026-01-02T03:04:05.123456789+01:00',
-  lobId: 'lob-1',
-  lobName: 'Support',
-  groupId: 'group-1',
-  groupName: 'Billing',
-  agentName: 'Ada',
-  agentLocation: 'Leeds',
-  supervisorId: 'agent-9',
-  supervisorName: 'Grace',
-  languages: ['en-gb', 'de'],
-  concurrency: 3,
-  categoryLabel: 'senior',
-  accountAccessLevel: 'standard',
-  ranking: 4,
-  vendor: 'in-house',
-  jobTitle: 'Agent',
-  jobRole: 'billing',
-  workShift: 'early',
-  emailAddress: 'ada@example.org',
-  attributes: [{ name: 'desk', value: '4.17' }],
-};
+const FULL = { eventId: 'docs-agent-1', ...AGENT_EXAMPLE };
 
 export const MANY_AGENT_METADATA: OperationDescription = {
   operationId: 'add-many-agent-metadata',

@@ -1,28 +1,10 @@
 import { schemaRef } from '../../../shared/openapi/document.ts';
 import { EXAMPLE_ULID, exampleError } from '../../../shared/openapi/errors.ts';
+import { CONVERSATION_EXAMPLE } from '../../../shared/openapi/example-records.ts';
 import type { OperationDescription } from '../../../shared/openapi/operation.ts';
 import { BODY_BYTES_MAX } from '../../limits/policies.ts';
 
-const FULL = {
-  eventId: 'docs-conversation-1',
-  externalConversationId: 'docs-1',
-  lobId: 'lob-1',
-  lobName: 'Support',
-  groupId: 'group-1',
-  groupName: 'Billing',
-  agentRoutingCode: 'R_1',
-  campaign: 'spring',
-  deviceType: 'PHONE',
-  platform: 'IOS',
-  companySegment: ['gold', 'north'],
-  companySubdivision: 'retail',
-  businessRule: 'Answer within a day',
-  entryType: 'app',
-  operatingSystem: 'IOS',
-  browserType: 'none',
-  browserVersion: '17.4',
-  attributes: [{ name: 'plan', value: 'yearly' }],
-};
+const FULL = { eventId: 'docs-conversation-1', ...CONVERSATION_EXAMPLE };
 
 export const SINGLE_CONVO_METADATA: OperationDescription = {
   operationId: 'add-conversation-metadata',
