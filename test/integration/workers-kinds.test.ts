@@ -292,6 +292,9 @@ describe('rows of each kind', () => {
       },
       { id: 'm3' },
     );
+    // A suggestion that was selected was shown before.
+    const selected = { conversationId: 'c', augmentationType: ['FREEHAND'], selectedSuggestionIndex: 1 };
+    bench.append({ ...selected, messageId: 'm4' }, { id: 'm4' });
     await consumer.read(0);
     const { rows } = await pool.query(
       `select * from message_sent where tenant_id = 'messages.tenant' order by message_id`,
@@ -349,6 +352,7 @@ describe('rows of each kind', () => {
         occurred_at_ns: null,
         omitted: 0b1011110,
       }),
+      expect.objectContaining({ message_id: 'm4', gaps: ['initialSuggestionsId'] }),
     ]);
     await close();
   });

@@ -74,14 +74,17 @@ function bitsOf<T>(items: readonly T[], isMatch: (item: T) => boolean): number {
 
 /** Returns the names of members that the used features require, but that were not sent. */
 function findGaps(sent: (member: string) => boolean, used: (type: string) => boolean): string[] {
-  const suggestionsUsed = used('AUTOSUGGEST');
-  const suggestionSelected =
-    suggestionsUsed || sent('selectedSuggestionText') || sent('selectedSuggestionsId');
+  // A suggestion that was used was shown before.
+  const suggestionUsed =
+    used('AUTOSUGGEST') ||
+    sent('selectedSuggestionText') ||
+    sent('selectedSuggestionsId') ||
+    sent('selectedSuggestionIndex');
   const calledFor: readonly (readonly [member: string, called: boolean])[] = [
     ['conversationId', true],
-    ['initialSuggestionsId', suggestionsUsed],
+    ['initialSuggestionsId', suggestionUsed],
     ['phraseAutocompletePresentedCt', used('PHRASE_AUTOCOMPLETE')],
-    ['selectedSuggestionIndex', suggestionSelected],
+    ['selectedSuggestionIndex', suggestionUsed],
   ];
   return calledFor.filter(([member, called]) => called && !sent(member)).map(([member]) => member);
 }
